@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from joinery.cloudprovider.gateway import Cloud
     from joinery.cluster.gateway import Objects, Recorder
     from joinery.cluster.kubernetes import KubernetesCluster
-    from joinery.controllers.answering import Answering
+    from joinery.controllers.acting.invocation import Invocation
     from joinery.controllers.catalog import CatalogController
     from joinery.controllers.disruption import DisruptionController
     from joinery.controllers.expiration import ExpirationController
     from joinery.controllers.installer.controller import InstallerController
     from joinery.controllers.interruption import InterruptionController
-    from joinery.controllers.invocation import Invocation
     from joinery.controllers.lifecycle import LifecycleController
     from joinery.controllers.provisioning import ProvisioningController
+    from joinery.controllers.waking.answering import Answering
     from joinery.controllers.webhook import WebhookController
     from joinery.doorbell.gateway import Doorbell, Tokens
     from joinery.gateways import Gateways, InstallerGateways
@@ -115,7 +115,7 @@ def installer() -> "InstallerController":
 @cache
 def answering() -> "Answering":
     """How every door but the webhook answers what woke it."""
-    from joinery.controllers.answering import Answering
+    from joinery.controllers.waking.answering import Answering
 
     return Answering(_doorbell(), settings(), now=_clock())
 
@@ -129,7 +129,7 @@ def _choose_metrics() -> None:
 
 def invocation(context: Any) -> "Invocation":
     """What a run may know of its call. ``context`` is Lambda's."""
-    from joinery.controllers.invocation import Invocation
+    from joinery.controllers.acting.invocation import Invocation
 
     return Invocation(context.aws_request_id, lambda: context.get_remaining_time_in_millis() / 1000)
 

@@ -5,7 +5,7 @@ by one call on one gateway, so that a run that is stopped between two commands l
 goes on. Updates hold the object as it was read (``before``) and as it should be (``after``); the gateway sends the
 difference.
 
-Decisions return commands in chains, one chain an object. ``controllers.actor`` says how they are carried out.
+Decisions return commands in chains, one chain an object. ``controllers.acting.actor`` says how they are carried out.
 """
 
 from collections.abc import Mapping

@@ -23,7 +23,7 @@ from joinery.state.offerings import OfferingKey
 class JoineryError(Exception):
     """The root: whatever Joinery raises on purpose.
 
-    ``did_nothing``: whether it ended a run before that had done anything (``controllers.pacing``).
+    ``did_nothing``: whether it ended a run before that had done anything (``controllers.waking.pacing``).
     ``code``: AWS's error code, where AWS refused something; else empty.
     """
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.acting.invocation import Invocation
 from joinery.errors import JoineryError
 from joinery.gateways import Gateways
 from simulator.doors.doors import Killed

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.disruption import Decide, DisruptionController
 from joinery.controllers.interruption import InterruptionController
-from joinery.controllers.invocation import Invocation
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.disruption.decide import decide

@@ -22,7 +22,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.rollouts import Deployment, ReplicaSet
 from joinery.cluster.gateway import Event, Eviction, Lease
 from joinery.cluster.patches import may_still_be_sent
-from joinery.controllers.lease import LEASE
+from joinery.controllers.acting.lease import LEASE
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 from simulator.clock import Clock

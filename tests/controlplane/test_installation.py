@@ -8,9 +8,9 @@ import pytest
 
 from joinery.account.gateway import Account
 from joinery.cluster.objects import KubernetesObjects
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.installer.controller import InstallerController
 from joinery.controllers.installer.run import NOTHING_NOTED
-from joinery.controllers.invocation import Invocation
 from joinery.errors import ConfigurationError
 from joinery.gateways import InstallerGateways
 from joinery.installation import shipped

@@ -8,7 +8,7 @@ import pytest
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.errors import ConfigurationError
 from joinery.settings import Settings

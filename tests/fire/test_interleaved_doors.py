@@ -15,10 +15,10 @@ from itertools import count
 import pytest
 
 from joinery import bootstrap
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.disruption import DisruptionController
 from joinery.controllers.expiration import ExpirationController
 from joinery.controllers.interruption import InterruptionController
-from joinery.controllers.invocation import Invocation
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.doorbell.gateway import Bell

@@ -8,9 +8,9 @@ from joinery.apis.caps import Caps
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import DISRUPTED_TAINT, DISRUPTION_COMMAND, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.controllers.actor import Actor
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.launching.supply import read_supply
 from joinery.controllers.orchestration import Orchestrator, Started
-from joinery.controllers.supply import read_supply
 from joinery.lifecycle.disrupting.new_commands import NewCommand, as_if_retired, for_moves
 from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.planning import plan

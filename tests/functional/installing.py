@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.installer.controller import InstallerController
-from joinery.controllers.invocation import Invocation
 from simulator.world import CLUSTER, World
 from tests.functional.fuse import Fuse, wired_installer
 

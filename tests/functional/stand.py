@@ -15,11 +15,11 @@ from joinery.apis.core import Node, Pod
 from joinery.apis.labels import PLANNED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import Rebalance
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.catalog import CatalogController
 from joinery.controllers.disruption import Decide, DisruptionController
 from joinery.controllers.expiration import ExpirationController
 from joinery.controllers.interruption import InterruptionController
-from joinery.controllers.invocation import Invocation
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.disruption.decide import decide

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from joinery.commands import Announce, DeleteClaim, MarkUnavailable, TagInstance, TerminateInstance
-from joinery.controllers.actor import Actor
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.acting.invocation import Invocation
 from joinery.errors import ConfigurationError, ConflictError, UnavailableError
 from joinery.state.offerings import OfferingKey
 from joinery.workers import Threads

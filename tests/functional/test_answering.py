@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from joinery.controllers.answering import Answering
+from joinery.controllers.waking.answering import Answering
 from joinery.doorbell.gateway import Bell
 from joinery.errors import (
     ConfigurationError,

@@ -13,7 +13,7 @@ from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import DISRUPTION_COMMAND, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cli.main import app
-from joinery.controllers.lease import LEASE
+from joinery.controllers.acting.lease import LEASE
 from joinery.disruption.disruptions import Disruption, Disruptions, Refused
 from joinery.disruption.problem import DisruptionProblem
 from joinery.doorbell.gateway import Bell

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from joinery.apis.labels import DISRUPTION, EXPIRATION_OBEYS_BUDGETS, RETIRED_FOR
-from joinery.controllers.lease import LEASE
+from joinery.controllers.acting.lease import LEASE
 from joinery.doorbell.gateway import Bell
 from joinery.state.claims import INSTANCE_TERMINATING
 from simulator import builders

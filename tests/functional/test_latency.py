@@ -6,7 +6,7 @@ import pytest
 
 from joinery.apis.labels import DISRUPTED_TAINT
 from joinery.cluster.gateway import LONGEST_CALL, Eviction
-from joinery.controllers.lease import ACTING_SECONDS
+from joinery.controllers.acting.lease import ACTING_SECONDS
 from joinery.doorbell.gateway import Bell
 from simulator.doors.doors import Killed
 from simulator.doors.large import fill

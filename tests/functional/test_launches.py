@@ -8,7 +8,7 @@ import pytest
 from joinery.apis.labels import CAPACITY_TYPE, LAUNCH_TOKEN, ON_DEMAND, REPLACEMENT_LAUNCHED, SPOT
 from joinery.cloudprovider.gateway import Cloud
 from joinery.cluster.gateway import Cluster
-from joinery.controllers.lease import LEASE
+from joinery.controllers.acting.lease import LEASE
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.doorbell.gateway import Bell
 from joinery.errors import CapacityError, ConfigurationError, ConflictError, UnavailableError

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from joinery.commands import MarkUnavailable
-from joinery.controllers.actor import Actor
+from joinery.controllers.acting.actor import Actor
 from joinery.disruption.disruptions import HeldCode
 from joinery.measures import DETAILED, MEASURES, Count, Duration, Gauge, Measurement, Metric
 from joinery.measuring.cluster import PASSING

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from joinery.controllers.answering import Answering
-from joinery.controllers.pacing import FIRST_HOLD, HOLD, QUICK_TRIES, reading
+from joinery.controllers.waking.answering import Answering
+from joinery.controllers.waking.pacing import FIRST_HOLD, HOLD, QUICK_TRIES, reading
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, DeniedError, JoineryError, RefusedError, UnavailableError, together
 from joinery.settings import Settings

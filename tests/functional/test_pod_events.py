@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from joinery.apis.core import Pod
 from joinery.apis.labels import DO_NOT_DISRUPT
-from joinery.controllers.announcements import MOST_EVENTS
+from joinery.controllers.acting.announcements import MOST_EVENTS
 from simulator import builders
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand

@@ -14,8 +14,8 @@ from joinery.apis.labels import (
 from joinery.apis.quantity import amounts
 from joinery.cloudprovider.gateway import Cloud
 from joinery.cluster.gateway import Lease
-from joinery.controllers.invocation import Invocation
-from joinery.controllers.lease import LEASE
+from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.acting.lease import LEASE
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, ConflictError, RefusedError, UnavailableError

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from joinery.account.gateway import StoredSecret
 from joinery.apis.webhook_secret import REMEMBERED, WebhookSecret, parse
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.installer.controller import InstallerController
-from joinery.controllers.invocation import Invocation
 from joinery.errors import ConfigurationError, ConflictError
 from joinery.installation.objects import WEBHOOK
 from joinery.installation.rotation import SETTLED, next_step

@@ -9,8 +9,8 @@ from joinery.apis.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta,
 from joinery.apis.labels import HOSTNAME, NO_EXECUTE, UNREGISTERED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.catalog import CatalogController
-from joinery.controllers.invocation import Invocation
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.gateways import Gateways

@@ -8,7 +8,7 @@ import pytest
 
 from joinery.cloudprovider.gateway import Cloud
 from joinery.cluster.gateway import Cluster
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.doorbell.gateway import Bell
 from joinery.errors import JoineryError, UnavailableError

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.controllers.actor import Actor
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.launching.supply import read_supply
 from joinery.controllers.orchestration import MOST_AT_ONCE, Orchestrator
-from joinery.controllers.supply import read_supply
 from joinery.errors import UnavailableError
 from joinery.lifecycle.disrupting.new_commands import NewCommand
 from tests.functional.disrupting import disrupt, others, running, stays

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.apis import labels
-from joinery.controllers.admission import LARGEST_BODY
+from joinery.controllers.waking.admission import LARGEST_BODY
 from joinery.controllers.webhook import WebhookController
 from joinery.doorbell.gateway import Bell, Doorbell, Tokens
 from joinery.doorbell.tokens import FixedTokens

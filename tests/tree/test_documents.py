@@ -17,7 +17,7 @@ CODE = re.compile(r"```[^`]*```|`[^`\n]+`|^ {4,}[^\n]+$", re.MULTILINE)
 DOTTED = re.compile(r"\bjoinery\.(?!dev\b)[a-z_.]*[a-z_]")  # ``joinery.dev`` is the group of our own annotations
 TARGET = re.compile(r"\bmake ([a-z][a-z-]+)\b")
 PATH = re.compile(r"\b(?:events|examples|manifests|simulator|shared|functions|layers|tests|tools|docs)/[\w./-]*\w")
-MODULE = re.compile(r"(?<![\w/*.])[a-z]+/[\w/]*\w\.py\b")  # ``controllers/launcher.py``, from the package's folder
+MODULE = re.compile(r"(?<![\w/*.])[a-z]+/[\w/]*\w\.py\b")  # ``controllers/webhook.py``, from the package's folder
 
 
 def _code(document: Path) -> list[str]:

@@ -18,9 +18,9 @@ from joinery.apis.policies import (
     Rebalance,
     terminate_first_of,
 )
+from joinery.controllers.acting.lease import ACTING_SECONDS, LEASE_SECONDS
 from joinery.controllers.disruption import READING_SECONDS
 from joinery.controllers.installer.controller import ROTATE
-from joinery.controllers.lease import ACTING_SECONDS, LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
 from joinery.installation.groups import DOORS as IN_CLUSTER
 from joinery.installation.groups import groups_of

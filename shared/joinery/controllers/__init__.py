@@ -1,1 +1,1 @@
-"""Read, decide, act: one controller per verb."""
+"""Read, decide, act: one controller a door, and in the rooms below what several of them use."""

@@ -15,15 +15,15 @@ from typing import Any, Protocol
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import MetricsDetail
 from joinery.commands import UpdateClaim
-from joinery.controllers.actor import Actor
-from joinery.controllers.disruption_telling import Begun, tell
-from joinery.controllers.invocation import Invocation
-from joinery.controllers.lease import ACTING_SECONDS
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.acting.lease import ACTING_SECONDS
+from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.orchestration import Orchestrator
-from joinery.controllers.pacing import reading
 from joinery.controllers.packing_options import packing_options
-from joinery.controllers.record import disruption_document
-from joinery.controllers.supply import Supply, read_supply
+from joinery.controllers.telling.disruption import Begun, tell
+from joinery.controllers.telling.record import disruption_document
+from joinery.controllers.waking.pacing import reading
 from joinery.disruption.decide import decide
 from joinery.disruption.deletion_costs import deletion_costs
 from joinery.disruption.disruptions import Disruption, Disruptions, Refused

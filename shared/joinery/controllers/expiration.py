@@ -11,9 +11,9 @@ from typing import Any
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce
-from joinery.controllers.actor import Actor
-from joinery.controllers.invocation import Invocation
-from joinery.controllers.lease import deciding
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.acting.lease import deciding
 from joinery.disruption.expiration import expire, expired, given_up
 from joinery.disruption.expiration_budgets import Waiting, obeys_budgets, waiting
 from joinery.doorbell.gateway import Bell

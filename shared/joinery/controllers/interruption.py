@@ -18,8 +18,8 @@ from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import Rebalance
 from joinery.commands import Command
-from joinery.controllers.actor import Actor
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.acting.invocation import Invocation
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, JoineryError, NotFoundError, together
 from joinery.gateways import Gateways

@@ -11,14 +11,14 @@ from typing import Any
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.apis.policies import NodeRepair, Steering
-from joinery.controllers.actor import Actor
-from joinery.controllers.announcements import MOST_EVENTS, announce
-from joinery.controllers.invocation import Invocation
-from joinery.controllers.launcher import Launched, finish_launches
-from joinery.controllers.lease import deciding
-from joinery.controllers.owners import read_owners
-from joinery.controllers.pacing import reading
-from joinery.controllers.supply import shifted_zones
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.acting.announcements import MOST_EVENTS, announce
+from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.acting.lease import deciding
+from joinery.controllers.acting.owners import read_owners
+from joinery.controllers.launching.launcher import Launched, finish_launches
+from joinery.controllers.launching.supply import shifted_zones
+from joinery.controllers.waking.pacing import reading
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, JoineryError
 from joinery.gateways import Gateways

@@ -30,12 +30,12 @@ from joinery.apis.disruption import DisruptionReason
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import LONGEST_CALL
 from joinery.commands import Announce
-from joinery.controllers.actor import Actor
-from joinery.controllers.announcements import MOST_EVENTS, announce
-from joinery.controllers.invocation import Invocation, TimeIsOverError
-from joinery.controllers.launcher import Launcher
-from joinery.controllers.lease import deciding
-from joinery.controllers.supply import Supply
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.acting.announcements import MOST_EVENTS, announce
+from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
+from joinery.controllers.acting.lease import deciding
+from joinery.controllers.launching.launcher import Launcher
+from joinery.controllers.launching.supply import Supply
 from joinery.doorbell.gateway import Bell
 from joinery.errors import JoineryError, UnavailableError
 from joinery.gateways import Gateways

@@ -9,7 +9,7 @@ A plan that breaks a rule is refused as a whole, loudly. Three things are put ri
 fails verification is made anew, simpler and at last without the pods at fault (``joinery.planning``). Of a plan that
 exceeds the caps the most urgent part is carried out, and the other pods are told (``joinery.capping``); the run still
 ends in ``RefusedError``, because a person should look at it. A claim that the API server refuses is isolated, and the
-rest is planned again (``joinery.controllers.claim_writer``).
+rest is planned again (``joinery.controllers.launching.claim_writer``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,18 +20,18 @@ from typing import Any
 
 from joinery.apis.caps import Caps
 from joinery.capping import plan_within_caps
-from joinery.controllers.actor import Actor
-from joinery.controllers.claim_writer import ClaimWriter
-from joinery.controllers.invocation import Invocation
-from joinery.controllers.launcher import Launched, Launcher, finish_launches
-from joinery.controllers.lease import deciding
-from joinery.controllers.pacing import reading
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.acting.lease import deciding
+from joinery.controllers.launching.claim_writer import ClaimWriter
+from joinery.controllers.launching.launcher import Launched, Launcher, finish_launches
+from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.packing_options import packing_options
 from joinery.controllers.rebalancing import replace_risky_nodes
-from joinery.controllers.record import decision_document
 from joinery.controllers.static_capacity import StaticCapacity
-from joinery.controllers.supply import Supply, read_supply
-from joinery.controllers.telling import tell
+from joinery.controllers.telling.plan import tell
+from joinery.controllers.telling.record import decision_document
+from joinery.controllers.waking.pacing import reading
 from joinery.doorbell.gateway import Bell
 from joinery.errors import RefusedError
 from joinery.gateways import Gateways

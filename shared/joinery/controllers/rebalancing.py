@@ -9,10 +9,10 @@ from dataclasses import replace
 from joinery.apis.caps import Caps
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.controllers.actor import Actor
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.launching.supply import read_supply
 from joinery.controllers.orchestration import Orchestrator
-from joinery.controllers.supply import read_supply
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError
 from joinery.gateways import Gateways

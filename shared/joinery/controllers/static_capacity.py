@@ -17,14 +17,14 @@ from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce
-from joinery.controllers.actor import Actor
-from joinery.controllers.announcements import MOST_EVENTS, announce
-from joinery.controllers.claim_writer import ClaimWriter
-from joinery.controllers.invocation import Invocation
-from joinery.controllers.lease import deciding
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.acting.announcements import MOST_EVENTS, announce
+from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.acting.lease import deciding
+from joinery.controllers.launching.claim_writer import ClaimWriter
+from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.orchestration import Orchestrator
-from joinery.controllers.record import decision_document
-from joinery.controllers.supply import Supply, read_supply
+from joinery.controllers.telling.record import decision_document
 from joinery.disruption.scale_down import scale_down
 from joinery.disruption.static_drift import to_replace
 from joinery.doorbell.gateway import Bell

@@ -16,7 +16,15 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from joinery.apis import labels
-from joinery.controllers.admission import LARGEST_BODY, Request, allowed, body_of, path_of, request_in, uid_at_the_start
+from joinery.controllers.waking.admission import (
+    LARGEST_BODY,
+    Request,
+    allowed,
+    body_of,
+    path_of,
+    request_in,
+    uid_at_the_start,
+)
 from joinery.doorbell.gateway import Bell, Doorbell, Tokens
 from joinery.errors import JoineryError
 from joinery.observability import BELL, ERROR, Count, count, logger
@@ -46,8 +54,8 @@ class WebhookController:
         self._told: datetime | None = None
 
     def answer(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """The response to a call (``controllers.admission``): 403 for a stranger, 503 while nobody can be known because
-        the secret could not be read yet, else ``allowed: true``.
+        """The response to a call (``controllers.waking.admission``): 403 for a stranger, 503 while nobody can be known
+        because the secret could not be read yet, else ``allowed: true``.
         """
         try:
             is_known = self._knows(call)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from joinery.cli.reading.inputs import load
-from joinery.controllers.record import decision_document
+from joinery.controllers.telling.record import decision_document
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from simulator import builders

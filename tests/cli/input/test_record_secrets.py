@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from joinery.cli.reading.inputs import load
-from joinery.controllers.record import decision_document
+from joinery.controllers.telling.record import decision_document
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve

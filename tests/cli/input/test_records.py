@@ -8,7 +8,7 @@ import pytest
 from joinery.apis.labels import MAX_NODE_SHARE, NODE_SIZE, REBALANCE
 from joinery.apis.validation import validate
 from joinery.cli.reading.inputs import load
-from joinery.controllers.record import decision_document
+from joinery.controllers.telling.record import decision_document
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.state.snapshot import Snapshot

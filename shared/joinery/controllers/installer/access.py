@@ -19,7 +19,7 @@ from joinery.apis.labels import OWN_GROUP
 from joinery.cluster import gateway as cluster_gateway
 from joinery.cluster.gateway import Objects
 from joinery.codes import DENIED
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.acting.invocation import Invocation
 from joinery.errors import ConflictError, JoineryError, NotFoundError, UnavailableError
 from joinery.gateways import InstallerGateways
 

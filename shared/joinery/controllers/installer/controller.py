@@ -13,11 +13,11 @@ from typing import Any
 
 from joinery import __version__
 from joinery.account import gateway as account
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.installer import connection, preparation, removal
 from joinery.controllers.installer.access import with_access
 from joinery.controllers.installer.rotation import rotate
 from joinery.controllers.installer.run import InstallerRun, data
-from joinery.controllers.invocation import Invocation
 from joinery.errors import ConfigurationError, NotFoundError
 from joinery.gateways import InstallerGateways
 from joinery.installation.answers import Outcome, answer

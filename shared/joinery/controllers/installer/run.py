@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from joinery.account.gateway import LONGEST_CALL, Account
 from joinery.cluster.gateway import Objects
-from joinery.controllers.invocation import Invocation, TimeIsOverError
+from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
 from joinery.errors import ConfigurationError
 from joinery.installation import objects as installed
 from joinery.installation.conflicts import FieldConflict, conflict_message

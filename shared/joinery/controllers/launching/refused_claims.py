@@ -17,7 +17,7 @@ from joinery.apis.core import Pod
 from joinery.apis.labels import NODE_POOL, PLANNED_NEEDS, PLANNED_PODS
 from joinery.apis.nodeclaim import ClaimResources, NodeClaim
 from joinery.cluster.gateway import Cluster
-from joinery.controllers.actor import Actor
+from joinery.controllers.acting.actor import Actor
 from joinery.errors import ConfigurationError, ConflictError, JoineryError
 from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger, said

@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from joinery.apis.core import Pod
 from joinery.commands import Announce
-from joinery.controllers.announcements import MOST_EVENTS, announce
-from joinery.controllers.claim_writer import ClaimWriter
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.acting.announcements import MOST_EVENTS, announce
+from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.launching.claim_writer import ClaimWriter
 from joinery.gateways import Gateways
 from joinery.observability import CODE, NODE_POOL, POD, REASON, logger, said
 from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign

@@ -1,7 +1,7 @@
 """Writing the NodeClaims of a plan, so that one that the API server refuses keeps nobody else from a node.
 
-What a refusal is about is found out by ``joinery.controllers.refused_claims``; the rest is planned again by whoever
-called.
+What a refusal is about is found out by ``joinery.controllers.launching.refused_claims``; the rest is planned again by
+whoever called.
 """
 
 from collections import Counter
@@ -11,8 +11,8 @@ from functools import partial
 
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import LONGEST_CALL, Cluster
-from joinery.controllers.actor import Actor
-from joinery.controllers.refused_claims import RefusedClaims
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.launching.refused_claims import RefusedClaims
 from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
 from joinery.lifecycle.launching.fleet_groups import launch_token
 from joinery.lifecycle.launching.new_claims import claims_of

@@ -25,7 +25,7 @@ from joinery.commands import (
     Tolerate,
     UpdatePod,
 )
-from joinery.controllers.invocation import TimeIsOverError
+from joinery.controllers.acting.invocation import TimeIsOverError
 from joinery.errors import DeniedError, UnavailableError
 
 Together = TerminateInstance | MarkUnavailable

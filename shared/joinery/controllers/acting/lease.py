@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from joinery.cluster.gateway import Cluster
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.acting.invocation import Invocation
 from joinery.errors import JoineryError
 from joinery.observability import REASON, logger, said
 

@@ -48,8 +48,8 @@ from joinery.commands import (
     UpdatePool,
     subject,
 )
-from joinery.controllers.announcements import announce
-from joinery.controllers.chain import (
+from joinery.controllers.acting.announcements import announce
+from joinery.controllers.acting.chain import (
     Chain,
     Together,
     batches,
@@ -58,7 +58,7 @@ from joinery.controllers.chain import (
     is_silence,
     longest,
 )
-from joinery.controllers.invocation import Invocation, TimeIsOverError
+from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
 from joinery.errors import (
     ConfigurationError,
     ConflictError,

@@ -20,8 +20,8 @@ from joinery.apis.core import Node
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import NODE_POOL
 from joinery.commands import Announce, Subject
-from joinery.controllers.announcements import MOST_EVENTS, announce
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.acting.announcements import MOST_EVENTS, announce
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.orchestration import Started
 from joinery.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
 from joinery.disruption.validation import Dropped

@@ -6,7 +6,7 @@ from functools import partial
 from joinery.apis.core import Node, Pod
 from joinery.cluster.gateway import LONGEST_CALL, Event
 from joinery.commands import Announce, Subject
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.acting.invocation import Invocation
 from joinery.gateways import Gateways
 
 #: At most so many Events a run of each sort: they are for people, and each is a request to the API server.

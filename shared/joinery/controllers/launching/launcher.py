@@ -24,10 +24,10 @@ from joinery.cloudprovider.gateway import (
     capacity_pools,
 )
 from joinery.commands import Command
-from joinery.controllers.actor import Actor
-from joinery.controllers.announcements import MOST_EVENTS, announce
-from joinery.controllers.invocation import Invocation, TimeIsOverError
-from joinery.controllers.supply import Supply, read_supply
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.acting.announcements import MOST_EVENTS, announce
+from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
+from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.errors import CapacityError, JoineryError, UnavailableError
 from joinery.gateways import Gateways
 from joinery.lifecycle.launching.fleet_groups import (

@@ -3,8 +3,8 @@
 Three things wake a door, and each fails in its own way:
 
 - a **bell** carries no data, so none is worth blocking a queue for. A failed run is logged and counted, the message is
-  completed, and the bell is rung again, ever less often (``controllers.pacing``). What would fail again in the same
-  way (a cap, a user's mistake, a missing right) is left to the schedule, which rings the bell every minute.
+  completed, and the bell is rung again, ever less often (``controllers.waking.pacing``). What would fail again in the
+  same way (a cap, a user's mistake, a missing right) is left to the schedule, which rings the bell every minute.
 - a **message** carries data (an interruption). A failure is reported for that one message, its queue delivers it again,
   and after some tries it rests in the dead-letter queue until a person has looked. An event that comes without a queue
   is raised where it fails: Lambda tries it again.
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeGuard, TypeVar
 
-from joinery.controllers.pacing import Pacing
+from joinery.controllers.waking.pacing import Pacing
 from joinery.doorbell.gateway import Bell, Doorbell
 from joinery.errors import A_PERSON_MUST_ACT, ConflictError, JoineryError
 from joinery.interruption.envelope import Ignored, detail_type, is_event, opened
