@@ -11,6 +11,9 @@
   each ten minutes, whichever is more: a light pod that waited for hours has lost hours too.
 - Such a pod with ``activeDeadlineSeconds`` **ends soon** by itself if its time is up before the payback time is over.
   Moving it frees its share for that long only. The rest of the payback time is no gain, so it is added to its price.
+- A node that **expires soon**, before the payback time is over, has all of its pods evicted then. So an eviction now
+  counts for as much of its price as is left of that time. Karpenter has the cost of a node fall with its age in the
+  same way, over its whole lifetime (`disruption.LifetimeRemaining`).
 - ``joinery.dev/disruption-price`` on the pod takes the place of all that.
 
 Pods that do not move cost nothing. Where ``move_price`` is 0 the question is what the cluster could cost, and none
@@ -29,6 +32,7 @@ from joinery.apis.disruption import dollars_of, payback_of, switch_of
 from joinery.apis.labels import DISRUPTION_PRICE, NEW_NODES_REPAY, PAYBACK
 from joinery.apis.nodepool import NodePool
 from joinery.disruption.costs import eviction_cost
+from joinery.disruption.expiration import expires_at
 from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.state.nodes import NodeView
@@ -54,6 +58,7 @@ class MoveCause(StrEnum):
     ONLY_REPLICA = "OnlyReplica"
     LOST_WORK = "LostWork"
     ENDS_SOON = "EndsSoon"
+    EXPIRES_SOON = "ExpiresSoon"
     ANNOTATION = "Annotation"
 
 
@@ -105,6 +110,9 @@ class MovePrices:
         self._options, self._now, self._replicas = problem.options, snapshot.now, problem.replicas
         self._priorities = priorities_of(snapshot.priority_classes)
         self._terms = {pool.metadata.name: self._terms_of(pool) for pool in snapshot.node_pools}
+        self._expires = {
+            claim.metadata.name: at for claim in snapshot.managed_claims if (at := expires_at(claim)) is not None
+        }
         self._shared: dict[tuple[float, float, bool], MovePrice] = {}
 
     def terms(self, pool: str) -> PoolTerms:
@@ -134,7 +142,7 @@ class MovePrices:
             except ValueError as error:
                 fault = f"pod {pod.key} has the annotation {DISRUPTION_PRICE}, and {error}"
         terms = self._terms[view.pool]
-        price = self._evicted(pod, terms.ordinary) if terms.ordinary else _FREE
+        price = self._anyway(self._evicted(pod, terms.ordinary), view, terms) if terms.ordinary else _FREE
         if terms.ordinary and runs_to_completion(pod):
             price = _sum(*price.parts, *self._begun_anew(pod, view, hourly, terms))
         return MovePrice(price.dollars, price.parts, fault) if fault else price
@@ -151,6 +159,15 @@ class MovePrices:
         if key not in self._shared:
             self._shared[key] = _sum(*_eviction_parts(*key))
         return self._shared[key]
+
+    def _anyway(self, price: MovePrice, view: NodeView, terms: PoolTerms) -> MovePrice:
+        """The price of an eviction that may come anyway, because the node expires."""
+        at = self._expires.get(view.claim)
+        if at is None or at - self._now >= terms.payback:
+            return price
+        left = max(timedelta(), at - self._now)
+        message = f"its node expires within {_text(left)}, and it is evicted then anyway"
+        return _sum(*price.parts, MovePart(MoveCause.EXPIRES_SOON, price.dollars * (left / terms.payback - 1), message))
 
     def _is_only_replica(self, pod: Pod) -> bool:
         """Whether the largest workload that it belongs to, of those that are known, keeps one pod."""

@@ -8,6 +8,7 @@ import pytest
 from joinery.apis.core import Pod, PriorityClass
 from joinery.apis.labels import DISRUPTION_PRICE, PAYBACK, POD_DELETION_COST
 from joinery.apis.validation import validate
+from joinery.disruption.decide import decide
 from joinery.disruption.moves import MoveCause, MovePrice, MovePrices, replicas_of, workloads_of
 from joinery.state.nodes import views
 from simulator import builders
@@ -162,6 +163,44 @@ class TestOnlyReplicas:
     def test_the_one_pod_of_a_job_is_priced_by_its_work(self) -> None:
         """Nobody is served by it meanwhile."""
         assert _price(on("report", owner=JOB), replicas={"Job default/report": 1}).dollars == 0.01
+
+
+class TestNodesThatExpireSoon:
+    """What is evicted in a moment anyway is not spared by staying."""
+
+    @pytest.mark.parametrize(
+        ("left", "dollars"), [(HOUR, 0.01), (45 * MINUTE, 0.0075), (timedelta(), 0.0), (-HOUR, 0.0)]
+    )
+    def test_an_eviction_counts_for_what_is_left_of_the_payback_time(self, left: timedelta, dollars: float) -> None:
+        """An hour of payback; a node that has expired may wait for budgets."""
+        cluster = Cluster()
+        age = timedelta(hours=24)
+        cluster.machine(pods=[on("web")], created=START - age, expire_after=f"{int((age + left).total_seconds())}s")
+        problem = cluster.problem()
+        (view,) = views(problem.packing.snapshot)
+        price = MovePrices(problem).price(cluster.pods[0], view, HOURLY)
+        assert price.dollars == pytest.approx(dollars)
+        assert ("ExpiresSoon" in _causes(price)) is (left < HOUR)
+
+    def test_the_node_that_expires_goes_although_it_has_more_pods(self) -> None:
+        """Of two nodes one is enough (Karpenter "should consider node lifetime remaining")."""
+        cluster = Cluster(pools=[builders.node_pool(budgets=[{"nodes": "100%"}])])
+        cluster.types = (builders.instance_type("m7a.xlarge", price=0.40, spot=None),)
+        cluster.machine("old", [on("p1", "old", cpu="1"), on("p2", "old", cpu="1")], expire_after="24h1m")
+        cluster.machine("new", [on("p3", "new", cpu="1")])
+        (command,) = decide(cluster.problem()).commands
+        assert command.retire == ("claim-old",)
+
+    def test_what_the_owner_of_a_pod_says_stands(self) -> None:
+        """And so does lost work, which nobody knows to be lost anyway."""
+        cluster = Cluster()
+        job = on("job", owner=JOB, started=START - HOUR)
+        cluster.machine(pods=[job, on("dear", annotations={DISRUPTION_PRICE: "5"})], expire_after="24h")
+        problem = cluster.problem()
+        (view,) = views(problem.packing.snapshot)
+        prices = MovePrices(problem)
+        assert prices.price(cluster.pods[1], view, HOURLY).dollars == 5
+        assert {"LostWork", "ExpiresSoon"} <= _causes(prices.price(job, view, HOURLY)).keys()
 
 
 class TestLostWork:
