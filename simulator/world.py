@@ -7,7 +7,6 @@ In the demo and in tests the doors get their gateways from here, through the set
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.gateways import Gateways, InstallerGateways
@@ -19,10 +18,8 @@ from simulator.cloud.cloud import InMemoryCloud
 from simulator.cloud.market import market
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.objects import InMemoryObjects
+from simulator.latency import Latency
 from simulator.recorder import InMemoryRecorder
-
-if TYPE_CHECKING:
-    from simulator.doors.latency import Latency
 
 CLUSTER = "simulated"
 _installed: list["World"] = []

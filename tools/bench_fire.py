@@ -11,8 +11,8 @@ from typing import Any
 
 from joinery.cluster.gateway import Eviction
 from simulator.doors.large import fill
-from simulator.doors.storm import Storm
 from simulator.doors.timed import TimedDoors
+from simulator.story.storm import Storm
 from simulator.world import World
 from tools.template import doors, load
 

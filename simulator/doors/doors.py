@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from joinery import bootstrap
+from simulator.latency import Killed
 from simulator.world import CLUSTER, World
 
 NAMES = ("webhook", "provisioning", "interruption", "expiration", "disruption", "lifecycle", "catalog", "installer")
@@ -57,10 +58,6 @@ class Call:
     error: str = ""
     log: str = ""
     lasted: float = 0.0
-
-
-class Killed(BaseException):
-    """The process is killed: no handler of errors sees it, and nothing that it kept in memory survives."""
 
 
 class Doors:

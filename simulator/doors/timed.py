@@ -13,7 +13,7 @@ from joinery.disruption.decide import decide
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.settings import Settings
 from simulator.doors.large import instance
-from simulator.doors.latency import Latency
+from simulator.latency import Latency
 from simulator.world import CLUSTER, World
 
 

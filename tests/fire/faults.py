@@ -5,7 +5,7 @@ from enum import Enum
 from typing import Any
 
 from joinery.errors import ConflictError, UnavailableError
-from simulator.doors.doors import Killed
+from simulator.latency import Killed
 from tests.functional.fuse import WRITES
 
 #: ``Recorder.emit`` never raises (its Protocol); the process can be killed there all the same.

@@ -7,7 +7,7 @@ import pytest
 
 from joinery.errors import JoineryError
 from joinery.gateways import Gateways, InstallerGateways
-from simulator.doors.doors import Killed
+from simulator.latency import Killed
 
 WRITES = frozenset(
     {

@@ -10,7 +10,7 @@ from joinery.errors import (
 )
 from joinery.lifecycle.step import LAUNCHING
 from simulator import builders
-from simulator.doors.doors import Killed
+from simulator.latency import Killed
 from simulator.world import World
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand

@@ -12,7 +12,7 @@ from joinery.state.plans import is_kept, planned_pods
 from simulator import builders
 from simulator.actors.base import Stage
 from simulator.actors.kubescheduler.scheduler import KubeScheduler
-from simulator.doors.doors import Killed
+from simulator.latency import Killed
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 

@@ -8,7 +8,7 @@ from joinery.controllers.installer.access import RUN, UNTIL
 from joinery.controllers.installer.controller import KEPT_SECONDS
 from joinery.errors import UnavailableError
 from joinery.installation.objects import MARKED
-from simulator.doors.doors import Killed
+from simulator.latency import Killed
 from simulator.world import CLUSTER, World
 from tests.functional.fuse import Fuse, crashes
 from tests.functional.installing import (

@@ -13,7 +13,7 @@ from joinery.cloudprovider.gateway import Cloud, LaunchRequest, LaunchResult
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
 from simulator import builders
-from simulator.doors.doors import Killed
+from simulator.latency import Killed
 from tests.functional.deciding import emptying
 from tests.functional.disrupting import is_tainted, running
 from tests.functional.fuse import Fuse

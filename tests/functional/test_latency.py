@@ -8,9 +8,9 @@ from joinery.apis.labels import DISRUPTED_TAINT
 from joinery.cluster.gateway import LONGEST_CALL, Eviction
 from joinery.controllers.acting.lease import ACTING_SECONDS
 from joinery.doorbell.gateway import Bell
-from simulator.doors.doors import Killed
 from simulator.doors.large import fill
 from simulator.doors.timed import TimedDoors
+from simulator.latency import Killed
 from simulator.world import World
 from tests.functional.deciding import emptying
 from tools.template import doors, load

@@ -6,7 +6,7 @@ from joinery.apis.labels import INITIALIZED, PLANNED_TAINT, REGISTERED
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, UnavailableError
 from simulator import builders
-from simulator.doors.doors import Killed
+from simulator.latency import Killed
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 

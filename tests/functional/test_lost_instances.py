@@ -3,7 +3,7 @@
 import pytest
 
 from joinery.doorbell.gateway import Bell
-from simulator.doors.doors import Killed
+from simulator.latency import Killed
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 

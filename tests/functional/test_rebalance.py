@@ -11,7 +11,7 @@ from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError
 from joinery.state.disruption import record_of
 from simulator import builders
-from simulator.doors.doors import Killed
+from simulator.latency import Killed
 from simulator.world import World
 from tests.functional.fuse import Fuse
 from tests.functional.stand import APART, Stand

@@ -7,7 +7,7 @@ from joinery.apis.meta import Condition
 from joinery.apis.nodepool import NodePool
 from joinery.doorbell.gateway import Bell
 from joinery.errors import UnavailableError
-from simulator.doors.doors import Killed
+from simulator.latency import Killed
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 

@@ -10,7 +10,7 @@ from joinery.apis.core import Condition
 from joinery.apis.labels import REBOOTED_AT
 from joinery.doorbell.gateway import Bell
 from joinery.errors import JoineryError, UnavailableError
-from simulator.doors.doors import Killed
+from simulator.latency import Killed
 from simulator.world import World
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand

@@ -8,7 +8,7 @@ import pytest
 
 from joinery.errors import UnavailableError
 from joinery.state.offerings import OfferingKey
-from simulator.doors.storm import NOTICE, Storm
+from simulator.story.storm import NOTICE, Storm
 
 MINUTE = timedelta(minutes=1)
 LATE, TWICE = timedelta(seconds=7), timedelta(seconds=3)

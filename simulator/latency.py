@@ -12,7 +12,6 @@ from typing import Any, TypeVar, cast
 from joinery.controllers.acting.invocation import Invocation
 from joinery.errors import JoineryError
 from joinery.gateways import Gateways
-from simulator.doors.doors import Killed
 
 T = TypeVar("T")
 #: Seconds of one request to the API server, of a question to AWS, and of a CreateFleet call.
@@ -23,6 +22,10 @@ _PAGE = 500
 _SNAPSHOT = 5
 #: What finding out what a node class selects takes.
 _CALLS_A_CLASS = 9
+
+
+class Killed(BaseException):
+    """The process is killed: no handler of errors sees it, and nothing that it kept in memory survives."""
 
 
 class Latency:

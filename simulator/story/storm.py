@@ -16,10 +16,10 @@ from simulator import builders
 from simulator.actors.ec2 import warning
 from simulator.doors.doors import Call, Doors
 from simulator.doors.large import fill, instance
-from simulator.doors.latency import Latency
 from simulator.doors.queues import TRANSIT, BellQueues, InterruptionQueue
 from simulator.engine import Engine, Turn
 from simulator.kubernetes.apiserver import Change
+from simulator.latency import Latency
 from simulator.world import World
 
 #: From a spot warning until EC2 takes the instance.
