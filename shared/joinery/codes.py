@@ -66,12 +66,14 @@ _EXPIRED = frozenset(
 #: The same call may succeed in a moment. A new account's verification takes hours, and ends by itself as well.
 TRANSIENT = _THROTTLED | _BROKEN | _EXPIRED | {"PendingVerification"}
 
+#: Another subnet of the zone may have some.
+SUBNET_FULL = "InsufficientFreeAddressesInSubnet"
 #: The pool has nothing to give now: remember it, try another (EC2 API, error codes). A quota counts as one: it is a
 #: family's, or spot's, or on-demand's, so another pool may be within its own.
 CAPACITY = frozenset(
     {
         "InsufficientCapacityOnHost",
-        "InsufficientFreeAddressesInSubnet",
+        SUBNET_FULL,
         "InsufficientHostCapacity",
         "InsufficientInstanceCapacity",
         "InsufficientReservedInstanceCapacity",

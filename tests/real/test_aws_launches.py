@@ -118,6 +118,68 @@ def test_a_call_refused_for_want_of_capacity_names_all_its_pools(clients: Client
     assert caught.value.pools == {OfferingKey("m5.large", f"us-east-1{zone}", "spot") for zone in "abc"}
 
 
+FULL = "InsufficientFreeAddressesInSubnet"
+
+
+def two_subnets_in_the_first_zone(asked: LaunchRequest) -> LaunchRequest:
+    """The class has another subnet in the zone 1a, with fewer free addresses."""
+    document = asked.node_class.model_dump(by_alias=True)
+    document["status"]["subnets"].append({"id": "subnet-2nd", "zone": "us-east-1a"})
+    return replace(asked, node_class=EC2NodeClass.model_validate(document))
+
+
+def answer_of(*launched_in: str, full: str = "") -> dict[str, Any]:
+    """One instance in each of these subnets, and no address left in that one."""
+
+    def where(subnet: str) -> dict[str, Any]:
+        return {"Overrides": {"InstanceType": "m5.large", "SubnetId": subnet}}
+
+    instances = [
+        {"LaunchTemplateAndOverrides": where(subnet), "Lifecycle": "spot", "InstanceIds": [f"i-{n}-{subnet[-3:]}"]}
+        for n, subnet in enumerate(launched_in)
+    ]
+    error = {"LaunchTemplateAndOverrides": where(full), "Lifecycle": "spot", "ErrorCode": FULL, "ErrorMessage": "none"}
+    return {"FleetId": "fleet-1", "Instances": instances, "Errors": [error] if full else []}
+
+
+@pytest.mark.parametrize("second", ["serves", "is full", "is refused"])
+def test_where_a_subnet_is_full_the_rest_is_launched_in_another_of_its_zone(clients: Clients, second: str) -> None:
+    """The pool is out only once none of its zone's subnets has an address. What was launched is never forgotten."""
+    first = node_class().status.subnets[0].id
+    asked = two_subnets_in_the_first_zone(request("m5.large", capacity_type="spot", count=3))
+    more = {
+        "serves": answer_of("subnet-2nd", "subnet-2nd"),
+        "is full": answer_of("subnet-2nd", full="subnet-2nd"),
+        "is refused": ERRORS["ec2:CreateFleet InsufficientInstanceCapacity"],
+    }[second]
+    result = launched(clients, asked, ("create_fleet", answer_of(first, full=first)), ("create_fleet", more))
+    assert len(result.instances) == {"serves": 3, "is full": 2, "is refused": 1}[second]
+    assert {i.zone for i in result.instances} == {"us-east-1a"}
+    assert [f.code for f in result.failures] == ([] if second == "serves" else [FULL])
+
+
+def test_a_zone_without_another_subnet_is_out_though_its_neighbour_zone_serves(clients: Clients) -> None:
+    """The second call passes over both full subnets, and only one of their zones has more."""
+    first, other, _ = (subnet.id for subnet in node_class().status.subnets)
+    both = answer_of(full=first)
+    both["Errors"] += answer_of(full=other)["Errors"]
+    asked = two_subnets_in_the_first_zone(request("m5.large", capacity_type="spot", count=1))
+    result = launched(clients, asked, ("create_fleet", both), ("create_fleet", answer_of("subnet-2nd")))
+    assert (len(result.instances), [f.pool.zone for f in result.failures]) == (1, ["us-east-1b"])
+
+
+def test_a_full_subnet_that_has_no_neighbour_is_not_asked_again(clients: Clients) -> None:
+    """Nor is one of which enough was launched elsewhere."""
+    first, other, _ = (subnet.id for subnet in node_class().status.subnets)
+    alone = request("m5.large", capacity_type="spot", count=2)
+    result = launched(clients, alone, ("create_fleet", answer_of(other, full=first)))
+    assert (len(result.instances), [f.code for f in result.failures]) == (1, [FULL])
+    assert [f.pool.zone for f in result.failures] == ["us-east-1a"]
+    enough = two_subnets_in_the_first_zone(replace(alone, count=1))
+    result = launched(clients, enough, ("create_fleet", answer_of(other, full=first)))
+    assert (len(result.instances), [f.code for f in result.failures]) == (1, [FULL])
+
+
 def test_want_of_capacity_without_a_pool_is_about_all_of_them(clients: Clients) -> None:
     """An error may name no override."""
     answer = read("create-fleet-error-without-overrides")

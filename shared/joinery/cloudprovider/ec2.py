@@ -29,6 +29,7 @@ from joinery.cloudprovider.nodeclass.profiles import Profiles
 from joinery.cloudprovider.nodeclass.readiness import Selection, Unmet, status
 from joinery.cloudprovider.nodeclass.selections import Selections
 from joinery.cloudprovider.nodeclass.tags import OWNER_PREFIX, is_of_cluster
+from joinery.codes import SUBNET_FULL
 from joinery.errors import ConfigurationError, NotFoundError
 from joinery.state.instances import InstanceStatus
 from joinery.state.offerings import InstanceType
@@ -132,7 +133,7 @@ class Ec2Cloud:
         except ConfigurationError:
             self._selections.forget(request.node_class.metadata.name)
             raise
-        if not all(failure.is_capacity for failure in result.failures):
+        if not all(failure.is_capacity and failure.code != SUBNET_FULL for failure in result.failures):
             self._selections.forget(request.node_class.metadata.name)
         return result
 

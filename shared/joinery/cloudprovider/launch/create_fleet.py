@@ -4,7 +4,7 @@ Image, pod count, adapters and capacity reservation are written in a launch temp
 becomes a few templates, each with its own pools. EC2 chooses freely among the pools of all templates of the call.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from threading import Lock
 from typing import Any, NamedTuple
@@ -19,19 +19,21 @@ from joinery.cloudprovider.gateway import Instance, LaunchedInstance, LaunchRequ
 from joinery.cloudprovider.instancetypes.families import FAMILIES
 from joinery.cloudprovider.instancetypes.typelabels import type_labels
 from joinery.cloudprovider.launch.facts import ClusterFacts
-from joinery.cloudprovider.launch.fleet import fleet, result
+from joinery.cloudprovider.launch.fleet import fleet, full_subnets, result, subnets_by_zone
 from joinery.cloudprovider.launch.running import described
 from joinery.cloudprovider.launch.templates import Machine, Template, tag_specifications, template
 from joinery.cloudprovider.launch.userdata import bootstrap, user_data
 from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.tags import instance_tags
-from joinery.codes import ALREADY_EXISTS, TEMPLATE_NOT_FOUND, TOKEN_REUSED
+from joinery.codes import ALREADY_EXISTS, SUBNET_FULL, TEMPLATE_NOT_FOUND, TOKEN_REUSED
 from joinery.errors import CapacityError, ConfigurationError, UnavailableError
 from joinery.state.offerings import Reservation
 
 _TYPES = "EC2 DescribeInstanceTypes"
 #: How many types DescribeInstanceTypes may be asked for by name in one call.
 _MOST_TYPES = 100
+
+Configs = Sequence[tuple[Template, Sequence[Override]]]
 
 
 class TemplateKey(NamedTuple):
@@ -72,15 +74,43 @@ class CreateFleet:
         if not configs:
             raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: no image boots any requested type")
         tags = {**instance_tags(facts.name, node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
-        call = fleet(request, [(template.name, pools) for template, pools in configs], tags)
         try:
-            answer = self._create_fleet(call, [template for template, _ in configs])
+            answered = self._call(request, configs, tags, images)
         except CapacityError as refused:
             # The whole call was refused, so EC2 was out of everything that it was asked for.
             raise CapacityError(str(refused), request.pools) from refused
+        return self._launched_before(request) if answered is None else answered
+
+    def _call(
+        self,
+        request: LaunchRequest,
+        configs: Configs,
+        tags: Mapping[str, str],
+        images: Mapping[str, str],
+        full: frozenset[str] = frozenset(),
+    ) -> LaunchResult | None:
+        """What came of one call, and of another for the rest where a subnet is full and its zone has one more.
+
+        ``full``: ids of subnets that are passed over. None if a token was used before for another call.
+        """
+        call = fleet(request, [(template.name, pools) for template, pools in configs], tags, full)
+        answer = self._create_fleet(call, [template for template, _ in configs])
         if answer is None:
-            return self._launched_before(request)
-        return self._completed(result(request, answer, images))
+            return None
+        answered = self._completed(result(request, answer, images))
+        left, found = request.count - len(answered.instances), full_subnets(request, answered, full)
+        if not left or found == full:
+            return answered
+        rest = replace(request, count=left, token=f"{request.token}-{len(found)}")
+        try:
+            more = self._call(rest, configs, tags, images, found)
+        except CapacityError:
+            return answered
+        if more is None:
+            return None
+        again = subnets_by_zone(of_ec2(request.node_class), found)
+        final = tuple(f for f in answered.failures if f.code != SUBNET_FULL or f.pool.zone not in again)
+        return LaunchResult(answered.instances + more.instances, tuple(dict.fromkeys(final + more.failures)))
 
     def _completed(self, answered: LaunchResult) -> LaunchResult:
         """The result with type and zone of all instances.

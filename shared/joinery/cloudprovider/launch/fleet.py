@@ -5,7 +5,7 @@ Nothing here talks to EC2 (EC2 API CreateFleet). EC2 repeats the override that a
 the override that it is about. The zone is written in each override so that it can be read there again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from joinery.answers import at, entries
@@ -14,7 +14,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
 from joinery.cloudprovider.launch.templates import tag_specifications
 from joinery.cloudprovider.nodeclass.kind import of_ec2
-from joinery.codes import is_capacity
+from joinery.codes import SUBNET_FULL, is_capacity
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import CAPACITY_BLOCK, OfferingKey
 
@@ -22,29 +22,45 @@ _INTERRUPTIBLE = "reserved-capacity"
 _CALL = "EC2 CreateFleet"
 
 
-def subnets_by_zone(node_class: EC2NodeClass) -> dict[str, str]:
+def subnets_by_zone(node_class: EC2NodeClass, full: Collection[str] = ()) -> dict[str, str]:
     """Zone to the id of one subnet in it: the one with the most free addresses, which the status lists first.
 
-    Raises ``ConfigurationError`` for a class whose status has none.
+    ``full``: ids of those that are passed over. Raises ``ConfigurationError`` for a class whose status has none.
     """
+    if not node_class.status.subnets:
+        raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: status.subnets is empty")
     subnets: dict[str, str] = {}
     for subnet in node_class.status.subnets:
-        subnets.setdefault(subnet.zone, subnet.id)
-    if not subnets:
-        raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: status.subnets is empty")
+        if subnet.id not in full:
+            subnets.setdefault(subnet.zone, subnet.id)
     return subnets
 
 
+def full_subnets(request: LaunchRequest, answered: LaunchResult, full: frozenset[str]) -> frozenset[str]:
+    """``full``, which the call has passed over, with those that it found without a free address.
+
+    Only where their zones have another: the same ones again mean that there is nothing more to try.
+    """
+    node_class = of_ec2(request.node_class)
+    asked = subnets_by_zone(node_class, full)
+    zones = {failure.pool.zone for failure in answered.failures if failure.code == SUBNET_FULL} & set(asked)
+    found = full | {asked[zone] for zone in zones}
+    return found if zones & set(subnets_by_zone(node_class, found)) else full
+
+
 def fleet(
-    request: LaunchRequest, configs: Iterable[tuple[str, Sequence[Override]]], tags: Mapping[str, str]
+    request: LaunchRequest,
+    configs: Iterable[tuple[str, Sequence[Override]]],
+    tags: Mapping[str, str],
+    full: Collection[str] = (),
 ) -> dict[str, Any]:
     """The call.
 
     ``configs``: names of launch templates, each with the pools that it may be launched from; ``tags``: of the
-    instances.
+    instances; ``full``: ids of subnets to pass over.
     """
     node_class = of_ec2(request.node_class)
-    subnets, spec = subnets_by_zone(node_class), node_class.spec
+    subnets, spec = subnets_by_zone(node_class, full), node_class.spec
     call: dict[str, Any] = {
         "Type": "instant",
         "ClientToken": request.token,
@@ -58,6 +74,7 @@ def fleet(
                 "Overrides": [_override(pool, subnets[pool.zone]) for pool in pools if pool.zone in subnets],
             }
             for name, pools in configs
+            if any(pool.zone in subnets for pool in pools)
         ],
         "TagSpecifications": tag_specifications(("instance", "volume", "fleet"), tags),
     }
