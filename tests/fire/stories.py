@@ -95,14 +95,14 @@ def pods(replicas: int = 2, *, kind: str = "Deployment", name: str = "web", **sp
     }
 
 
-def budget(name: str = "web") -> Document:
-    """A PodDisruptionBudget that lets go of one pod at a time."""
+def budget(name: str = "web", **limit: int) -> Document:
+    """A PodDisruptionBudget that lets go of one pod at a time, or has another limit."""
     selector = {"matchLabels": {"app": name}}
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"maxUnavailable": 1, "selector": selector},
+        "spec": {**(limit or {"maxUnavailable": 1}), "selector": selector},
     }
 
 
@@ -328,6 +328,13 @@ STORIES = (
         delete_claim,
         (NODE_CLASS, node_pool(), surging(pods(1))),
         (running(),),
+    ),
+    Story(
+        "the successor of a single replica that its budget keeps comes by a rollout",
+        delete_claim,
+        (NODE_CLASS, node_pool(), budget(minAvailable=1), pods(1)),
+        (running(),),
+        {"surge_single_replicas": "true"},
     ),
     Story(
         "drifted nodes of a static pool are replaced",

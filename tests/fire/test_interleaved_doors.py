@@ -50,7 +50,7 @@ class Scene:
 
 
 _LAUNCH, _WARNING, _AGE, _DRAIN, _NODE_DELETED, _ENDED, _LOST, _UNKNOWN, _EMPTY, *_ = STORIES
-_STATIC, _TOO_LARGE = STORIES[11:13]
+_STATIC, _TOO_LARGE = STORIES[12:14]
 SCENES = (
     # Pods wait, nothing is bought.
     Scene(_LAUNCH, 1, "provisioning", "provisioning"),

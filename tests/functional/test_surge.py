@@ -229,12 +229,19 @@ def test_a_crash_after_any_write_restarts_nothing_twice(part: int, pytestconfig:
         assert (shop.fewest, shop.rollouts, len(shop.launched)) == (1, 2, 2), told
 
 
-def test_a_crash_right_after_the_restart_buys_no_second_node() -> None:
+@pytest.mark.parametrize(
+    "given",
+    [{}, {"annotations": {}, "settings": {"surge_single_replicas": True}}],
+    ids=["it asks", "its budget keeps it"],
+)
+def test_a_crash_right_after_the_restart_buys_no_second_node(given: dict[str, Any]) -> None:
     """The claim does not say yet whom the rollout replaces. The new pod says it, whose node was bought for the old one.
 
     A node has room for one of them, so both could not share it.
     """
-    shop = Shop(size="medium").open().watch().warn()
+    shop = Shop(size="medium", **given)
+    shop.world.cluster.add(builders.pdb(labels={"app": "web"}, min_available=1))
+    shop.open().watch().warn()
     shop.fuse.outlives(shop.stand.provision)
     assert len(shop.launched) == 2
     for writes in range(1, 20):

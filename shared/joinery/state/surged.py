@@ -5,11 +5,12 @@ find no other node for the pods that are replaced; otherwise two would be bought
 
 Lifecycle restarts the Deployment, and then has the claim remember the pods. Whoever is stopped between the two writes
 nothing down, so the successors count as well: a pod that asks for its successor is replaced once its Deployment has a
-pod of a later restart.
+pod of a later restart. So is the last old pod of its Deployment, as long as a budget keeps it.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from joinery.apis.core import Pod
@@ -33,8 +34,23 @@ def surged_pods(claim: NodeClaim) -> frozenset[str]:
 
 def all_surged_pods(snapshot: Snapshot) -> frozenset[str]:
     """The pods of all claims that are leaving."""
-    leaving = [claim for claim in snapshot.node_claims if leaving_since(claim) is not None]
-    return frozenset().union(*map(surged_pods, leaving), _with_successors(leaving, snapshot.pods))
+    leaving = _leaving(snapshot)
+    asking = [pod for pod in _pods_of(leaving, snapshot.pods) if _asks(pod)]
+    succeeded = (pod.key for pod in _with_successors(asking, snapshot.pods))
+    return frozenset().union(*map(surged_pods, leaving), succeeded)
+
+
+def last_old_pods(snapshot: Snapshot) -> tuple[Pod, ...]:
+    """The pods of leaving nodes that are the last of their Deployment which a later restart has not replaced."""
+    old = _with_successors(_pods_of(_leaving(snapshot), snapshot.pods), snapshot.pods)
+    restarted_at = {_deployment(pod): _restarted_at(pod) for pod in old}
+    numbers = Counter(
+        deployment
+        for pod in (snapshot.pods if old else ())
+        if (deployment := _deployment(pod)) in restarted_at and is_active(pod)
+        if _restarted_at(pod) <= restarted_at[deployment]
+    )
+    return tuple(pod for pod in old if numbers[_deployment(pod)] == 1)
 
 
 def remembered(pods: Iterable[str]) -> dict[str, str]:
@@ -42,19 +58,26 @@ def remembered(pods: Iterable[str]) -> dict[str, str]:
     return {SURGED_PODS: json.dumps(sorted(pods))}
 
 
-def _with_successors(leaving: Iterable[NodeClaim], pods: Iterable[Pod]) -> Iterator[str]:
-    """The pods of leaving nodes that ask for a successor and have one by now: a later restart has made it."""
+def _leaving(snapshot: Snapshot) -> list[NodeClaim]:
+    return [claim for claim in snapshot.node_claims if leaving_since(claim) is not None]
+
+
+def _pods_of(leaving: Iterable[NodeClaim], pods: Iterable[Pod]) -> list[Pod]:
     nodes = {claim.status.node_name for claim in leaving} - {""}
-    asking = [pod for pod in pods if pod.spec.node_name in nodes and _asks(pod)] if nodes else []
-    latest = {_deployment(pod): _NEVER for pod in asking}
-    for pod in pods if asking else ():
+    return [pod for pod in pods if pod.spec.node_name in nodes and _deployment(pod)[1]] if nodes else []
+
+
+def _with_successors(old: Iterable[Pod], pods: Iterable[Pod]) -> list[Pod]:
+    """Those of the ``old`` pods that have a successor by now: a later restart has made it."""
+    latest = {_deployment(pod): _NEVER for pod in old}
+    for pod in pods if latest else ():
         if RESTARTED_AT in pod.metadata.annotations and is_active(pod) and (key := _deployment(pod)) in latest:
             latest[key] = max(latest[key], _restarted_at(pod))
-    return (pod.key for pod in asking if _restarted_at(pod) < latest[_deployment(pod)])
+    return [pod for pod in old if _restarted_at(pod) < latest[_deployment(pod)]]
 
 
 def _asks(pod: Pod) -> bool:
-    return pod.metadata.annotations.get(SURGE_BEFORE_EVICTION) == "true" and bool(_deployment(pod)[1])
+    return pod.metadata.annotations.get(SURGE_BEFORE_EVICTION) == "true"
 
 
 def _deployment(pod: Pod) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_fully_blocking, is_pending, is_protected, is_reschedulable
 from joinery.state.snapshot import Snapshot
-from joinery.state.surged import all_surged_pods
+from joinery.state.surged import all_surged_pods, last_old_pods
 
 
 def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
@@ -19,7 +19,7 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
     waiting = [pod for pod in problem.snapshot.pods if is_pending(pod, only_marked=only_marked)]
     nodes = tuple(views)
     bought_for = _bought_for(nodes)
-    surged = all_surged_pods(problem.snapshot)
+    surged = all_surged_pods(problem.snapshot) | _kept_until_succeeded(problem.snapshot)
     moving = [
         pod
         for view in nodes
@@ -30,6 +30,15 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
         if not view.is_candidate or pod.key in bought_for.get(view.claim, ())
     ]
     return tuple(sorted((*waiting, *moving), key=lambda pod: pod.key))
+
+
+def _kept_until_succeeded(snapshot: Snapshot) -> frozenset[str]:
+    """The pods that a budget keeps where they are until the rollout ends them: a successor of each is on its way.
+
+    With the setting ``SurgeSingleReplicas`` lifecycle has begun that rollout. Its claim may not remember it yet.
+    """
+    keeping = [budget for budget in snapshot.disruption_budgets if budget.status.disruptions_allowed <= 0]
+    return frozenset(pod.key for pod in last_old_pods(snapshot) if covering(keeping, pod)) if keeping else frozenset()
 
 
 def _bought_for(views: Iterable[NodeView]) -> Mapping[str, set[str]]:
