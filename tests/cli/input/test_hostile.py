@@ -41,6 +41,8 @@ def _refused(run: Run, *arguments: str) -> str:
             "line 200: not YAML that is read here: nested more than 200 deep",
         ),
         ("- a\n" * 2_000_001, "too large to be read as YAML: write it as JSON"),
+        ("---\n" * 1_900_000, "more than 200,000 documents: write it as JSON"),
+        ("---\r\n" * 1_000_000, "more than 200,000 documents: write it as JSON"),
         ('{"a":' * 5000 + "1" + "}" * 5000, "nested too deep"),
         ("kind: Pod\nkind: Node", "line 2: not YAML: the key 'kind' is there twice"),
         ("kind: !!python/object:os.system {}", "not YAML: could not determine a constructor"),
@@ -58,7 +60,7 @@ def _refused(run: Run, *arguments: str) -> str:
             "Pod a: spec.",
         ),
     ],
-    ids=range(15),
+    ids=range(17),
 )
 def test_what_no_object_needs_is_refused(run: Run, write: Write, content: str, problem: str) -> None:
     """Aliases of aliases, depth, size, keys given twice."""

@@ -17,6 +17,8 @@ from joinery.errors import ConfigurationError
 #: What a file may hold: 32 MiB and two million values take a minute and a gigabyte to read as YAML, and a second as
 #: JSON.
 _MOST_BYTES, _MOST_VALUES = 32 * 2**20, 2_000_000
+#: Documents of a file, empty ones too, each of which takes a parser's time: more than a cluster has pods.
+_MOST_DOCUMENTS = 200_000
 #: How deep values may be inside of each other, and how many characters aliases may stand for.
 _DEEPEST, _LONGEST = 200, 32 * 2**20
 _LONGEST_NUMBER = 100  # digits; Kubernetes has none of more than nineteen
@@ -29,6 +31,8 @@ def split(source: str, data: bytes) -> Iterator[bytes]:
     """The JSON of each document. Raises ``ConfigurationError`` naming file and line."""
     if len(data) > _MOST_BYTES or sum(data.count(sign) for sign in (b"\n", b",", b"[", b"{", b"- ")) > _MOST_VALUES:
         raise ConfigurationError(f"{source}: too large to be read as YAML: write it as JSON (kubectl get -o json)")
+    if data.count(b"\n---") >= _MOST_DOCUMENTS:
+        raise ConfigurationError(f"{source}: more than {_MOST_DOCUMENTS:,} documents: write it as JSON")
     try:
         if b"*" in data or _is_deep(data):
             _examine(source, data)
