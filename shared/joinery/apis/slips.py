@@ -61,6 +61,16 @@ def label_meant_by(key: str) -> str:
     return same[0] if same else ""
 
 
+def type_label_meant_by(key: str) -> str:
+    """The label of instance types that is meant by another domain's of the same name; or the empty string.
+
+    A NodePool may ask for any label, and one that nobody has chooses nothing: its nodes are labelled so. For a pod it
+    may well be EKS Auto Mode's, ``eks.amazonaws.com/instance-family``.
+    """
+    meant = f"{labels.AWS_GROUP}/{key.rpartition('/')[2]}"
+    return meant if meant in _ON_NODES and key not in _ON_NODES and "/instance-" in meant else ""
+
+
 def value_meant_by(key: str, value: str, known: Iterable[str]) -> str:
     """The value of a label that was probably meant by one that is none: ``ondemand``, ``x86_64``, ``Linux``; or the
     empty string.

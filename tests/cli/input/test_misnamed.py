@@ -94,6 +94,17 @@ def test_a_node_pools_slip_is_asked_about(warned: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize("domain", ["kubernetes.amazonaws.com", "eks.amazonaws.com"])
+def test_a_node_pool_that_chooses_types_by_another_domains_label_is_asked(warned: Any, domain: str) -> None:
+    """It would choose none: every node is given the label, and the pool buys the smallest. Pods may ask for it."""
+    given = CLUSTER.replace("node.kubernetes.io/instance-type", f"{domain}/instance-category")
+    given = given.replace("[m7a.large, m7a.xlarge]", "[c, m]")
+    assert warned(given, pod_document(nodeSelector={f"{domain}/instance-category": "c"})) == [
+        f"warning: NodePool default: spec.template.spec.requirements: {domain}/instance-category chooses no instance "
+        "types; is it karpenter.k8s.aws/instance-category?"
+    ]
+
+
 def test_what_a_node_pool_gives_its_nodes_is_not_doubted(warned: Any) -> None:
     """However near to a well-known label it is."""
     own = CLUSTER.replace("{team: web}", "{zone: blue}")

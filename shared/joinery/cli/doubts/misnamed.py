@@ -12,7 +12,7 @@ from joinery.apis import labels
 from joinery.apis.core import NodeSelectorRequirement, Pod, PodSpec
 from joinery.apis.meta import Requirement
 from joinery.apis.nodepool import NodePool
-from joinery.apis.slips import label_meant_by, meant_by, value_meant_by
+from joinery.apis.slips import label_meant_by, meant_by, type_label_meant_by, value_meant_by
 from joinery.apis.validation import validate
 from joinery.cli.notices import Notice, some_of, warning
 from joinery.cli.view.workloads import owner_of
@@ -53,6 +53,8 @@ def misnamed(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) ->
         others = defined if not subject.startswith("NodePool ") else frozenset()
         for doubt in filter(None, (_doubt(one, others, values) for one in asked)):
             doubts[doubt] += [subject] if subject not in doubts[doubt] else []
+    for doubt, subject in _choosing_nothing(snapshot):
+        doubts[doubt].append(subject)
     for doubt, subjects in doubts.items():
         yield warning(f"{some_of(subjects)}: {doubt}")
 
@@ -65,6 +67,15 @@ def _doubt(asked: _Asked, defined: frozenset[str], values: Mapping[str, frozense
         if value not in sold and (meant := value_meant_by(asked.key, value, sold)):
             return f"{asked.path}: {asked.key} is nowhere {value}; is it {meant}?"
     return ""
+
+
+def _choosing_nothing(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    """What pools of ours ask for in the words of EKS Auto Mode, or of nobody, with the pool."""
+    for pool in filter(snapshot.serves, snapshot.node_pools):
+        for key in dict.fromkeys(one.key for one in pool.spec.template.spec.requirements):
+            if not label_meant_by(key) and (meant := type_label_meant_by(key)):
+                doubt = f"spec.template.spec.requirements: {key} chooses no instance types; is it {meant}?"
+                yield doubt, f"NodePool {pool.metadata.name}"
 
 
 def _classes(snapshot: Snapshot) -> Iterator[Notice]:
