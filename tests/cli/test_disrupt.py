@@ -160,6 +160,15 @@ def test_help_names_every_option(run: Run) -> None:
         assert said in outcome.out
 
 
+def test_claims_without_their_nodes_are_told_what_is_lacking(run: Run, write: Write) -> None:
+    """``kubectl get nodeclaims,nodepools -o json`` alone: nobody has told them to leave."""
+    objects = [node_pool(), node_class(), node_claim("lonely", node="ip-10-0-1-7")]
+    outcome = run(*DISRUPT, "-f", write("claims.json", listed(*objects)))
+    assert outcome.status == 0
+    assert "warning: 1 NodeClaim has a Node that is not in the files (lonely): nothing is decided" in outcome.err
+    assert "leaving already" not in outcome.out
+
+
 def test_pods_that_wait_are_another_commands_business(run: Run, halved: str, write: Write) -> None:
     """Whoever misses them here is told where to look."""
     outcome = run(*JSON, "-f", halved, "-f", write("pod.json", pod_document("waits")))

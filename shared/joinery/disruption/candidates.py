@@ -37,7 +37,7 @@ from joinery.lifecycle.view.drift import by_drift
 from joinery.lifecycle.view.second_look import ObjectionKind, SecondLook
 from joinery.state.claims import DRIFTED
 from joinery.state.disruption import record_of
-from joinery.state.nodes import NodeView, views
+from joinery.state.nodes import NodeView, is_leaving, views
 from joinery.state.plans import is_kept
 from joinery.state.pod_events import empty_since, is_empty, quiet_since
 from joinery.state.pods import is_reschedulable
@@ -224,8 +224,10 @@ class _Judge:
     def _state_barrier(self, view: NodeView, claim: NodeClaim) -> _Hold | None:
         if record_of(claim) is not None or view.replaces:
             return _Hold(HeldCode.IN_COMMAND, "it is in a disruption command already")
-        if view.is_leaving:
+        if is_leaving(None, claim):
             return _Hold(HeldCode.LEAVING, "it is leaving already")
+        if not view.node and view.is_leaving:
+            return _Hold(HeldCode.NOT_INITIALIZED, "the Node that it had is not there")
         if not view.node or not view.is_initialized:
             return _Hold(HeldCode.NOT_INITIALIZED, "its node is not initialised yet")
         if self._nodes_of[view.claim] > 1:

@@ -149,6 +149,13 @@ class TestWhatKeepsANodeFromAll:
         cluster.claims.append(builders.node_claim("launched", conditions=["Launched"]))
         assert _held(cluster) == [(HeldCode.NOT_INITIALIZED, None)] * 2
 
+    def test_a_claim_whose_node_is_not_there_stays_and_is_not_called_leaving(self) -> None:
+        """Nobody makes it leave: its Node has vanished, or is not in the files."""
+        cluster = Cluster()
+        cluster.claims.append(builders.node_claim("lost", node="lost", created=START - timedelta(days=1)))
+        (held,) = _judged(cluster).held
+        assert (held.code, held.message) == (HeldCode.NOT_INITIALIZED, "the Node that it had is not there")
+
     @pytest.mark.parametrize(
         "claim", [{"deleted": START}, {"annotations": {INTERRUPTED_AT: START.isoformat()}}], ids=["deleted", "taken"]
     )

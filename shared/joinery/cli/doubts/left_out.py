@@ -29,9 +29,24 @@ def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Not
     ``only_marked``: see ``left_out``.
     """
     yield from (_takes_no_part(bad) for bad in snapshot.invalid if bad.kind == "NodePool")
+    if not only_marked:
+        yield from _without_nodes(snapshot)
     waiting = sum(is_pending(pod, only_marked=only_marked) for pod in snapshot.pods)
     if waiting:
         yield note(f"{_counted(waiting, 'waits', 'wait')} for a node: joinery plan says which they get")
+
+
+def _without_nodes(snapshot: Snapshot) -> Iterator[Notice]:
+    """``kubectl get nodeclaims`` is a third of what such a decision is made from."""
+    there = {node.metadata.name for node in snapshot.nodes}
+    lacking = [one for one in snapshot.managed_claims if one.status.node_name and one.status.node_name not in there]
+    if lacking:
+        claims = "1 NodeClaim has" if len(lacking) == 1 else f"{len(lacking):,} NodeClaims have"
+        yield warning(
+            f"{claims} a Node that is not in the files ({some_of([one.metadata.name for one in lacking])}): nothing is "
+            "decided about what has no Node. All that is needed: kubectl get "
+            f"nodes,pods,nodeclaims,nodepools,{NODE_CLASS.plural},pdb -A -o json > cluster.json, and -f cluster.json"
+        )
 
 
 def _takes_no_part(bad: Invalid) -> Notice:
