@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parents[1] / "data" / "real"
 CLUSTER = FOLDER / "cluster.json.gz"
 #: One object, or a few, a file.
 PIECES = sorted(
-    path for part in ("daemonsets", "events", "karpenter", "nodes", "pods", "policy", "storage")
+    path for part in ("daemonsets", "events", "karpenter", "nodes", "others", "pods", "policy", "storage")
     for path in (FOLDER / part).iterdir()
 )  # fmt: skip
 

@@ -9,12 +9,39 @@ from tests.cli.conftest import NOW, Run
 from tests.real.files import CLUSTER, PIECES, name, objects
 
 PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE), "-f")
+#: Of an object of another's kind that stands for pods.
+_NOT_PLANNED = (
+    "{}: its pods are not planned: a plan does not read {}; give {} in its place, or the pods (kubectl get pods)"
+)
+_ANY, _TYPES = "a Deployment or a Job", "NodePool event-worker: spec.template.spec.requirements: "
 #: What is said of a piece; of all others nothing, for there is nothing to say.
 WARNINGS = {
     "events": ["ignored 1 object of kind Event: not used in a plan"],
     "karpenter/nodepool-v1": ["NodePool general: EC2NodeClass default does not exist"],
     "karpenter/nodepool-v1-gpu": ["NodePool gpu: EC2NodeClass gpu does not exist"],
     "karpenter/nodepool-v1beta1": ["NodePool general: EC2NodeClass default does not exist"],
+    "karpenter/nodepool-v1-types-by-labels-of-nobody": [
+        *(
+            f"{_TYPES}kubernetes.amazonaws.com/{label} chooses no instance types; is it karpenter.k8s.aws/{label}?"
+            for label in ("instance-category", "instance-cpu")
+        ),
+        "NodePool event-worker: EC2NodeClass default does not exist",
+    ],
+    "others/argo-workflow-generate-name": [
+        _NOT_PLANNED.format("Workflow nightly-import-", "Workflow.argoproj.io", _ANY),
+    ],
+    "others/spark-application": [
+        _NOT_PLANNED.format("SparkApplication spark-team-a/taxi-trips", "SparkApplication.sparkoperator.k8s.io", _ANY),
+    ],
+    "others/volcano-job": [_NOT_PLANNED.format("Job train", "Job.batch.volcano.sh", "one of batch/v1")],
+    "others/kruise-daemonset": [
+        _NOT_PLANNED.format("DaemonSet kube-system/agent", "DaemonSet.apps.kruise.io", "one of apps/v1"),
+    ],
+    "others/keda-queue": [
+        "ScaledObject queue/aws-sqs-queue-scaledobject: Deployment queue/worker is planned with 0 replicas, the larger "
+        "of its replicas and minReplicaCount; the autoscaler may make it 0 to 2000",
+        "ignored 1 object of kind TriggerAuthentication: not used in a plan",
+    ],
     "karpenter/nodepools-eks-auto-mode": [
         "NodePool system: its node class is a NodeClass.eks.amazonaws.com, which Joinery does not serve",
         "NodePool general-purpose: its node class is a NodeClass.eks.amazonaws.com, which Joinery does not serve",

@@ -73,6 +73,25 @@ class HorizontalPodAutoscaler(_Object, frozen=True):
     spec: AutoscalerSpec = AutoscalerSpec()
 
 
+class ScaledTarget(_Object, frozen=True):
+    kind: str = "Deployment"
+    name: str = ""
+
+
+class ScaledObjectSpec(_Object, frozen=True):
+    scale_target_ref: ScaledTarget = ScaledTarget()
+    idle_replica_count: int | None = None
+    min_replica_count: int = 0
+    max_replica_count: int = 100
+
+
+class ScaledObject(_Object, frozen=True):
+    """KEDA's autoscaler, with its own defaults: one of no replicas while nothing happens."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ScaledObjectSpec = ScaledObjectSpec()
+
+
 class LimitRangeItem(_Object, frozen=True):
     type: str = ""
     default: dict[str, str | int | float] = {}

@@ -104,6 +104,45 @@ def test_so_are_those_that_have_the_template_further_in(
     assert f"warning: {path}: {kind} a: its pods are not planned" in run(*PLAN, "-f", cluster, path).err
 
 
+@pytest.mark.parametrize(
+    ("kind", "version", "spec"),
+    [
+        ("Workflow", "argoproj.io/v1alpha1", {"templates": [{"name": "a", "container": {"image": "b"}}]}),
+        ("SparkApplication", "sparkoperator.k8s.io/v1beta2", {"driver": {"cores": 1}, "executor": {"instances": 8}}),
+        ("Prometheus", "monitoring.coreos.com/v1", {"replicas": 2}),
+    ],
+)
+def test_and_those_that_have_pods_without_a_template(
+    run: Run, cluster: str, write: Write, kind: str, version: str, spec: Any
+) -> None:
+    """A plan without eight executors is believed; what a cluster has, it has with its pods."""
+    document = {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec}
+    path = write("other.json", document)
+    assert f"warning: {path}: {kind} a: its pods are not planned" in run(*PLAN, "-f", cluster, path).err
+    served = write("served.json", {**document, "metadata": {"name": "a", "uid": "u"}})
+    assert f"note: ignored 1 object of kind {kind}: not used in a plan" in run(*PLAN, "-f", cluster, served).err
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "instead"),
+    [
+        ("Job", "batch.volcano.sh/v1alpha1", "one of batch/v1"),
+        ("DaemonSet", "apps.kruise.io/v1alpha1", "one of apps/v1"),
+        ("Service", "serving.knative.dev/v1", "a Deployment or a Job"),
+    ],
+)
+def test_a_kind_of_another_group_is_told_with_it(
+    run: Run, cluster: str, write: Write, kind: str, version: str, instead: str
+) -> None:
+    """A plan does read Jobs and DaemonSets, of Kubernetes' own. What has no name yet has a part of one."""
+    given = {"apiVersion": version, "kind": kind, "metadata": {"generateName": "a-"}, "spec": INNER}
+    path = write("other.json", given)
+    assert (
+        f"warning: {path}: {kind} a-: its pods are not planned: a plan does not read {kind}."
+        f"{version.partition('/')[0]}; give {instead} in its place, or the pods (kubectl get pods)"
+    ) in run(*PLAN, "-f", cluster, path).err
+
+
 def test_a_policy_about_pods_makes_none(run: Run, cluster: str, write: Write) -> None:
     """Kyverno's rules have templates as patterns."""
     policy = {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "a"},

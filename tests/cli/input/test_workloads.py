@@ -239,6 +239,45 @@ def test_an_autoscaler_keeps_its_fewest_replicas(read: Any, replicas: int | None
     assert [line.endswith(f"is planned with {planned} replicas, {ending}") for line in lines] == [True] * bool(planned)
 
 
+@pytest.mark.parametrize(
+    ("replicas", "given", "planned", "span"),
+    [
+        (None, {}, 1, "0 to 100"),
+        (0, {"maxReplicaCount": 10}, 0, "0 to 10"),
+        (0, {"minReplicaCount": 2, "maxReplicaCount": 10}, 2, "2 to 10"),
+        (1, {"minReplicaCount": 2, "idleReplicaCount": 0, "maxReplicaCount": 10}, 2, "0 to 10"),
+    ],
+)
+def test_so_does_kedas_which_may_begin_with_none(
+    read: Any, replicas: int | None, given: dict[str, int], planned: int, span: str
+) -> None:
+    """Without a kind it scales a Deployment; its many other fields are none of a plan's business."""
+    scaler = {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "metadata": {"name": "by-queue"},
+        "spec": {"scaleTargetRef": {"name": "web"}, "triggers": [{"type": "aws-sqs-queue"}], **given},
+    }
+    target = workload()
+    target["spec"]["replicas"] = replicas
+    inputs = read(target, scaler)
+    assert len(names(inputs)) == planned
+    (line,) = [line for line in messages(inputs) if "ScaledObject" in line]
+    number = "1 replica" if planned == 1 else f"{planned} replicas"
+    assert line == (
+        f"ScaledObject default/by-queue: Deployment default/web is planned with {number}, the larger of its replicas "
+        f"and minReplicaCount; the autoscaler may make it {span}"
+    )
+
+
+def test_a_scaled_object_of_no_version_is_refused(run: Run, cluster: str, write: Write) -> None:
+    """``keda.sh/v2`` is in tutorials, because KEDA itself is 2.x."""
+    path = write("keda.json", {"apiVersion": "keda.sh/v2", "kind": "ScaledObject", "metadata": {"name": "a"}})
+    outcome = run(*PLAN, "-f", cluster, "-f", path)
+    assert outcome.status == 2
+    assert "apiVersion: there is no ScaledObject in keda.sh/v2; is it keda.sh/v1alpha1?" in outcome.err
+
+
 def test_a_priority_class_that_the_files_lack_is_named(read: Any) -> None:
     """The pod gets the default priority; classes that every cluster has need no file."""
     inputs = read(

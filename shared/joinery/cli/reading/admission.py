@@ -7,7 +7,7 @@ carry a ``uid``) have been through all this, and are left as they are.
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -20,7 +20,15 @@ from joinery.apis.core import (
     PodSpec,
     StorageClass,
 )
-from joinery.apis.workloads import HorizontalPodAutoscaler, LimitRange, LimitRangeItem, RuntimeClass
+from joinery.apis.workloads import (
+    HorizontalPodAutoscaler,
+    LimitRange,
+    LimitRangeItem,
+    RuntimeClass,
+    ScaledObject,
+    ScaledTarget,
+    ScaleTarget,
+)
 from joinery.cli.notices import Notice, note, warning
 from joinery.cli.reading.defaults import pod_defaults
 from joinery.cli.reading.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand
@@ -40,14 +48,15 @@ def admit(objects: Objects) -> list[Notice]:
     Raises ``ConfigurationError`` for a workload larger than any cluster.
     """
     pods, claims = objects.setdefault("pods", {}), objects.setdefault("volume_claims", {})
-    workloads = _scaled(objects.get("workloads", {}), objects.get("autoscalers", {}).values())
+    scalers = _scalers(objects)
+    workloads = _scaled(objects.get("workloads", {}), scalers)
     made = expand(workloads, pods, claims)
     pods.update((pod.key, pod_defaults(pod)) for pod in made.pods)
     claims.update((f"{claim.metadata.namespace}/{claim.metadata.name}", claim) for claim in made.claims)
     _limit(pods, objects.get("limit_ranges", {}).values())
     sandboxes = objects.get("runtime_classes", {})
     _sandbox(pods, objects.setdefault("daemon_sets", {}), sandboxes)
-    notes = [*_expanded(made), *_autoscaled(objects.get("autoscalers", {}).values(), workloads, made)]
+    notes = [*_expanded(made), *_autoscaled(scalers, workloads, made)]
     notes += _classified(claims, objects.setdefault("storage_classes", {}), pods.values())
     lacking = [*_unranked(pods.values(), objects.get("priority_classes", {})), *_unsandboxed(pods.values(), sandboxes)]
     return [*map(note, notes), *map(warning, made.warnings), *map(warning, lacking)]
@@ -68,37 +77,74 @@ def _expanded(made: Expansion) -> Iterator[str]:
     yield from made.notes
 
 
-def _target(scaler: HorizontalPodAutoscaler) -> Owner:
-    target = scaler.spec.scale_target_ref
+class _Scaler(NamedTuple):
+    """Who decides on the replicas of ``owner`` once it runs: ``name``, as in a message. ``floor``: the field, and
+    ``fewest`` its number; the range is ``least`` to ``most``. ``wakes``: it raises a workload of none, too.
+    """
+
+    name: str
+    owner: Owner
+    floor: str
+    fewest: int
+    least: int
+    most: int
+    wakes: bool = False
+
+
+def _scalers(objects: Objects) -> list[_Scaler]:
+    """All autoscalers of the files: Kubernetes' own, and KEDA's."""
+    scalers: list[_Scaler] = []
+    for scaler in objects.get("autoscalers", {}).values():
+        owner, name = _target(scaler, scaler.spec.scale_target_ref), f"HorizontalPodAutoscaler {_key(scaler)}"
+        least = scaler.spec.min_replicas
+        scalers.append(_Scaler(name, owner, "minReplicas", least, least, scaler.spec.max_replicas))
+    for scaled in objects.get("scaled_objects", {}).values():
+        owner, name = _target(scaled, scaled.spec.scale_target_ref), f"ScaledObject {_key(scaled)}"
+        fewest, idle = scaled.spec.min_replica_count, scaled.spec.idle_replica_count
+        least = fewest if idle is None else idle
+        # Only with nothing to idle at is the fewest kept whatever happens (KEDA, "ScaledObject specification").
+        wakes = idle is None
+        scalers.append(_Scaler(name, owner, "minReplicaCount", fewest, least, scaled.spec.max_replica_count, wakes))
+    return scalers
+
+
+def _key(scaler: HorizontalPodAutoscaler | ScaledObject) -> str:
+    return f"{scaler.metadata.namespace}/{scaler.metadata.name}"
+
+
+def _target(scaler: HorizontalPodAutoscaler | ScaledObject, target: ScaleTarget | ScaledTarget) -> Owner:
     return Owner(target.kind, f"{scaler.metadata.namespace}/{target.name}")
 
 
-def _scaled(workloads: Workloads, autoscalers: Iterable[HorizontalPodAutoscaler]) -> Workloads:
-    """No workload has fewer pods than its autoscaler's ``minReplicas``;
-    one of none is switched off (HorizontalPodAutoscaler).
+def _scaled(workloads: Workloads, scalers: Iterable[_Scaler]) -> Workloads:
+    """No workload has fewer pods than its autoscaler's minimum; one of none is switched off
+    (HorizontalPodAutoscaler), unless KEDA switches it on.
     """
     scaled = dict(workloads)
-    for scaler in autoscalers:
-        owner = _target(scaler)
-        workload = scaled.get(owner)
-        if workload is None or owner.kind in ("Job", "CronJob") or workload.spec.replicas == 0:
+    for scaler in scalers:
+        workload = scaled.get(scaler.owner)
+        if workload is None or scaler.owner.kind in ("Job", "CronJob"):
             continue
-        replicas = max(workload.spec.replicas or 1, scaler.spec.min_replicas)
-        scaled[owner] = replace(workload, spec=replace(workload.spec, replicas=replicas))
+        if workload.spec.replicas == 0 and not scaler.wakes:
+            continue
+        given = 1 if workload.spec.replicas is None else workload.spec.replicas
+        scaled[scaler.owner] = replace(workload, spec=replace(workload.spec, replicas=max(given, scaler.fewest)))
     return scaled
 
 
-def _autoscaled(
-    autoscalers: Iterable[HorizontalPodAutoscaler], workloads: Workloads, made: Expansion
-) -> Iterator[str]:  # fmt: skip
-    """Who counts on an autoscaler gets a word, where pods were made without asking it."""
-    for scaler in autoscalers:
-        owner = _target(scaler)
-        if made.made.get(owner) and owner.kind in API_VERSIONS and owner in workloads:
+def _autoscaled(scalers: Iterable[_Scaler], workloads: Workloads, made: Expansion) -> Iterator[str]:
+    """Who counts on an autoscaler gets a word, where pods were made without asking it, or none were: KEDA's targets
+    often begin with no replicas.
+    """
+    for scaler in scalers:
+        owner = scaler.owner
+        if owner.kind not in API_VERSIONS or owner not in workloads:
+            continue
+        given = workloads[owner].spec.replicas
+        if made.made.get(owner) or (scaler.wakes and given == 0):
             yield (
-                f"HorizontalPodAutoscaler {scaler.metadata.namespace}/{scaler.metadata.name}: {owner} is planned with "
-                f"{_count(workloads[owner].spec.replicas or 1, 'replica')}, the larger of its replicas and "
-                f"minReplicas; the autoscaler may make it {scaler.spec.min_replicas} to {scaler.spec.max_replicas}"
+                f"{scaler.name}: {owner} is planned with {_count(1 if given is None else given, 'replica')}, the "
+                f"larger of its replicas and {scaler.floor}; the autoscaler may make it {scaler.least} to {scaler.most}"
             )
 
 

@@ -21,7 +21,7 @@ from joinery.apis.wording import of_struct_error
 from joinery.cli.notices import Notice, note, warning
 from joinery.cli.reading.defaults import claim_defaults, namespaced, pod_defaults, spec_defaults
 from joinery.cli.reading.documents import Document
-from joinery.cli.reading.fields import Unknown, unknown_in_object
+from joinery.cli.reading.fields import Unknown, real_kinds, unknown_in_object
 from joinery.cli.reading.kinds import Kind
 from joinery.cli.reading.model_fields import unknown_in_model
 from joinery.cli.reading.placeholders import unfilled
@@ -54,7 +54,7 @@ def read(document: Document, kind: Kind) -> Reading:
         unknown = tuple(unknown_in_model(kind.model, msgspec.json.decode(document.raw)))
         reading = _read_model(document, kind.model, _repaired(document.raw, unknown))
     else:
-        unknown = tuple(unknown_in_object(document.kind, document.raw))
+        unknown = tuple(unknown_in_object(document.kind, document.raw)) if document.kind in real_kinds() else ()
         reading = _read_struct(document, kind, _repaired(document.raw, unknown))
     open_ones = unfilled(document.kind, document.raw)
     wrong = {one.path: one.problem for one in unknown if one.problem}

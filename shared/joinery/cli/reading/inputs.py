@@ -24,7 +24,7 @@ from joinery.cli.reading.decoding import read as read_object
 from joinery.cli.reading.documents import Document, documents, read, source_name
 from joinery.cli.reading.fields import Unknown
 from joinery.cli.reading.files import files_of
-from joinery.cli.reading.kinds import ASIDE, Kind, kind_of, makes_pods, problem_of, unsupported
+from joinery.cli.reading.kinds import ASIDE, Kind, in_place_of, kind_of, makes_pods, problem_of, unsupported
 from joinery.cli.reading.legacy_fields import unknown_in_legacy
 from joinery.cli.reading.own_annotations import nothing_reads
 from joinery.cli.reading.placeholders import unfilled
@@ -84,11 +84,10 @@ class Inputs:
             self._keep(self._named(document), kind)
 
     def _ignore(self, document: Document) -> None:
-        if makes_pods(document.raw):
-            what = f"its pods are not planned: a plan does not read {document.kind}"
-            self.notices.append(
-                warning(f"{document}: {what}; give a Deployment in its place, or the pods (kubectl get pods)")
-            )
+        if makes_pods(document):
+            what = f"its pods are not planned: a plan does not read {document.kind}.{document.group}"
+            advice = f"give {in_place_of(document)} in its place, or the pods (kubectl get pods)"
+            self.notices.append(warning(f"{document}{_stem(document)}: {what}; {advice}"))
         else:
             self.ignored[document.kind] += 1
 
@@ -242,6 +241,13 @@ def _hooked(hooks: list[str]) -> str:
         f"planned as well: {number}, {run}: {some_of(hooks)}; helm template --no-hooks leaves "
         f"{'them' if len(hooks) > 1 else 'it'} out"
     )
+
+
+def _stem(document: Document) -> str:
+    """`` test-`` of an object that gets its name from the API server (``generateName``), as most Workflows do."""
+    metadata = msgspec.json.decode(document.raw).get("metadata")
+    stem = metadata.get("generateName") if isinstance(metadata, dict) and not document.name else ""
+    return f" {stem}" if isinstance(stem, str) and stem else ""
 
 
 def _number(kind: str, n: int) -> str:

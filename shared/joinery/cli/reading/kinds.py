@@ -65,7 +65,24 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     (NODE_CLASS.identity().group, NODE_CLASS.kind): Kind("node_classes", NODE_CLASS),
 }
 #: What is read beside the snapshot: it becomes pods, or a word.
-ASIDE = frozenset({"workloads", "limit_ranges", "autoscalers", "runtime_classes"})
+ASIDE = frozenset({"workloads", "limit_ranges", "autoscalers", "scaled_objects", "runtime_classes"})
+#: Objects of others that say how many pods there are. Of their many other fields there is no table.
+_OF_OTHERS: Mapping[tuple[str, str], Kind] = {
+    ("keda.sh", "ScaledObject"): Kind("scaled_objects", workloads.ScaledObject, True, ("v1alpha1",)),
+}
+#: What makes pods without a pod's template in it: a container, or as many cores and gibibytes as are asked for.
+_PODS_IN_OTHER_WORDS = frozenset(
+    {
+        ("argoproj.io", "Workflow"), ("argoproj.io", "CronWorkflow"),
+        ("sparkoperator.k8s.io", "SparkApplication"), ("sparkoperator.k8s.io", "ScheduledSparkApplication"),
+        ("flink.apache.org", "FlinkDeployment"), ("trainer.kubeflow.org", "TrainJob"),
+        ("tekton.dev", "PipelineRun"), ("tekton.dev", "TaskRun"),
+        ("kafka.strimzi.io", "Kafka"), ("kafka.strimzi.io", "KafkaNodePool"), ("kafka.strimzi.io", "KafkaConnect"),
+        ("postgresql.cnpg.io", "Cluster"), ("rabbitmq.com", "RabbitmqCluster"),
+        ("monitoring.coreos.com", "Prometheus"), ("monitoring.coreos.com", "Alertmanager"),
+        ("elasticsearch.k8s.elastic.co", "Elasticsearch"), ("kibana.k8s.elastic.co", "Kibana"),
+    }
+)  # fmt: skip
 #: Objects that should change a plan and do not yet: each is named in a warning.
 _NOT_SUPPORTED = {
     ("autoscaling.x-k8s.io", "CapacityBuffer"): "alpha API",
@@ -87,7 +104,7 @@ _NAMES = frozenset(kind for _, kind in (*KINDS, *_NOT_SUPPORTED, *_LEGACY))
 
 def kind_of(document: Document) -> Kind | None:
     """What the object is read as; ``None`` where a plan has no use for it."""
-    return KINDS.get(_identity(document))
+    return KINDS.get(_identity(document)) or _OF_OTHERS.get((document.group, document.kind))
 
 
 def unsupported(document: Document) -> str:
@@ -95,16 +112,29 @@ def unsupported(document: Document) -> str:
     return _NOT_SUPPORTED.get((document.group, document.kind), "")
 
 
-def makes_pods(raw: msgspec.Raw | bytes) -> bool:
-    """Whether an object of another's kind has a pod's template somewhere (an Argo Rollout, a JobSet, a RayCluster),
-    and comes from a person: a cluster has the pods too.
+def makes_pods(one: Document) -> bool:
+    """Whether an object of another's kind stands for pods (a Workflow), or has a pod's template somewhere (an Argo
+    Rollout, a JobSet, a RayCluster), and comes from a person: a cluster has the pods too.
     """
-    if b'"containers"' not in bytes(raw):
+    is_known = (one.group, one.kind) in _PODS_IN_OTHER_WORDS
+    if not is_known and b'"containers"' not in bytes(one.raw):
         return False
-    document = msgspec.json.decode(raw)
+    document = msgspec.json.decode(one.raw)
     metadata = document.get("metadata")
     if isinstance(metadata, dict) and metadata.get("uid"):
         return False
+    return is_known or _has_template(document)
+
+
+def in_place_of(one: Document) -> str:
+    """What stands for the same pods and is read: a kind of Kubernetes' own may have the same name (Volcano's Job,
+    OpenKruise's DaemonSet).
+    """
+    group, _ = _BY_KIND.get(one.kind, ("", ""))
+    return f"one of {group}/{KINDS[group, one.kind].versions[0]}" if group else "a Deployment or a Job"
+
+
+def _has_template(document: Mapping[str, Any]) -> bool:
     # Not by recursion: an object may be nested deeper than Python's stack.
     parts: list[tuple[str, Any]] = [("spec", document.get("spec"))]
     while parts:
@@ -129,7 +159,7 @@ def problem_of(document: Document) -> str:
     group, name = _identity(document)
     if group == _KUSTOMIZE:
         return "kind: is kustomize's, and stands for what it makes: run kubectl kustomize first"
-    kind = KINDS.get((group, name))
+    kind = KINDS.get((group, name)) or _OF_OTHERS.get((group, name))
     if kind is not None:
         is_read = not document.version or document.version in kind.versions or document.group == "extensions"
         return "" if is_read else _no_such(document, _version(group, kind))
