@@ -19,13 +19,13 @@ OVER_ZONES = {
 }
 
 
-def _groups(moves: dict[str, str], *, has_rule: bool) -> list[tuple[str, ...]]:
-    """The nodes that go together. ``moves``: by node, where its pod goes."""
+def _groups(moves: dict[str, str], *, has_rule: bool, zones: str = "0101") -> list[tuple[str, ...]]:
+    """The nodes that go together. ``moves``: by node, where its pod goes. ``zones``: of each of the nodes."""
     cluster = Cluster(pools=[builders.node_pool(budgets=[{"nodes": "100%"}])])
     spread = [OVER_ZONES] if has_rule else []
-    for number, name in enumerate("abcd"):
+    for name, zone in zip("abcd", zones, strict=True):
         pods = [on(f"p-{name}", name, cpu="1", labels=APP, spread=spread)]
-        cluster.machine(name, pods, zone=builders.ZONES[number % 2])
+        cluster.machine(name, pods, zone=builders.ZONES[int(zone)])
     problem = cluster.problem()
     judged = candidates(problem)
     going = tuple(one for one in judged.candidates if one.view.node in moves)
@@ -48,3 +48,8 @@ def test_pods_that_leave_their_zones_go_together() -> None:
 def test_pods_without_such_a_rule_go_where_they_like() -> None:
     """Nobody counts them."""
     assert _groups({"a": "d", "b": "c"}, has_rule=False) == [("claim-a",), ("claim-b",)]
+
+
+def test_where_the_rule_is_broken_already_all_that_move_go_together() -> None:
+    """Three pods in one zone and none in another: until one has left, no other may come to where it is."""
+    assert _groups({"a": "b", "c": "d"}, has_rule=True, zones="0001") == [("claim-a", "claim-c")]

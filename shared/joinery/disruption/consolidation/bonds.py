@@ -9,7 +9,11 @@ from joinery.disruption.consolidation.trial import Trial
 
 
 def bonds_of(trial: Trial, model: Model) -> Sequence[frozenset[str]]:
-    """Sets of pods (namespace/name): those that leave their domains under rules that have to do with each other."""
+    """Sets of pods (namespace/name): those that leave their domains under rules that have to do with each other.
+
+    Where such a rule does not hold as the cluster stands, a pod may be refused even by the domain that it has, until
+    others have left: then all that move under the rule belong together.
+    """
     labels = {view.node: view.labels for view in model.nodes}
     destination: dict[str, Mapping[str, str]] = {}
     for placement in trial.existing:
@@ -18,13 +22,15 @@ def bonds_of(trial: Trial, model: Model) -> Sequence[frozenset[str]]:
         decided = {ZONE: launch.offering.zone, CAPACITY_TYPE: launch.offering.capacity_type}
         destination |= dict.fromkeys(launch.pods, {**launch.labels, **decided})
     leaving: dict[int, set[str]] = defaultdict(set)
+    staying: dict[int, set[str]] = defaultdict(set)
     for pod, item in _items(model):
         there = destination.get(pod)
-        domains = model.domains[item]
-        if there is not None and any(there.get(key, "") != value for key, value in domains.items()):
-            for rule in model.coupled[item]:
-                leaving[rule].add(pod)
-    return [frozenset(pods) for pods in leaving.values()]
+        if there is None:
+            continue
+        leaves = any(there.get(key, "") != value for key, value in model.domains[item].items())
+        for rule in model.coupled[item]:
+            (leaving if leaves else staying)[rule].add(pod)
+    return [frozenset(pods | (staying[rule] if rule in model.broken else set())) for rule, pods in leaving.items()]
 
 
 def _items(model: Model) -> Iterator[tuple[str, int]]:

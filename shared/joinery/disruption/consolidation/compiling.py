@@ -13,6 +13,7 @@ word for is taken strictly:
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from joinery.scheduling.firstfit.new_nodes import is_open_to
 from joinery.scheduling.firstfit.pending import must_move
 from joinery.scheduling.firstfit.targets import ExistingNode
 from joinery.scheduling.firstfit.topology import Topology
+from joinery.scheduling.firstfit.topology_groups import TopologyGroup
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
 from joinery.scheduling.optimise.dominance import bin_types_for
@@ -102,13 +104,15 @@ class _Compiler:
         sizes = np.array([order.demand.requests for order in self._orders], dtype=np.int64)
         sizes = sizes.reshape(len(self._orders), len(self._work.axis.names))
         bin_types = bin_types_for(self._work.pools, sizes, list(self._uses()))
+        coupled = [self._rules_over_domains(order.demand.pod_class) for order in self._orders]
         return Model(
             instance=self._instance(sizes, bin_types),
             nodes=self._nodes,
             candidates=tuple(self._ground.candidate(view) for view in self._nodes),
             pods={key: tuple(sorted(names)) for key, names in self._pods.items()},
             domains=tuple(order.domains for order in self._orders),
-            coupled=tuple(self._rules_over_domains(order.demand.pod_class) for order in self._orders),
+            coupled=tuple(frozenset(map(id, groups)) for groups in coupled),
+            broken=frozenset(id(group) for group in chain.from_iterable(coupled) if group.is_broken),
             new=tuple(self._names(bin_types)),
             forced=self._forced,
             is_strict=self._is_strict(),
@@ -124,11 +128,10 @@ class _Compiler:
         is_counted = bool(self._present.rules[pod_class] or self._present.foreign(pod_class))
         return is_counted or bool(pod_class.preferred) or len(pod_class.volumes.alternatives) > 1
 
-    def _rules_over_domains(self, pod_class: PodClass) -> frozenset[int]:
+    def _rules_over_domains(self, pod_class: PodClass) -> Sequence[TopologyGroup]:
         topology = self._present
         own = (topology.group(rule) for rule in topology.rules[pod_class])
-        groups = (*own, *topology.foreign(pod_class))
-        return frozenset(id(group) for group in groups if group.rule.key != HOSTNAME)
+        return [group for group in (*own, *topology.foreign(pod_class)) if group.rule.key != HOSTNAME]
 
     def _names(self, bin_types: BinTypes) -> Iterator[tuple[str, str]]:
         for index, row in zip(bin_types.pool, bin_types.instance_type, strict=True):

@@ -24,8 +24,9 @@ class Model:
 
     ``nodes``: the nodes by standing bin; ``candidates``: the candidate of each, None for one that only receives.
     ``pods``: by item and standing bin, the names of the pods that would move. ``domains``: by item, those that its pods
-    stay in; ``coupled``: by item, labels of the rules that count them by domain. ``new``: by type of new bin, the names
-    of its NodePool and instance type. ``forced``: $/h that keeping the drifted nodes counts as besides their price.
+    stay in; ``coupled``: by item, labels of the rules that count them by domain; ``broken``: those of them that do not
+    hold as the cluster stands. ``new``: by type of new bin, the names of its NodePool and instance type. ``forced``:
+    $/h that keeping the drifted nodes counts as besides their price.
     ``is_strict``: whether something is taken more strictly than it must be.
     """
 
@@ -35,6 +36,7 @@ class Model:
     pods: Mapping[tuple[int, int], tuple[str, ...]]
     domains: tuple[Domains, ...]
     coupled: tuple[frozenset[int], ...]
+    broken: frozenset[int]
     new: tuple[tuple[str, str], ...]
     forced: float
     is_strict: bool

@@ -106,6 +106,14 @@ class TopologyGroup:
         return fullest - self.least > self.rule.max_skew
 
     @property
+    def is_broken(self) -> bool:
+        """Whether the rule does not hold for the pods that are counted: they came before it, or others have left."""
+        if self.rule.kind == "anti-affinity":
+            return any(owners and self.counts[domain] > 1 for domain, owners in self.owners.items())
+        fullest = max((self.filled(domain) for domain in self.counts if self.ranges_over(domain)), default=0)
+        return self.rule.kind == "spread" and fullest - self.least > self.rule.max_skew
+
+    @property
     def is_lonely(self) -> bool:
         """Whether the one pod that an affinity counts owns it. It could be the first without a neighbour only because
         there was none: kube-scheduler would refuse it if another counted pod came before it, somewhere else.
