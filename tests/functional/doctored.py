@@ -6,11 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from joinery import __version__
+from joinery.cli.doctor.checks import CHECKS
+from joinery.cli.doctor.findings import Finding, Status, examine
 from joinery.cli.doctor.site import Site
 from joinery.installation import groups
 from joinery.installation.objects import WEBHOOK, preparation
 from joinery.installation.references import reference
 from joinery.installation.shipped import definitions, rights
+from joinery.workers import OneByOne
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DOORS = ("Webhook", "Provisioning", "Interruption", "Expiration", "Disruption", "Lifecycle", "Catalog")
@@ -167,3 +170,13 @@ def site(aws: FakeAws | None = None, api: FakeApi | None = None, web: FakeWeb | 
         web=web or FakeWeb(),
         now=lambda: NOW,
     )
+
+
+def diagnosed(given: Site) -> list[Finding]:
+    """All findings, one check after the other."""
+    return examine(CHECKS, given, OneByOne())
+
+
+def wrong(findings: list[Finding]) -> set[tuple[str, Status]]:
+    """What is not in order."""
+    return {(one.topic, one.status) for one in findings if one.status in (Status.WARN, Status.FAIL)}

@@ -1,12 +1,10 @@
-"""``joinery doctor`` over a site that is in order, and over one that is wrong in one place."""
+"""``joinery doctor`` over a site that is in order; what it prints, and the bill."""
 
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from joinery import __version__
-from joinery.apis.labels import VERSION
 from joinery.aws import error as aws_error
 from joinery.cli.doctor.checks import CHECKS
 from joinery.cli.doctor.cost import bill, total
@@ -14,22 +12,21 @@ from joinery.cli.doctor.findings import Check, Finding, Status, examine, exit_st
 from joinery.cli.doctor.output import document, print_findings
 from joinery.cli.doctor.site import Site
 from joinery.cli.doctor.usage import measured, nodes
-from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
-from joinery.installation.objects import MARKED, STACK
+from joinery.errors import NotFoundError, UnavailableError
 from joinery.workers import OneByOne, Threads
-from tests.functional.doctored import NOW, FakeApi, FakeAws, FakeWeb, described, metrics, node_class, node_pool, site
+from tests.functional.doctored import (
+    FakeApi,
+    FakeAws,
+    FakeWeb,
+    described,
+    diagnosed,
+    node_class,
+    node_pool,
+    site,
+    wrong,
+)
 
 Answer = Any
-
-
-def diagnosed(given: Site) -> list[Finding]:
-    """All findings, one check after the other."""
-    return examine(CHECKS, given, OneByOne())
-
-
-def wrong(findings: list[Finding]) -> set[tuple[str, Status]]:
-    """What is not in order."""
-    return {(one.topic, one.status) for one in findings if one.status in (Status.WARN, Status.FAIL)}
 
 
 def test_an_installation_in_order_has_nothing_but_good_lines() -> None:
@@ -40,252 +37,11 @@ def test_an_installation_in_order_has_nothing_but_good_lines() -> None:
     assert exit_status(findings) == 0
 
 
-WARN, FAIL = Status.WARN, Status.FAIL
-DENIED = ConfigurationError("iam simulate_principal_policy: AccessDenied: no")
-FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, Status, str]] = {
-    "a failed update": (
-        {"describe_stacks": {"Stacks": [described()["Stacks"][0] | {"StackStatus": "UPDATE_ROLLBACK_COMPLETE"}]}},
-        {},
-        "stack",
-        WARN,
-        "rolled back",
-    ),
-    "a second stack": (
-        {
-            "describe_stacks": lambda **_: {
-                "Stacks": described()["Stacks"] + [described()["Stacks"][0] | {"StackName": "joinery-two"}]
-            }
-        },
-        {},
-        "stack",
-        FAIL,
-        "joinery-two",
-    ),
-    "a stack elsewhere": (
-        {},
-        {MARKED.path: {"metadata": {"annotations": {STACK: "arn:aws:cloudformation:eu-west-1:2:stack/other/1"}}}},
-        "stack",
-        FAIL,
-        "stack/other",
-    ),
-    "observe mode": ({"describe_stacks": described(Mode="observe")}, {}, "settings", WARN, "nothing is done"),
-    "an off-switch": (
-        {"describe_stacks": described(LifecycleEnabled="false")},
-        {},
-        "settings",
-        WARN,
-        "LifecycleEnabled",
-    ),
-    "alarms for nobody": ({"describe_stacks": described(AlarmTopicArn="")}, {}, "settings", WARN, "nobody"),
-    "a stopped function": (
-        {"get_function_concurrency": {"ReservedConcurrentExecutions": 0}},
-        {},
-        "functions",
-        FAIL,
-        "stopped",
-    ),
-    "a broken function": (
-        {"get_function_configuration": {"Role": "r", "State": "Failed"}},
-        {},
-        "functions",
-        FAIL,
-        "Failed",
-    ),
-    "a disabled queue": (
-        {"list_event_source_mappings": {"EventSourceMappings": [{"UUID": "u-1", "State": "Disabled"}]}},
-        {},
-        "wake-ups",
-        FAIL,
-        "Disabled",
-    ),
-    "a disabled schedule": ({"get_schedule": {"State": "DISABLED"}}, {}, "wake-ups", FAIL, "LifecycleSchedule"),
-    "an old Kubernetes": ({}, {"/version": {"minor": "29", "gitVersion": "v1.29"}}, "api server", FAIL, "1.29"),
-    "no API server": ({}, {"/version": UnavailableError("timed out")}, "api server", FAIL, "timed out"),
-    "a definition that is missing": (
-        {},
-        {"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodepools.karpenter.sh": None},
-        "version",
-        FAIL,
-        "nodepools.karpenter.sh",
-    ),
-    "a definition of another version": (
-        {},
-        {
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodepools.karpenter.sh": {
-                "metadata": {"annotations": {VERSION: "0.0.1"}}
-            }
-        },
-        "version",
-        WARN,
-        "0.0.1",
-    ),
-    "a lacking right": ({}, {"review": lambda asked: asked["resource"] != "nodes"}, "rights", FAIL, "nodes"),
-    "a role that the cluster does not know": (
-        {"describe_access_entry": NotFoundError("none")},
-        {},
-        "access",
-        FAIL,
-        "Lifecycle",
-    ),
-    "a role in the group of all doors only": (
-        {"describe_access_entry": {"accessEntry": {"kubernetesGroups": ["joinery"], "type": "EC2_LINUX"}}},
-        {},
-        "access",
-        FAIL,
-        "Lifecycle",
-    ),
-    "a boundary": (
-        {"simulate_principal_policy": {"EvaluationResults": [{"EvalDecision": "implicitDeny"}]}},
-        {},
-        "account",
-        FAIL,
-        "ec2:CreateFleet",
-    ),
-    "a right of one's own that is missing": (
-        {"simulate_principal_policy": DENIED},
-        {},
-        "account",
-        WARN,
-        "AccessDenied",
-    ),
-    "no role for nodes": ({"get_role": NotFoundError("none")}, {}, "node role", FAIL, "KarpenterNodeRole-blue"),
-    "a closed egress": (
-        {"describe_cluster": {"cluster": {"resourcesVpcConfig": {"controlPlaneEgressMode": "ISOLATED"}}}},
-        {},
-        "egress",
-        WARN,
-        "ISOLATED",
-    ),
-    "an API server that is private": (
-        {"describe_cluster": {"cluster": {"resourcesVpcConfig": {"endpointPublicAccess": False}}}},
-        {},
-        "egress",
-        FAIL,
-        "private",
-    ),
-    "a webhook that nobody calls": ({"get_metric_statistics": metrics(Invocations=0)}, {}, "webhook", WARN, "a day"),
-    "no NodePool": ({}, {"/apis/karpenter.sh/v1/nodepools": {"items": []}}, "nodepools", WARN, "none"),
-    "a NodePool that is not ready": (
-        {},
-        {
-            "/apis/karpenter.sh/v1/nodepools": {
-                "items": [
-                    node_pool()
-                    | {"status": {"conditions": [{"type": "Ready", "status": "False", "message": "no class"}]}}
-                ]
-            }
-        },
-        "nodepools",
-        FAIL,
-        "no class",
-    ),
-    "no subnets": (
-        {},
-        {"/apis/karpenter.k8s.aws/v1/ec2nodeclasses": {"items": [node_class(subnets=[])]}},
-        "network",
-        FAIL,
-        "karpenter.sh/discovery",
-    ),
-    "full subnets": (
-        {
-            "describe_subnets": {
-                "Subnets": [
-                    {"SubnetId": "subnet-1", "AvailabilityZone": zone, "AvailableIpAddressCount": 3} for zone in "ab"
-                ]
-            }
-        },
-        {},
-        "network",
-        WARN,
-        "subnet-1",
-    ),
-    "a small quota": ({"get_service_quota": {"Quota": {"Value": 32.0}}}, {}, "quotas", WARN, "100 vCPUs"),
-    "a NodePool without limits": (
-        {},
-        {"/apis/karpenter.sh/v1/nodepools": {"items": [node_pool(memory="1Ti")]}},
-        "quotas",
-        WARN,
-        "without limits",
-    ),
-    "little concurrency": (
-        {"get_account_settings": {"AccountLimit": {"UnreservedConcurrentExecutions": 3}}},
-        {},
-        "concurrency",
-        WARN,
-        "3",
-    ),
-    "no catalogue": ({"list_objects_v2": {}}, {}, "catalogue", FAIL, "none"),
-    "old prices": (
-        {"list_objects_v2": {"Contents": [{"Key": "catalog.json.gz", "LastModified": NOW - timedelta(days=1)}]}},
-        {},
-        "catalogue",
-        WARN,
-        "1,440 minutes",
-    ),
-    "dead letters": (
-        {"get_queue_attributes": {"Attributes": {"ApproximateNumberOfMessages": "2"}}},
-        {},
-        "dead letters",
-        FAIL,
-        "2 in",
-    ),
-    "an alarm": (
-        {"describe_alarms": {"MetricAlarms": [{"AlarmName": "failures", "StateValue": "ALARM"}]}},
-        {},
-        "alarms",
-        FAIL,
-        "FailuresAlarm",
-    ),
-    "throttling": ({"get_metric_statistics": metrics(Throttles=4)}, {}, "throttling", WARN, "turned away"),
-    "failing runs": (
-        {"get_metric_statistics": metrics(joinery_runs_failed_total=7)},
-        {},
-        "runs",
-        WARN,
-        "7 runs failed",
-    ),
-    "a clock that is off": ({}, {"clock": NOW + timedelta(minutes=4)}, "clock", WARN, "240 s"),
-    "a Karpenter beside it": (
-        {},
-        {
-            "/apis/apps/v1/deployments?labelSelector=app.kubernetes.io/name%3Dkarpenter": {
-                "items": [{"metadata": {"name": "karpenter", "namespace": "kube-system"}, "spec": {"replicas": 2}}]
-            }
-        },
-        "karpenter",
-        FAIL,
-        "kube-system/karpenter",
-    ),
-    "a VPC without a way out": (
-        {
-            "describe_stacks": described(SubnetIds="subnet-1"),
-            "describe_vpc_endpoints": {"VpcEndpoints": []},
-            "describe_route_tables": {"RouteTables": []},
-        },
-        {},
-        "vpc",
-        FAIL,
-        "sqs",
-    ),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_one_topic_s_and_has_a_remedy(fault: str) -> None:
-    """Whatever is wrong in one place leaves the other lines as they are."""
-    aws, api, topic, status, words = FAULTS[fault]
-    findings = diagnosed(site(FakeAws(**aws), FakeApi(**api)))
-    told = [one for one in findings if (one.topic, one.status) == (topic, status)]
-    assert any(words in one.text for one in told), findings
-    assert all(one.remedy for one in findings if one.status in (WARN, FAIL))
-    assert exit_status(findings) == (2 if FAIL in {one.status for one in findings} else 1)
-
-
 @pytest.mark.parametrize(("status", "words"), [(403, "token"), (500, "500")])
 def test_a_webhook_that_does_not_answer_is_told(status: int, words: str) -> None:
     """With its URL and token out of the cluster's webhook configuration; the token itself is never printed."""
     findings = diagnosed(site(web=FakeWeb(status)))
-    (told,) = [one for one in findings if one.status is FAIL]
+    (told,) = [one for one in findings if one.status is Status.FAIL]
     assert (told.topic, words in told.text) == ("webhook", True)
     assert "secret" not in str(findings)
 
@@ -300,7 +56,7 @@ def test_where_nothing_is_installed_one_line_says_so() -> None:
         return {"Stacks": []}
 
     findings = diagnosed(site(FakeAws(describe_stacks=stacks)))
-    assert wrong(findings) == {("stack", FAIL)}
+    assert wrong(findings) == {("stack", Status.FAIL)}
     assert ("api server", Status.OK) in {(one.topic, one.status) for one in findings}
 
 
@@ -315,7 +71,7 @@ class Unauthorized(FakeApi):
 def test_an_api_server_out_of_reach_is_one_line(api: FakeApi) -> None:
     """Not one a check: an endpoint is private, or a person has no access entry, and each remedy would be wrong."""
     findings = diagnosed(site(api=api))
-    assert wrong(findings) == {("api server", FAIL)}
+    assert wrong(findings) == {("api server", Status.FAIL)}
     (line,) = (one for one in findings if one.topic == "api server")
     assert "aws eks update-kubeconfig --name blue --region us-east-1" in line.remedy
     assert ("dead letters", Status.OK) in {(one.topic, one.status) for one in findings}
@@ -328,8 +84,10 @@ def test_objects_without_a_status_are_in_order_while_joinery_observes() -> None:
         "/apis/karpenter.sh/v1/nodepools": {"items": [pool]},
         "/apis/karpenter.k8s.aws/v1/ec2nodeclasses": {"items": [group]},
     })  # fmt: skip
-    assert wrong(diagnosed(site(FakeAws(describe_stacks=described(Mode="observe")), api))) == {("settings", WARN)}
-    assert wrong(diagnosed(site(api=api))) == {("nodepools", FAIL), ("network", FAIL)}
+    assert wrong(diagnosed(site(FakeAws(describe_stacks=described(Mode="observe")), api))) == {
+        ("settings", Status.WARN)
+    }
+    assert wrong(diagnosed(site(api=api))) == {("nodepools", Status.FAIL), ("network", Status.FAIL)}
 
 
 def test_one_mistake_of_ours_is_one_line() -> None:
@@ -341,12 +99,12 @@ def test_one_mistake_of_ours_is_one_line() -> None:
     checks = (Check("a", broken), Check("b", lambda _: [ok("b", "fine")]))
     for workers in (OneByOne(), Threads(2)):
         findings = examine(checks, site(), workers)
-        assert [(one.topic, one.status) for one in findings] == [("a", WARN), ("b", Status.OK)]
+        assert [(one.topic, one.status) for one in findings] == [("a", Status.WARN), ("b", Status.OK)]
 
 
 def test_what_is_printed_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """Names are of others. Without a terminal there are no colours."""
-    print_findings(site(), [Finding("stack", FAIL, "named \x1b[31m[bold]red[/bold]", "mend it")])
+    print_findings(site(), [Finding("stack", Status.FAIL, "named \x1b[31m[bold]red[/bold]", "mend it")])
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert "[bold]red[/bold]" in printed
@@ -410,7 +168,7 @@ def test_only_rights_that_the_stack_asks_for_are_looked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "main", "status"), [("nat-1", "", Status.NOTE), ("", "nat-1", FAIL), ("none", "nat-1", Status.NOTE)]
+    ("own", "main", "status"), [("nat-1", "", Status.NOTE), ("", "nat-1", Status.FAIL), ("none", "nat-1", Status.NOTE)]
 )
 def test_a_subnet_leaves_by_its_own_routes_else_by_the_vpc_s(own: str, main: str, status: Status) -> None:
     """A NAT gateway that another subnet uses is of no help."""
