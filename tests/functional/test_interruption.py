@@ -254,6 +254,21 @@ def test_a_kubelet_s_write_costs_an_interruption_nothing(running: Stand) -> None
     assert _has_taint(running)
 
 
+def test_a_conflict_on_the_mark_costs_the_claim_neither_its_deletion_nor_its_mark(running: Stand) -> None:
+    """Lifecycle has just written the claim. Without the mark its drain would not be hurried."""
+    refusals = iter([True])
+    fuse = Fuse(
+        failing="cluster.update_node_claim",
+        error=ConflictError("somebody else was first"),
+        about=lambda _: next(refusals, False),
+    )
+    running.gateways = fuse.protect(running.gateways)
+    running.receive("interruption_spot_warning", running.alive[0])
+    assert next(refusals, None) is None
+    assert running.claim.is_deleting
+    assert INTERRUPTED_AT in running.claim.metadata.annotations
+
+
 @pytest.mark.parametrize("refused", ["update_node", "update_node_claim", "node"])
 def test_the_deletion_waits_neither_for_the_taint_nor_for_the_mark(running: Stand, refused: str) -> None:
     """The replacement is on its way at once; lifecycle taints the node of what is being deleted."""

@@ -134,6 +134,18 @@ def test_a_successor_that_never_starts_does_not_cost_the_pod_its_own_end() -> No
     assert shop.restarts == 0
 
 
+def test_a_warning_ends_the_waiting_on_a_node_that_somebody_has_deleted_before() -> None:
+    """There was time until EC2 warned."""
+    shop = Shop().open().watch()
+    shop.document["spec"]["template"]["spec"] = STUCK
+    shop.retire()
+    shop.workloads.apply(workload(shop.document))
+    shop.turn(5)
+    warned = shop.warn().world.clock.now()
+    shop.until(lambda: "Evicted" in shop.stand.told("Pod"))
+    assert 78 <= (shop.world.clock.now() - warned).total_seconds() <= 84
+
+
 def test_a_deadline_wins_always() -> None:
     """The claim's grace period is over, whatever the rollout does."""
     shop = Shop().open().watch()

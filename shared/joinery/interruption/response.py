@@ -67,6 +67,12 @@ _SHORT_OF = {
 #: The kinds of notice about an instance that does not work any more. Its drain would wait for a kubelet that is silent,
 #: so its deadline is now.
 _BROKEN = (NoticeKind.INSTANCE_STATUS, NoticeKind.SYSTEM_STATUS)
+#: The kinds of notice after which EC2 takes the instance within two minutes.
+_SUDDEN = (
+    NoticeKind.SPOT_INTERRUPTED,
+    NoticeKind.CAPACITY_RESERVATION_INTERRUPTED,
+    NoticeKind.INSTANCE_STOPPED,
+)
 
 
 def concerned(notice: Notice, claims: Iterable[NodeClaim]) -> tuple[NodeClaim, ...]:
@@ -138,13 +144,15 @@ def _shortage(kind: NoticeKind, claim: NodeClaim, text: str) -> Iterable[Command
 
 
 def _hurry(kind: NoticeKind, claim: NodeClaim, text: str, now: datetime) -> Iterable[tuple[Command, ...]]:
-    """Mark a claim that goes already: now its time is short. Its drain must not wait for its replacement any longer,
-    nor for the pods on an instance that does not work.
+    """Mark a claim that goes already: now its time is short. Its drain must not wait any longer for its replacement,
+    for a successor that comes first, or for the pods on an instance that does not work.
+
+    It may go by this very warning: its deletion does not wait for the mark, which may have met a conflict.
     """
     # The end of an instance is what every claim that is deleted comes to, by our own doing.
     is_loss = kind not in (NoticeKind.REBALANCE_RECOMMENDATION, NoticeKind.INSTANCE_TERMINATED)
     marks = _marks(kind, claim, now)
-    if is_loss and marks and (is_retired(claim) or kind in _BROKEN):
+    if is_loss and marks and (is_retired(claim) or kind in (*_SUDDEN, *_BROKEN)):
         yield (UpdateClaim(claim, annotated(claim, marks), text),)
 
 

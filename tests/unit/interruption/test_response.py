@@ -119,6 +119,21 @@ def test_a_claim_that_goes_already_is_left_to_go() -> None:
     assert _kinds(Notice(NoticeKind.INSTANCE_TERMINATED, ("i-node-1",)), snapshot) == []
 
 
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [
+        (NoticeKind.SPOT_INTERRUPTED, ["MarkUnavailable", "UpdateClaim"]),
+        (NoticeKind.CAPACITY_RESERVATION_INTERRUPTED, ["MarkUnavailable", "UpdateClaim"]),
+        (NoticeKind.INSTANCE_STOPPED, ["UpdateClaim"]),
+        (NoticeKind.SCHEDULED_CHANGE, []),
+    ],
+)
+def test_a_claim_that_goes_already_is_marked_where_two_minutes_are_left(kind: NoticeKind, written: list[str]) -> None:
+    """Its drain has had time until now. A change that EC2 has scheduled leaves it days."""
+    going = builders.node_claim("claim-1", node="node-1", deleted=START)
+    assert _kinds(Notice(kind, ("i-node-1",)), replace(SNAPSHOT, node_claims=(going,))) == written
+
+
 def test_a_claim_is_found_before_it_has_a_node() -> None:
     """A spot instance may be taken back while it boots."""
     booting = builders.node_claim("claim-1", conditions=("Launched",), provider_id="aws:///us-east-1a/i-node-1")
