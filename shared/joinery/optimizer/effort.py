@@ -30,10 +30,10 @@ class Effort:
         """Start improving an instance, with the whole allowance."""
         self._left = self.allowance
 
-    def use(self, instance: PackingInstance) -> None:
-        """Note one round of rounding: solving the relaxation once, and filling bins."""
+    def use(self, instance: PackingInstance, *, rounds: int = 1) -> None:
+        """Note so many rounds of rounding, or what takes as long: solving the relaxation once, and filling bins."""
         # Measured: a millisecond, and one more for each 150 pairs of an item and a bin type.
-        self._left -= 1.0 + instance.compatible.size / 150
+        self._left -= rounds * (1.0 + instance.compatible.size / 150)
 
     def is_over(self) -> bool:
         """Whether the stopwatch says that time is up."""

@@ -11,15 +11,18 @@ zone can only be put together there. The items are offered the bin types of thos
 others would only make the programs slower.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from joinery.optimizer.arrays import Floats, Ints
+from joinery.optimizer.bounds.exact import solve_exactly
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.decomposition import Subinstance
-from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.instance.packing_instance import PackingInstance, is_little
 from joinery.optimizer.instance.patterns import Pattern, cost_of
+from joinery.optimizer.instance.side_constraints import unconstrained
 from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.optimizer.relaxation.merged_duals import MergedDuals
 from joinery.optimizer.rounding.rounding import RoundingRule, round_up
@@ -28,6 +31,12 @@ _MOST_DESTROYED = 7
 """Bins taken apart at once. More are rarely repaired more cheaply, and each try takes longer."""
 _NOISES = (0.0, 0.005, 0.02)
 """Errors added to the value of bins in a repair, so that the same bins taken apart again are packed in another way."""
+_SOON_SOLVED = 18
+"""No more copies than that are packed again in the cheapest way there is, where the whole packing is little. Elsewhere
+more tries by rounding, which is done sooner, gain more.
+"""
+_ROUNDS_OF_SOLVING = 4
+"""Solving takes about as long as so many rounds of rounding."""
 _IN_ONE_BLOCK = 0.5
 _NEARLY_BOUGHT = 0.1
 """Bin types whose reduced cost is at most this share of their cost may take the place of others."""
@@ -47,6 +56,7 @@ def destroy_and_repair(
     ``block``: int64[bin types]; ``duals``: of the instance's relaxation; ``enough``: $/h at which to stop.
     """
     is_candidate = (duals.reduced_costs <= _NEARLY_BOUGHT * instance.costs) | instance.is_limited
+    soon_solved = _SOON_SOLVED if is_little(instance) else 0
     bins = [Pattern(pattern.bin_type, pattern.counts) for pattern in patterns for _ in range(pattern.copies)]
     for _ in range(effort.repairs):
         if len(bins) < 2 or effort.is_spent() or cost_of(instance, bins) <= enough:
@@ -58,7 +68,7 @@ def destroy_and_repair(
         is_offered = is_candidate & np.isin(block, block[bought])
         is_offered[bought] = True
         freed = _freed(instance, np.flatnonzero(is_offered), destroyed, kept)
-        repaired = _repair(freed, cost_of(instance, destroyed), effort, random)
+        repaired = _repair(freed, cost_of(instance, destroyed), soon_solved, effort, random)
         if repaired is not None:
             bins = kept + repaired
     return _merged(bins)
@@ -95,11 +105,18 @@ def _freed(instance: PackingInstance, bin_types: Ints, destroyed: list[Pattern],
     return Subinstance(items, bin_types, freed, len(demands))
 
 
-def _repair(freed: Subinstance, below: float, effort: Effort, random: np.random.Generator) -> list[Pattern] | None:
+def _repair(
+    freed: Subinstance, below: float, soon_solved: int, effort: Effort, random: np.random.Generator
+) -> list[Pattern] | None:
     """Bins for what was freed, as single patterns of the whole instance; None if none were found that cost less than
-    ``below``.
+    ``below``. No more than ``soon_solved`` copies get the cheapest bins of all.
     """
     instance = freed.instance
+    if instance.demands.sum() <= soon_solved and below > 0:
+        effort.use(instance, rounds=_ROUNDS_OF_SOLVING)
+        result = solve_exactly(unconstrained(instance), below * (1 - 1e-9), is_thorough=False)
+        if result.is_tight:
+            return _single(freed, result.patterns) if result.patterns else None
     rule = RoundingRule(
         share=1.0,
         tolerance=0.0,
@@ -109,7 +126,12 @@ def _repair(freed: Subinstance, below: float, effort: Effort, random: np.random.
     rounded = round_up(instance, AssignmentRelaxation(instance), rule, random, effort=effort, below=below)
     if rounded is None or rounded.residual.any():
         return None
-    lifted = [freed.lift(pattern) for pattern in rounded.patterns]
+    return _single(freed, rounded.patterns)
+
+
+def _single(freed: Subinstance, patterns: Iterable[Pattern]) -> list[Pattern]:
+    """Patterns of the freed instance, as single ones of the whole instance."""
+    lifted = map(freed.lift, patterns)
     return [Pattern(pattern.bin_type, pattern.counts) for pattern in lifted for _ in range(pattern.copies)]
 
 

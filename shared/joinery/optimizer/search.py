@@ -8,10 +8,11 @@ import numpy as np
 
 from joinery.optimizer.arrays import Ints
 from joinery.optimizer.bounds.exact import ExactResult, is_small, solve_exactly
+from joinery.optimizer.columns.descent import descend
 from joinery.optimizer.columns.generation import generate_and_dive
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.decomposition import decompose
-from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.instance.packing_instance import PackingInstance, is_little
 from joinery.optimizer.instance.patterns import Pattern, cost_of
 from joinery.optimizer.instance.side_constraints import unconstrained
 from joinery.optimizer.local_search import destroy_and_repair
@@ -22,6 +23,10 @@ from joinery.optimizer.rounding.rounding import RoundingRule, round_up
 
 _CORE_CLASSES = 50
 """Classes of bin types in the core."""
+_ALL_IN_CORE = 120
+"""For no more copies every bin type is in the core: what the relaxation buys in fractions says little about what few
+whole bins will be.
+"""
 _GOOD_ENOUGH = 1.002
 """A packing that costs no more than so many times its relaxation is not improved."""
 _FEW_PAIRS = 5_000
@@ -42,7 +47,7 @@ def pack(
     ``block``: int64[bin types], see ``decomposition``; blocks are packed by themselves at first. ``selection``: of the
     instance, if there is one already.
     """
-    core = (selection or CoreSelection(instance)).core(_CORE_CLASSES)
+    core = _core(instance, selection)
     restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
     random = np.random.default_rng(effort.seed)
     # Which items get the bins of a limited supply is decided with more care than by a hasty rule.
@@ -57,6 +62,12 @@ def pack(
         best = _of_whole(core, _improved(restricted, block[core], start, duals, effort, random))
     result = _solved_exactly(instance, best, effort)
     return list((result and result.patterns) or best)
+
+
+def _core(instance: PackingInstance, selection: CoreSelection | None) -> Ints:
+    if instance.demands.sum() <= _ALL_IN_CORE and _has_few_pairs(instance):
+        return np.arange(len(instance.costs))
+    return (selection or CoreSelection(instance)).core(_CORE_CLASSES)
 
 
 def _of_whole(core: Ints, patterns: list[Pattern]) -> list[Pattern]:
@@ -94,6 +105,8 @@ def _improved(
     effort.begin()
     if cost_of(instance, best) > enough:
         best = generate_and_dive(instance, duals, best, finish, effort, random)
+    if is_little(instance) and cost_of(instance, best) > enough:
+        best = descend(instance, duals, best, effort, random)
     return destroy_and_repair(instance, block, best, duals, enough, effort, random)
 
 

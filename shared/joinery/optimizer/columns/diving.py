@@ -16,7 +16,7 @@ from joinery.optimizer.columns.master import MasterSolution, RestrictedMaster
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import Pattern, Patterns
 
-_ROUNDING = 1e-6
+ROUNDING = 1e-6
 """A count so near to a whole number is one."""
 
 
@@ -36,8 +36,8 @@ class PartialPacking:
         nothing.
         """
         packing = self
-        for index in np.flatnonzero(solution.copies >= 1 - _ROUNDING):
-            packing = packing._with(columns, int(index), int(solution.copies[index] + _ROUNDING))
+        for index in np.flatnonzero(solution.copies >= 1 - ROUNDING):
+            packing = packing._with(columns, int(index), int(solution.copies[index] + ROUNDING))
         return packing
 
     def with_largest(self, columns: Patterns, solution: MasterSolution, threshold: float) -> "PartialPacking":
@@ -47,7 +47,7 @@ class PartialPacking:
         """
         copies = np.where((columns.counts <= self.residual).all(axis=1), solution.copies, 0.0)
         index = int(copies.argmax())
-        return self._with(columns, index, 1) if copies[index] >= max(threshold, _ROUNDING) else self
+        return self._with(columns, index, 1) if copies[index] >= max(threshold, ROUNDING) else self
 
     def _with(self, columns: Patterns, index: int, copies: int) -> "PartialPacking":
         """With so many bins of a column, or as many as there are copies and bins for."""

@@ -28,14 +28,8 @@ _BOX_WIDTHS = (0.02, 0.05, 0.1, 0.2, 0.5, np.inf)
 _FEW_NEW = 5
 _LITTLE_GAIN = 1e-4
 """The box is widened when fewer new columns than that were found, or the objective fell by no more than this share."""
-_FILLED_PER_TYPE = 6
-"""How often each bin type is filled in a round."""
 _NEARLY_BOUGHT = 0.05
 """Bin types whose reduced cost is at most this share of their cost are filled."""
-_EXCHANGED = 30
-"""How many of the filled bins are improved by exchanges, besides those that the master buys."""
-_NEW_PER_TYPE = 8
-"""New columns of one bin type in a round at most: they are much alike, and each one slows the master."""
 _DIVE_THRESHOLDS = (0.5, 1.0, 0.0)
 """In turn: dive while a pattern is wanted half; do not dive; dive to the end. Which is best differs from file to file.
 """
@@ -93,8 +87,7 @@ def _generate(
         solution = master.solve(instance.demands, instance.available, width)
         if solution is None or effort.is_over():
             return None
-        priced = _price(master, pricing, solution, random)
-        fresh = master.add_columns(_of_negative_reduced_cost(priced, solution))
+        fresh = master.add_columns(pricing.of_negative_reduced_cost(master, solution, random))
         is_slow = fresh < _FEW_NEW or solution.objective > before - _LITTLE_GAIN * abs(solution.objective)
         before = solution.objective
         if is_slow:
@@ -102,28 +95,3 @@ def _generate(
             if not width:
                 break
     return master.solve(instance.demands, instance.available)
-
-
-def _price(
-    master: RestrictedMaster, pricing: PricingHeuristic, solution: MasterSolution, random: np.random.Generator
-) -> Patterns:
-    """Patterns filled anew; and those that the master buys,
-    and the best of the new ones, with single items exchanged.
-    """
-    filled = pricing.by_filling(solution.item_duals, _FILLED_PER_TYPE, random)
-    value = filled.counts @ solution.item_duals / solution.bin_costs[filled.bin_types]
-    bought = master.columns.select(np.flatnonzero(solution.copies > 1e-9))
-    best = filled.select(np.argsort(-value, kind="stable")[:_EXCHANGED])
-    return filled.join(pricing.by_exchange(solution.item_duals, bought.join(best)))
-
-
-def _of_negative_reduced_cost(patterns: Patterns, solution: MasterSolution) -> Patterns:
-    """Those that would make the master's optimum cheaper; of each bin type the best few."""
-    costs = solution.bin_costs[patterns.bin_types]
-    gain = (patterns.counts @ solution.item_duals - costs) / costs
-    order = np.argsort(-gain, kind="stable")
-    order = order[gain[order] > 1e-7]
-    bin_types, rank = patterns.bin_types[order], np.zeros(len(order), dtype=np.int64)
-    for bin_type in np.unique(bin_types):
-        rank[bin_types == bin_type] = np.arange((bin_types == bin_type).sum())
-    return patterns.select(order[rank < _NEW_PER_TYPE])

@@ -11,9 +11,12 @@ time:
   filling.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.columns.master import MasterSolution, RestrictedMaster
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import Patterns
 from joinery.optimizer.rounding.filling import fill
@@ -22,6 +25,12 @@ _NOISES = (0.1, 0.5)
 """How random the order of filling is, in turn: as a multiple of an item's dual."""
 _EXCHANGES = 2
 """How many items are tried in the place of a copy."""
+_FILLED_PER_TYPE = 6
+"""How often each bin type is filled in a round."""
+_EXCHANGED = 30
+"""How many of the filled bins are improved by exchanges, besides those that the master buys."""
+_NEW_PER_TYPE = 8
+"""New columns of one bin type in a round at most: they are much alike, and each one slows the master."""
 _TIE = 1e-6
 """Weight of what an item takes, beside its dual: of items with the same dual that which takes less."""
 
@@ -36,6 +45,24 @@ class PricingHeuristic:
 
     def __init__(self, instance: PackingInstance, rates: Floats, bin_types: Ints) -> None:
         self._instance, self._rates, self._bin_types = instance, rates, bin_types
+
+    def with_demands(self, demands: Ints) -> "PricingHeuristic":
+        """The search for patterns of these demands (int64[items])."""
+        return PricingHeuristic(replace(self._instance, demands=demands), self._rates, self._bin_types)
+
+    def of_negative_reduced_cost(
+        self, master: RestrictedMaster, solution: MasterSolution, random: np.random.Generator
+    ) -> Patterns:
+        """Patterns that would make the master's optimum cheaper; of each bin type the best few.
+
+        Sought by filling; and in those that the master buys and the best of the new ones, with single items exchanged.
+        """
+        filled = self.by_filling(solution.item_duals, _FILLED_PER_TYPE, random)
+        value = filled.counts @ solution.item_duals / solution.bin_costs[filled.bin_types]
+        bought = master.columns.select(np.flatnonzero(solution.copies > 1e-9))
+        bought = Patterns(bought.bin_types, np.minimum(bought.counts, self._instance.demands))
+        best = filled.select(np.argsort(-value, kind="stable")[:_EXCHANGED])
+        return _best_few(filled.join(self.by_exchange(solution.item_duals, bought.join(best))), solution)
 
     def by_filling(self, item_duals: Floats, times: int, random: np.random.Generator) -> Patterns:
         """A bin of every type filled so many times, in random orders that tend to begin with what takes little for its
@@ -97,3 +124,15 @@ class PricingHeuristic:
         for item in np.flatnonzero(instance.conflicts.any(axis=1)):
             fits[np.ix_(counts[:, item] > 0, instance.conflicts[item])] = False
         return fits
+
+
+def _best_few(patterns: Patterns, solution: MasterSolution) -> Patterns:
+    """Those of negative reduced cost, of each bin type the best few."""
+    costs = solution.bin_costs[patterns.bin_types]
+    gain = (patterns.counts @ solution.item_duals - costs) / costs
+    order = np.argsort(-gain, kind="stable")
+    order = order[gain[order] > 1e-7]
+    bin_types, rank = patterns.bin_types[order], np.zeros(len(order), dtype=np.int64)
+    for bin_type in np.unique(bin_types):
+        rank[bin_types == bin_type] = np.arange((bin_types == bin_type).sum())
+    return patterns.select(order[rank < _NEW_PER_TYPE])

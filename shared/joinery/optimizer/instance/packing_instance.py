@@ -13,6 +13,8 @@ import numpy as np
 
 from joinery.optimizer.arrays import UNLIMITED, Floats, Ints, Mask
 
+_FEW_COPIES, _FEW_ITEMS = 200, 40
+
 
 @dataclass(frozen=True, eq=False)
 class CardinalityLimit:
@@ -129,3 +131,8 @@ class PackingInstance:
             return available
         left: Ints = np.where(self.supply == self.supply[bin_type], available - copies, available)
         return left
+
+
+def is_little(instance: PackingInstance) -> bool:
+    """Whether there are so few copies, of so few items, that more thorough ways to pack them are soon done."""
+    return int(instance.demands.sum()) <= _FEW_COPIES and len(instance.demands) <= _FEW_ITEMS
