@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
@@ -73,6 +74,20 @@ def test_without_a_replacement_the_drain_starts_after_fifteen_seconds(running: S
     running.live()
     assert "Evicted" in running.told("Pod")
     assert REPLACEMENT_LAUNCHED not in running.claim.metadata.annotations
+
+
+def test_a_replacement_has_its_fifteen_seconds_also_after_a_late_warning(running: Stand) -> None:
+    """They begin when we hear of it."""
+    (instance,) = running.alive
+    sent = running.world.clock.now() - timedelta(seconds=40)
+    running.notify(Notice(NoticeKind.SPOT_INTERRUPTED, (instance,), at=sent))
+    running.wait(10)
+    running.live()
+    assert "Evicted" not in running.told("Pod")
+    running.wait(10)
+    running.live()
+    running.live()
+    assert "Evicted" in running.told("Pod")
 
 
 def test_a_warning_that_comes_twice_is_one_warning(running: Stand) -> None:

@@ -10,7 +10,7 @@ A rebalance recommendation becomes Events only, unless the NodePool wants more (
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from joinery.apis.core import Node
@@ -75,6 +75,11 @@ _SUDDEN = (
 )
 
 
+#: How old a notice can be that its queue has kept (template.yaml). An older one is a dead letter that a person sends
+#: again, or a sample of the documentation.
+_KEPT = timedelta(minutes=5)
+
+
 def concerned(notice: Notice, claims: Iterable[NodeClaim]) -> tuple[NodeClaim, ...]:
     """The claims that the notice is about; none for instances of others."""
     if notice.reservation:
@@ -120,7 +125,7 @@ def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) 
     event, text = EVENTS[notice.kind]
     yield tuple(_shortage(notice.kind, claim, text))
     if claim.is_deleting:
-        yield from _hurry(notice.kind, claim, text, now)
+        yield from _hurry(notice, claim, text, now)
         return
     subjects: tuple[Subject, ...] = (claim, node) if node else (claim,)
     events = tuple(Announce(event, text, subject) for subject in subjects)
@@ -128,7 +133,7 @@ def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) 
     # The deletion waits for nothing: without its mark the claim counts as leaving all the same, and lifecycle taints
     # the Node of whatever is being deleted. The mark comes first because it outlives a deletion that fails: lifecycle
     # deletes what is marked.
-    marks = _marks(notice.kind, claim, now)
+    marks = _marks(notice, claim, now)
     if marks:
         yield (UpdateClaim(claim, annotated(claim, marks), text),)
     if node is not None and (tainted := disrupted(node)) != node:
@@ -143,26 +148,31 @@ def _shortage(kind: NoticeKind, claim: NodeClaim, text: str) -> Iterable[Command
         yield MarkUnavailable(OfferingKey(labels[INSTANCE_TYPE], labels[ZONE], short_of), text)
 
 
-def _hurry(kind: NoticeKind, claim: NodeClaim, text: str, now: datetime) -> Iterable[tuple[Command, ...]]:
+def _hurry(notice: Notice, claim: NodeClaim, text: str, now: datetime) -> Iterable[tuple[Command, ...]]:
     """Mark a claim that goes already: now its time is short. Its drain must not wait any longer for its replacement,
     for a successor that comes first, or for the pods on an instance that does not work.
 
     It may go by this very warning: its deletion does not wait for the mark, which may have met a conflict.
     """
     # The end of an instance is what every claim that is deleted comes to, by our own doing.
-    is_loss = kind not in (NoticeKind.REBALANCE_RECOMMENDATION, NoticeKind.INSTANCE_TERMINATED)
-    marks = _marks(kind, claim, now)
-    if is_loss and marks and (is_retired(claim) or kind in (*_SUDDEN, *_BROKEN)):
+    is_loss = notice.kind not in (NoticeKind.REBALANCE_RECOMMENDATION, NoticeKind.INSTANCE_TERMINATED)
+    marks = _marks(notice, claim, now)
+    if is_loss and marks and (is_retired(claim) or notice.kind in (*_SUDDEN, *_BROKEN)):
         yield (UpdateClaim(claim, annotated(claim, marks), text),)
 
 
-def _marks(kind: NoticeKind, claim: NodeClaim, now: datetime) -> dict[str, str]:
+def _marks(notice: Notice, claim: NodeClaim, now: datetime) -> dict[str, str]:
     """The annotations that say since when the claim goes and, for an instance that is broken, that its time is over.
 
     Empty if it says so already.
     """
-    marks = {} if INTERRUPTED_AT in claim.metadata.annotations else {INTERRUPTED_AT: now.isoformat()}
+    marks = {} if INTERRUPTED_AT in claim.metadata.annotations else {INTERRUPTED_AT: _since(notice, now).isoformat()}
     deadline = moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
-    if kind in _BROKEN and (deadline is None or deadline > now):
+    if notice.kind in _BROKEN and (deadline is None or deadline > now):
         marks[TERMINATION_TIMESTAMP] = now.isoformat()
     return marks
+
+
+def _since(notice: Notice, now: datetime) -> datetime:
+    """Since when EC2 takes the instance. It does not wait for a notice that is heard at its second delivery only."""
+    return notice.at if notice.at is not None and notice.at <= now < notice.at + _KEPT else now

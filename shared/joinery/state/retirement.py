@@ -45,7 +45,8 @@ def deadline(claim: NodeClaim) -> datetime | None:
 
 def drains_at(claim: NodeClaim, pods: Iterable[Pod]) -> datetime | None:
     """When the drain begins without a replacement; None for never. ``pods``: those on the claim's node."""
-    since = leaving_since(claim)
+    # A warning may have been on its way for a while. What replaces the node has been asked for since the deletion.
+    since = claim.metadata.deletion_timestamp or leaving_since(claim)
     if since is None:
         return None
     soonest = since + LONGEST_WAIT_FOR_REPLACEMENT

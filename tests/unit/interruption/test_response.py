@@ -1,6 +1,7 @@
 """What a notice asks for."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
@@ -60,6 +61,21 @@ def test_the_claim_says_since_when_it_is_interrupted() -> None:
     """The moment starts the fifteen seconds that a replacement has."""
     (update,) = [c for c in _commands(SPOT) if isinstance(c, UpdateClaim)]
     assert update.after.metadata.annotations[INTERRUPTED_AT] == START.isoformat()
+
+
+@pytest.mark.parametrize(
+    ("late", "told"),
+    [
+        (timedelta(seconds=40), timedelta(seconds=40)),
+        (timedelta(hours=3), timedelta()),
+        (timedelta(seconds=-2), timedelta()),
+    ],
+    ids=["delivered again", "a dead letter, or somebody's sample", "a clock that is ahead"],
+)
+def test_the_two_minutes_of_a_warning_begin_when_it_was_sent(late: timedelta, told: timedelta) -> None:
+    """It may be heard at the second delivery only. EC2 does not wait for that."""
+    (update,) = [c for c in _commands(replace(SPOT, at=START - late)) if isinstance(c, UpdateClaim)]
+    assert update.after.metadata.annotations[INTERRUPTED_AT] == (START - told).isoformat()
 
 
 def test_the_node_takes_no_more_pods() -> None:
