@@ -284,6 +284,16 @@ def test_a_conflict_on_the_mark_costs_the_claim_neither_its_deletion_nor_its_mar
     assert INTERRUPTED_AT in running.claim.metadata.annotations
 
 
+def test_a_bell_that_cannot_be_rung_keeps_no_other_door_asleep(running: Stand) -> None:
+    """The queue brings the message again; until then lifecycle can taint the node and begin its drain."""
+    error = UnavailableError("the queue does not answer")
+    fuse = Fuse(failing="doorbell.ring", error=error, about=lambda bell: bell is Bell.PROVISIONING)
+    running.gateways = fuse.protect(running.gateways)
+    with pytest.raises(UnavailableError):
+        running.receive("interruption_spot_warning", running.alive[0])
+    assert Bell.LIFECYCLE in running.rung()
+
+
 @pytest.mark.parametrize("refused", ["update_node", "update_node_claim", "node"])
 def test_the_deletion_waits_neither_for_the_taint_nor_for_the_mark(running: Stand, refused: str) -> None:
     """The replacement is on its way at once; lifecycle taints the node of what is being deleted."""

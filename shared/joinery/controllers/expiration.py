@@ -16,7 +16,7 @@ from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.disruption.expiration import expire, expired, given_up
 from joinery.disruption.expiration_budgets import Waiting, obeys_budgets, waiting
-from joinery.doorbell.gateway import Bell
+from joinery.doorbell.gateway import Bell, ring_each
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.gateways import Gateways
 from joinery.observability import REASON, Count, count, logger, said
@@ -44,8 +44,7 @@ class ExpirationController:
         actor.carry_out(*going)
         more, left = self._within_budgets(careful, actor, invocation) if careful else (0, 0)
         if actor.attempted:
-            self._gateways.doorbell.ring(Bell.PROVISIONING)
-            self._gateways.doorbell.ring(Bell.LIFECYCLE)
+            ring_each(self._gateways.doorbell, Bell.PROVISIONING, Bell.LIFECYCLE)
         actor.conclude()
         return {"expired": len(going) + more, **({"waiting": left} if left else {})}
 

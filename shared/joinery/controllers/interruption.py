@@ -20,7 +20,7 @@ from joinery.apis.policies import Rebalance
 from joinery.commands import Command
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
-from joinery.doorbell.gateway import Bell
+from joinery.doorbell.gateway import Bell, ring_each
 from joinery.errors import ConflictError, JoineryError, NotFoundError, together
 from joinery.gateways import Gateways
 from joinery.interruption.fields import MalformedNoticeError
@@ -108,8 +108,7 @@ class InterruptionController:
         _carry_out(responses, Actor(self._gateways, snapshot.now, invocation))
         # Also for claims that are being deleted already: an earlier delivery may have failed before it rang.
         if any(response.is_loss for response in responses) or set(rebalance.values()) - {Rebalance.OFF}:
-            self._gateways.doorbell.ring(Bell.PROVISIONING)
-            self._gateways.doorbell.ring(Bell.LIFECYCLE)
+            ring_each(self._gateways.doorbell, Bell.PROVISIONING, Bell.LIFECYCLE)
         return [_outcome(response, snapshot) for response in responses]
 
     def _add_unreadable(self, response: "_Response", snapshot: ClaimsSnapshot) -> None:

@@ -11,6 +11,8 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Protocol
 
+from joinery.errors import JoineryError, together
+
 
 class Bell(Enum):
     """Which door to wake; the value is the queue's message group."""
@@ -41,6 +43,18 @@ class Tokens(Protocol):
     def valid(self) -> frozenset[str]:
         """The tokens of known callers. Raises ``JoineryError`` if there never were any."""
         ...
+
+
+def ring_each(doorbell: Doorbell, *bells: Bell) -> None:
+    """Wake several doors. One whose queue does not answer keeps no other asleep: what failed is raised after all."""
+    failures: list[Exception] = []
+    for bell in bells:
+        try:
+            doorbell.ring(bell)
+        except JoineryError as error:
+            failures.append(error)
+    if failures:
+        raise together(failures)
 
 
 def slot(bell: Bell, now: datetime) -> int:
