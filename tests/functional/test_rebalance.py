@@ -9,6 +9,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError
+from joinery.interruption.notice import Notice, NoticeKind
 from joinery.state.disruption import record_of
 from simulator import builders
 from simulator.latency import Killed
@@ -206,3 +207,17 @@ def test_a_run_that_is_killed_while_it_starts_the_replacement_is_made_good(world
     _finish(stand, 900)
     assert len(stand.alive) == 1
     assert not any(claim.is_deleting for claim in stand.claims)
+
+
+@pytest.mark.parametrize("mode", ["off", "replace", "drain"])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["recommended first", "warned first"])
+def test_a_recommendation_in_the_batch_of_a_warning_costs_the_warning_nothing(
+    world: World, mode: str, order: tuple[int, int]
+) -> None:
+    """EC2 may send both at once. Either writes the claim, which goes with the warning's mark."""
+    stand = _running(world, mode)
+    (instance,) = stand.alive
+    notices = [Notice(kind, (instance,)) for kind in (NoticeKind.REBALANCE_RECOMMENDATION, NoticeKind.SPOT_INTERRUPTED)]
+    stand.notify(*(notices[number] for number in order))
+    assert stand.claim.is_deleting
+    assert INTERRUPTED_AT in stand.claim.metadata.annotations
