@@ -1,6 +1,10 @@
 # Needs Python 3.11 or newer, pip, make and git; Go, if the real control plane is to be built. Everything else is fetched
 # by the rules below, into this folder and ~/.cache; as root on Debian a headless Chromium too (ten seconds).
 
+# A check whose output is cut short fails all the same.
+SHELL := /bin/bash
+.SHELLFLAGS := -o pipefail -c
+
 PYTHON ?= python3
 # What is built and deployed, instead of what the template says: python3.12, x86_64; `host` is this machine's own.
 RUNTIME ?=
@@ -68,7 +72,7 @@ soak: setup ## A node's life under fire: random faults, every call failing, ever
 lint: setup .cache/template-linted ## Format, lint, import contracts, and whatever is generated and may have drifted
 	.venv/bin/ruff format --check --quiet . || { .venv/bin/ruff format --diff --quiet . | head -40; exit 1; }
 	.venv/bin/ruff check --quiet .
-	.venv/bin/lint-imports --no-cache | tail -n 12
+	.venv/bin/lint-imports --no-cache | tail -n 20
 	$(UV) lock --check --quiet
 	@$(EXPORT) | diff -u layers/dependencies/requirements.txt - \
 		|| { echo "layers/dependencies/requirements.txt is not the lock's: make layers/dependencies/requirements.txt"; exit 1; }

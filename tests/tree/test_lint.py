@@ -1,6 +1,7 @@
-"""What the linters of the template are told to leave alone."""
+"""Whether a check that fails is heard, and what the linters of the template are told to leave alone."""
 
 import re
+import subprocess
 
 import yaml
 
@@ -29,3 +30,9 @@ def test_both_linters_look_at_the_template() -> None:
     cfn_lint = yaml.safe_load((ROOT / ".cfnlintrc.yaml").read_text())
     assert checkov["file"] == cfn_lint["templates"] == ["template.yaml"]
     assert "ignore_checks" not in cfn_lint
+
+
+def test_a_check_whose_output_is_cut_short_fails_all_the_same() -> None:
+    """As that of the import contracts in ``make lint``, of which the last lines are shown."""
+    probe = ["make", "--no-print-directory", "--eval", "probe: ; @false | cat", "probe"]
+    assert subprocess.run(probe, cwd=ROOT, capture_output=True).returncode != 0
