@@ -33,6 +33,9 @@ _MAX_AMOUNT = 2**57
 _MIN_PRICE = 1e-12
 """$/h: what a free offering counts as. Prices are divided by, so none may be 0."""
 
+_SCARCEST = ("cpu", "memory")
+"""The first columns of all arrays: the optimizer weighs these most, because they run out first most often."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -47,7 +50,8 @@ class Axis:
     @classmethod
     def of(cls, requests: Iterable[Resources]) -> "Axis":
         """Every resource that some request names. CPU, memory and pods are always there."""
-        return cls(tuple(sorted({"cpu", "memory", "pods"}.union(*requests))))
+        others = {"pods"}.union(*requests) - set(_SCARCEST)
+        return cls((*_SCARCEST, *sorted(others)))
 
     @cached_property
     def index(self) -> Mapping[str, int]:
