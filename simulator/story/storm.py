@@ -96,8 +96,9 @@ class Storm:
 
     def _warn(self, number: int) -> None:
         # Whose instance it is goes round, so that strangers come between our own.
-        ours = number * self.warnings // (self.warnings + self.strangers)
-        is_ours = (number + 1) * self.warnings // (self.warnings + self.strangers) > ours
+        total = self.warnings + self.strangers
+        ours, then = (count * self.warnings // total for count in (number, number + 1))
+        is_ours = then > ours
         if is_ours:
             self._told[f"node-{ours:04}"] = _Node(self.world.clock.now())
         instance_id = instance(ours) if is_ours else instance(10**6 + number)

@@ -73,9 +73,8 @@ class HorizontalPodAutoscaler(_Object, frozen=True):
     spec: AutoscalerSpec = AutoscalerSpec()
 
 
-class ScaledTarget(_Object, frozen=True):
+class ScaledTarget(ScaleTarget, frozen=True):
     kind: str = "Deployment"
-    name: str = ""
 
 
 class ScaledObjectSpec(_Object, frozen=True):

@@ -73,8 +73,6 @@ _SUDDEN = (
     NoticeKind.CAPACITY_RESERVATION_INTERRUPTED,
     NoticeKind.INSTANCE_STOPPED,
 )
-
-
 #: How old a notice can be that its queue has kept (template.yaml). An older one is a dead letter that a person sends
 #: again, or a sample of the documentation.
 _KEPT = timedelta(minutes=5)

@@ -26,7 +26,6 @@ from joinery.apis.workloads import (
     LimitRangeItem,
     RuntimeClass,
     ScaledObject,
-    ScaledTarget,
     ScaleTarget,
 )
 from joinery.cli.notices import Notice, note, warning
@@ -112,7 +111,7 @@ def _key(scaler: HorizontalPodAutoscaler | ScaledObject) -> str:
     return f"{scaler.metadata.namespace}/{scaler.metadata.name}"
 
 
-def _target(scaler: HorizontalPodAutoscaler | ScaledObject, target: ScaleTarget | ScaledTarget) -> Owner:
+def _target(scaler: HorizontalPodAutoscaler | ScaledObject, target: ScaleTarget) -> Owner:
     return Owner(target.kind, f"{scaler.metadata.namespace}/{target.name}")
 
 

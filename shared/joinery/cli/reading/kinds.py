@@ -159,7 +159,7 @@ def problem_of(document: Document) -> str:
     group, name = _identity(document)
     if group == _KUSTOMIZE:
         return "kind: is kustomize's, and stands for what it makes: run kubectl kustomize first"
-    kind = KINDS.get((group, name)) or _OF_OTHERS.get((group, name))
+    kind = kind_of(document)
     if kind is not None:
         is_read = not document.version or document.version in kind.versions or document.group == "extensions"
         return "" if is_read else _no_such(document, _version(group, kind))

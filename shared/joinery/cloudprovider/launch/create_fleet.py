@@ -98,17 +98,17 @@ class CreateFleet:
         if answer is None:
             return None
         answered = self._completed(result(request, answer, images))
-        left, found = request.count - len(answered.instances), full_subnets(request, answered, full)
-        if not left or found == full:
+        left, passed_over = request.count - len(answered.instances), full_subnets(request, answered, full)
+        if not left or passed_over == full:
             return answered
-        rest = replace(request, count=left, token=f"{request.token}-{len(found)}")
+        rest = replace(request, count=left, token=f"{request.token}-{len(passed_over)}")
         try:
-            more = self._call(rest, configs, tags, images, found)
+            more = self._call(rest, configs, tags, images, passed_over)
         except CapacityError:
             return answered
         if more is None:
             return None
-        again = subnets_by_zone(of_ec2(request.node_class), found)
+        again = subnets_by_zone(of_ec2(request.node_class), passed_over)
         final = tuple(f for f in answered.failures if f.code != SUBNET_FULL or f.pool.zone not in again)
         return LaunchResult(answered.instances + more.instances, tuple(dict.fromkeys(final + more.failures)))
 

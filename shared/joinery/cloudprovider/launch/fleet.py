@@ -37,15 +37,15 @@ def subnets_by_zone(node_class: EC2NodeClass, full: Collection[str] = ()) -> dic
 
 
 def full_subnets(request: LaunchRequest, answered: LaunchResult, full: frozenset[str]) -> frozenset[str]:
-    """``full``, which the call has passed over, with those that it found without a free address.
+    """``full``, which the call has passed over, with those that turned out to have no free address.
 
     Only where their zones have another: the same ones again mean that there is nothing more to try.
     """
     node_class = of_ec2(request.node_class)
     asked = subnets_by_zone(node_class, full)
     zones = {failure.pool.zone for failure in answered.failures if failure.code == SUBNET_FULL} & set(asked)
-    found = full | {asked[zone] for zone in zones}
-    return found if zones & set(subnets_by_zone(node_class, found)) else full
+    passed_over = full | {asked[zone] for zone in zones}
+    return passed_over if zones & set(subnets_by_zone(node_class, passed_over)) else full
 
 
 def fleet(

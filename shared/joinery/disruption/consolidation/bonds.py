@@ -28,9 +28,9 @@ def bonds_of(trial: Trial, model: Model) -> Sequence[frozenset[str]]:
         if there is None:
             continue
         leaves = any(there.get(key, "") != value for key, value in model.domains[item].items())
-        for rule in model.coupled[item]:
+        for rule in model.coupled[item] if leaves else model.coupled[item] & model.broken:
             (leaving if leaves else staying)[rule].add(pod)
-    return [frozenset(pods | (staying[rule] if rule in model.broken else set())) for rule, pods in leaving.items()]
+    return [frozenset(pods | staying[rule]) for rule, pods in leaving.items()]
 
 
 def _items(model: Model) -> Iterator[tuple[str, int]]:

@@ -4,7 +4,7 @@ The instance is a guide: a trial by the packing core decides what is right (``tr
 word for is taken strictly:
 
 - A class of pods that a rule over zones or other domains counts, or that owns one, moves within its domain only. Then
-  no count of any rule changes, and every order of the moves is right.
+  no count of any rule changes, and every order of the moves is right, if the rule holds to begin with (``bonds``).
 - Where rules over hosts would let no more pods of a class onto a node as it is, none go there.
 - Nodes with pods that must share a host with others stay.
 - New nodes for a class come from the heaviest NodePools that can hold it.

@@ -19,9 +19,9 @@ from joinery.optimizer.search import pack
 _MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08)
 """The room that whole copies may waste, as a share of all, in turn: with more, the relaxation keeps more bins."""
 _SWIFT_MARGINS = (0.0, 0.03)
-_NOT_MANY_PAIRS = 20_000
-"""Small steps are made from all starts where there are no more compatible items and bins; else from the cheapest: with
-a thousand bins each start takes a minute.
+_MANY_PAIRS = 20_000
+"""Where more items and bins are compatible, small steps are made from the cheapest start alone: with a thousand bins
+each start takes a minute.
 """
 _FEW_PAIRS = 6_000
 """Patterns, and packing with all care, are for instances with no more compatible items and bins. Where there are more
@@ -101,7 +101,7 @@ class _Search:
         self._instance, self._relaxation, self._relaxed, self._effort = instance, relaxation, relaxed, effort
         self._is_swift = is_swift
         pairs = int(instance.bins.compatible.sum())
-        self._is_small, self._is_not_large = not is_swift and pairs <= _FEW_PAIRS, pairs <= _NOT_MANY_PAIRS
+        self._is_small, self._is_large = not is_swift and pairs <= _FEW_PAIRS, pairs > _MANY_PAIRS
         # What each bin would be missed for, the least missed first.
         worth = relaxed.item_duals @ instance.residents - instance.keeping
         self._least_missed = np.argsort(worth, kind="stable")
@@ -154,7 +154,7 @@ class _Search:
     def _is_worth_more(self, stepped: Consolidation) -> bool:
         """Whether another start may lead to much less than this end of the first, in a time that is worth it."""
         is_far = stepped.cost > self._relaxed.cost * (1 + _LITTLE_TO_GAIN)
-        return is_far and self._is_not_large and not self._is_swift and not self._effort.is_over()
+        return is_far and not (self._is_large or self._is_swift or self._effort.is_over())
 
     def _starts(self, least: float) -> list["_Priced"]:
         """What the relaxation keeps more than half of, with more and more room to waste."""

@@ -102,16 +102,18 @@ class TopologyGroup:
     @property
     def is_uneven(self) -> bool:
         """Whether some owner is in a domain that is fuller than the spread allows."""
-        fullest = max((self.filled(domain) for domain, owners in self.owners.items() if owners), default=0)
-        return fullest - self.least > self.rule.max_skew
+        return self._is_too_full(domain for domain, owners in self.owners.items() if owners)
 
     @property
     def is_broken(self) -> bool:
         """Whether the rule does not hold for the pods that are counted: they came before it, or others have left."""
         if self.rule.kind == "anti-affinity":
             return any(owners and self.counts[domain] > 1 for domain, owners in self.owners.items())
-        fullest = max((self.filled(domain) for domain in self.counts if self.ranges_over(domain)), default=0)
-        return self.rule.kind == "spread" and fullest - self.least > self.rule.max_skew
+        return self.rule.kind == "spread" and self._is_too_full(filter(self.ranges_over, self.counts))
+
+    def _is_too_full(self, domains: Iterable[str]) -> bool:
+        """Whether one of the domains is fuller than a spread allows."""
+        return max(map(self.filled, domains), default=0) - self.least > self.rule.max_skew
 
     @property
     def is_lonely(self) -> bool:
