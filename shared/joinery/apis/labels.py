@@ -86,6 +86,8 @@ WRITTEN_AS = f"{OWN_GROUP}/written-as"
 REPLACES = f"{OWN_GROUP}/replaces"
 #: On a node that a disruption command bought, what for: a JSON object (``state.purchases.Purchase``).
 BOUGHT_FOR = f"{OWN_GROUP}/bought-for"
+#: On a node that was bought for pods which a consolidation had moved: JSON (``state.displacement.Displacement``).
+BOUGHT_FOR_DISPLACED = f"{OWN_GROUP}/bought-for-displaced"
 #: Set on a claim whose drain waits for its pods: how many, since when, and when they were asked last, as JSON.
 DRAIN_STALLED = f"{OWN_GROUP}/drain-stalled"
 #: Set by a user on pods, ``true``: a drain waits for the pod's successor to be Ready before it evicts the pod.

@@ -115,6 +115,10 @@ OF_JOINERY: Mapping[str, OwnKey] = MappingProxyType(
         labels.BOUGHT_FOR: OwnKey(
             (NODE_CLAIM,), "on one that was bought to save money: what that saves, and what its moves count as"
         ),
+        labels.BOUGHT_FOR_DISPLACED: OwnKey(
+            (NODE_CLAIM,),
+            "on one that was bought for pods which a consolidation had moved: their owners, and its price",
+        ),
         labels.DRAIN_STALLED: OwnKey(
             (NODE_CLAIM,), "how many pods do not go, since when, and when they were asked last"
         ),

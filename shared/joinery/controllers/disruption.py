@@ -45,6 +45,7 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
+from joinery.state.displacement import owners_of
 from joinery.state.disruption import Readiness
 from joinery.state.snapshot import Snapshot
 
@@ -189,6 +190,7 @@ class DisruptionController:
 def _commands(disruptions: Sequence[Disruption], snapshot: Snapshot) -> Sequence[NewCommand]:
     """Each with its candidates, and with complete claims for its replacements."""
     claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
+    pods = {pod.key: pod for pod in snapshot.pods}
     # All at once: then no two have one name, and those that are alike share a CreateFleet call.
     launches = tuple(launch for disruption in disruptions for launch in disruption.launches)
     replacements = iter(claims_of(Packing(launches=launches), snapshot))
@@ -200,6 +202,7 @@ def _commands(disruptions: Sequence[Disruption], snapshot: Snapshot) -> Sequence
             waits_for=Readiness.WRITTEN if disruption.terminates_first else Readiness.INITIALIZED,
             savings=disruption.savings,
             move_price=disruption.move_price,
+            moves=owners_of(pods[name] for name in disruption.pods if name in pods),
         )
         for disruption in disruptions
     ]

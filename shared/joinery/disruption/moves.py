@@ -14,13 +14,16 @@
 - A node that **expires soon**, before the payback time is over, has all of its pods evicted then. So an eviction now
   counts for as much of its price as is left of that time. Karpenter has the cost of a node fall with its age in the
   same way, over its whole lifetime (`disruption.LifetimeRemaining`).
+- A pod that was **displaced** lately (``state.displacement``) may need a new node once more. What that node costs over
+  the payback time counts as part of the move, and less the longer ago it was; after a day nothing is left of it. Each
+  such purchase adds to it, so what is in vain is tried ever less often.
 - ``joinery.dev/disruption-price`` on the pod takes the place of all that.
 
 Pods that do not move cost nothing. Where ``move_price`` is 0 the question is what the cluster could cost, and none
 does; where a NodePool's price is 0, none on its nodes does but those with a price of their own.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -35,14 +38,18 @@ from joinery.disruption.costs import eviction_cost
 from joinery.disruption.expiration import expires_at
 from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.constraints.resources import requests_of
+from joinery.state.displacement import displacement_of
 from joinery.state.nodes import NodeView
 from joinery.state.pods import controller_of, is_active, is_owned_by, is_reschedulable, is_terminating
 from joinery.state.priorities import priorities_of
+from joinery.state.snapshot import Snapshot
 
 T = TypeVar("T")
 _HOUR = timedelta(hours=1)
 #: How long a pod that runs to completion runs until losing its work counts as much as an eviction.
 _WORK_OF_AN_EVICTION = timedelta(minutes=10)
+#: Load has its daily rhythm: what had no room yesterday at this time may have it today.
+_DISPLACEMENT_FORGOTTEN = timedelta(days=1)
 #: What fills a node. Other resources have no price of their own.
 _PRICED = ("cpu", "memory")
 #: Seconds: longer than any time of payback.
@@ -59,6 +66,7 @@ class MoveCause(StrEnum):
     LOST_WORK = "LostWork"
     ENDS_SOON = "EndsSoon"
     EXPIRES_SOON = "ExpiresSoon"
+    DISPLACED = "Displaced"
     ANNOTATION = "Annotation"
 
 
@@ -113,6 +121,7 @@ class MovePrices:
         self._expires = {
             claim.metadata.name: at for claim in snapshot.managed_claims if (at := expires_at(claim)) is not None
         }
+        self._displaced = _displaced(snapshot)
         self._shared: dict[tuple[float, float, bool], MovePrice] = {}
 
     def terms(self, pool: str) -> PoolTerms:
@@ -145,6 +154,8 @@ class MovePrices:
         price = self._anyway(self._evicted(pod, terms.ordinary), view, terms) if terms.ordinary else _FREE
         if terms.ordinary and runs_to_completion(pod):
             price = _sum(*price.parts, *self._begun_anew(pod, view, hourly, terms))
+        if terms.ordinary and self._displaced:
+            price = _sum(*price.parts, *self._bought_again(pod, terms))
         return MovePrice(price.dollars, price.parts, fault) if fault else price
 
     def _terms_of(self, pool: NodePool) -> PoolTerms:
@@ -169,6 +180,14 @@ class MovePrices:
         message = f"its node expires within {_text(left)}, and it is evicted then anyway"
         return _sum(*price.parts, MovePart(MoveCause.EXPIRES_SOON, price.dollars * (left / terms.payback - 1), message))
 
+    def _bought_again(self, pod: Pod, terms: PoolTerms) -> Iterator[MovePart]:
+        """What it may cost that there is no room for the pod after all."""
+        owner = controller_of(pod)
+        if owner is not None and owner.uid in self._displaced:
+            hourly = self._displaced[owner.uid]
+            message = "a node had to be bought for pods of its workload when they were moved within the last day"
+            yield MovePart(MoveCause.DISPLACED, hourly * (terms.payback / _HOUR), message)
+
     def _is_only_replica(self, pod: Pod) -> bool:
         """Whether the largest workload that it belongs to, of those that are known, keeps one pod."""
         if not self._replicas or runs_to_completion(pod):
@@ -190,6 +209,19 @@ class MovePrices:
             if left < terms.payback:
                 gainless = hourly * share * ((terms.payback - left) / _HOUR)
                 yield MovePart(MoveCause.ENDS_SOON, gainless, f"it ends by itself within {_text(left)}")
+
+
+def _displaced(snapshot: Snapshot) -> Mapping[str, float]:
+    """By UID of an owner, $/h of the nodes that were bought for its displaced pods: less, the longer ago it was."""
+    hourly: dict[str, float] = defaultdict(float)
+    for claim in snapshot.managed_claims:
+        displacement, bought = displacement_of(claim), claim.metadata.creation_timestamp
+        if displacement is not None and bought is not None:
+            left = min(1.0, 1 - (snapshot.now - bought) / _DISPLACEMENT_FORGOTTEN)
+            if left > 0:
+                for owner in displacement.owners:
+                    hourly[owner] += displacement.price * left
+    return hourly
 
 
 def workloads_of(pod: Pod) -> tuple[str, ...]:

@@ -42,7 +42,8 @@ class NewCommand:
     (``lifecycle.launching.new_claims`` makes them); none where the candidates' pods have room elsewhere, or no pods are
     left.
     ``waits_for``: what the replacements must have reached before the candidates go. ``savings``: $/h, negative where it
-    is dearer; ``move_price``: dollars that its evictions count as.
+    is dearer; ``move_price``: dollars that its evictions count as; ``moves``: UIDs of the controllers whose pods it
+    moves (``state.displacement``).
     """
 
     reason: DisruptionReason
@@ -51,6 +52,7 @@ class NewCommand:
     waits_for: Readiness = Readiness.INITIALIZED
     savings: float = 0.0
     move_price: float = 0.0
+    moves: tuple[str, ...] = ()
 
 
 def record_for(command: NewCommand, claims: Iterable[NodeClaim], now: datetime) -> CommandRecord:
@@ -70,6 +72,7 @@ def record_for(command: NewCommand, claims: Iterable[NodeClaim], now: datetime) 
         waits_for=command.waits_for,
         savings=command.savings,
         move_price=command.move_price,
+        moves=command.moves,
     )
 
 

@@ -15,6 +15,7 @@ from joinery import __version__
 from joinery.apis.core import Pod
 from joinery.apis.hashing import HASH_VERSION, node_pool_hash
 from joinery.apis.labels import (
+    BOUGHT_FOR_DISPLACED,
     HOSTNAME,
     INSTANCE_TYPE,
     LAUNCH_TOKEN,
@@ -30,6 +31,9 @@ from joinery.apis.nodeclaim import ClaimResources, NodeClaim, NodeClaimSpec
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import texts
 from joinery.scheduling.packing import Launch, Packing
+from joinery.state import displacement
+from joinery.state.claims import annotated
+from joinery.state.displacement import displaced, owners_moved
 from joinery.state.offerings import EFA
 from joinery.state.plans import remembered
 from joinery.state.snapshot import Snapshot
@@ -45,8 +49,12 @@ def claims_of(packing: Packing, snapshot: Snapshot) -> tuple[NodeClaim, ...]:
     names = _names(packing.launches, snapshot)
     tokens = _tokens(packing.launches, names)
     pods = {pod.key: pod for pod in snapshot.pods}
+    moved = owners_moved(snapshot.managed_claims) if packing.launches else {}
     return tuple(
-        _claim(launch, pools[launch.node_pool], snapshot, pods, name=name, token=tokens[_identity(launch)])
+        annotated(
+            _claim(launch, pools[launch.node_pool], snapshot, pods, name=name, token=tokens[_identity(launch)]),
+            _bought_for(launch, pods, moved),
+        )
         for launch, name in zip(packing.launches, names, strict=True)
     )
 
@@ -89,6 +97,13 @@ def _claim(
             termination_grace_period=template.spec.termination_grace_period,
         ),
     )
+
+
+def _bought_for(launch: Launch, pods: Mapping[str, Pod], moved: Mapping[str, float]) -> Mapping[str, str]:
+    """The annotation of a claim for pods that a consolidation had moved, if it is for such."""
+    served = (pods[name] for name in launch.pods if name in pods)
+    bought_for = displaced(served, moved, launch.offering.price)
+    return {BOUGHT_FOR_DISPLACED: displacement.encoded(bought_for)} if bought_for else {}
 
 
 def _owner(pool: NodePool) -> OwnerReference:

@@ -1,0 +1,192 @@
+"""Displaced pods: a consolidation moved them, kube-scheduler filled their room otherwise, and a node was bought."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import BOUGHT_FOR_DISPLACED, DISRUPTION_COMMAND, DISRUPTION_PRICE, PAYBACK
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.disruption.decide import decide
+from joinery.disruption.disruptions import Disruptions
+from joinery.disruption.moves import MovePrice, MovePrices
+from joinery.lifecycle.launching.new_claims import claims_of
+from joinery.planning import plan
+from joinery.state import disruption
+from joinery.state.claims import annotated as with_annotations
+from joinery.state.displacement import MOST_OWNERS, Displacement, displacement_of, encoded, owners_of
+from joinery.state.disruption import CommandRecord
+from joinery.state.nodes import views
+from simulator import builders
+from simulator.clock import START
+from tests.unit.disruption.clusters import Cluster, annotated, on
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+WEB = builders.owner("ReplicaSet", "web-1")
+#: $/h of what was bought for displaced pods.
+PRICE = 0.40
+
+
+# --- what a claim was bought for ---
+
+
+def _draining(reason: DisruptionReason, *, is_deleting: bool = True) -> Cluster:
+    """A pod of ``web-1`` waits, and another node is being retired for that reason by a command that moved such pods."""
+    cluster = Cluster()
+    cluster.machine("n", [on("web-a")], deleted=START if is_deleting else None)
+    record = CommandRecord("c", reason, START, START + HOUR, ("claim-n",), moves=(WEB.uid,))
+    cluster.claims = [with_annotations(cluster.claims[0], {DISRUPTION_COMMAND: disruption.encoded(record)})]
+    cluster.pods = [builders.pod("web-b", owner=WEB, cpu="3")]
+    return cluster
+
+
+def _bought(cluster: Cluster) -> NodeClaim:
+    problem = cluster.problem().packing
+    (claim,) = claims_of(plan(problem).packing, problem.snapshot)
+    return claim
+
+
+def _after(before: Displacement) -> Cluster:
+    """The same, where the node that goes had been bought for displaced pods itself."""
+    cluster = _draining(DisruptionReason.UNDERUTILIZED)
+    cluster.claims = [with_annotations(cluster.claims[0], {BOUGHT_FOR_DISPLACED: encoded(before)})]
+    return cluster
+
+
+@pytest.mark.parametrize("reason", [DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED])
+def test_a_claim_for_pods_that_a_consolidation_moved_says_so(reason: DisruptionReason) -> None:
+    """With their owners, because the pods come back under other names, and what it costs."""
+    displacement = displacement_of(_bought(_draining(reason)))
+    assert displacement == Displacement((WEB.uid,), 0.16)
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        _draining(DisruptionReason.DRIFTED),
+        _draining(DisruptionReason.EXPIRED),
+        _draining(DisruptionReason.UNDERUTILIZED, is_deleting=False),
+        Cluster(pods=[builders.pod("web-b", owner=WEB)]),
+    ],
+    ids=["drifted", "expired", "not drained yet", "no command"],
+)
+def test_other_claims_do_not(cluster: Cluster) -> None:
+    """Nothing was to be saved, or nobody has been evicted yet: whoever waits is new."""
+    assert displacement_of(_bought(cluster)) is None
+
+
+def test_how_often_it_was_in_vain_is_handed_on() -> None:
+    """The node that was bought last time is often the one that goes next."""
+    again = displacement_of(_bought(_after(Displacement((WEB.uid, "other"), 0.5))))
+    assert again == Displacement((WEB.uid,), 0.66)
+    assert displacement_of(_bought(_after(Displacement(("other",), 0.5)))) == Displacement((WEB.uid,), 0.16)
+
+
+def test_pods_of_other_owners_are_not_displaced() -> None:
+    """A scale-up of something else while a node is drained."""
+    cluster = _draining(DisruptionReason.UNDERUTILIZED)
+    cluster.pods = [builders.pod("api", owner="api-1", cpu="3"), builders.pod("alone", cpu="500m")]
+    assert displacement_of(_bought(cluster)) is None
+
+
+def test_a_command_names_a_bounded_number_of_owners() -> None:
+    """The API server takes 256 KiB of annotations."""
+    pods = [builders.pod(f"p{number}", owner=f"rs-{number}") for number in range(MOST_OWNERS + 1)]
+    assert len(owners_of(pods)) == MOST_OWNERS
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"owners":[]}', '{"owners":["x"],"price":0}', '{"owners":1,"price":1}']
+)
+def test_an_annotation_that_cannot_be_read_stands_for_none(text: str) -> None:
+    """Anybody may edit it."""
+    assert displacement_of(builders.node_claim("c", annotations={BOUGHT_FOR_DISPLACED: text})) is None
+
+
+# --- what it means for the next move ---
+
+
+def _cluster(*ages: timedelta, price: float = PRICE) -> Cluster:
+    """Two nodes of which one would do. Nodes of that price were bought for displaced pods of ``web-1`` so long ago."""
+    cluster = Cluster(pools=[builders.node_pool(budgets=[{"nodes": "100%"}])])
+    cluster.types = (builders.instance_type("m7a.xlarge", price=PRICE, spot=None),)
+    cluster.machine("n", [on("web", cpu="1")])
+    cluster.machine("m", [on("api", "m", owner="api-1", cpu="1")])
+    text = encoded(Displacement((WEB.uid,), price))
+    cluster.claims += [
+        builders.node_claim(f"bought-{i}", annotations={BOUGHT_FOR_DISPLACED: text}, created=START - age, conditions=())
+        for i, age in enumerate(ages)
+    ]
+    return cluster
+
+
+def _price(cluster: Cluster, pod: int = 0, **options: Any) -> MovePrice:
+    problem = cluster.problem(**options)
+    view = next(view for view in views(problem.packing.snapshot) if view.node == cluster.pods[pod].spec.node_name)
+    price = MovePrices(problem).price(cluster.pods[pod], view, PRICE)
+    assert price.dollars == pytest.approx(sum(part.dollars for part in price.parts))
+    return price
+
+
+@pytest.mark.parametrize(
+    ("age", "dollars"), [(timedelta(), 0.40), (6 * HOUR, 0.30), (18 * HOUR, 0.10), (24 * HOUR, 0), (99 * HOUR, 0)]
+)
+def test_the_next_move_counts_what_may_have_to_be_bought_again(age: timedelta, dollars: float) -> None:
+    """An hour of the node, and ever less of it: after a day the room may be there."""
+    assert _price(_cluster(age)).dollars == pytest.approx(0.01 + dollars)
+
+
+def test_purchases_add_up() -> None:
+    """So what is in vain is tried ever less often."""
+    assert _price(_cluster(6 * HOUR, 18 * HOUR)).dollars == pytest.approx(0.01 + 0.30 + 0.10)
+
+
+def test_a_purchase_at_a_time_to_come_counts_as_one_of_now() -> None:
+    """The API server has another clock."""
+    assert _price(_cluster(-HOUR)).dollars == pytest.approx(0.01 + 0.40)
+
+
+def test_other_pods_cost_what_they_did() -> None:
+    """Their moves were not in vain."""
+    assert _price(_cluster(timedelta()), pod=1).dollars == 0.01
+
+
+def test_the_payback_time_counts() -> None:
+    """What is bought again costs money for as long as savings are reckoned."""
+    cluster = _cluster(timedelta())
+    cluster.pools = [annotated(cluster.pools[0], {PAYBACK: "3h"})]
+    assert _price(cluster).dollars == pytest.approx(0.01 + 3 * 0.40)
+
+
+def test_free_moves_and_prices_of_a_pods_own_stand() -> None:
+    """The question is then what the cluster could cost; or somebody has said what the move is worth."""
+    cluster = _cluster(timedelta())
+    assert _price(cluster, move_price=0.0).dollars == 0
+    cluster.pods[0] = on("web", cpu="1", annotations={DISRUPTION_PRICE: "0.02"})
+    assert _price(cluster).dollars == 0.02
+
+
+# --- what is decided ---
+
+
+def _decided(cluster: Cluster) -> Disruptions:
+    cluster.claims = cluster.claims[:2] + [claim for claim in cluster.claims[2:] if not claim.is_true("Launched")]
+    return decide(cluster.problem())
+
+
+def test_a_node_is_not_given_up_for_what_its_pods_may_cost_again() -> None:
+    """The one whose pod was not displaced goes instead, if it can."""
+    assert _decided(_cluster()).commands
+    (command,) = _decided(_cluster(MINUTE)).commands
+    assert command.retire == ("claim-m",)
+    both = _cluster(MINUTE)
+    both.pods[1] = on("web-c", "m", cpu="1")
+    assert not _decided(both).commands
+
+
+def test_it_is_tried_again_when_the_odds_are_good_enough() -> None:
+    """After some hours; or if what is saved is more than what may have to be bought."""
+    for cluster in (_cluster(HOUR), _cluster(MINUTE, price=0.30)):
+        cluster.pods[1] = on("web-c", "m", cpu="1")
+        assert _decided(cluster).commands
