@@ -61,8 +61,9 @@ def _weathered(over: float) -> str:
     return (
         f"{len(storm.queue.dead_letters)} dead letters, {storm.uncovered} evictions before a replacement was launched, "
         f"{len(storm.late)} nodes not empty in time, the first pod asked to go after "
-        f"{storm.longest_wait.total_seconds():.0f} s at most; {whole} reads of the cluster, {light} of its claims in "
-        f"{over + 120:.0f} s, the longest run took {max(call.lasted for call in storm.calls):.1f} s"
+        f"{storm.longest_wait.total_seconds():.0f} s at most; {whole} reads of the cluster and {light} of its claims "
+        f"until the last node was empty after {storm.lasted.total_seconds():.0f} s, the longest run took "
+        f"{max(call.lasted for call in storm.calls):.1f} s"
     )
 
 

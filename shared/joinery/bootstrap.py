@@ -69,7 +69,8 @@ def interruption() -> "InterruptionController":
     from joinery.apis.policies import Rebalance
     from joinery.controllers.interruption import InterruptionController
 
-    return InterruptionController(_gateways_for("interruption"), Rebalance(settings("interruption").rebalance))
+    rebalance = Rebalance(settings("interruption").rebalance)
+    return InterruptionController(_gateways_for("interruption"), rebalance, now=_clock())
 
 
 @cache

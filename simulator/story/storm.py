@@ -46,7 +46,8 @@ class Storm:
 
     ``copies``: what the queue makes of each, as its ``journeys``. ``strangers``: warnings for instances of others.
     Once it has ``run``: ``launched``, instances; ``uncovered``, evictions for which EC2 had accepted no instance yet;
-    ``late``, nodes that still had pods when EC2 took them.
+    ``late``, nodes that still had pods when EC2 took them; ``reads``, how often each method of a gateway was called
+    until the last of the nodes had no pods; ``lasted``, how long that was.
     """
 
     nodes: int
@@ -64,6 +65,7 @@ class Storm:
         self.queue = InterruptionQueue(self.engine, self.doors)
         self.queue.journeys = lambda: self.copies
         self.reads: Counter[str] = Counter()
+        self.lasted = timedelta()
         self.calls: Sequence[Call] = ()
         self._told: dict[str, _Node] = {}
         self.launched = 0
@@ -74,7 +76,8 @@ class Storm:
         with self.doors.open():
             BellQueues(self.engine, self.world.doorbell, self.doors).start()
             self.engine.run_for(_WARM_UP)
-            before, first = Counter(self.latency.calls), len(self.doors.calls)
+            self._before, self._begun = Counter(self.latency.calls), self.world.clock.now()
+            first = len(self.doors.calls)
             self.world.cluster.api.watch(self._notice)
             self.world.cloud.watch(self._launch)
             self.engine.every(timedelta(seconds=1), Turn.KUBELET, self.world.cluster.end_grace)
@@ -82,7 +85,7 @@ class Storm:
             for number in range(total):
                 self.engine.after(self.over * number / total, Turn.CLOUD, partial(self._warn, number))
             self.engine.run_for(self.over + NOTICE + timedelta(seconds=1))
-            self.reads, self.calls = self.latency.calls - before, self.doors.calls[first:]
+            self.calls = self.doors.calls[first:]
 
     @property
     def late(self) -> list[str]:
@@ -124,6 +127,7 @@ class Storm:
         node.evicted = node.evicted or now
         if not node.pods:
             node.emptied = now
+            self.reads, self.lasted = self.latency.calls - self._before, now - self._begun
 
     def _recreate(self, pod: Pod) -> None:
         (owner,) = pod.metadata.owner_references

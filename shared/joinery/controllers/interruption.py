@@ -3,11 +3,12 @@
 Only marks and deletions are written here, so no lock is needed; provisioning buys the replacement and lifecycle drains.
 
 EventBridge's rules are account-wide: most messages are about instances of others. So a batch reads the claims alone,
-once, and Nodes one by one where a claim of ours is concerned.
+once, and Nodes one by one where a claim of ours is concerned. A warm function need not read the claims for every batch
+(``interruption.recent``).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, zip_longest
@@ -27,6 +28,7 @@ from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
 from joinery.interruption.rebalance import mode_of
+from joinery.interruption.recent import suffice
 from joinery.interruption.response import concerned, respond
 from joinery.interruption.status import notices_of
 from joinery.interruption.unreadable import respond_without_claim, unreadable
@@ -40,10 +42,16 @@ Outcome = Mapping[str, Any]
 class InterruptionController:
     """A batch of notices at a time; the queue repeats those that failed."""
 
-    def __init__(self, gateways: Gateways, rebalance: Rebalance = Rebalance.OFF) -> None:
-        """``rebalance``: what is done about recommendations for nodes of NodePools that do not say."""
+    def __init__(
+        self, gateways: Gateways, rebalance: Rebalance = Rebalance.OFF, *, now: Callable[[], datetime] | None = None
+    ) -> None:
+        """``rebalance``: what is done about recommendations for nodes of NodePools that do not say. ``now``: the clock
+        by which claims that an earlier batch read are used again for some seconds; None: they never are.
+        """
         self._gateways = gateways
         self._rebalance = rebalance
+        self._now = now
+        self._last: ClaimsSnapshot | None = None
 
     def reconcile(self, notices: Sequence[Notice], invocation: Invocation) -> tuple[Outcome | Exception, ...]:
         """Read, decide, act. For each notice what came of it, or what went wrong with it alone.
@@ -63,7 +71,7 @@ class InterruptionController:
         """
         try:
             statuses = self._gateways.cloud.impaired()
-            snapshot = self._gateways.cluster.claims_snapshot() if statuses else None
+            snapshot = self._read() if statuses else None
         except JoineryError as error:
             return error
         notices = notices_of(statuses, snapshot) if snapshot else ()
@@ -74,17 +82,29 @@ class InterruptionController:
         return {"notice": NoticeKind.STATUS_POLL.value, "statuses": len(statuses), "answers": list(answers)}
 
     def _answer_again(self, notices: Sequence[Notice], invocation: Invocation) -> Sequence[Outcome | Exception]:
-        outcomes = list(self._answer(notices, invocation))
+        outcomes = list(self._answer(notices, self._recent(notices) or self._read(), invocation))
         # A conflict is decided anew at once: the queue would bring it again after a third of a spot warning's time.
         conflicts = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, ConflictError)]
         if conflicts:
-            again = self._answer([notices[number] for number in conflicts], invocation)
+            again = self._answer([notices[number] for number in conflicts], self._read(), invocation)
             for number, outcome in zip(conflicts, again, strict=True):
                 outcomes[number] = outcome
         return outcomes
 
-    def _answer(self, notices: Sequence[Notice], invocation: Invocation) -> Sequence[Outcome | Exception]:
-        snapshot = self._gateways.cluster.claims_snapshot()
+    def _read(self) -> ClaimsSnapshot:
+        self._last = self._gateways.cluster.claims_snapshot()
+        return self._last
+
+    def _recent(self, notices: Sequence[Notice]) -> ClaimsSnapshot | None:
+        """The claims as they were read last, as of now, if they are enough for these notices."""
+        if self._last is None or self._now is None:
+            return None
+        now = self._now()
+        return replace(self._last, now=now) if suffice(self._last, now - self._last.now, notices) else None
+
+    def _answer(
+        self, notices: Sequence[Notice], snapshot: ClaimsSnapshot, invocation: Invocation
+    ) -> Sequence[Outcome | Exception]:
         claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
         names = [[claim.metadata.name for claim in concerned(notice, claims.values())] for notice in notices]
         nodes = self._nodes_of(claims[name] for name in dict.fromkeys(chain.from_iterable(names)))

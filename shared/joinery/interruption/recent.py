@@ -1,0 +1,32 @@
+"""Whether claims that were read some seconds ago are enough to answer notices, so that they need not be read again.
+
+In a storm warnings come one by one, a dozen in a second, and each batch would list all claims of the cluster:
+megabytes, of which it needs one claim. What was read for the last batch knows nearly all of them. Old claims do no
+harm, because whatever is written to one names the version that was read: where it has changed since, the API server
+refuses (a conflict), and the notice is answered anew from claims that are read then.
+
+What old claims cannot say is that an instance is nobody's. A claim is written before its instance is launched, and
+EC2 tells of nothing within moments of a launch, so claims that were read a moment ago know of every instance that a
+notice may be about. Notices about reservations concern whoever is in them, and are always answered from new claims.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+from joinery.interruption.notice import Notice
+from joinery.interruption.ownership import unknown_instances
+from joinery.state.snapshot import ClaimsSnapshot
+
+#: How old claims may be that know every instance of the notices.
+RECENT = timedelta(seconds=10)
+#: How old they may be to say that an instance is nobody's. CreateFleet alone takes longer.
+_A_MOMENT = timedelta(seconds=2)
+
+
+def suffice(snapshot: ClaimsSnapshot, age: timedelta, notices: Iterable[Notice]) -> bool:
+    """Whether the claims, read so long ago, are enough to answer these notices."""
+    if not timedelta() <= age <= RECENT:
+        return False
+    return not any(
+        notice.reservation or (age > _A_MOMENT and unknown_instances(notice, snapshot)) for notice in notices
+    )
