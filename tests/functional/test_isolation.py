@@ -208,6 +208,16 @@ def test_a_bell_that_cannot_be_rung_does_not_keep_the_other_from_ringing(stand: 
     assert stand.rung() == {Bell.PROVISIONING}
 
 
+def test_a_plan_is_told_and_recorded_though_no_bell_can_be_rung(stand: Stand) -> None:
+    """Its nodes are bought; whoever waits for them should read so. The run fails in the end: its door rings again."""
+    stand.pods(1)
+    fuse = Fuse(failing="doorbell.ring", error=UnavailableError("SQS"))
+    with pytest.raises(UnavailableError, match="SQS"):
+        _behind(stand, fuse).provision()
+    assert "Nominated" in stand.told("Pod")
+    assert any("provisioning" in key for key in stand.world.store.documents)
+
+
 def test_a_launch_that_we_stumble_over_keeps_no_drain(stand: Stand) -> None:
     """An answer of CreateFleet that nobody thought of: in every run the claim waits, and other nodes are drained."""
     stand.pods(3)

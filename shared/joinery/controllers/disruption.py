@@ -153,7 +153,7 @@ class DisruptionController:
         commands = _commands(validation.valid, current)
         started = orchestrator.start(commands, door="disruption", caps=self._settings.caps)
         if actor.is_cut_short:
-            self._gateways.doorbell.ring(Bell.DISRUPTION)
+            actor.ring(Bell.DISRUPTION)
         return Begun(tuple(zip(validation.valid, started, strict=True)), dropped), actor
 
     def _measure(self, problem: DisruptionProblem, decision: Disruptions, begun: Begun) -> None:

@@ -112,17 +112,13 @@ class LifecycleController:
         actor.carry_out(*(step.commands for step in decision.ends))
         actor.carry_out(*(step.tagging for step in decision.steps), decision.blocked_repairs)
         if decision.in_progress or actor.is_cut_short:
-            self._ring(Bell.LIFECYCLE, actor)
+            actor.ring(Bell.LIFECYCLE)
         if decision.wakes_provisioning or launched.is_short:
-            self._ring(Bell.PROVISIONING, actor)
+            actor.ring(Bell.PROVISIONING)
         if decision.wakes_disruption:
-            self._ring(Bell.DISRUPTION, actor)
+            actor.ring(Bell.DISRUPTION)
         # Behind all that matters: these Events are one for each pod of a node that goes.
         announce(self._gateways, invocation, [news for sort in decision.told.values() for news in sort[:MOST_EVENTS]])
-
-    def _ring(self, bell: Bell, actor: Actor) -> None:
-        with actor.noting(f"the bell of {bell.value} was not rung"):
-            self._gateways.doorbell.ring(bell)
 
     def _launch(self, waiting: Sequence[NodeClaim], actor: Actor, invocation: Invocation) -> Launched:
         """Launch the claims that wait, unless a plan is being written at this moment.

@@ -131,8 +131,7 @@ class Orchestrator:
         ]
         announce(self._gateways, self._invocation, events[:MOST_EVENTS])
         if any(outcome.record for outcome in started):
-            with self._actor.noting("the bell of lifecycle was not rung"):
-                self._gateways.doorbell.ring(Bell.LIFECYCLE)
+            self._actor.ring(Bell.LIFECYCLE)
         return tuple(started)
 
     def _start(self, command: NewCommand, claims: dict[str, NodeClaim], caps: Caps) -> tuple[Started, list[NodeClaim]]:

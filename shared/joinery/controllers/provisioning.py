@@ -224,9 +224,9 @@ class ProvisioningController:
         marks = replaced(snapshot, packing, planned - housed, launched.served)
         actor.carry_out(*((update,) for update in (*marks, *promises(snapshot, packing))))
         if writer.written or marks:
-            self._gateways.doorbell.ring(Bell.LIFECYCLE)
+            actor.ring(Bell.LIFECYCLE)
         if launched.is_short or actor.is_cut_short:
-            self._gateways.doorbell.ring(Bell.PROVISIONING)
+            actor.ring(Bell.PROVISIONING)
         return launched
 
     def _tell(self, decision: Decision, writer: ClaimWriter, invocation: Invocation) -> None:

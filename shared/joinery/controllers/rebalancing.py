@@ -42,7 +42,7 @@ def replace_risky_nodes(
     names = [claim.metadata.name for claim in before.managed_claims if is_to_be_replaced(claim, before.now)]
     for name in names:
         if not invocation.has_time_for(_EACH_TAKES):
-            gateways.doorbell.ring(Bell.PROVISIONING)
+            actor.ring(Bell.PROVISIONING)
             break
         with actor.noting(f"{name} could not be replaced for its rebalance recommendation"):
             options = replace(options, caps=_start(gateways, options, name, invocation, actor))
@@ -75,7 +75,7 @@ def _start(gateways: Gateways, options: Options, name: str, invocation: Invocati
         (started,) = orchestrator.start([command], door="provisioning", caps=options.caps)
     except ConflictError:
         # Somebody else decides at this moment. The mark stays, and the bell brings the next run.
-        gateways.doorbell.ring(Bell.PROVISIONING)
+        actor.ring(Bell.PROVISIONING)
         return options.caps
     return started.caps
 

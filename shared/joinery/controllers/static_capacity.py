@@ -145,7 +145,7 @@ class StaticCapacity:
             self.replaced = sum(one.record is not None for one in started)
             self._record(problem, packing, supply, "decided")
         if self._actor.is_cut_short:
-            self._gateways.doorbell.ring(Bell.PROVISIONING)
+            self._actor.ring(Bell.PROVISIONING)
 
     def conclude(self) -> None:
         """Raise what went wrong, if anything did; ``RefusedError`` for what must not be launched now."""
@@ -159,7 +159,7 @@ class StaticCapacity:
             return snapshot
         self.removed = len(chains)
         self._actor.carry_out(*chains)
-        self._gateways.doorbell.ring(Bell.LIFECYCLE)
+        self._actor.ring(Bell.LIFECYCLE)
         # The pods of these nodes need another place now, and their room must not be counted on.
         return self._gateways.cluster.snapshot()
 
@@ -183,7 +183,7 @@ class StaticCapacity:
         if not packing.launches:
             return
         writer.write(problem, packing)
-        self._gateways.doorbell.ring(Bell.LIFECYCLE)
+        self._actor.ring(Bell.LIFECYCLE)
         self.added = len(packing.launches)
         self._record(problem, packing, supply, "decided")
         self._announce(problem.snapshot, dict(_texts(packing.launches)), "ScaledUp")

@@ -59,6 +59,7 @@ from joinery.controllers.acting.chain import (
     longest,
 )
 from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
+from joinery.doorbell.gateway import Bell
 from joinery.errors import (
     ConfigurationError,
     ConflictError,
@@ -139,6 +140,12 @@ class Actor:
             yield
         except Exception as error:
             self.note(what, error)
+
+    def ring(self, *bells: Bell) -> None:
+        """Wake doors. What fails is noted: nobody else goes without, and what follows in the run is done."""
+        for bell in bells:
+            with self.noting(f"the bell of {bell.value} was not rung"):
+                self._gateways.doorbell.ring(bell)
 
     # --- in the threads of the workers ---
 
