@@ -44,13 +44,16 @@ def _in_vain(stand: Stand, name: str) -> NodeClaim | None:
         return None
     stand.live()
     (stays,) = [claim for claim in stand.claims if not claim.is_deleting]
+    stand.provision()  # finds that the pod has another place, so that the drain may begin
+    for _ in range(5):
+        stand.wait(30)
+        stand.world.cluster.end_grace()
+        stand.live()
+    assert [claim.metadata.name for claim in stand.claims] == [stays.metadata.name]
     filler = builders.pod(f"filler-{name}", node=stays.status.node_name, owner="api", cpu="2500m")
     stand.world.cluster.add(filler, builders.pod(f"web-{name}", owner="web", cpu="900m"))
     stand.settle()
     (bought,) = others(stand, before)
-    for _ in range(5):
-        stand.wait(30)
-        stand.live()
     _end(stand, "filler-")
     return bought
 

@@ -64,6 +64,7 @@ def test_an_edited_node_pool_stops_nothing(world: World) -> None:
         labels.REGISTRATIONS: value,
         labels.DISRUPTION_RATE: "1 node per 1h",
         labels.DISRUPTED_LATELY: value,
+        labels.MOVED_LATELY: value,
     }
     world.cluster.add(with_metadata(pool, annotations=annotations))
     stand.pods(1)

@@ -88,6 +88,8 @@ REPLACES = f"{OWN_GROUP}/replaces"
 BOUGHT_FOR = f"{OWN_GROUP}/bought-for"
 #: On a node that was bought for pods which a consolidation had moved: JSON (``state.displacement.Displacement``).
 BOUGHT_FOR_DISPLACED = f"{OWN_GROUP}/bought-for-displaced"
+#: On a NodePool, the owners whose pods consolidation has just moved: JSON (``state.displacement``).
+MOVED_LATELY = f"{OWN_GROUP}/moved-lately"
 #: Set on a claim whose drain waits for its pods: how many, since when, and when they were asked last, as JSON.
 DRAIN_STALLED = f"{OWN_GROUP}/drain-stalled"
 #: Set by a user on pods, ``true``: a drain waits for the pod's successor to be Ready before it evicts the pod.

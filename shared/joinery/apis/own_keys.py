@@ -127,6 +127,7 @@ OF_JOINERY: Mapping[str, OwnKey] = MappingProxyType(
         labels.DISRUPTED_LATELY: OwnKey(
             (NODE_POOL,), "where it has a `disruption-rate`: which of its nodes were disrupted within that time"
         ),
+        labels.MOVED_LATELY: OwnKey((NODE_POOL,), "whose pods consolidation has moved within the last ten minutes"),
         labels.WRITTEN_AS: OwnKey(
             ("Provisioner", "AWSNodeTemplate", "Machine", "objects of v1beta1"),
             "a dot and a kind follow: the status that the object has as one of v1",

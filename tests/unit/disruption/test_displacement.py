@@ -1,12 +1,12 @@
 """Displaced pods: a consolidation moved them, kube-scheduler filled their room otherwise, and a node was bought."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import BOUGHT_FOR_DISPLACED, DISRUPTION_COMMAND, DISRUPTION_PRICE, PAYBACK
+from joinery.apis.labels import BOUGHT_FOR_DISPLACED, DISRUPTION_COMMAND, DISRUPTION_PRICE, MOVED_LATELY, PAYBACK
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.disruption.decide import decide
 from joinery.disruption.disruptions import Disruptions
@@ -15,7 +15,7 @@ from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.planning import plan
 from joinery.state import disruption
 from joinery.state.claims import annotated as with_annotations
-from joinery.state.displacement import MOST_OWNERS, Displacement, displacement_of, encoded, owners_of
+from joinery.state.displacement import MOST_OWNERS, Displacement, displacement_of, encoded, owners_of, with_moves
 from joinery.state.disruption import CommandRecord
 from joinery.state.nodes import views
 from simulator import builders
@@ -41,8 +41,8 @@ def _draining(reason: DisruptionReason, *, is_deleting: bool = True) -> Cluster:
     return cluster
 
 
-def _bought(cluster: Cluster) -> NodeClaim:
-    problem = cluster.problem().packing
+def _bought(cluster: Cluster, now: datetime = START) -> NodeClaim:
+    problem = cluster.problem(now=now).packing
     (claim,) = claims_of(plan(problem).packing, problem.snapshot)
     return claim
 
@@ -81,6 +81,43 @@ def test_how_often_it_was_in_vain_is_handed_on() -> None:
     again = displacement_of(_bought(_after(Displacement((WEB.uid, "other"), 0.5))))
     assert again == Displacement((WEB.uid,), 0.66)
     assert displacement_of(_bought(_after(Displacement(("other",), 0.5)))) == Displacement((WEB.uid,), 0.16)
+
+
+def test_a_drain_that_is_over_is_remembered_for_minutes() -> None:
+    """It takes seconds, and its claims are gone when kube-scheduler gives up on the last pod."""
+    cluster = _draining(DisruptionReason.UNDERUTILIZED)
+    pool = with_moves(cluster.pools[0], cluster.claims, START)
+    assert with_moves(pool, cluster.claims, START + MINUTE) == pool
+    cluster = Cluster(pools=[with_moves(pool, (), START + MINUTE)], pods=cluster.pods)
+    assert displacement_of(_bought(cluster, START + 9 * MINUTE)) == Displacement((WEB.uid,), 0.16)
+    assert displacement_of(_bought(cluster, START + 11 * MINUTE)) is None
+    assert MOVED_LATELY not in with_moves(pool, (), START + 11 * MINUTE).metadata.annotations
+
+
+def test_what_is_remembered_is_that_of_the_nodes_of_the_pool() -> None:
+    """And where it was in vain before, how often."""
+    cluster = _after(Displacement((WEB.uid,), 0.5))
+    other = with_moves(builders.node_pool("other"), cluster.claims, START)
+    assert MOVED_LATELY not in other.metadata.annotations
+    cluster = Cluster(pools=[with_moves(cluster.pools[0], cluster.claims, START)], pods=cluster.pods)
+    assert displacement_of(_bought(cluster)) == Displacement((WEB.uid,), 0.66)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '[{"at":"2026-08-24T09:00:00","owner":"uid-replicaset-web-1"}]',
+        '[{"at":"2999-01-01T00:00:00Z","owner":"uid-replicaset-web-1"}]',
+        '[{"at":"2026-08-24T09:00:00Z","owner":"uid-replicaset-web-1","price":1e300}]',
+    ],
+)
+def test_a_memory_that_somebody_has_edited_is_forgotten(text: str) -> None:
+    """Without a time zone, of a time to come, of a price that nothing has."""
+    pool = annotated(builders.node_pool(), {MOVED_LATELY: text})
+    cluster = Cluster(pools=[pool], pods=[builders.pod("web-b", owner=WEB, cpu="3")])
+    assert displacement_of(_bought(cluster)) is None
+    assert MOVED_LATELY not in with_moves(pool, (), START).metadata.annotations
 
 
 def test_pods_of_other_owners_are_not_displaced() -> None:

@@ -7,7 +7,11 @@ from joinery.apis.slips import meant_by
 
 _DOMAIN = f"{labels.OWN_GROUP}/"
 #: Joinery's own marks, too, which a file may hold that was read from a cluster.
-OF_POOLS = own_keys.read_on(own_keys.NODE_POOL) | {labels.DISRUPTED_LATELY, labels.REGISTRATIONS}
+OF_POOLS = own_keys.read_on(own_keys.NODE_POOL) | {
+    labels.DISRUPTED_LATELY,
+    labels.MOVED_LATELY,
+    labels.REGISTRATIONS,
+}
 OF_PODS = own_keys.read_on(own_keys.POD)
 
 _ON_POOLS = "metadata.annotations of a NodePool"

@@ -49,7 +49,7 @@ def claims_of(packing: Packing, snapshot: Snapshot) -> tuple[NodeClaim, ...]:
     names = _names(packing.launches, snapshot)
     tokens = _tokens(packing.launches, names)
     pods = {pod.key: pod for pod in snapshot.pods}
-    moved = owners_moved(snapshot.managed_claims) if packing.launches else {}
+    moved = owners_moved(snapshot.managed_claims, pools.values(), snapshot.now) if packing.launches else {}
     return tuple(
         annotated(
             _claim(launch, pools[launch.node_pool], snapshot, pods, name=name, token=tokens[_identity(launch)]),

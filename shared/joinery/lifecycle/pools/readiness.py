@@ -27,6 +27,7 @@ from joinery.lifecycle.pools.canary import Trials, canary_events
 from joinery.lifecycle.pools.registration_health import with_registration_health
 from joinery.lifecycle.pools.zonal_shift import shift_events, with_shift
 from joinery.state.claims import REGISTERED
+from joinery.state.displacement import with_moves
 from joinery.state.retirements import with_retirements
 from joinery.state.snapshot import Snapshot
 
@@ -119,6 +120,7 @@ def _pool(
     node_class = classes.get(ref.name)
     pool = with_registration_health(pool, launches, node_class, snapshot.now)
     pool = with_retirements(pool, snapshot.managed_claims, snapshot.now)
+    pool = with_moves(pool, snapshot.managed_claims, snapshot.now)
     conditions = put(pool.status.conditions, _valid(pool, at))
     conditions = put(conditions, _class_ready(node_class, at) if node_class else _no_class(ref, snapshot, at))
     conditions = with_shift(drop(conditions, _OUTLIVED), pool, node_class, shifted, at)
