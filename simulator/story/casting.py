@@ -29,7 +29,8 @@ def cast(event: dict[str, Any], door: str, simulation: Simulation) -> tuple[dict
     if instance is None and reservation is not None:
         return event, _reserve(spot[0], reservation[0], simulation)
     if instance is None:
-        return event, ""
+        is_told = "instance-id" in text
+        return event, "no node plays in it: what it names as instance-id is none, such as i-0123456789abcdef0" * is_told
     understudy = spot[0].status.provider_id.rpartition("/")[2]
     renamed: dict[str, Any] = json.loads(text.replace(instance[0], understudy))
     return renamed, f"{instance[0]} is played by {tail(understudy)}, the node of {spot[0].metadata.name}"

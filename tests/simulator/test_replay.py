@@ -5,6 +5,7 @@ one story.
 """
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 
@@ -71,6 +72,15 @@ def test_a_replayed_spot_warning_says_what_was_decided_and_what_changed() -> Non
     assert "DeleteClaim" in output
     assert "EC2 will reclaim the spot instance" in output
     assert "changed: deletion timestamp" in output
+
+
+def test_a_replay_says_that_an_instance_id_is_none() -> None:
+    """A slip in a file by hand: the door would find no claim for it, and say nothing."""
+    _, event = CALLS[SAMPLES / "interruption_spot_warning.json"]
+    slip = json.loads(re.sub("i-[0-9a-f]{17}", "i-spot", json.dumps(event)))
+    with story_at("interruption", SEED) as simulation:
+        replayed = put_through(simulation, "interruption", slip)
+    assert replayed.played == "no node plays in it: what it names as instance-id is none, such as i-0123456789abcdef0"
 
 
 def test_a_replay_says_which_events_it_sends() -> None:

@@ -84,6 +84,17 @@ def test_kinds_of_others_that_make_pods_are_told(run: Run, cluster: str, write: 
     assert "note: ignored 1 object of kind Rollout: not used in a plan" in run(*PLAN, "-f", cluster, served).err
 
 
+def test_many_of_a_kind_are_told_in_one_line(run: Run, cluster: str, write: Write) -> None:
+    """An export has fifty Workflows."""
+    rollouts = [{**workload(), "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"} for _ in range(50)]
+    for number, rollout in enumerate(rollouts):
+        rollout["metadata"] = {"name": f"web-{number}"}
+    path = write("rollouts.json", {"apiVersion": "v1", "kind": "List", "items": rollouts})
+    (line,) = [line for line in run(*PLAN, "-f", cluster, path).err.splitlines() if "Rollout" in line]
+    assert "Rollout web-2 and 47 more: their pods are not planned: a plan does not read Rollout.argoproj.io" in line
+    assert line.endswith("give a Deployment or a Job in their place, or the pods (kubectl get pods)")
+
+
 INNER = {"template": {"spec": {"containers": [{"name": "a", "image": "b"}]}}}
 
 

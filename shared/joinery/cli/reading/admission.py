@@ -20,6 +20,7 @@ from joinery.apis.core import (
     PodSpec,
     StorageClass,
 )
+from joinery.apis.slips import meant_by
 from joinery.apis.workloads import (
     HorizontalPodAutoscaler,
     LimitRange,
@@ -57,7 +58,11 @@ def admit(objects: Objects) -> list[Notice]:
     _sandbox(pods, objects.setdefault("daemon_sets", {}), sandboxes)
     notes = [*_expanded(made), *_autoscaled(scalers, workloads, made)]
     notes += _classified(claims, objects.setdefault("storage_classes", {}), pods.values())
-    lacking = [*_unranked(pods.values(), objects.get("priority_classes", {})), *_unsandboxed(pods.values(), sandboxes)]
+    lacking = [
+        *_mistargeted(scalers),
+        *_unranked(pods.values(), objects.get("priority_classes", {})),
+        *_unsandboxed(pods.values(), sandboxes),
+    ]
     return [*map(note, notes), *map(warning, made.warnings), *map(warning, lacking)]
 
 
@@ -105,6 +110,15 @@ def _scalers(objects: Objects) -> list[_Scaler]:
         wakes = idle is None
         scalers.append(_Scaler(name, owner, "minReplicaCount", fewest, least, scaled.spec.max_replica_count, wakes))
     return scalers
+
+
+def _mistargeted(scalers: Iterable[_Scaler]) -> Iterator[str]:
+    """Autoscalers of a kind that there is only in other letters: to Kubernetes ``deployment`` is no ``Deployment``."""
+    for scaler in scalers:
+        kind = scaler.owner.kind
+        meant = "" if kind in API_VERSIONS else meant_by(kind, API_VERSIONS)
+        if meant.casefold() == kind.casefold():
+            yield f"{scaler.name}: scaleTargetRef.kind: there is no {kind}; is it {meant}?"
 
 
 def _key(scaler: HorizontalPodAutoscaler | ScaledObject) -> str:

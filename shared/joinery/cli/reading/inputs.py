@@ -6,7 +6,7 @@ is; the packing core turns it into a reason on the pod. Objects are sorted, so t
 nothing.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
@@ -54,6 +54,7 @@ class Inputs:
     objects: dict[str, dict[Any, Any]] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
+    unplanned: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
     legacy: dict[Origin, Document] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
@@ -85,9 +86,8 @@ class Inputs:
 
     def _ignore(self, document: Document) -> None:
         if makes_pods(document):
-            what = f"its pods are not planned: a plan does not read {document.kind}.{document.group}"
-            advice = f"give {in_place_of(document)} in its place, or the pods (kubectl get pods)"
-            self.notices.append(warning(f"{document}{_stem(document)}: {what}; {advice}"))
+            unread = f"a plan does not read {document.kind}.{document.group}; give {in_place_of(document)} in"
+            self.unplanned[unread].append(f"{document}{_stem(document)}")
         else:
             self.ignored[document.kind] += 1
 
@@ -190,12 +190,19 @@ class Inputs:
             warning(f"ignored {path} of {_number(kind, n)}: no such field")
             for (kind, path), n in sorted((+self.unknown).items())
         ]
+        pods = [
+            warning(
+                f"{some_of(objects)}: {'its' if len(objects) == 1 else 'their'} pods are not planned: {unread} "
+                f"{'its' if len(objects) == 1 else 'their'} place, or the pods (kubectl get pods)"
+            )
+            for unread, objects in self.unplanned.items()
+        ]
         hooks = [note(_hooked(self.hooks))] if self.hooks else []
         kinds = [
             note(f"ignored {_number(kind, n)}: {_IGNORED.get(kind, 'not used in a plan')}")
             for kind, n in sorted(self.ignored.items())
         ]
-        return self.notices + hooks + fields + kinds
+        return self.notices + pods + hooks + fields + kinds
 
 
 def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:
