@@ -36,7 +36,7 @@ from joinery.lifecycle.joining.steering import Steered, steer
 from joinery.lifecycle.view.view import Step, View
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, has_lost_node, settled, with_metadata
 from joinery.state.disruption import is_postponed
-from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id
+from joinery.state.instances import INSTANCE_CLAIM_TAG
 from joinery.state.plans import unserved, unserved_needs
 from joinery.termination.taint import is_disrupted
 
@@ -117,7 +117,7 @@ def _living(view: View, claim: NodeClaim) -> Step:
     is_young = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
     return Step(
         (*before_node, *events, *too_small, *_written(view, claim, after, steered), *left_behind(view, claim)),
-        tagging=_tagging(claim) if after is claim or after == claim else (),
+        tagging=_tagging(view, claim) if after is claim or after == claim else (),
         in_progress=is_young or steered.is_kept or is_candidate_in(view, claim),
         invited=steered.invited,
         is_short=steered.is_short,
@@ -134,20 +134,21 @@ def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple
     return unjoined(view, claim) if has_lost_node(claim, view.snapshot.now) else (claim, None, ())
 
 
-def _tagging(claim: NodeClaim) -> tuple[Command, ...]:
+def _tagging(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     """Tag the instance with the names of its node and claim, once (Karpenter for AWS, nodeclaim/tagging).
 
     At its launch the node had no name yet. The tags are for people and for bills, so they come last: after
     initialization, and in a step that writes nothing else to the claim, which a refused tag could keep from it. An
-    instance of an older Karpenter keeps the tags that it has.
+    instance of an older Karpenter keeps the tags that it has; a ``Name`` that the node class gives stays.
     """
-    name = claim.status.node_name
+    name, instance = claim.status.node_name, view.instance_of(claim)
     is_of_ours = claim.is_true(INITIALIZED) and claim.origin is None
-    if not is_of_ours or not name or claim.metadata.annotations.get(INSTANCE_TAGGED) == "true":
+    if not is_of_ours or not name or instance is None or claim.metadata.annotations.get(INSTANCE_TAGGED) == "true":
         return ()
-    tags, text = {"Name": name, INSTANCE_CLAIM_TAG: claim.metadata.name}, f"it is the node {name}"
-    tagged = annotated(claim, {INSTANCE_TAGGED: "true"})
-    return TagInstance(instance_id(claim.status.provider_id), tags, text), UpdateClaim(claim, tagged, text)
+    wanted, text = {"Name": name, INSTANCE_CLAIM_TAG: claim.metadata.name}, f"it is the node {name}"
+    missing = {key: value for key, value in wanted.items() if key not in (instance.tags or {})}
+    tagged = UpdateClaim(claim, annotated(claim, {INSTANCE_TAGGED: "true"}), text)
+    return (TagInstance(instance.instance_id, missing, text), tagged) if missing else (tagged,)
 
 
 def _written(view: View, before: NodeClaim, after: NodeClaim, steered: Steered) -> Iterable[Command]:

@@ -1,6 +1,7 @@
 """One step of one claim, by the state in which it is found."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -246,6 +247,29 @@ def test_an_instance_is_named_after_its_node_once() -> None:
     assert isinstance(update, UpdateClaim)
     assert (tag.instance_id, tag.tags) == ("i-node-1", {"Name": "node-1", "karpenter.sh/nodeclaim": "default-1"})
     assert not _step(update.after, builders.node("node-1")).tagging
+
+
+@pytest.mark.parametrize(
+    ("there", "missing"),
+    [
+        ({"Name": "batch"}, {"karpenter.sh/nodeclaim": "default-1"}),
+        ({"karpenter.sh/nodeclaim": "default-1"}, {"Name": "node-1"}),
+        ({"Name": "batch", "karpenter.sh/nodeclaim": "default-1"}, None),
+    ],
+)
+def test_a_name_that_an_instance_has_stays(there: dict[str, str], missing: dict[str, str] | None) -> None:
+    """Users give one by ``spec.tags`` of their EC2NodeClass (Karpenter for AWS, nodeclaim/tagging)."""
+    claim = builders.node_claim(node="node-1", created=START)
+    claim = _one(_step(claim, builders.node("node-1")), UpdateClaim).after
+    tagging = _step(claim, builders.node("node-1"), instances=[replace(_instance(), tags=there)]).tagging
+    assert [command.tags for command in tagging if isinstance(command, TagInstance)] == ([missing] if missing else [])
+    assert isinstance(tagging[-1], UpdateClaim)
+
+
+def test_an_instance_that_ec2_does_not_list_is_not_named() -> None:
+    """Nobody knows which tags it has."""
+    claim = _one(_step(builders.node_claim(node="node-1", created=START), builders.node("node-1")), UpdateClaim).after
+    assert not _step(claim, builders.node("node-1"), instances=[]).tagging
 
 
 def test_a_deleted_node_takes_its_claim_along() -> None:
