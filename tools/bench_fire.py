@@ -57,12 +57,16 @@ def storm() -> str:
 def _weathered(over: float) -> str:
     storm = Storm(nodes=NODES, warnings=WARNINGS, over=timedelta(seconds=over))
     storm.run()
-    whole, light = storm.reads["cluster.snapshot"], storm.reads["cluster.claims_snapshot"]
+    (whole, light), (until, light_until) = (
+        (reads["cluster.snapshot"], reads["cluster.claims_snapshot"])
+        for reads in (storm.reads, storm.reads_until_empty)
+    )
     return (
         f"{len(storm.queue.dead_letters)} dead letters, {storm.uncovered} evictions before a replacement was launched, "
         f"{len(storm.late)} nodes not empty in time, the first pod asked to go after "
         f"{storm.longest_wait.total_seconds():.0f} s at most; {whole} reads of the cluster and {light} of its claims "
-        f"until the last node was empty after {storm.lasted.total_seconds():.0f} s, the longest run took "
+        f"in {over + 120:.0f} s, {until} and {light_until} of them until the last node was empty after "
+        f"{storm.lasted.total_seconds():.0f} s, the longest run took "
         f"{max(call.lasted for call in storm.calls):.1f} s"
     )
 

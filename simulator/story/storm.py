@@ -46,8 +46,8 @@ class Storm:
 
     ``copies``: what the queue makes of each, as its ``journeys``. ``strangers``: warnings for instances of others.
     Once it has ``run``: ``launched``, instances; ``uncovered``, evictions for which EC2 had accepted no instance yet;
-    ``late``, nodes that still had pods when EC2 took them; ``reads``, how often each method of a gateway was called
-    until the last of the nodes had no pods; ``lasted``, how long that was.
+    ``late``, nodes that still had pods when EC2 took them; ``reads``, how often each method of a gateway was called in
+    all; ``reads_until_empty``, until the last of the nodes had no pods; ``lasted``, how long that was.
     """
 
     nodes: int
@@ -65,6 +65,7 @@ class Storm:
         self.queue = InterruptionQueue(self.engine, self.doors)
         self.queue.journeys = lambda: self.copies
         self.reads: Counter[str] = Counter()
+        self.reads_until_empty: Counter[str] = Counter()
         self.lasted = timedelta()
         self.calls: Sequence[Call] = ()
         self._told: dict[str, _Node] = {}
@@ -85,7 +86,7 @@ class Storm:
             for number in range(total):
                 self.engine.after(self.over * number / total, Turn.CLOUD, partial(self._warn, number))
             self.engine.run_for(self.over + NOTICE + timedelta(seconds=1))
-            self.calls = self.doors.calls[first:]
+            self.reads, self.calls = self.latency.calls - self._before, self.doors.calls[first:]
 
     @property
     def late(self) -> list[str]:
@@ -127,7 +128,7 @@ class Storm:
         node.evicted = node.evicted or now
         if not node.pods:
             node.emptied = now
-            self.reads, self.lasted = self.latency.calls - self._before, now - self._begun
+            self.reads_until_empty, self.lasted = self.latency.calls - self._before, now - self._begun
 
     def _recreate(self, pod: Pod) -> None:
         (owner,) = pod.metadata.owner_references

@@ -76,3 +76,10 @@ def test_warnings_of_one_moment_come_in_batches() -> None:
     batches = [call for call in storm.calls if call.door == "interruption" and "Records" in call.event]
     assert [len(call.event["Records"]) for call in batches] == [10] * 6
     assert storm.late == []
+
+
+def test_reads_are_counted_until_ec2_has_taken_the_last_instance() -> None:
+    """Also those after the last drain: an API server answers them all."""
+    storm = Storm(nodes=10, warnings=5, over=timedelta(seconds=10))
+    storm.run()
+    assert storm.reads["cluster.snapshot"] > storm.reads_until_empty["cluster.snapshot"] > 0
