@@ -114,7 +114,7 @@ def _repair(
     instance = freed.instance
     if instance.demands.sum() <= soon_solved and below > 0:
         effort.use(instance, rounds=_ROUNDS_OF_SOLVING)
-        result = solve_exactly(unconstrained(instance), below * (1 - 1e-9), is_thorough=False)
+        result = solve_exactly(unconstrained(instance), below * (1 - 1e-9), is_thorough=False, generates=False)
         if result.is_tight:
             return _single(freed, result.patterns) if result.patterns else None
     rule = RoundingRule(

@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from joinery.optimizer.bounds.branch_and_bound import BranchAndBound, IntegerProgram
 from joinery.optimizer.bounds.compact import CompactFormulation
-from joinery.optimizer.bounds.duality import dual_bound
+from joinery.optimizer.bounds.duality import dual_bound, of_right_sign
+from joinery.optimizer.bounds.enumeration import least_cost
 from joinery.optimizer.bounds.exact import solve_exactly
+from joinery.optimizer.bounds.pattern_duals import coupling_duals, pattern_duals
+from joinery.optimizer.bounds.pattern_relaxation import converge
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import cost_of
 from joinery.optimizer.instance.side_constraints import ConstrainedInstance, SideConstraint, unconstrained
@@ -132,3 +135,40 @@ def test_where_no_bin_is_left_that_could_be_in_a_cheaper_packing_the_known_one_i
     answer = solve_exactly(unconstrained(instance), 0.6912)
     assert answer.is_tight
     assert answer.bound == pytest.approx(0.6912, rel=1e-5)
+
+
+@examples(80)
+@given(instances(most_copies=6) | instances(limited=True), st.floats(0, 1))
+def test_generated_columns_lift_a_bound_that_holds(instance: PackingInstance, dearer: float) -> None:
+    """Wherever it ends, the duals prove no more than the cheapest bins cost, and no less than those that it began
+    with.
+    """
+    best = cheapest(instance)
+    formulation = CompactFormulation(unconstrained(instance), best * (1 + dearer) + 1e-3)
+    search = BranchAndBound(formulation.program, formulation.cutoff, 1)
+    search.solve_root()
+    duals = of_right_sign(formulation.program.relaxation, search.duals)
+    before = pattern_duals(formulation, duals)
+    after = converge(formulation, before, coupling_duals(formulation, duals))
+    assert least_cost(formulation, after) <= best + PENNY
+    assert least_cost(formulation, after) >= least_cost(formulation, before) - 1e-4
+
+
+def test_a_bin_holds_whole_copies_and_the_relaxation_over_patterns_knows() -> None:
+    """Two sizes of which no two fit together: half of each bin is paid for in vain, and no fractions mend that."""
+    sizes, capacities = np.array([[6, 2], [2, 6], [5, 5]]), np.array([[8, 7], [16, 15]])
+    instance = PackingInstance(
+        sizes=sizes,
+        demands=np.array([30, 30, 30]),
+        costs=np.array([1.0, 1.95]),
+        capacities=capacities,
+        compatible=np.ones((3, 2), dtype=np.bool_),
+        cardinality_limits=(),
+        conflicts=np.zeros((3, 3), dtype=np.bool_),
+    )
+    formulation = CompactFormulation(unconstrained(instance), 90.0)
+    search = BranchAndBound(formulation.program, 90.0, 1)
+    by_fractions = search.solve_root()
+    duals = of_right_sign(formulation.program.relaxation, search.duals)
+    patterns = converge(formulation, pattern_duals(formulation, duals), coupling_duals(formulation, duals))
+    assert least_cost(formulation, patterns) > 1.01 * by_fractions

@@ -1,16 +1,20 @@
 """The least that a small instance can cost: proven, and often with bins that cost just that.
 
 For few pods a bin more or less is a large part of the cost, so a bound that allows fractions of bins says little.
-Three steps, each on what the one before has left:
+Four steps, each on what the one before has left:
 
 1. the compact formulation is solved without whole numbers. Its optimum is a bound already;
 2. reduced cost fixing (Crowder, Johnson and Padberg 1983, "Solving large-scale zero-one linear programming problems"):
    a bin type, or an item on a bin type, whose reduced cost exceeds the gap to the best packing known is in no cheaper
    one, and is left out;
 3. if the patterns that a cheaper packing could have are few enough to be listed (``enumeration``), branch and bound
-   over them in whole numbers; if not, over the compact formulation.
+   over them in whole numbers;
+4. if not, column generation to its end (``pattern_relaxation``) lifts the bound, and at its duals fewer patterns are
+   within the gap, so that is tried again. Where they are still too many, branch and bound goes on over the compact
+   formulation.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,8 +23,10 @@ from joinery.optimizer.arrays import Floats, Ints, Mask
 from joinery.optimizer.bounds.branch_and_bound import CLOSE, BranchAndBound, IntegerProgram
 from joinery.optimizer.bounds.compact import CompactFormulation
 from joinery.optimizer.bounds.duality import of_right_sign, reduced_costs
-from joinery.optimizer.bounds.enumeration import TooManyPatternsError, enumerate_patterns, pattern_duals
+from joinery.optimizer.bounds.enumeration import TooManyPatternsError, enumerate_patterns, least_cost
+from joinery.optimizer.bounds.pattern_duals import coupling_duals, pattern_duals
 from joinery.optimizer.bounds.pattern_program import PatternFormulation
+from joinery.optimizer.bounds.pattern_relaxation import converge
 from joinery.optimizer.instance.patterns import Pattern, Patterns
 from joinery.optimizer.instance.side_constraints import ConstrainedInstance
 
@@ -28,8 +34,12 @@ SMALL_PAIRS = 4_000
 """Instances with no more compatible pairs of an item and a bin type are small."""
 SMALL_DEMAND = 200
 """Instances with no more copies to pack are small."""
-_ALLOWANCE = 150.0
-"""Milliseconds of a slow core, about, that branching may take."""
+_FEW_DEMANDS = 40
+"""Of more different demands there are too many patterns, whatever the duals."""
+_ALLOWANCE, _LISTED_ALLOWANCE = 150.0, 3_000.0
+"""Milliseconds of a slow core, about, that branching may take; over listed patterns a program is solved again in a
+tenth of what is reckoned.
+"""
 _PACE = 250
 """Entries of a program that a slow core solves again in a millisecond, about."""
 _FEWEST_SOLVES = 4
@@ -51,10 +61,13 @@ def is_small(constrained: ConstrainedInstance) -> bool:
     return int(constrained.demands.sum()) <= SMALL_DEMAND and int(constrained.instance.compatible.sum()) <= SMALL_PAIRS
 
 
-def solve_exactly(constrained: ConstrainedInstance, cutoff: float, *, is_thorough: bool = True) -> ExactResult:
+def solve_exactly(
+    constrained: ConstrainedInstance, cutoff: float, *, is_thorough: bool = True, generates: bool = True
+) -> ExactResult:
     """The least cost, or as much as could be proven of it. ``cutoff``: $/h of a known packing.
 
     ``is_thorough``: also branch where patterns are too many to be listed; that lifts the bound, and finds no packing.
+    ``generates``: also generate columns, and branch for longer.
     """
     formulation = CompactFormulation(constrained, cutoff)
     search = _search(formulation.program, cutoff)
@@ -66,21 +79,39 @@ def solve_exactly(constrained: ConstrainedInstance, cutoff: float, *, is_thoroug
     formulation = CompactFormulation(reduced, cutoff)
     search = _search(formulation.program, cutoff)
     bound = min(max(bound, search.solve_root()), cutoff)
-    try:
-        patterns = enumerate_patterns(formulation, pattern_duals(formulation, search.duals))
-    except TooManyPatternsError:
+    bound, patterns = _listed(formulation, search.duals, bound, generates=generates)
+    if patterns is None:
         return ExactResult(max(bound, search.solve().bound) if is_thorough else bound)
     if not len(patterns.bin_types):
         # No bin of a packing that costs less than the cutoff is left.
         return ExactResult(max(bound, cutoff * (1 - CLOSE)), is_tight=True)
-    result = _solve_over(reduced, patterns, cutoff)
+    result = _solve_over(reduced, patterns, cutoff, _LISTED_ALLOWANCE if generates else _ALLOWANCE)
     packing = result.patterns and tuple(replace(one, bin_type=int(bin_types[one.bin_type])) for one in result.patterns)
     return ExactResult(max(bound, result.bound), packing, result.is_tight)
 
 
-def _search(program: IntegerProgram, cutoff: float) -> BranchAndBound:
+def _listed(
+    formulation: CompactFormulation, duals: Floats, bound: float, *, generates: bool
+) -> tuple[float, Patterns | None]:
+    """The bound, lifted where columns are generated; and the patterns that a cheaper packing could have, None where
+    they are too many. ``duals``: float64[rows], of the compact formulation's optimum.
+    """
+    duals = of_right_sign(formulation.program.relaxation, duals)
+    by_pattern = pattern_duals(formulation, duals)
+    with suppress(TooManyPatternsError):
+        return bound, enumerate_patterns(formulation, by_pattern)
+    if not generates or len(formulation.constrained.demands) > _FEW_DEMANDS:
+        return bound, None
+    by_pattern = converge(formulation, by_pattern, coupling_duals(formulation, duals))
+    bound = min(max(bound, least_cost(formulation, by_pattern)), formulation.cutoff)
+    with suppress(TooManyPatternsError):
+        return bound, enumerate_patterns(formulation, by_pattern)
+    return bound, None
+
+
+def _search(program: IntegerProgram, cutoff: float, allowance: float = _ALLOWANCE) -> BranchAndBound:
     """As many solves as the allowance pays for."""
-    solves = int(_ALLOWANCE * _PACE / len(program.relaxation.values))
+    solves = int(allowance * _PACE / len(program.relaxation.values))
     return BranchAndBound(program, cutoff, max(_FEWEST_SOLVES, solves))
 
 
@@ -97,10 +128,10 @@ def _not_fixed(formulation: CompactFormulation, duals: Floats, gap: float) -> tu
     return kept, compatible[:, kept]
 
 
-def _solve_over(constrained: ConstrainedInstance, patterns: Patterns, cutoff: float) -> ExactResult:
+def _solve_over(constrained: ConstrainedInstance, patterns: Patterns, cutoff: float, allowance: float) -> ExactResult:
     """The least cost of bins of these patterns, in whole numbers."""
     formulation = PatternFormulation(constrained, patterns, cutoff)
-    result = _search(formulation.program, cutoff).solve()
+    result = _search(formulation.program, cutoff, allowance).solve()
     if result.bound >= cutoff * (1 - CLOSE):
         return ExactResult(result.bound, is_tight=True)
     packing = None if result.values is None else formulation.packing(result.values)
