@@ -6,16 +6,19 @@ from datetime import timedelta
 import pytest
 
 from joinery.apis.labels import INTERRUPTED_AT
+from joinery.apis.nodeclaim import NodeClaimStatus
 from joinery.controllers.interruption import InterruptionController
 from joinery.interruption.notice import Notice, NoticeKind
+from joinery.interruption.ownership import EarlyNoticeError
 from joinery.interruption.recent import RECENT, suffice
 from joinery.state.claims import annotated, with_metadata
 from joinery.state.snapshot import ClaimsSnapshot
+from simulator import builders
 from simulator.clock import START
 from tests.functional.fuse import Fuse
 from tests.functional.stand import APART, Stand
 
-STRANGER = "i-0aaaaaaaaaaaaaaaa"
+STRANGER, NEW = "i-0aaaaaaaaaaaaaaaa", "i-0ccccccccccccccc0"
 
 
 class Door:
@@ -90,6 +93,20 @@ def test_within_a_moment_of_a_read_an_unknown_instance_is_nobodys(stand: Stand, 
         stand.wait(0.5)
         door.hear(f"i-0bbbbbbbbbbbbbbb{number}")
     assert door.reads == 1
+
+
+def test_a_claim_that_waited_for_its_launch_may_know_its_instance_by_now(stand: Stand, door: Door) -> None:
+    """Taken for too early, the notice would come again after half a minute only."""
+    launched = builders.node_claim("new", provider_id=f"aws:///us-east-1a/{NEW}", created=stand.world.clock.now())
+    waiting = launched.model_copy(update={"status": NodeClaimStatus()})
+    stand.world.cluster.add(waiting)
+    stand.wait(3)
+    with pytest.raises(EarlyNoticeError):
+        door.hear(NEW)
+    stand.wait(0.5)
+    stand.world.cluster.add(launched)
+    door.hear(NEW)
+    assert (door.reads, _leaving(stand)) == (3, 1)
 
 
 def test_a_claim_that_has_changed_since_is_read_again(stand: Stand, door: Door, machines: Sequence[str]) -> None:

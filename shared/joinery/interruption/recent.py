@@ -6,15 +6,16 @@ harm, because whatever is written to one names the version that was read: where 
 refuses (a conflict), and the notice is answered anew from claims that are read then.
 
 What old claims cannot say is that an instance is nobody's. A claim is written before its instance is launched, and
-EC2 tells of nothing within moments of a launch, so claims that were read a moment ago know of every instance that a
-notice may be about. Notices about reservations concern whoever is in them, and are always answered from new claims.
+EC2 tells of nothing within moments of a launch. So of claims that were read a moment ago one knows every instance that
+a notice may be about, or it still waits for its launch; then it may know its instance by now, and they are read again.
+Notices about reservations concern whoever is in them, and are always answered from new claims.
 """
 
 from collections.abc import Iterable
 from datetime import timedelta
 
 from joinery.interruption.notice import Notice
-from joinery.interruption.ownership import unknown_instances
+from joinery.interruption.ownership import may_become_known, unknown_instances
 from joinery.state.snapshot import ClaimsSnapshot
 
 #: How old claims may be that know every instance of the notices.
@@ -25,8 +26,12 @@ _A_MOMENT = timedelta(seconds=2)
 
 def suffice(snapshot: ClaimsSnapshot, age: timedelta, notices: Iterable[Notice]) -> bool:
     """Whether the claims, read so long ago, are enough to answer these notices."""
-    if not timedelta() <= age <= RECENT:
+    return timedelta() <= age <= RECENT and all(_suffice_for(notice, snapshot, age) for notice in notices)
+
+
+def _suffice_for(notice: Notice, snapshot: ClaimsSnapshot, age: timedelta) -> bool:
+    if notice.reservation:
         return False
-    return not any(
-        notice.reservation or (age > _A_MOMENT and unknown_instances(notice, snapshot)) for notice in notices
-    )
+    if not unknown_instances(notice, snapshot):
+        return True
+    return age <= _A_MOMENT and not may_become_known(notice, snapshot.managed_claims, snapshot.now + age)
