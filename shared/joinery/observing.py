@@ -78,6 +78,9 @@ class ReadOnlyCluster:
     def restart(self, before: Deployment, after: Deployment) -> None:
         pass
 
+    def node_claim(self, name: str) -> NodeClaim:
+        return self._cluster.node_claim(name)
+
     def node_pool(self, name: str) -> NodePool:
         return self._cluster.node_pool(name)
 

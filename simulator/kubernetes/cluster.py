@@ -199,6 +199,12 @@ class InMemoryCluster:
         changed = with_fields(stored, spec=with_fields(stored.spec, template=template))
         self.api.update(changed, version=before.metadata.resource_version)
 
+    def node_claim(self, name: str) -> NodeClaim:
+        claims = {claim.metadata.name: claim for claim in self.snapshot().node_claims}
+        if name not in claims:
+            raise NotFoundError(f"NodeClaim {name} not found")
+        return claims[name]
+
     def node_pool(self, name: str) -> NodePool:
         found: NodePool | None = self.snapshot().pools_by_name.get(name)
         if found is None:

@@ -35,9 +35,8 @@ INSTALLER_WRITES = frozenset(
 #: The methods of the gateways that change nothing.
 READS = frozenset(
     {
-        "snapshot", "claims_snapshot", "node", "node_pool", "replica_set", "deployment", "catalog", "status_of",
-        "instance_types",
-        "instances", "impaired", "shifted_zones", "at",
+        "snapshot", "claims_snapshot", "node", "node_claim", "node_pool", "replica_set", "deployment", "catalog",
+        "status_of", "instance_types", "instances", "impaired", "shifted_zones", "at",
     }
 )  # fmt: skip
 

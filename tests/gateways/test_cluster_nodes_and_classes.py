@@ -16,6 +16,7 @@ from joinery.apis.labels import (
     PLANNED_TAINT,
 )
 from joinery.errors import ConflictError, NotFoundError
+from joinery.state import claims
 from simulator import builders
 from tests.gateways.clusters import START, Form
 
@@ -182,3 +183,14 @@ def test_one_node_pool_is_read_as_it_is_now(form: Form) -> None:
     assert form.cluster.node_pool("web").metadata.name == "web"
     with pytest.raises(NotFoundError):
         form.cluster.node_pool("absent")
+
+
+def test_one_node_claim_is_read_as_it_is_now(form: Form) -> None:
+    """As a list has it, so that what is written to it is taken."""
+    claim = form.cluster.create_node_claim(builders.node_claim("web-1", conditions=()))
+    marked = form.cluster.update_node_claim(claim, claims.annotated(claim, {"joinery.dev/interrupted-at": "now"}))
+    (listed,) = form.cluster.claims_snapshot().node_claims
+    assert form.cluster.node_claim("web-1") == listed
+    assert listed.metadata.resource_version == marked.metadata.resource_version
+    with pytest.raises(NotFoundError):
+        form.cluster.node_claim("absent")

@@ -91,6 +91,10 @@ class Cluster(Protocol):
         """
         ...
 
+    def node_claim(self, name: str) -> NodeClaim:
+        """One NodeClaim of v1 as it is now. ``NotFoundError``; ``ConfigurationError`` if it cannot be read."""
+        ...
+
     def node_pool(self, name: str) -> NodePool:
         """One NodePool as it is now. ``NotFoundError``; ``ConfigurationError`` if it cannot be read."""
         ...

@@ -105,6 +105,12 @@ class KubernetesCluster:
         path = _apps_path(before.metadata.namespace, "deployments", before.metadata.name)
         self._send(path, changes(before, after)[0], before.metadata.resource_version)
 
+    def node_claim(self, name: str) -> NodeClaim:
+        read = lists.as_stored(self.transport.get(f"{NODE_CLAIMS.path}/{name}"), NODE_CLAIMS, self._node_class.group)
+        if not isinstance(read, NodeClaim):
+            raise ConfigurationError(f"NodeClaim {name}: {read.reason if read else 'it is of another provider'}")
+        return read
+
     def node_pool(self, name: str) -> NodePool:
         try:
             raw = self.transport.get(f"{NODE_POOLS.path}/{name}")

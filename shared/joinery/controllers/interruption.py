@@ -96,11 +96,21 @@ class InterruptionController:
         return self._last
 
     def _recent(self, notices: Sequence[Notice]) -> ClaimsSnapshot | None:
-        """The claims as they were read last, as of now, if they are enough for these notices."""
+        """The claims as they were read last, if they are enough for these notices; those concerned as they are now."""
         if self._last is None or self._now is None:
             return None
         now = self._now()
-        return replace(self._last, now=now) if suffice(self._last, now - self._last.now, notices) else None
+        if not suffice(self._last, now - self._last.now, notices):
+            return None
+        about = [claim for notice in notices for claim in concerned(notice, self._last.managed_claims)]
+        names = list(dict.fromkeys(claim.metadata.name for claim in about))
+        answers = self._gateways.workers.run([partial(self._gateways.cluster.node_claim, name) for name in names])
+        current = {claim.metadata.name: claim for claim in answers if isinstance(claim, NodeClaim)}
+        # One of an older API has another place, and one that is gone or cannot be read says nothing by itself.
+        if len(current) < len(names) or any(claim.origin for claim in about):
+            return None
+        claims = tuple(current.get(claim.metadata.name, claim) for claim in self._last.node_claims)
+        return replace(self._last, now=now, node_claims=claims)
 
     def _answer(
         self, notices: Sequence[Notice], snapshot: ClaimsSnapshot, invocation: Invocation

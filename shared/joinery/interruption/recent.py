@@ -1,9 +1,8 @@
 """Whether claims that were read some seconds ago are enough to answer notices, so that they need not be read again.
 
 In a storm warnings come one by one, a dozen in a second, and each batch would list all claims of the cluster:
-megabytes, of which it needs one claim. What was read for the last batch knows nearly all of them. Old claims do no
-harm, because whatever is written to one names the version that was read: where it has changed since, the API server
-refuses (a conflict), and the notice is answered anew from claims that are read then.
+megabytes, of which it needs one claim. What was read for the last batch says which one that is, and it alone is read
+then (``controllers.interruption``).
 
 What old claims cannot say is that an instance is nobody's. A claim is written before its instance is launched, and
 EC2 tells of nothing within moments of a launch. So of claims that were read a moment ago one knows every instance that
