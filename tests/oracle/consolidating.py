@@ -28,6 +28,9 @@ MORE_EVICTIONS = 0.1
 MOST_TICKS = 400
 #: After which a new node may be given up again: the payback time, and a little more.
 REPAID = timedelta(minutes=65)
+#: For how long a quiet cluster is left alone, one after another: until new nodes have paid, and until what was in vain
+#: is forgotten (``disruption.moves``).
+LEFT_TO = (REPAID, timedelta(hours=25))
 #: How many runs of disruption must find nothing, one after another.
 QUIET_RUNS = 2
 
@@ -112,17 +115,17 @@ def _consolidate(cluster: Living, result: Consolidated) -> None:
     nodes = len(cluster.look().nodes)
     cluster.wait(REPAID)
     cluster.bells |= {Bell.DISRUPTION}
-    quiet, is_repaid = 0, False
+    quiet, waits = 0, list(LEFT_TO)
 
     def is_over(calls: tuple[Call, ...]) -> bool:
-        nonlocal quiet, is_repaid
+        nonlocal quiet, waits
         for decided in filter(None, map(_decided, calls)):
             _note(result, decided)
             quiet = quiet + 1 if not decided["decided"] and is_at_rest(cluster.look()) else 0
-            is_repaid = is_repaid and not decided["decided"]
-        if quiet == QUIET_RUNS and not is_repaid:
-            cluster.wait(REPAID)
-            quiet, is_repaid = 0, True
+            waits = list(LEFT_TO) if decided["decided"] else waits
+        if quiet == QUIET_RUNS and waits:
+            cluster.wait(waits.pop(0))
+            quiet = 0
         return quiet == QUIET_RUNS
 
     if not _until(cluster, is_over):
