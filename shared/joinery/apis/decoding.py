@@ -7,7 +7,7 @@ holds for the models of custom resources.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -25,6 +25,23 @@ def decode(raw: msgspec.Raw | bytes, struct: type[T]) -> T:
     except msgspec.ValidationError:
         return convert(msgspec.json.decode(raw), struct)
     return read
+
+
+def decode_mark(text: str | None, struct: type[T]) -> T | None:
+    """An annotation of ours as that struct; None where it is missing, or cannot be read: anybody may edit it."""
+    if text is None:
+        return None
+    try:
+        mark: T = decoder(struct).decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return mark
+
+
+def with_entries(annotations: Mapping[str, str], key: str, entries: Collection[object]) -> dict[str, str]:
+    """The annotations with a list of ours, which ``decode_each`` reads; without it where it is empty."""
+    kept = {name: value for name, value in annotations.items() if name != key}
+    return {**kept, key: msgspec.json.encode(entries).decode()} if entries else kept
 
 
 def decode_each(text: str, struct: type[T]) -> tuple[T, ...]:

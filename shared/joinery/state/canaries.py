@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from joinery.apis.decoding import decode_each
+from joinery.apis.decoding import decode_each, with_entries
 from joinery.apis.labels import CANARIES, CANARY_APPROVED
 from joinery.apis.nodeclass import NodeClass
 
@@ -41,10 +41,8 @@ def verdicts_of(node_class: NodeClass) -> Mapping[str, Verdict]:
 
 def with_verdicts(node_class: NodeClass, verdicts: Iterable[Verdict]) -> NodeClass:
     """The class with the annotation that says so; without it where there are none."""
-    annotations = {key: value for key, value in node_class.metadata.annotations.items() if key != CANARIES}
     listed = sorted(verdicts, key=lambda verdict: verdict.image)
-    if listed:
-        annotations[CANARIES] = msgspec.json.encode(listed).decode()
+    annotations = with_entries(node_class.metadata.annotations, CANARIES, listed)
     metadata = node_class.metadata.model_copy(update={"annotations": annotations})
     return node_class.model_copy(update={"metadata": metadata})
 

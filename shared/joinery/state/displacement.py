@@ -17,13 +17,13 @@ from datetime import datetime, timedelta
 import msgspec
 
 from joinery.apis.core import Pod
-from joinery.apis.decoding import decode_each, decoder
+from joinery.apis.decoding import decode_each, decode_mark, with_entries
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import BOUGHT_FOR_DISPLACED, MOVED_LATELY, NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.state.disruption import record_of
-from joinery.state.pods import controller_of
+from joinery.state.pods import owner_uids
 
 #: The most owners that a command names, so that its annotation stays far below what the API server takes. Those of a
 #: larger one that are left out are not charged; it moves pods by the thousand.
@@ -58,8 +58,7 @@ class Move(msgspec.Struct, frozen=True, order=True, rename="camel", omit_default
 
 def owners_of(pods: Iterable[Pod]) -> tuple[str, ...]:
     """The UIDs of those who recreate the pods, at most ``MOST_OWNERS``."""
-    owners = {owner.uid for pod in pods if (owner := controller_of(pod))}
-    return tuple(sorted(owners)[:MOST_OWNERS])
+    return owner_uids(pods)[:MOST_OWNERS]
 
 
 def owners_moved(claims: Iterable[NodeClaim], pools: Iterable[NodePool], now: datetime) -> Mapping[str, float]:
@@ -84,9 +83,7 @@ def with_moves(pool: NodePool, claims: Iterable[NodeClaim], now: datetime) -> No
         before = last.get(move.owner, move)
         last[move.owner] = Move(move.at, move.owner, max(move.price, before.price))
     lately = sorted(move for move in last.values() if now - move.at < _LATELY)[-MOST_OWNERS:]
-    annotations = {key: value for key, value in pool.metadata.annotations.items() if key != MOVED_LATELY}
-    if lately:
-        annotations[MOVED_LATELY] = msgspec.json.encode(lately).decode()
+    annotations = with_entries(pool.metadata.annotations, MOVED_LATELY, lately)
     if annotations == pool.metadata.annotations:
         return pool
     return pool.model_copy(update={"metadata": pool.metadata.model_copy(update={"annotations": annotations})})
@@ -95,7 +92,8 @@ def with_moves(pool: NodePool, claims: Iterable[NodeClaim], now: datetime) -> No
 def _moves(claims: Iterable[NodeClaim]) -> Iterator[Move]:
     """What the nodes that consolidation is draining say themselves."""
     for claim in claims:
-        at, record = claim.metadata.deletion_timestamp, record_of(claim)
+        at = claim.metadata.deletion_timestamp
+        record = record_of(claim) if at is not None else None
         if at is not None and record is not None and record.reason in _SAVING:
             earlier = displacement_of(claim)
             for owner in record.moves:
@@ -122,14 +120,8 @@ def displaced(pods: Iterable[Pod], moved: Mapping[str, float], price: float) -> 
 
 def displacement_of(claim: NodeClaim) -> Displacement | None:
     """What the claim's node was bought for; None where that was nothing of the kind."""
-    text = claim.metadata.annotations.get(BOUGHT_FOR_DISPLACED)
-    if text is None:
-        return None
-    try:
-        displacement: Displacement = decoder(Displacement).decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return displacement if 0 < displacement.price < _ABSURD else None
+    displacement = decode_mark(claim.metadata.annotations.get(BOUGHT_FOR_DISPLACED), Displacement)
+    return displacement if displacement and 0 < displacement.price < _ABSURD else None
 
 
 def encoded(displacement: Displacement) -> str:

@@ -17,7 +17,7 @@ from enum import StrEnum
 
 import msgspec
 
-from joinery.apis.decoding import decoder
+from joinery.apis.decoding import decode_mark
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import DISRUPTION_COMMAND, INTERRUPTED_AT, REPLACES
 from joinery.apis.nodeclaim import NodeClaim
@@ -75,12 +75,8 @@ class Replaces(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 def record_of(claim: NodeClaim | None) -> CommandRecord | None:
     """The command that the claim is a candidate of; None without one that can be read."""
-    text = claim.metadata.annotations.get(DISRUPTION_COMMAND) if claim else None
-    if claim is None or text is None:
-        return None
-    try:
-        record: CommandRecord = decoder(CommandRecord).decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    record = decode_mark(claim.metadata.annotations.get(DISRUPTION_COMMAND), CommandRecord) if claim else None
+    if claim is None or record is None:
         return None
     has_zones = record.started.tzinfo is not None and record.deadline.tzinfo is not None
     # One that names other candidates only was copied from them.
@@ -89,14 +85,7 @@ def record_of(claim: NodeClaim | None) -> CommandRecord | None:
 
 def replaces_of(claim: NodeClaim | None) -> Replaces | None:
     """Whom the claim replaces; None for a claim that replaces nobody, or whose annotation cannot be read."""
-    text = claim.metadata.annotations.get(REPLACES) if claim else None
-    if text is None:
-        return None
-    try:
-        link: Replaces = decoder(Replaces).decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return link
+    return decode_mark(claim.metadata.annotations.get(REPLACES), Replaces) if claim else None
 
 
 def is_postponed(claim: NodeClaim) -> bool:

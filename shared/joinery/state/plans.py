@@ -19,7 +19,7 @@ from joinery.apis.core import Node, Pod, Taint
 from joinery.apis.labels import NO_SCHEDULE, PLANNED_NEEDS, PLANNED_PODS, PLANNED_TAINT, UNSERVED_NEEDS
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import INITIALIZED, has_joined
-from joinery.state.pods import controller_of, is_active, is_reschedulable, lasting
+from joinery.state.pods import is_active, is_reschedulable, lasting, owner_uid
 
 #: The most that the two annotations together may take, in bytes: the API server takes 256 KiB of all annotations of an
 #: object. Pods beyond that are planned onto the node as well, but it is not kept for them.
@@ -141,13 +141,7 @@ def _groups(claim: NodeClaim) -> dict[str, list[int]]:
 
 
 def _group(pod: Pod) -> str:
-    return f"{_owner(pod)}/{needs(pod)}"
-
-
-def _owner(pod: Pod) -> str:
-    """The UID of its controller; empty for a pod that nobody recreates."""
-    owner = controller_of(pod)
-    return owner.uid if owner else ""
+    return f"{owner_uid(pod)}/{needs(pod)}"
 
 
 # --- whose place is vacant ---
@@ -195,6 +189,6 @@ def _successors(pods: Iterable[Pod], owners: Collection[str], planned: Collectio
     """By owner and needs, the waiting pods that no claim was launched for, in the order of their names."""
     successors: dict[str, list[str]] = defaultdict(list)
     for pod in sorted(pods, key=lambda pod: pod.key) if owners else ():
-        if not pod.spec.node_name and is_active(pod) and pod.key not in planned and _owner(pod) in owners:
+        if not pod.spec.node_name and is_active(pod) and pod.key not in planned and owner_uid(pod) in owners:
             successors[_group(pod)].append(pod.key)
     return successors

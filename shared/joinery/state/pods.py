@@ -1,6 +1,6 @@
 """What can be said of a pod by itself: whether it is alive, whose it is, whether it waits for a node."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -45,6 +45,17 @@ def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:
 def controller_of(pod: Pod) -> OwnerReference | None:
     """Who keeps the pod, and makes another one in its place; None for a pod that nobody recreates."""
     return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+
+
+def owner_uid(pod: Pod) -> str:
+    """The UID of its controller; empty for a pod that nobody recreates."""
+    owner = controller_of(pod)
+    return owner.uid if owner else ""
+
+
+def owner_uids(pods: Iterable[Pod]) -> tuple[str, ...]:
+    """The UIDs of those who recreate the pods, sorted."""
+    return tuple(sorted({owner_uid(pod) for pod in pods} - {""}))
 
 
 def bound_to(pod: Pod, node: str) -> Pod:

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import msgspec
 
-from joinery.apis.decoding import decoder
+from joinery.apis.decoding import decode_mark
 from joinery.apis.labels import BOUGHT_FOR
 from joinery.apis.nodeclaim import NodeClaim
 
@@ -30,14 +30,8 @@ class Purchase(msgspec.Struct, frozen=True, rename="camel"):
 
 def purchase_of(claim: NodeClaim) -> Purchase | None:
     """What the claim's node was bought for; None where no command bought it to save money."""
-    text = claim.metadata.annotations.get(BOUGHT_FOR)
-    if text is None:
-        return None
-    try:
-        purchase: Purchase = decoder(Purchase).decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return purchase if purchase.savings > 0 else None
+    purchase = decode_mark(claim.metadata.annotations.get(BOUGHT_FOR), Purchase)
+    return purchase if purchase and purchase.savings > 0 else None
 
 
 def encoded(purchase: Purchase) -> str:

@@ -13,7 +13,7 @@ from datetime import datetime
 
 import msgspec
 
-from joinery.apis.decoding import decode_each
+from joinery.apis.decoding import decode_each, with_entries
 from joinery.apis.disruption import MOST_REMEMBERED, VOLUNTARY, rate_of
 from joinery.apis.labels import DISRUPTED_LATELY, DISRUPTION_RATE, NODE_POOL, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
@@ -61,9 +61,7 @@ def with_retirements(pool: NodePool, claims: Iterable[NodeClaim], now: datetime)
         lately = retirements(pool, claims, now)
     except ValueError:
         return pool
-    kept = {key: value for key, value in annotations.items() if key != DISRUPTED_LATELY}
-    if lately:
-        kept[DISRUPTED_LATELY] = msgspec.json.encode(lately).decode()
+    kept = with_entries(annotations, DISRUPTED_LATELY, lately)
     return pool.model_copy(update={"metadata": pool.metadata.model_copy(update={"annotations": kept})})
 
 

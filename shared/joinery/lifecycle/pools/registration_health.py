@@ -20,7 +20,7 @@ from datetime import datetime
 import msgspec
 
 from joinery.apis.conditions import Observation, drop, false, find, put, true, unknown
-from joinery.apis.decoding import decode_each
+from joinery.apis.decoding import decode_each, with_entries
 from joinery.apis.labels import NODE_POOL, REGISTRATIONS
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
@@ -114,9 +114,7 @@ def _remembered(pool: NodePool) -> tuple[Outcome, ...]:
 def _written(
     pool: NodePool, conditions: list[Condition], outcomes: tuple[Outcome, ...], generation: int | None
 ) -> NodePool:
-    annotations = {key: value for key, value in pool.metadata.annotations.items() if key != REGISTRATIONS}
-    if outcomes:
-        annotations[REGISTRATIONS] = msgspec.json.encode(outcomes).decode()
+    annotations = with_entries(pool.metadata.annotations, REGISTRATIONS, outcomes)
     status = {"conditions": conditions, "node_class_observed_generation": generation}
     return pool.model_copy(
         update={

@@ -16,7 +16,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import INITIALIZED, moment
 from joinery.state.disruption import replaces_of
 from joinery.state.nodes import nodes_by_provider_id
-from joinery.state.pods import bound_at, controller_of, is_active, is_reschedulable
+from joinery.state.pods import bound_at, is_active, is_reschedulable, owner_uid, owner_uids
 from joinery.state.snapshot import Snapshot
 
 #: How long a node may take until it is fit for pods. A command waits for it ten minutes from its decision on
@@ -41,7 +41,7 @@ class Witnesses:
         for pod in snapshot.pods:
             if pod.spec.node_name and is_active(pod):
                 self._pods[pod.spec.node_name].append(pod)
-                self._by_owner[_owner(pod)].append(pod)
+                self._by_owner[owner_uid(pod)].append(pod)
 
     def failure(self, claim: NodeClaim, with_image: Collection[str]) -> str:
         """What is wrong with the claim's node or its pods, as a sentence; empty while nothing is.
@@ -112,19 +112,13 @@ class Witnesses:
 
     def _ran_well(self, pod: Pod, claim: NodeClaim, with_image: Collection[str]) -> bool:
         """Whether pods of its owner run well without the image, or did before they were moved."""
-        owner = _owner(pod)
+        owner = owner_uid(pod)
         if not owner:
             return False
         others = [other for other in self._by_owner[owner] if other.spec.node_name not in with_image]
         if any(map(self._complaint, others)):
             return False
         return any(map(_is_ready, others)) or owner in _ran_well_before(claim)
-
-
-def _owner(pod: Pod) -> str:
-    """The UID of its controller, which makes pods that are alike."""
-    owner = controller_of(pod)
-    return owner.uid if owner else ""
 
 
 def _is_ready(pod: Pod) -> bool:
@@ -156,4 +150,4 @@ def owners_that_run_well(snapshot: Snapshot, candidates: Iterable[NodeClaim]) ->
     """The UIDs of the owners of all pods on these claims' nodes that are ready: what a replacement remembers."""
     nodes = {claim.status.node_name for claim in candidates} - {""}
     pods = (pod for pod in snapshot.pods if pod.spec.node_name in nodes and is_active(pod) and _is_ready(pod))
-    return tuple(sorted({_owner(pod) for pod in pods} - {""}))
+    return owner_uids(pods)
