@@ -200,10 +200,8 @@ class InMemoryCluster:
         self.api.update(changed, version=before.metadata.resource_version)
 
     def node_claim(self, name: str) -> NodeClaim:
-        claims = {claim.metadata.name: claim for claim in self.snapshot().node_claims}
-        if name not in claims:
-            raise NotFoundError(f"NodeClaim {name} not found")
-        return claims[name]
+        claim: NodeClaim = self.api.get("NodeClaim", name)
+        return claim
 
     def node_pool(self, name: str) -> NodePool:
         found: NodePool | None = self.snapshot().pools_by_name.get(name)

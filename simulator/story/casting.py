@@ -11,6 +11,7 @@ from simulator.story.simulation import Simulation
 from simulator.story.speech import tail
 
 _INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
+_NO_INSTANCE = "no node plays in it: what it names as instance-id is none, such as i-0123456789abcdef0"
 _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 
 
@@ -29,8 +30,7 @@ def cast(event: dict[str, Any], door: str, simulation: Simulation) -> tuple[dict
     if instance is None and reservation is not None:
         return event, _reserve(spot[0], reservation[0], simulation)
     if instance is None:
-        is_told = "instance-id" in text
-        return event, "no node plays in it: what it names as instance-id is none, such as i-0123456789abcdef0" * is_told
+        return event, _NO_INSTANCE if "instance-id" in text else ""
     understudy = spot[0].status.provider_id.rpartition("/")[2]
     renamed: dict[str, Any] = json.loads(text.replace(instance[0], understudy))
     return renamed, f"{instance[0]} is played by {tail(understudy)}, the node of {spot[0].metadata.name}"

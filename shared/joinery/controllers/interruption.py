@@ -103,12 +103,13 @@ class InterruptionController:
         if not suffice(self._last, now - self._last.now, notices):
             return None
         about = [claim for notice in notices for claim in concerned(notice, self._last.managed_claims)]
+        if any(claim.origin for claim in about):
+            return None  # An object of an older API has another place.
         names = list(dict.fromkeys(claim.metadata.name for claim in about))
         answers = self._gateways.workers.run([partial(self._gateways.cluster.node_claim, name) for name in names])
         current = {claim.metadata.name: claim for claim in answers if isinstance(claim, NodeClaim)}
-        # One of an older API has another place, and one that is gone or cannot be read says nothing by itself.
-        if len(current) < len(names) or any(claim.origin for claim in about):
-            return None
+        if len(current) < len(names):
+            return None  # One that is gone or cannot be read says nothing by itself.
         claims = tuple(current.get(claim.metadata.name, claim) for claim in self._last.node_claims)
         return replace(self._last, now=now, node_claims=claims)
 

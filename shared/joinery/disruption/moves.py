@@ -40,7 +40,7 @@ from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.state.displacement import displacement_of
 from joinery.state.nodes import NodeView
-from joinery.state.pods import controller_of, is_active, is_owned_by, is_reschedulable, is_terminating
+from joinery.state.pods import controller_of, is_active, is_owned_by, is_reschedulable, is_terminating, owner_uid
 from joinery.state.priorities import priorities_of
 from joinery.state.snapshot import Snapshot
 
@@ -151,11 +151,7 @@ class MovePrices:
             except ValueError as error:
                 fault = f"pod {pod.key} has the annotation {DISRUPTION_PRICE}, and {error}"
         terms = self._terms[view.pool]
-        price = self._anyway(self._evicted(pod, terms.ordinary), view, terms) if terms.ordinary else _FREE
-        if terms.ordinary and runs_to_completion(pod):
-            price = _sum(*price.parts, *self._begun_anew(pod, view, hourly, terms))
-        if terms.ordinary and self._displaced:
-            price = _sum(*price.parts, *self._bought_again(pod, terms))
+        price = self._with_losses(pod, view, hourly, terms) if terms.ordinary else _FREE
         return MovePrice(price.dollars, price.parts, fault) if fault else price
 
     def _terms_of(self, pool: NodePool) -> PoolTerms:
@@ -163,6 +159,16 @@ class MovePrices:
         payback, not_timed = _read(pool, PAYBACK, payback_of, self._options.payback)
         repay, not_switched = _read(pool, NEW_NODES_REPAY, switch_of, self._options.new_nodes_repay)
         return PoolTerms(ordinary, payback, repay, not_priced or not_timed or not_switched)
+
+    def _with_losses(self, pod: Pod, view: NodeView, hourly: float, terms: PoolTerms) -> MovePrice:
+        """The price of the eviction, and of what is lost or bought with it."""
+        price = self._anyway(self._evicted(pod, terms.ordinary), view, terms)
+        losses = list(self._begun_anew(pod, view, hourly, terms)) if runs_to_completion(pod) else []
+        bought = self._displaced.get(owner_uid(pod)) if self._displaced else None
+        if bought is not None:
+            message = "a node had to be bought for pods of its workload when they were moved within the last day"
+            losses.append(MovePart(MoveCause.DISPLACED, bought * (terms.payback / _HOUR), message))
+        return _sum(*price.parts, *losses) if losses else price
 
     def _evicted(self, pod: Pod, ordinary: float) -> MovePrice:
         """The price of the eviction alone."""
@@ -179,14 +185,6 @@ class MovePrices:
         left = max(timedelta(), at - self._now)
         message = f"its node expires within {_text(left)}, and it is evicted then anyway"
         return _sum(*price.parts, MovePart(MoveCause.EXPIRES_SOON, price.dollars * (left / terms.payback - 1), message))
-
-    def _bought_again(self, pod: Pod, terms: PoolTerms) -> Iterator[MovePart]:
-        """What it may cost that there is no room for the pod after all."""
-        owner = controller_of(pod)
-        if owner is not None and owner.uid in self._displaced:
-            hourly = self._displaced[owner.uid]
-            message = "a node had to be bought for pods of its workload when they were moved within the last day"
-            yield MovePart(MoveCause.DISPLACED, hourly * (terms.payback / _HOUR), message)
 
     def _is_only_replica(self, pod: Pod) -> bool:
         """Whether the largest workload that it belongs to, of those that are known, keeps one pod."""

@@ -7,7 +7,7 @@ nothing.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from datetime import datetime
@@ -54,7 +54,7 @@ class Inputs:
     objects: dict[str, dict[Any, Any]] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
-    unplanned: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    unplanned: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
     legacy: dict[Origin, Document] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
@@ -86,8 +86,8 @@ class Inputs:
 
     def _ignore(self, document: Document) -> None:
         if makes_pods(document):
-            unread = f"a plan does not read {document.kind}.{document.group}; give {in_place_of(document)} in"
-            self.unplanned[unread].append(f"{document}{_stem(document)}")
+            kind = f"{document.kind}.{document.group}", in_place_of(document)
+            self.unplanned[kind].append(f"{document}{_stem(document)}")
         else:
             self.ignored[document.kind] += 1
 
@@ -190,13 +190,7 @@ class Inputs:
             warning(f"ignored {path} of {_number(kind, n)}: no such field")
             for (kind, path), n in sorted((+self.unknown).items())
         ]
-        pods = [
-            warning(
-                f"{some_of(objects)}: {'its' if len(objects) == 1 else 'their'} pods are not planned: {unread} "
-                f"{'its' if len(objects) == 1 else 'their'} place, or the pods (kubectl get pods)"
-            )
-            for unread, objects in self.unplanned.items()
-        ]
+        pods = [warning(_unplanned(objects, *kind)) for kind, objects in self.unplanned.items()]
         hooks = [note(_hooked(self.hooks))] if self.hooks else []
         kinds = [
             note(f"ignored {_number(kind, n)}: {_IGNORED.get(kind, 'not used in a plan')}")
@@ -255,6 +249,13 @@ def _stem(document: Document) -> str:
     metadata = msgspec.json.decode(document.raw).get("metadata")
     stem = metadata.get("generateName") if isinstance(metadata, dict) and not document.name else ""
     return f" {stem}" if isinstance(stem, str) and stem else ""
+
+
+def _unplanned(objects: Sequence[str], kind: str, instead: str) -> str:
+    """That the pods of these objects take no part. ``instead``: what is read, and stands for the same pods."""
+    whose = "its" if len(objects) == 1 else "their"
+    advice = f"give {instead} in {whose} place, or the pods (kubectl get pods)"
+    return f"{some_of(objects)}: {whose} pods are not planned: a plan does not read {kind}; {advice}"
 
 
 def _number(kind: str, n: int) -> str:

@@ -141,11 +141,10 @@ class Actor:
         except Exception as error:
             self.note(what, error)
 
-    def ring(self, *bells: Bell) -> None:
-        """Wake doors. What fails is noted: nobody else goes without, and what follows in the run is done."""
-        for bell in bells:
-            with self.noting(f"the bell of {bell.value} was not rung"):
-                self._gateways.doorbell.ring(bell)
+    def ring(self, bell: Bell) -> None:
+        """Wake a door. A failure is noted: nobody else goes without, and what follows in the run is done."""
+        with self.noting(f"the bell of {bell.value} was not rung"):
+            self._gateways.doorbell.ring(bell)
 
     # --- in the threads of the workers ---
 

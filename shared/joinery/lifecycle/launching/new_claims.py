@@ -32,8 +32,6 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import texts
 from joinery.scheduling.packing import Launch, Packing
 from joinery.state import displacement
-from joinery.state.claims import annotated
-from joinery.state.displacement import displaced, owners_moved
 from joinery.state.offerings import EFA
 from joinery.state.plans import remembered
 from joinery.state.snapshot import Snapshot
@@ -49,24 +47,29 @@ def claims_of(packing: Packing, snapshot: Snapshot) -> tuple[NodeClaim, ...]:
     names = _names(packing.launches, snapshot)
     tokens = _tokens(packing.launches, names)
     pods = {pod.key: pod for pod in snapshot.pods}
-    moved = owners_moved(snapshot.managed_claims, pools.values(), snapshot.now) if packing.launches else {}
+    moved = displacement.owners_moved(snapshot.managed_claims, pools.values(), snapshot.now) if packing.launches else {}
     return tuple(
-        annotated(
-            _claim(launch, pools[launch.node_pool], snapshot, pods, name=name, token=tokens[_identity(launch)]),
-            _bought_for(launch, pods, moved),
-        )
+        _claim(launch, pools[launch.node_pool], snapshot, pods, moved, name=name, token=tokens[_identity(launch)])
         for launch, name in zip(packing.launches, names, strict=True)
     )
 
 
 def _claim(
-    launch: Launch, pool: NodePool, snapshot: Snapshot, pods: Mapping[str, Pod], *, name: str, token: str
+    launch: Launch,
+    pool: NodePool,
+    snapshot: Snapshot,
+    pods: Mapping[str, Pod],
+    moved: Mapping[str, float],
+    *,
+    name: str,
+    token: str,
 ) -> NodeClaim:
     template = pool.spec.template
     annotations = {
         **template.metadata.annotations,
         **_hashes(pool, snapshot),
         **remembered(launch.pods, pods),
+        **_bought_for(launch, pods, moved),
         LAUNCH_TOKEN: token,
         VERSION: __version__,
         **({MIN_VALUES_RELAXED: "true"} if launch.min_values_relaxed else {}),
@@ -102,7 +105,7 @@ def _claim(
 def _bought_for(launch: Launch, pods: Mapping[str, Pod], moved: Mapping[str, float]) -> Mapping[str, str]:
     """The annotation of a claim for pods that a consolidation had moved, if it is for such."""
     served = (pods[name] for name in launch.pods if name in pods)
-    bought_for = displaced(served, moved, launch.offering.price)
+    bought_for = displacement.displaced(served, moved, launch.offering.price)
     return {BOUGHT_FOR_DISPLACED: displacement.encoded(bought_for)} if bought_for else {}
 
 
