@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from joinery.optimizer.bounds.branch_and_bound import BranchAndBound, IntegerProgram
 from joinery.optimizer.bounds.compact import CompactFormulation
-from joinery.optimizer.bounds.duality import dual_bound, of_right_sign
+from joinery.optimizer.bounds.duality import dual_bound
 from joinery.optimizer.bounds.enumeration import least_cost
 from joinery.optimizer.bounds.exact import solve_exactly
-from joinery.optimizer.bounds.pattern_duals import coupling_duals, pattern_duals
+from joinery.optimizer.bounds.pattern_duals import pattern_duals
 from joinery.optimizer.bounds.pattern_relaxation import converge
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import cost_of
@@ -147,9 +147,8 @@ def test_generated_columns_lift_a_bound_that_holds(instance: PackingInstance, de
     formulation = CompactFormulation(unconstrained(instance), best * (1 + dearer) + 1e-3)
     search = BranchAndBound(formulation.program, formulation.cutoff, 1)
     search.solve_root()
-    duals = of_right_sign(formulation.program.relaxation, search.duals)
-    before = pattern_duals(formulation, duals)
-    after = converge(formulation, before, coupling_duals(formulation, duals))
+    before = pattern_duals(formulation, search.duals)
+    after = converge(formulation, before)
     assert least_cost(formulation, after) <= best + PENNY
     assert least_cost(formulation, after) >= least_cost(formulation, before) - 1e-4
 
@@ -169,6 +168,5 @@ def test_a_bin_holds_whole_copies_and_the_relaxation_over_patterns_knows() -> No
     formulation = CompactFormulation(unconstrained(instance), 90.0)
     search = BranchAndBound(formulation.program, 90.0, 1)
     by_fractions = search.solve_root()
-    duals = of_right_sign(formulation.program.relaxation, search.duals)
-    patterns = converge(formulation, pattern_duals(formulation, duals), coupling_duals(formulation, duals))
+    patterns = converge(formulation, pattern_duals(formulation, search.duals))
     assert least_cost(formulation, patterns) > 1.01 * by_fractions

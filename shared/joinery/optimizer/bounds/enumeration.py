@@ -72,10 +72,10 @@ def _is_full(instance: PackingInstance, patterns: Patterns, most: Ints) -> Mask:
     return is_full
 
 
-def _cheapest_of_equals(formulation: CompactFormulation, found: Patterns) -> Patterns:
+def _cheapest_of_equals(formulation: CompactFormulation, patterns: Patterns) -> Patterns:
     """Of patterns with the same contents, which side constraints and supplies do not tell apart, the cheapest."""
     instance, rows = formulation.constrained.instance, formulation.constrained.side_constraints
-    bin_types, counts = found.bin_types, found.counts
+    bin_types, counts = patterns.bin_types, patterns.counts
     coefficients = np.array([row.bin_types[bin_types] for row in rows if row.bin_types.any()])
     coefficients = coefficients.reshape(-1, len(bin_types)).T
     supply = np.where(instance.is_limited[bin_types], instance.supply[bin_types], -1)

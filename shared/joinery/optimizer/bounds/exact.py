@@ -24,7 +24,7 @@ from joinery.optimizer.bounds.branch_and_bound import CLOSE, BranchAndBound, Int
 from joinery.optimizer.bounds.compact import CompactFormulation
 from joinery.optimizer.bounds.duality import of_right_sign, reduced_costs
 from joinery.optimizer.bounds.enumeration import TooManyPatternsError, enumerate_patterns, least_cost
-from joinery.optimizer.bounds.pattern_duals import coupling_duals, pattern_duals
+from joinery.optimizer.bounds.pattern_duals import pattern_duals
 from joinery.optimizer.bounds.pattern_program import PatternFormulation
 from joinery.optimizer.bounds.pattern_relaxation import converge
 from joinery.optimizer.instance.patterns import Pattern, Patterns
@@ -96,13 +96,12 @@ def _listed(
     """The bound, lifted where columns are generated; and the patterns that a cheaper packing could have, None where
     they are too many. ``duals``: float64[rows], of the compact formulation's optimum.
     """
-    duals = of_right_sign(formulation.program.relaxation, duals)
     by_pattern = pattern_duals(formulation, duals)
     with suppress(TooManyPatternsError):
         return bound, enumerate_patterns(formulation, by_pattern)
     if not generates or len(formulation.constrained.demands) > _FEW_DEMANDS:
         return bound, None
-    by_pattern = converge(formulation, by_pattern, coupling_duals(formulation, duals))
+    by_pattern = converge(formulation, by_pattern)
     bound = min(max(bound, least_cost(formulation, by_pattern)), formulation.cutoff)
     with suppress(TooManyPatternsError):
         return bound, enumerate_patterns(formulation, by_pattern)

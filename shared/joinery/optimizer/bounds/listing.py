@@ -162,15 +162,15 @@ def fitting(instance: PackingInstance, item: int, counts: Ints, free: Ints, most
 
     ``counts``: int64[bins, items]; ``free``: int64[bins, resources].
     """
-    found = most
+    copies = most
     for resource in np.flatnonzero(instance.sizes[item] > 0):
-        found = np.minimum(found, free[:, resource] // instance.sizes[item, resource])
+        copies = np.minimum(copies, free[:, resource] // instance.sizes[item, resource])
     for limit in instance.cardinality_limits:
         if item in limit.items:
-            found = np.minimum(found, limit.cap - counts[:, limit.items].sum(axis=1))
+            copies = np.minimum(copies, limit.cap - counts[:, limit.items].sum(axis=1))
     conflicting = np.flatnonzero(instance.conflicts[item])
     conflicting = conflicting[conflicting != item]
     if len(conflicting):
-        found = np.where(counts[:, conflicting].any(axis=1), 0, found)
-    allowed: Ints = np.maximum(found, 0)
+        copies = np.where(counts[:, conflicting].any(axis=1), 0, copies)
+    allowed: Ints = np.maximum(copies, 0)
     return allowed

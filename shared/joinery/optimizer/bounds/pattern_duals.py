@@ -22,6 +22,9 @@ from joinery.optimizer.bounds.duality import of_right_sign, reduced_costs
 class PatternDuals:
     """The duals of a formulation, sorted by what they price. All in $/h.
 
+    ``coupling``: float64[rows], those of the coupling rows, zero for a bin's own. ``base``, ``bin_costs`` and
+    ``item_duals`` follow from them.
+
     ``base``: what no packing costs less than, if no pattern has a negative reduced cost.
     ``bin_costs``: float64[bin types], c_k - y A_k. ``item_duals``: float64[items, bin types], u_ik.
 
@@ -33,6 +36,7 @@ class PatternDuals:
     ``infeasibility``: how far below zero the reduced cost of a pattern may be at worst.
     """
 
+    coupling: Floats
     base: float
     bin_costs: Floats
     item_duals: Floats
@@ -51,6 +55,7 @@ class PatternDuals:
         taken = instance.sizes @ self.capacity_duals.T + instance.limit_members @ self.limit_duals
         return replace(
             self,
+            coupling=coupling,
             base=base,
             bin_costs=bin_costs,
             item_duals=item_duals,
@@ -69,7 +74,9 @@ def pattern_duals(formulation: CompactFormulation, duals: Floats) -> PatternDual
     """
     program, instance = formulation.program.relaxation, formulation.constrained.instance
     duals = of_right_sign(program, duals)
-    base, bin_costs, item_duals = _by_coupling(formulation, coupling_duals(formulation, duals))
+    coupling = duals.copy()
+    coupling[formulation.capacity_rows.start : formulation.first_coupling_row] = 0.0
+    base, bin_costs, item_duals = _by_coupling(formulation, coupling)
     bin_types, pairs = formulation.bin_type_count, formulation.bin_type_count + formulation.pair_count
     by_all = reduced_costs(program, duals)
     # The rows of a bin are "at most" rows, so their duals are not above zero; as prices they are not below.
@@ -82,6 +89,7 @@ def pattern_duals(formulation: CompactFormulation, duals: Floats) -> PatternDual
     np.add.at(conflict_duals, formulation.conflict_bin_types, own[formulation.conflict_rows])
     limit_rows = formulation.limit_rows
     return PatternDuals(
+        coupling=coupling,
         base=base,
         bin_costs=bin_costs,
         item_duals=item_duals,
@@ -91,13 +99,6 @@ def pattern_duals(formulation: CompactFormulation, duals: Floats) -> PatternDual
         conflict_duals=conflict_duals,
         infeasibility=float(-np.minimum(by_all[:pairs], 0.0).min(initial=0.0)) * (1 + len(instance.demands)),
     )
-
-
-def coupling_duals(formulation: CompactFormulation, duals: Floats) -> Floats:
-    """The duals (float64[rows]) with zero for a bin's own rows."""
-    coupling = duals.copy()
-    coupling[formulation.capacity_rows.start : formulation.first_coupling_row] = 0.0
-    return coupling
 
 
 def _by_coupling(formulation: CompactFormulation, coupling: Floats) -> tuple[float, Floats, Floats]:

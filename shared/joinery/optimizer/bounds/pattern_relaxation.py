@@ -10,8 +10,6 @@ countless. So it is done at a point between those and the best duals known to ha
 best one and its value a bound: at whatever round this ends, what is returned proves something.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from joinery.optimizer.arrays import Floats, Ints, Mask
@@ -27,8 +25,10 @@ _WIDTH = 40_000
 _NEW = 80
 _NEW_PER_TYPE = 3
 """New columns of a round at most."""
-_NEAR, _NEARER = 0.7, 0.95
-"""How near to the best duals pricing is done: at first, and after lists that were not complete."""
+_NEAR, _NEARER, _STEP = 0.7, 0.95, 0.3
+"""How near to the best duals pricing is done: at first, and after lists that were not complete; and by how much less
+after a point at which there was nothing new.
+"""
 _ALLOWANCE = 3_000_000
 """Work of all lists, as they reckon it."""
 _BEGUN_WITHIN = 0.05
@@ -40,56 +40,46 @@ _CLOSE = 1e-5
 _NO_ROWS: Floats = np.zeros(0)
 
 
-def converge(formulation: CompactFormulation, duals: PatternDuals, coupling: Floats) -> PatternDuals:
-    """The best duals that were proven. ``duals``: of the compact formulation's optimum, with ``coupling``
-    (float64[rows]) its duals of the coupling rows.
-    """
-    return _Generation(formulation, duals, coupling).run()
-
-
-@dataclass(frozen=True, eq=False)
-class _Point:
-    """Duals of the coupling rows (float64[rows]), and what they say of patterns."""
-
-    coupling: Floats
-    duals: PatternDuals
+def converge(formulation: CompactFormulation, duals: PatternDuals) -> PatternDuals:
+    """The best duals that were proven. ``duals``: of the compact formulation's optimum."""
+    return _Generation(formulation, duals).run()
 
 
 class _Generation:
     """Between ``best``, duals at which no pattern has a negative reduced cost, and the master's."""
 
-    def __init__(self, formulation: CompactFormulation, duals: PatternDuals, coupling: Floats) -> None:
+    def __init__(self, formulation: CompactFormulation, duals: PatternDuals) -> None:
         self._formulation, self._instance = formulation, formulation.constrained.instance
-        self._best = _Point(coupling, duals)
+        self._best = duals
         self._rows = np.flatnonzero(_is_coupling(formulation))
         self._by_type, self._by_item = _coefficients(formulation, self._rows)
         self._solver = Solver(self._without_columns(), grows=True, exact=True)
 
     def run(self) -> PatternDuals:
         near, left = _NEAR, _ALLOWANCE
-        begun_with = self._listed(self._best.duals, _BEGUN_WITHIN * float(self._instance.costs.mean()))
-        self._add(begun_with, self._best.duals, np.inf)
+        begun_with = self._listed(self._best, _BEGUN_WITHIN * float(self._instance.costs.mean()))
+        self._add(begun_with, self._best, np.inf)
         for _ in range(_ROUNDS):
             solution = self._solver.solve(_NO_ROWS, _NO_ROWS)
             if solution is None:
                 break
             master = self._of_right_sign(solution.duals)
-            end = self._best.duals.with_coupling(self._formulation, master, 0.0)
-            if end.base - self._best.duals.base <= _CLOSE * abs(end.base):
+            end = self._best.with_coupling(self._formulation, master, 0.0)
+            if end.base - self._best.base <= _CLOSE * abs(end.base):
                 break
-            coupling = near * self._best.coupling + (1 - near) * master
-            point = _Point(coupling, self._best.duals.with_coupling(self._formulation, coupling, _TOLERANCE))
-            listed = self._listed(point.duals, -_TOLERANCE)
+            between = near * self._best.coupling + (1 - near) * master
+            point = self._best.with_coupling(self._formulation, between, _TOLERANCE)
+            listed = self._listed(point, -_TOLERANCE)
             left -= listed.work
             if left <= 0:
                 break
             if listed.is_complete and not len(listed.reduced_costs):
-                if point.duals.base > self._best.duals.base:
+                if point.base > self._best.base:
                     self._best = point
-                near = max(near - 0.3, 0.0)
+                near = max(near - _STEP, 0.0)
             elif not self._add(listed, end, -_TOLERANCE):
-                near = max(near - 0.3, 0.0) if listed.is_complete else _NEARER
-        return self._best.duals
+                near = max(near - _STEP, 0.0) if listed.is_complete else _NEARER
+        return self._best
 
     def _listed(self, duals: PatternDuals, gap: float) -> Listed:
         return list_patterns(
