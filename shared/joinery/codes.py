@@ -78,6 +78,8 @@ CAPACITY = frozenset(
         "InsufficientInstanceCapacity",
         "InsufficientReservedInstanceCapacity",
         "InstanceLimitExceeded",
+        # An interruptible reservation that its owner is just taking back.
+        "InvalidCapacityReservationState.Unavailable",
         "MaxFleetCountExceeded",
         "MaxSpotInstanceCountExceeded",
         "ReservationCapacityExceeded",

@@ -9,7 +9,7 @@ Decisions return commands in chains, one chain an object. ``controllers.acting.a
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.nodeclaim import NodeClaim
@@ -205,6 +205,6 @@ def subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
         case Reject(kind, name):
             return f"{kind} {name}"
         case MarkUnavailable(offering):
-            return f"{offering.instance_type} {offering.zone} {offering.capacity_type}"
+            return " ".join(filter(None, astuple(offering)))
         case Announce(about):
             return about

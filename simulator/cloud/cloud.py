@@ -267,7 +267,7 @@ class InMemoryCloud:
         launched: list[LaunchedInstance] = []
         failures: list[LaunchFailure] = []
         for override in sorted(request.overrides, key=lambda o: (o.price, o.instance_type, o.zone)):
-            pool = OfferingKey(override.instance_type, override.zone, request.capacity_type)
+            pool = request.pool(override)
             wanted = request.count - len(launched)
             within = override.reservation.id if override.reservation else ""
             got = self._take(pool, min(wanted, self._left_in(within)) if within else wanted)

@@ -108,10 +108,10 @@ def test_a_place_is_there_again_once_its_node_is_gone(reserved: Stand) -> None:
 
 def test_a_reservation_that_ec2_finds_exceeded_is_left_alone_for_a_while(reserved: Stand) -> None:
     """Its count was older than somebody else's launch: the claim goes, and the pods get a node that is bought."""
-    reserved.world.cloud.run_out(OfferingKey(KIND, ZONE, RESERVED))
+    reserved.world.cloud.run_out(OfferingKey(KIND, ZONE, RESERVED, "cr-1"))
     reserved.pods(1)
     assert reserved.provision()["launched"] == 0
-    assert reserved.world.unavailable.at(reserved.world.clock.now()) == {OfferingKey(KIND, ZONE, RESERVED)}
+    assert reserved.world.unavailable.at(reserved.world.clock.now()) == {OfferingKey(KIND, ZONE, RESERVED, "cr-1")}
     reserved.live()
     assert reserved.provision()["launched"] == 1
     assert [c.metadata.labels[CAPACITY_TYPE] for c in reserved.claims if c.status.provider_id] == [ON_DEMAND]
@@ -156,9 +156,20 @@ def test_a_reservation_that_takes_its_instance_back_is_left_alone_for_a_while(re
     reserved.pods(1)
     reserved.settle()
     reserved.receive("interruption_capacity_reservation", reserved.alive[0])
-    assert reserved.world.unavailable.at(reserved.world.clock.now()) == {OfferingKey(KIND, ZONE, RESERVED)}
+    assert reserved.world.unavailable.at(reserved.world.clock.now()) == {OfferingKey(KIND, ZONE, RESERVED, "cr-1")}
     reserved.provision()
     assert sorted(claim.metadata.labels[CAPACITY_TYPE] for claim in reserved.claims) == [ON_DEMAND, RESERVED]
+
+
+def test_what_one_reservation_lacks_says_nothing_of_another(reserved: Stand) -> None:
+    """Both hold the same type in the same zone: the pods of the interrupted node go into the second."""
+    reserved.pods(1)
+    reserved.settle()
+    reserved.world.cloud.reserved["cr-2"] = _reservation("cr-2")
+    reserved.live()
+    reserved.receive("interruption_capacity_reservation", reserved.alive[0])
+    reserved.provision()
+    assert {claim.metadata.labels[RESERVATION_ID] for claim in reserved.claims} == {"cr-1", "cr-2"}
 
 
 def test_nodes_leave_a_capacity_block_before_it_ends(reserved: Stand) -> None:

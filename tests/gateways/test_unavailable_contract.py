@@ -14,6 +14,7 @@ from simulator.aws import InMemoryUnavailableOfferings
 NOW = datetime(2026, 8, 24, 9, 0, tzinfo=UTC)
 LARGE = OfferingKey("m7a.large", "us-east-1a", "spot")
 SMALL = OfferingKey("t3.small", "us-east-1b", "on-demand")
+RESERVED = OfferingKey("m7a.large", "us-east-1a", "reserved", "cr-1")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
@@ -38,9 +39,9 @@ def over_dynamodb() -> UnavailableOfferings:
 
 def test_a_marked_pool_is_unavailable_for_three_minutes(offerings: UnavailableOfferings) -> None:
     """And not a moment longer, whether or not the table has removed it."""
-    offerings.mark([LARGE], now=NOW, reason="InsufficientInstanceCapacity")
-    assert offerings.at(NOW) == {LARGE}
-    assert offerings.at(NOW + timedelta(seconds=179)) == {LARGE}
+    offerings.mark([LARGE, RESERVED], now=NOW, reason="InsufficientInstanceCapacity")
+    assert offerings.at(NOW) == {LARGE, RESERVED}
+    assert offerings.at(NOW + timedelta(seconds=179)) == {LARGE, RESERVED}
     assert offerings.at(NOW + timedelta(minutes=3)) == frozenset()
 
 
@@ -62,7 +63,7 @@ def test_an_item_that_another_version_wrote_is_passed_over(aws: object) -> None:
     """Two versions run side by side while a release replaces another; both know the other items."""
     offerings = over_dynamodb()
     until = {"N": str((NOW + timedelta(minutes=1)).timestamp())}
-    for key in ("offering#m7a.large#us-east-1a#spot#rack-7", "offering#m7a.large", "type#m7a.large"):
+    for key in ("offering#m7a.large#us-east-1a#spot##rack-7", "offering#m7a.large", "type#m7a.large"):
         boto3.client("dynamodb").put_item(TableName="joinery", Item={KEY: {"S": key}, EXPIRES: until})
     offerings.mark([LARGE], now=NOW, reason="x")
     assert offerings.at(NOW) == {LARGE}

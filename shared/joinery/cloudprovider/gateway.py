@@ -64,9 +64,12 @@ class LaunchRequest:
     @property
     def pools(self) -> frozenset[OfferingKey]:
         """The capacity pools that it may be served from."""
-        return frozenset(
-            OfferingKey(override.instance_type, override.zone, self.capacity_type) for override in self.overrides
-        )
+        return frozenset(self.pool(override) for override in self.overrides)
+
+    def pool(self, override: Override) -> OfferingKey:
+        """The capacity pool that an override means."""
+        reservation = override.reservation.id if override.reservation else ""
+        return OfferingKey(override.instance_type, override.zone, self.capacity_type, reservation)
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,10 +140,14 @@ def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) 
 
 
 def _shortage(kind: NoticeKind, claim: NodeClaim, text: str) -> Iterable[Command]:
-    labels = claim.metadata.labels
     short_of = _SHORT_OF.get(kind)
-    if short_of and labels.get(INSTANCE_TYPE) and labels.get(ZONE):
-        yield MarkUnavailable(OfferingKey(labels[INSTANCE_TYPE], labels[ZONE], short_of), text)
+    if short_of is None:
+        return
+    keys = (INSTANCE_TYPE, ZONE, RESERVATION_ID) if short_of == RESERVED else (INSTANCE_TYPE, ZONE)
+    instance_type, zone, *reservation = (claim.metadata.labels.get(key, "") for key in keys)
+    # Without its labels nobody knows which pool it is.
+    if instance_type and zone and all(reservation):
+        yield MarkUnavailable(OfferingKey(instance_type, zone, short_of, *reservation), text)
 
 
 def _hurry(notice: Notice, claim: NodeClaim, text: str, now: datetime) -> Iterable[tuple[Command, ...]]:

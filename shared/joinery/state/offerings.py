@@ -17,11 +17,16 @@ RESERVATION_KINDS = ("default", CAPACITY_BLOCK)
 
 @dataclass(frozen=True, slots=True, order=True)
 class OfferingKey:
-    """A capacity pool of EC2, which may run out: the spot, on-demand or reserved capacity of a type in a zone."""
+    """A capacity pool of EC2, which may run out: the spot or on-demand capacity of a type in a zone, or a reservation.
+
+    ``reservation``: the id of the capacity reservation. There may be several of a type in a zone, and what one of them
+    lacks says nothing of the others.
+    """
 
     instance_type: str
     zone: str
     capacity_type: str
+    reservation: str = ""
 
 
 #: Elastic Fabric Adapters, as pods ask for them. An instance has them only if it was launched with them.
@@ -95,6 +100,11 @@ class InstanceType:
         return next((o.price for o in self.offerings if o.zone == zone and o.capacity_type == capacity_type), None)
 
 
+def key_of(instance_type: InstanceType, offering: Offering) -> OfferingKey:
+    """The capacity pool of one of the type's offerings."""
+    return OfferingKey(instance_type.name, offering.zone, offering.capacity_type, offering.reservation_id)
+
+
 def without(types: Iterable[InstanceType], unavailable: frozenset[OfferingKey]) -> tuple[InstanceType, ...]:
     """The same types, with the offerings that EC2 was out of lately marked unavailable."""
     # Usually EC2 is out of a handful of types. Nothing is copied of the hundreds of others.
@@ -109,9 +119,7 @@ def _without(instance_type: InstanceType, unavailable: frozenset[OfferingKey]) -
     return replace(
         instance_type,
         offerings=tuple(
-            replace(offering, available=False)
-            if OfferingKey(instance_type.name, offering.zone, offering.capacity_type) in unavailable
-            else offering
+            replace(offering, available=False) if key_of(instance_type, offering) in unavailable else offering
             for offering in instance_type.offerings
         ),
     )
@@ -120,7 +128,7 @@ def _without(instance_type: InstanceType, unavailable: frozenset[OfferingKey]) -
 def offered_in(types: Iterable[InstanceType], zone_ids: frozenset[str]) -> frozenset[OfferingKey]:
     """What is sold in these zones."""
     return frozenset(
-        OfferingKey(instance_type.name, offering.zone, offering.capacity_type)
+        key_of(instance_type, offering)
         for instance_type in types
         for offering in instance_type.offerings
         if offering.zone_id in zone_ids

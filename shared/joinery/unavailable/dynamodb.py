@@ -70,10 +70,11 @@ class DynamoUnavailableOfferings:
 
 
 def _key(pool: OfferingKey) -> str:
-    return f"{_PREFIX}{pool.instance_type}#{pool.zone}#{pool.capacity_type}"
+    reservation = f"#{pool.reservation}" if pool.reservation else ""
+    return f"{_PREFIX}{pool.instance_type}#{pool.zone}#{pool.capacity_type}{reservation}"
 
 
 def _pool(key: str) -> OfferingKey | None:
     """The pool of an item; None for one that another version of Joinery has written in another way."""
     parts = key.removeprefix(_PREFIX).split("#")
-    return OfferingKey(*parts) if len(parts) == 3 else None
+    return OfferingKey(*parts) if len(parts) in (3, 4) else None

@@ -273,12 +273,26 @@ def test_instances_and_failures_are_read_from_one_answer() -> None:
     )
 
 
+def test_a_failure_names_the_reservation_that_was_asked_for() -> None:
+    """EC2 repeats type and zone only; another reservation may hold the same type there."""
+    reserved = Override("m5.large", "us-east-1a", 0.0, 29, Reservation("cr-1"))
+    where = {"Overrides": {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a"}}
+    failed = {
+        "LaunchTemplateAndOverrides": where,
+        "ErrorCode": "ReservationCapacityExceeded",
+        "ErrorMessage": "no",
+    }
+    found = result(asked(capacity_type="reserved", overrides=(reserved,)), {"Errors": [failed]}, {})
+    assert [failure.pool for failure in found.failures] == [OfferingKey("m5.large", "us-east-1a", "reserved", "cr-1")]
+
+
 @pytest.mark.parametrize(
     ("code", "capacity"),
     [
         ("InsufficientInstanceCapacity", True),
         ("VcpuLimitExceeded", True),
         ("Unsupported", True),
+        ("InvalidCapacityReservationState.Unavailable", True),
         ("UnsupportedOperation", False),
         ("UnauthorizedOperation", False),
     ],

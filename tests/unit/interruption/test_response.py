@@ -57,6 +57,16 @@ def test_the_pool_that_ec2_is_short_of_is_remembered() -> None:
     assert marked == [OfferingKey("m7a.xlarge", "us-east-1a", "spot")]
 
 
+def test_the_reservation_that_is_taken_back_is_remembered_by_its_id() -> None:
+    """Others of its type and zone are of use still. Without its label nobody knows which one it is."""
+    notice = Notice(NoticeKind.CAPACITY_RESERVATION_INTERRUPTED, ("i-node-1",))
+    inside = builders.node_claim("claim-1", node="node-1", labels={RESERVATION_ID: "cr-1"})
+    found = _commands(notice, replace(SNAPSHOT, node_claims=(inside,)))
+    marked = [c.offering for c in found if isinstance(c, MarkUnavailable)]
+    assert marked == [OfferingKey("m7a.xlarge", "us-east-1a", "reserved", "cr-1")]
+    assert "MarkUnavailable" not in _kinds(notice)
+
+
 def test_the_claim_says_since_when_it_is_interrupted() -> None:
     """The moment starts the fifteen seconds that a replacement has."""
     (update,) = [c for c in _commands(SPOT) if isinstance(c, UpdateClaim)]
@@ -146,7 +156,7 @@ def test_a_claim_that_goes_already_is_left_to_go() -> None:
 )
 def test_a_claim_that_goes_already_is_marked_where_two_minutes_are_left(kind: NoticeKind, written: list[str]) -> None:
     """Its drain has had time until now. A change that EC2 has scheduled leaves it days."""
-    going = builders.node_claim("claim-1", node="node-1", deleted=START)
+    going = builders.node_claim("claim-1", node="node-1", labels={RESERVATION_ID: "cr-1"}, deleted=START)
     assert _kinds(Notice(kind, ("i-node-1",)), replace(SNAPSHOT, node_claims=(going,))) == written
 
 

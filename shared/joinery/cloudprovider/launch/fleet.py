@@ -115,51 +115,51 @@ def result(request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[st
 
     ``images``: by instance type, the id of its image. EC2 may list several instances in one entry, or not.
     """
-    zones = {subnet.id: subnet.zone for subnet in of_ec2(request.node_class).status.subnets}
+    asked = _Asked(request)
     launched = [
-        _launched(instance_id, entry, request, images, zones)
+        _launched(instance_id, entry, asked, images)
         for entry in entries(answer, "Instances", "InstanceIds", call=_CALL)
         for instance_id in entry["InstanceIds"]
     ]
-    failures = [
-        failure for entry in entries(answer, "Errors", call=_CALL) for failure in _failures(entry, request, zones)
-    ]
+    failures = [failure for entry in entries(answer, "Errors", call=_CALL) for failure in _failures(entry, asked)]
     return LaunchResult(tuple(launched), tuple(dict.fromkeys(failures)))
 
 
-def _launched(
-    instance_id: str,
-    entry: Mapping[str, Any],
-    request: LaunchRequest,
-    images: Mapping[str, str],
-    zones: Mapping[str, str],
-) -> LaunchedInstance:
-    pool = _pool(entry, request.capacity_type, zones)
-    instance_type = at(entry, "InstanceType") or pool.instance_type
-    capacity_type = labels.SPOT if entry.get("Lifecycle") == "spot" else request.capacity_type
-    reservations = {(override.instance_type, override.zone): override.reservation for override in request.overrides}
-    reservation = reservations.get((instance_type, pool.zone))
+class _Asked:
+    """A request, by what an answer repeats of it."""
+
+    def __init__(self, request: LaunchRequest) -> None:
+        self.request = request
+        self._zones = {subnet.id: subnet.zone for subnet in of_ec2(request.node_class).status.subnets}
+        # Of a type and zone a call names one reservation, so an entry of the answer need not say which it is.
+        self._pools = {(pool.instance_type, pool.zone): pool for pool in request.pools}
+
+    def pool(self, entry: Mapping[str, Any]) -> OfferingKey:
+        """The pool that an entry is about. Its type and zone are empty where the entry does not say them."""
+        override = at(entry, "LaunchTemplateAndOverrides.Overrides")
+        instance_type = at(entry, "InstanceType") or at(override, "InstanceType") or ""
+        zone = at(override, "AvailabilityZone") or self._zones.get(at(override, "SubnetId") or "", "")
+        unasked = OfferingKey(instance_type, zone, self.request.capacity_type)
+        return self._pools.get((instance_type, zone), unasked)
+
+
+def _launched(instance_id: str, entry: Mapping[str, Any], asked: _Asked, images: Mapping[str, str]) -> LaunchedInstance:
+    pool = asked.pool(entry)
+    capacity_type = labels.SPOT if entry.get("Lifecycle") == "spot" else pool.capacity_type
     return LaunchedInstance(
         instance_id=instance_id,
-        instance_type=instance_type,
+        instance_type=pool.instance_type,
         zone=pool.zone,
         capacity_type=capacity_type,
-        image_id=images.get(instance_type, ""),
-        reservation=reservation.id if reservation else "",
+        image_id=images.get(pool.instance_type, ""),
+        reservation=pool.reservation,
     )
 
 
-def _failures(entry: Mapping[str, Any], request: LaunchRequest, zones: Mapping[str, str]) -> Iterable[LaunchFailure]:
+def _failures(entry: Mapping[str, Any], asked: _Asked) -> Iterable[LaunchFailure]:
     """What an entry of ``Errors`` says. A lack of capacity that names no override is about all pools of the request."""
     code, message = at(entry, "ErrorCode") or "", at(entry, "ErrorMessage") or ""
-    pool = _pool(entry, request.capacity_type, zones)
+    pool = asked.pool(entry)
     is_about_all = is_capacity(code) and not pool.instance_type
-    for failed in sorted(request.pools) if is_about_all else (pool,):
+    for failed in sorted(asked.request.pools) if is_about_all else (pool,):
         yield LaunchFailure(failed, code, message, is_capacity(code))
-
-
-def _pool(entry: Mapping[str, Any], capacity_type: str, zones: Mapping[str, str]) -> OfferingKey:
-    """The pool that an entry of the answer is about. Its type and zone are empty where the entry does not say them."""
-    override = at(entry, "LaunchTemplateAndOverrides.Overrides")
-    zone = at(override, "AvailabilityZone") or zones.get(at(override, "SubnetId") or "", "")
-    return OfferingKey(at(override, "InstanceType") or "", zone, capacity_type)
