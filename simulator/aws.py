@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from joinery.cloudprovider.catalog.document import Catalog
-from joinery.doorbell.gateway import DELAYS, Bell, slot
+from joinery.doorbell.gateway import DELAYS, Bell, message, slot
 from joinery.errors import NotFoundError
 from joinery.state.offerings import OfferingKey
 from joinery.store.gateway import sealed
@@ -28,27 +28,35 @@ class InMemoryDoorbell:
     rings: list[tuple[datetime, Bell]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._waiting: list[tuple[datetime, Bell]] = []
-        self._last_slot: dict[Bell, int] = {}
+        self._waiting: list[tuple[datetime, Ring]] = []
+        self._last_slot: dict[tuple[Bell, bool], int] = {}
 
-    def ring(self, bell: Bell) -> None:
-        now = self.clock.now()
+    def ring(self, bell: Bell, not_before: datetime | None = None) -> None:
+        now, sort = self.clock.now(), (bell, not_before is not None)
         self.rings.append((now, bell))
-        if self._last_slot.get(bell) != slot(bell, now):
-            self._last_slot[bell] = slot(bell, now)
-            self._waiting.append((now + DELAYS[bell], bell))
+        if self._last_slot.get(sort) != slot(bell, now):
+            self._last_slot[sort] = slot(bell, now)
+            self._waiting.append((now + DELAYS[bell], Ring(bell, message(not_before))))
 
     @property
     def next_due(self) -> datetime | None:
         """When the next message is delivered, None where none waits."""
         return min((moment for moment, _ in self._waiting), default=None)
 
-    def due(self) -> tuple[Bell, ...]:
+    def due(self) -> tuple["Ring", ...]:
         """Take the messages that are delivered by now, in their order."""
         now = self.clock.now()
         taken = sorted((m for m in self._waiting if m[0] <= now), key=lambda m: m[0])
         self._waiting = [m for m in self._waiting if m[0] > now]
-        return tuple(bell for _, bell in taken)
+        return tuple(ring for _, ring in taken)
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A message that is delivered, with its ``body``."""
+
+    bell: Bell
+    body: str
 
 
 @dataclass

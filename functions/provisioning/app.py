@@ -17,4 +17,5 @@ from joinery.observability import logger, metrics
 @metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     invocation = bootstrap.invocation(context)
-    return bootstrap.answering().answer(Bell.PROVISIONING, lambda: bootstrap.provisioning().reconcile(invocation))
+    door = bootstrap.provisioning
+    return bootstrap.answering().answer(event, Bell.PROVISIONING, lambda: door().reconcile(invocation))

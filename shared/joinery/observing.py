@@ -173,7 +173,7 @@ class ReadOnlyCloud:
 class SilentDoorbell:
     """Implements ``Doorbell``: no door needs to look at what did not change."""
 
-    def ring(self, bell: Bell) -> None:
+    def ring(self, bell: Bell, not_before: datetime | None = None) -> None:
         pass
 
 

@@ -1,6 +1,7 @@
 """SQS and EventBridge between those who ring and the doors: delays, batches, redelivery, dead letters, schedules."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,6 +27,10 @@ POLLERS = 5
 STATUS_POLL = {"source": OWN_GROUP, "detail-type": "Instance Status Poll", "detail": {}}
 
 
+Body = dict[str, Any]
+"""Of a message, as it is before it is written as JSON."""
+
+
 class BellQueues:
     """Delivers bells to their doors when their delay is over. Schedules ring every bell once a minute.
 
@@ -39,7 +44,7 @@ class BellQueues:
         self._doors = doors
         self._planned: set[datetime] = set()
         self._free: dict[tuple[Bell, str], datetime] = {}
-        self._waiting: set[tuple[Bell, str]] = set()
+        self._waiting: dict[tuple[Bell, str], list[Body]] = {}
         self._number = 0
         engine.after_each(self._plan)
 
@@ -58,31 +63,37 @@ class BellQueues:
 
     def _deliver(self) -> None:
         self._planned.discard(self._engine.clock.now())
-        for bell in dict.fromkeys(self._doorbell.due()):
-            self._wake(bell, "bells", {"bell": bell.value})
+        bodies: dict[Bell, list[Body]] = defaultdict(list)
+        for ring in self._doorbell.due():
+            bodies[ring.bell].append(json.loads(ring.body))
+        for bell, delivered in bodies.items():
+            self._wake(bell, "bells", delivered)
 
     def _ring_every_bell(self) -> None:
         for bell in Bell:
-            self._engine.after(DELAYS[bell], Turn.DOORS, partial(self._wake, bell, "schedule", self._scheduled()))
+            self._engine.after(DELAYS[bell], Turn.DOORS, partial(self._wake, bell, "schedule", [self._scheduled()]))
 
-    def _wake(self, bell: Bell, group: str, body: dict[str, str]) -> None:
+    def _wake(self, bell: Bell, group: str, bodies: Sequence[Body] = ()) -> None:
         now, key = self._engine.clock.now(), (bell, group)
         if self._free.get(key, now) > now:
             # One batch takes all that waits, and is one run.
             if key not in self._waiting:
-                self._waiting.add(key)
-                self._engine.at(self._free[key], Turn.DOORS, partial(self._wake, bell, group, body))
+                self._engine.at(self._free[key], Turn.DOORS, partial(self._wake, bell, group))
+            self._waiting.setdefault(key, []).extend(bodies)
             return
-        self._waiting.discard(key)
-        self._number += 1
-        message = record(f"bell-{self._number}", f"joinery-{bell.value}.fifo", body, group=group)
-        call = self._doors.invoke(bell.value, {"Records": [message]})
+        batch = [*self._waiting.pop(key, ()), *bodies]
+        records = [self._record(bell, body, group) for body in batch]
+        call = self._doors.invoke(bell.value, {"Records": records})
         self._free[key] = now + timedelta(seconds=call.lasted)
+
+    def _record(self, bell: Bell, body: Body, group: str) -> dict[str, Any]:
+        self._number += 1
+        return record(f"bell-{self._number}", f"joinery-{bell.value}.fifo", body, group=group)
 
     def _sweep(self, door: str, event: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._doors.invoke(door, {**self._scheduled(), **event})
 
-    def _scheduled(self) -> dict[str, str]:
+    def _scheduled(self) -> Body:
         return {"schedule": self._engine.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")}
 
 
@@ -155,7 +166,7 @@ class InterruptionQueue:
             self._engine.after(VISIBILITY, Turn.DOORS, partial(self._show, _Message(message.record, tries)))
 
 
-def record(message_id: str, queue: str, body: dict[str, Any], *, group: str = "") -> dict[str, Any]:
+def record(message_id: str, queue: str, body: Body, *, group: str = "") -> dict[str, Any]:
     """An SQS record as a Lambda event source mapping delivers it."""
     return {
         "messageId": message_id,

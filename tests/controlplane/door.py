@@ -13,6 +13,7 @@ import queue
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from datetime import datetime
 from multiprocessing.queues import Queue
 from threading import Lock
 from typing import Any, cast
@@ -83,7 +84,7 @@ def gateways(settings: Settings) -> Gateways:
 
 
 class _Doorbell:
-    def ring(self, bell: Bell) -> None:
+    def ring(self, bell: Bell, not_before: datetime | None = None) -> None:
         _rung.append(bell)
 
 

@@ -172,8 +172,8 @@ class Cluster:
         for review in fresh:
             for bell in review.bells:
                 self.world.doorbell.ring(bell)
-        for bell in self.world.doorbell.due():
-            self.send(bell.value, f"joinery-{bell.value}.fifo", {"bell": bell.value}, "real")
+        for ring in self.world.doorbell.due():
+            self.send(ring.bell.value, f"joinery-{ring.bell.value}.fifo", json.loads(ring.body), "real")
 
     def _boot(self) -> None:
         """An instance that runs registers its node, once."""

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from joinery.controllers.waking.answering import Answering
-from joinery.doorbell.gateway import Bell
+from joinery.doorbell.gateway import Bell, message
 from joinery.errors import (
     ConfigurationError,
     ConflictError,
@@ -44,6 +45,41 @@ def answering(doorbell: InMemoryDoorbell) -> Answering:
 Run = Callable[[], dict[str, Any]]
 
 
+def bells(*moments: datetime | None) -> dict[str, Any]:
+    """A batch of a bell's messages, by what they say of when to look."""
+    records = [{"messageId": str(number), "body": message(moment)} for number, moment in enumerate(moments)]
+    return {"Records": records}
+
+
+def test_a_bell_for_later_is_passed_on_until_then(doorbell: InMemoryDoorbell) -> None:
+    """Nothing is read, and the chain goes on."""
+    clock, runs = doorbell.clock, list[datetime]()
+    answering = Answering(doorbell, Settings(cluster="blue"), now=clock.now)
+    doorbell.ring(Bell.LIFECYCLE, START + timedelta(seconds=12))
+
+    def run() -> dict[str, Any]:
+        runs.append(clock.now())
+        return {}
+
+    while not runs:
+        assert doorbell.next_due is not None
+        clock.move_to(doorbell.next_due)
+        delivered = [{"messageId": "1", "body": ring.body} for ring in doorbell.due()]
+        answering.answer({"Records": delivered}, Bell.LIFECYCLE, run)
+    assert runs == [START + timedelta(seconds=15)]
+
+
+@pytest.mark.parametrize(
+    "event", [bells(START + timedelta(seconds=12), None), bells(START), bells(), {}, {"Records": {}}]
+)
+def test_whoever_says_look_now_is_answered_at_once(
+    event: dict[str, Any], answering: Answering, doorbell: InMemoryDoorbell
+) -> None:
+    """So is what has become due, and a schedule, which says nothing of moments."""
+    assert answering.answer(event, Bell.LIFECYCLE, dict)["outcome"] == "done"
+    assert not doorbell.rings
+
+
 def failing(error: Exception) -> Run:
     """A run that fails."""
 
@@ -68,7 +104,7 @@ def test_a_bell_that_was_answered_is_not_rung_again(
     answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """A run that succeeds ends there; the next bell comes from whoever has news."""
-    answer = answering.answer(Bell.PROVISIONING, lambda: {"launched": 2})
+    answer = answering.answer({}, Bell.PROVISIONING, lambda: {"launched": 2})
 
     assert answer == {"outcome": "done", "launched": 2}
     assert not doorbell.rings
@@ -80,7 +116,7 @@ def test_a_failed_bell_is_completed_and_rung_again(
     error: Exception, answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """A bell blocks no queue: the failure is told, and a new bell takes the old one's place."""
-    answer = answering.answer(Bell.LIFECYCLE, failing(error))
+    answer = answering.answer({}, Bell.LIFECYCLE, failing(error))
 
     assert answer["outcome"] == "rung again"
     assert [bell for _, bell in doorbell.rings] == [Bell.LIFECYCLE]
@@ -91,7 +127,7 @@ def test_whoever_gives_up_the_lease_rings_again(
     answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """A conflict is no failure, and its bell is not lost."""
-    answering.answer(Bell.PROVISIONING, failing(ConflictError("held by another")))
+    answering.answer({}, Bell.PROVISIONING, failing(ConflictError("held by another")))
 
     assert [bell for _, bell in doorbell.rings] == [Bell.PROVISIONING]
     assert counted() == {"joinery_conflicts_total": 1, "joinery_bells_rung_total": 1}
@@ -110,7 +146,7 @@ def test_what_would_fail_again_waits_for_the_schedule(
     error: JoineryError, answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """A cap or a user's mistake is told to a person, and not tried again every second."""
-    answer = answering.answer(Bell.PROVISIONING, failing(error))
+    answer = answering.answer({}, Bell.PROVISIONING, failing(error))
 
     assert answer == {"outcome": "refused", "error": str(error)}
     assert not doorbell.rings
@@ -135,7 +171,7 @@ def test_what_a_person_must_mend_does_not_make_a_run_worth_repeating(errors: lis
 class BrokenDoorbell:
     """A doorbell whose queues do not answer."""
 
-    def ring(self, bell: Bell) -> None:
+    def ring(self, bell: Bell, not_before: datetime | None = None) -> None:
         raise UnavailableError(f"{bell.value}: timed out")
 
 
@@ -143,7 +179,7 @@ def test_a_bell_that_cannot_be_rung_again_is_left_to_its_queue() -> None:
     """If SQS takes no new bell, the old one must stay."""
     with pytest.raises(UnavailableError, match="lifecycle"):
         Answering(BrokenDoorbell(), Settings(cluster="blue"), now=lambda: START).answer(
-            Bell.LIFECYCLE, failing(KeyError("a bug"))
+            {}, Bell.LIFECYCLE, failing(KeyError("a bug"))
         )
 
 
@@ -154,7 +190,7 @@ def test_a_door_that_is_off_completes_what_wakes_it(
     off = Answering(doorbell, Settings(cluster="blue", enabled=False), now=lambda: START)
     never = failing(AssertionError("a door that is off ran"))
 
-    assert off.answer(Bell.PROVISIONING, never) == {"outcome": "off"}
+    assert off.answer({}, Bell.PROVISIONING, never) == {"outcome": "off"}
     assert off.sweep(never) == {"outcome": "off"}
     assert off.deliver(batch("spot_warning"), parse, lambda notices: [never()]) == {"batchItemFailures": []}
     assert counted() == {"joinery_switched_off_total": 3}

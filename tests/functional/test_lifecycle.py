@@ -49,7 +49,7 @@ def test_a_node_is_met_steered_and_made_fit(stand: Stand) -> None:
 
 
 def test_ticks_go_on_while_something_is_in_progress(stand: Stand) -> None:
-    """Nobody else will tell that an instance has booted."""
+    """A ring of the webhook may be lost."""
     stand.pods(1)
     stand.provision()
     stand.rung()

@@ -102,7 +102,7 @@ class _Run:
                 raise error
             return {}
 
-        return str(self._answering.answer(bell, run)["outcome"])
+        return str(self._answering.answer({}, bell, run)["outcome"])
 
 
 def test_what_passes_by_itself_is_tried_again_at_once() -> None:

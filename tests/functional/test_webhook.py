@@ -3,7 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ class BrokenDoorbell:
     def __init__(self, error: JoineryError) -> None:
         self._error = error
 
-    def ring(self, bell: Bell) -> None:
+    def ring(self, bell: Bell, not_before: datetime | None = None) -> None:
         raise self._error
 
 

@@ -13,7 +13,7 @@ from botocore.credentials import Credentials as BotocoreCredentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.doorbell.gateway import DELAYS, Bell, Doorbell
+from joinery.doorbell.gateway import DELAYS, Bell, Doorbell, message, not_before
 from joinery.doorbell.signature import Credentials, Scope, signed
 from joinery.doorbell.sqs import SqsDoorbell
 from joinery.errors import ConfigurationError, UnavailableError
@@ -44,7 +44,7 @@ class _InMemory:
 
     def messages(self, bell: Bell) -> int:
         self.clock.advance(DELAYS[bell])
-        return self.doorbell.due().count(bell)
+        return [ring.bell for ring in self.doorbell.due()].count(bell)
 
 
 class _Sqs:
@@ -91,6 +91,22 @@ def test_a_ring_in_the_next_slot_is_another_message(rung: Rung, bell: Bell) -> N
     assert rung.messages(bell) == 2
 
 
+def test_a_ring_for_later_takes_no_other_s_place(rung: Rung) -> None:
+    """Else news of a slot in which a door rang itself would be kept until then."""
+    later = rung.clock.now() + timedelta(seconds=20)
+    for moment in (later, None, later, None):
+        rung.doorbell.ring(Bell.LIFECYCLE, moment)
+    assert rung.messages(Bell.LIFECYCLE) == 2
+
+
+def test_a_ring_says_when_there_is_something_to_see() -> None:
+    """Its moment is in the message; a message of anybody else says none."""
+    moment = Clock().now() + timedelta(seconds=20)
+    assert not_before(message(moment)) == moment
+    bodies = [message(None), "", "[]", "null", None, "20", '{"notBefore": 1}', '{"notBefore": "2026-01-01T00:00:00"}']
+    assert not any(not_before(body) for body in bodies)
+
+
 def test_the_bells_do_not_ring_each_other(rung: Rung) -> None:
     """Each bell has a queue of its own."""
     rung.doorbell.ring(Bell.LIFECYCLE)
@@ -107,7 +123,7 @@ def test_a_bell_is_delivered_only_after_its_slot_has_ended() -> None:
     assert doorbell.next_due == clock.now() + timedelta(seconds=5)
     clock.advance(timedelta(seconds=5))
     doorbell.ring(Bell.LIFECYCLE)
-    assert doorbell.due() == (Bell.LIFECYCLE,)
+    assert [ring.bell for ring in doorbell.due()] == [Bell.LIFECYCLE]
     assert doorbell.next_due is not None
 
 

@@ -9,6 +9,7 @@ What one run asked for is waited for before the next begins: the scheduler has a
 a cluster where ticks are seconds apart.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -106,7 +107,7 @@ class Living:
     def configure(self, pool: NodePool) -> None:
         """A node class and its one NodePool, which lifecycle has found ready."""
         objects.put(self._admin, builders.node_class(ready=False), pool)
-        self._wake(Bell.LIFECYCLE)
+        self._wake(Bell.LIFECYCLE, "{}")
 
     def allow(self, pool: NodePool) -> None:
         """Change what the NodePool allows."""
@@ -146,9 +147,9 @@ class Living:
             for listed in self.bells:
                 bell.ring(listed)
             self._rings_at = clock.now() + SCHEDULE
-        for listed in bell.due():
-            if listed in self.bells:
-                self._wake(listed)
+        for ring in bell.due():
+            if ring.bell in self.bells:
+                self._wake(ring.bell, ring.body)
         calls = tuple(self.doors.calls[answered:])
         if calls:
             self._boot()
@@ -183,9 +184,9 @@ class Living:
         refused = [f"{call.door}: {call.result}" for call in self.doors.calls if _outcome(call) == "refused"]
         return raised + refused
 
-    def _wake(self, bell: Bell) -> None:
+    def _wake(self, bell: Bell, body: str) -> None:
         self._messages += 1
-        message = record(f"message-{self._messages}", f"joinery-{bell.value}.fifo", {"bell": bell.value})
+        message = record(f"message-{self._messages}", f"joinery-{bell.value}.fifo", json.loads(body))
         self.doors.invoke(bell.value, {"Records": [message]})
 
     def _boot(self) -> None:

@@ -112,7 +112,8 @@ class LifecycleController:
         actor.carry_out(*(step.commands for step in decision.ends))
         actor.carry_out(*(step.tagging for step in decision.steps), decision.blocked_repairs)
         if decision.in_progress or actor.is_cut_short:
-            actor.ring(Bell.LIFECYCLE)
+            is_at_rest = decision.rest and not actor.is_cut_short
+            actor.ring(Bell.LIFECYCLE, actor.now + decision.rest if is_at_rest else None)
         if decision.wakes_provisioning or launched.is_short:
             actor.ring(Bell.PROVISIONING)
         if decision.wakes_disruption:

@@ -4,12 +4,17 @@ A bell's queue delivers late on purpose, and all rings within one slot of time a
 delay, so a message is delivered only after its slot has ended. Therefore the door that it wakes sees whatever any ring
 of that slot was about, and no ring is dropped as the duplicate of a message that was handled already. A FIFO queue can
 be delayed only as a whole: the template's ``DelaySeconds`` are these same numbers.
+
+A door that rings itself, because something is in progress, may say before which moment there is nothing to see. Then
+its message comes back to it slot by slot, unread, until that moment, or until somebody else rings. Such rings are
+messages of their own: a ring that says "look now" is never taken for one of them.
 """
 
+import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
 from joinery.errors import JoineryError, together
 
@@ -31,9 +36,16 @@ DELAYS: Mapping[Bell, timedelta] = {
 }
 
 
+_NOT_BEFORE = "notBefore"
+
+
 class Doorbell(Protocol):
-    def ring(self, bell: Bell) -> None:
-        """Wake a door after the bell's delay. Rings of one slot are one. Raises ``UnavailableError``."""
+    def ring(self, bell: Bell, not_before: datetime | None = None) -> None:
+        """Wake a door after the bell's delay. Rings of one slot are one. Raises ``UnavailableError``.
+
+        ``not_before``: when there is something to see for it, if nobody else rings (``message``). Rings with one are
+        one in their slot, too, of which the first counts.
+        """
         ...
 
 
@@ -62,6 +74,21 @@ def slot(bell: Bell, now: datetime) -> int:
     return int(now.timestamp() // DELAYS[bell].total_seconds())
 
 
-def deduplication_id(cluster: str, bell: Bell, now: datetime) -> str:
-    """What makes rings of one slot the same message to SQS."""
-    return f"{cluster}-{bell.value}-{slot(bell, now)}"
+def deduplication_id(cluster: str, bell: Bell, now: datetime, *, rests: bool = False) -> str:
+    """What makes rings of one slot the same message to SQS. ``rests``: whether they say before when not to look."""
+    return f"{cluster}-{bell.value}-{slot(bell, now)}{'-rests' if rests else ''}"
+
+
+def message(not_before: datetime | None) -> str:
+    """The body of a ring's message."""
+    return json.dumps({} if not_before is None else {_NOT_BEFORE: not_before.isoformat()})
+
+
+def not_before(body: object) -> datetime | None:
+    """The moment that a body says; None for any that says none, so that its door looks."""
+    try:
+        said: Any = json.loads(body) if isinstance(body, str) else None
+        moment = datetime.fromisoformat(said[_NOT_BEFORE])
+    except (ValueError, TypeError, LookupError, RecursionError):
+        return None
+    return moment if moment.tzinfo is not None else None

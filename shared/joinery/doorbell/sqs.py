@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from urllib.parse import SplitResult, urlsplit
 
-from joinery.doorbell.gateway import Bell, deduplication_id
+from joinery.doorbell.gateway import Bell, deduplication_id, message
 from joinery.doorbell.json_api import JsonApi
 from joinery.errors import ConfigurationError
 from joinery.settings import Settings
@@ -26,7 +26,7 @@ class SqsDoorbell:
         self._environment = environment
         self._sqs = JsonApi("sqs", "1.0", settings.region, now=now, environment=environment)
 
-    def ring(self, bell: Bell) -> None:
+    def ring(self, bell: Bell, not_before: datetime | None = None) -> None:
         """Raises also ``ConfigurationError``: no such queue, or no permission.
 
         What was sent twice is one message, by its deduplication id.
@@ -34,11 +34,12 @@ class SqsDoorbell:
         queue = self._queues[bell]
         if not queue:
             raise ConfigurationError(f"no queue is set for the {bell.value} bell")
+        one = deduplication_id(self._cluster, bell, self._now(), rests=not_before is not None)
         body = {
             "QueueUrl": queue,
-            "MessageBody": "{}",
+            "MessageBody": message(not_before),
             "MessageGroupId": self._cluster,
-            "MessageDeduplicationId": deduplication_id(self._cluster, bell, self._now()),
+            "MessageDeduplicationId": one,
         }
         self._sqs.call(f"ringing the {bell.value} bell", self._endpoint(queue), "AmazonSQS.SendMessage", body)
 

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from joinery.apis.core import Node
 from joinery.apis.disruption import CanaryRule
@@ -76,6 +77,11 @@ class LifecycleDecision:
     def in_progress(self) -> int:
         """How many objects want another step soon."""
         return sum(step.in_progress for step in (*self.steps, *self.ends))
+
+    @property
+    def rest(self) -> timedelta:
+        """How long none of them needs its next step."""
+        return min((step.rest for step in (*self.steps, *self.ends) if step.in_progress), default=timedelta())
 
     @property
     def wakes_provisioning(self) -> bool:

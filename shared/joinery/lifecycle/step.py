@@ -12,6 +12,7 @@ does the rest of it.
 """
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from joinery.apis.core import Node
@@ -22,14 +23,20 @@ from joinery.lifecycle.conditions.consolidatable import with_consolidatable
 from joinery.lifecycle.conditions.demotion import demoted
 from joinery.lifecycle.conditions.emptiness import with_emptiness
 from joinery.lifecycle.conditions.pod_tracking import tracked
-from joinery.lifecycle.disrupting.orchestration import is_candidate_in, launched_from_now_on, orchestrated, retired
+from joinery.lifecycle.disrupting.orchestration import (
+    is_candidate_in,
+    launched_from_now_on,
+    orchestrated,
+    rest_of_candidate,
+    retired,
+)
 from joinery.lifecycle.disrupting.reprieve import reprieved
 from joinery.lifecycle.draining.finalization import finalize
 from joinery.lifecycle.garbage import lost_instance
 from joinery.lifecycle.joining.adoption import adopted
 from joinery.lifecycle.joining.consistency import checked
 from joinery.lifecycle.joining.initialization import initialize
-from joinery.lifecycle.joining.liveness import REGISTRATION_TIMEOUT, overdue
+from joinery.lifecycle.joining.liveness import REGISTRATION_TIMEOUT, overdue, rest_of_boot
 from joinery.lifecycle.joining.membership import left_behind, restored
 from joinery.lifecycle.joining.registration import register, unjoined
 from joinery.lifecycle.joining.steering import Steered, steer
@@ -114,14 +121,18 @@ def _living(view: View, claim: NodeClaim) -> Step:
     after = adopted(view, settled(tracked(view, after, node), view.snapshot.now))
     # Behind adoption, for which it matters whether another controller has called the claim drifted.
     after = view.drift.judged(with_consolidatable(view, after))
-    is_young = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
-    return Step(
+    is_booting = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
+    step = Step(
         (*before_node, *events, *too_small, *_written(view, claim, after, steered), *left_behind(view, claim)),
         tagging=_tagging(view, claim) if after is claim or after == claim else (),
-        in_progress=is_young or steered.is_kept or is_candidate_in(view, claim),
+        in_progress=is_booting or steered.is_kept or is_candidate_in(view, claim),
         invited=steered.invited,
         is_short=steered.is_short,
     )
+    # Only where the webhook tells of what is waited for: nothing tells of a pod that its node is kept for.
+    if steered.is_kept or any(not isinstance(command, Announce) for command in step.commands):
+        return step
+    return replace(step, rest=rest_of_boot(claim, view.snapshot.now) if is_booting else rest_of_candidate(view, claim))
 
 
 def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:

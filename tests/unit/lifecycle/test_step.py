@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from joinery.apis.conditions import true
 from joinery.apis.core import Node
 from joinery.apis.labels import (
     DO_NOT_SYNC_TAINTS,
@@ -20,6 +21,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.step import LAUNCHING, advance
 from joinery.lifecycle.view.view import Step, view_of
+from joinery.state.claims import observed, with_condition
 from joinery.state.instances import Instance
 from joinery.state.snapshot import Snapshot
 from simulator import builders
@@ -220,6 +222,24 @@ def test_a_ready_node_may_register_and_initialize_in_one_step() -> None:
     node = builders.node("node-1", labels={REGISTERED: ""}, taints=BOOTING[:1], initialized=False, finalizers=())
     step = _step(builders.node_claim(**LAUNCHED), node)
     assert _one(step, UpdateClaim).after.is_true("Initialized")
+
+
+@pytest.mark.parametrize(("seconds", "rest"), [(0, 0), (20, 5), (60, 15), (240, 60), (600, 60)])
+def test_a_boot_is_looked_at_ever_less_often(seconds: int, rest: int) -> None:
+    """The webhook rings when the instance joins; without it, the node is late by a quarter of its boot."""
+    claim = builders.node_claim(**{**LAUNCHED, "conditions": ()})
+    claim = with_condition(claim, true("Launched", observed(claim, START)))
+    booting = _step(claim, now=START + timedelta(seconds=seconds))
+    noted = _one(booting, UpdateClaim).after
+    step = _step(noted, now=START + timedelta(seconds=seconds))
+    assert (step.commands, step.in_progress, step.rest) == ((), True, timedelta(seconds=rest))
+
+
+def test_what_a_step_has_changed_is_looked_at_again_at_once() -> None:
+    """Something may follow from it."""
+    step = _step(builders.node_claim(**LAUNCHED), _joining(ready=False), now=START + timedelta(minutes=1))
+    assert step.commands
+    assert not step.rest
 
 
 def test_a_node_that_never_gets_fit_is_left_to_the_schedule() -> None:

@@ -141,10 +141,12 @@ class Actor:
         except Exception as error:
             self.note(what, error)
 
-    def ring(self, bell: Bell) -> None:
-        """Wake a door. A failure is noted: nobody else goes without, and what follows in the run is done."""
+    def ring(self, bell: Bell, not_before: datetime | None = None) -> None:
+        """Wake a door (``Doorbell.ring``). A failure is noted: nobody else goes without, and what follows in the run is
+        done.
+        """
         with self.noting(f"the bell of {bell.value} was not rung"):
-            self._gateways.doorbell.ring(bell)
+            self._gateways.doorbell.ring(bell, not_before)
 
     # --- in the threads of the workers ---
 

@@ -10,6 +10,8 @@ Three things wake a door, and each fails in its own way:
   is raised where it fails: Lambda tries it again.
 - a **sweep** is a schedule's own call. A failure is counted and raised; the next minute brings the next sweep.
 
+A bell that its door rang for later is passed on unanswered until then (``doorbell.gateway``).
+
 A door that is switched off completes whatever wakes it.
 """
 
@@ -18,7 +20,7 @@ from datetime import datetime
 from typing import Any, TypeGuard, TypeVar
 
 from joinery.controllers.waking.pacing import Pacing
-from joinery.doorbell.gateway import Bell, Doorbell
+from joinery.doorbell.gateway import Bell, Doorbell, not_before
 from joinery.errors import A_PERSON_MUST_ACT, ConflictError, JoineryError
 from joinery.interruption.envelope import Ignored, detail_type, is_event, opened
 from joinery.interruption.fields import MalformedNoticeError
@@ -57,11 +59,15 @@ class Answering:
         self._now = now
         self._pacing = Pacing()
 
-    def answer(self, bell: Bell, run: Callable[[], Outcome]) -> dict[str, Any]:
+    def answer(self, event: Mapping[str, Any], bell: Bell, run: Callable[[], Outcome]) -> dict[str, Any]:
         """Run once for all the bells of a batch. Raises only if the bell cannot even be rung again."""
         if not self._opens():
             return {OUTCOME: "off"}
         begun = self._now()
+        later = _not_before(event.get("Records"))
+        if later is not None and later > begun:
+            self._doorbell.ring(bell, later)
+            return {OUTCOME: "rests"}
         if self._pacing.holds(bell, begun):
             if self._pacing.may_pass(bell):
                 self._doorbell.ring(bell)
@@ -188,6 +194,12 @@ def _are_messages(records: object) -> TypeGuard[list[Mapping[str, Any]]]:
     return isinstance(records, list) and all(
         isinstance(record, Mapping) and isinstance(record.get("messageId"), str) for record in records
     )
+
+
+def _not_before(records: object) -> datetime | None:
+    """The earliest moment that the bells of a batch say; None if any of them says "look now", as schedules do."""
+    moments = [not_before(record.get("body")) for record in records] if _are_messages(records) else []
+    return min((moment for moment in moments if moment), default=None) if all(moments) else None
 
 
 def _ignored(ignored: Ignored, envelope: Mapping[str, Any]) -> None:

@@ -38,6 +38,7 @@ from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import BOUGHT_FOR, DISRUPTION_COMMAND, REPLACES, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, Subject, UpdateClaim
+from joinery.lifecycle.joining.liveness import rest_since
 from joinery.lifecycle.view.verdict import Outlook, Verdict
 from joinery.lifecycle.view.view import View
 from joinery.state.claims import (
@@ -124,6 +125,14 @@ def launched_from_now_on(view: View, claim: NodeClaim) -> tuple[Command, ...]:
 def is_candidate_in(view: View, claim: NodeClaim) -> bool:
     """Whether a command is about to do something with the claim, so that it wants another step soon."""
     return _command_of(view, claim)[0] is not None
+
+
+def rest_of_candidate(view: View, claim: NodeClaim) -> timedelta:
+    """How long its command needs no step of the claim, because it waits until its replacements are fit for pods."""
+    command, verdict = _command_of(view, claim)
+    if command is None or verdict.outlook is not Outlook.WAIT:
+        return timedelta()
+    return rest_since(command.record.started, view.snapshot.now)
 
 
 def is_replacement(view: View, claim: NodeClaim) -> bool:

@@ -9,7 +9,7 @@ claim of every instance that is listed is in the snapshot then, unless it is gon
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 
 from joinery.apis.core import Node, Pod
@@ -40,14 +40,15 @@ class Step:
     launched. Claims that share a CreateFleet call are launched together, after all steps. ``invited``: pods to be let
     onto its node. It is no part of ``commands``, because a pod that is refused must not stop the others.
     ``told``: Events for its pods, which are sent after everything else, as far as there is time.
-    ``in_progress``: whether it will need another step soon. ``is_short``: pods that it was bought for have no place
-    after all, and have to be planned anew.
+    ``in_progress``: whether it will need another step soon; ``rest``: not before so long, unless the webhook rings.
+    ``is_short``: pods that it was bought for have no place after all, and have to be planned anew.
     """
 
     commands: tuple[Command, ...] = ()
     tagging: tuple[Command, ...] = ()
     launch: NodeClaim | None = None
     in_progress: bool = False
+    rest: timedelta = timedelta()
     invited: Tolerate | None = None
     told: tuple[Announce, ...] = ()
     is_short: bool = False
