@@ -172,6 +172,8 @@ class Structural:
                 properties[name]["description"] = told[name]
         missing = {_wire_name(model, name) for name in model.required_on_wire}
         required = sorted({*schema.get("required", []), *missing})
+        if schema.pop("additionalProperties", False):
+            schema["x-kubernetes-preserve-unknown-fields"] = True
         plain = _plain({**schema, "properties": properties})
         return plain | ({"required": required} if required else {})
 

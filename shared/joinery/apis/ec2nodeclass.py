@@ -83,6 +83,9 @@ _DYNAMIC_FIELDS = {
     "kubelet",
 }
 
+#: The setting of the kubelet with which it asks an URL for static pods.
+_HEADERS = "staticPodURLHeader"
+
 #: Tags that Joinery sets itself.
 RESTRICTED_TAGS = ("eks:eks-cluster-name", labels.NODE_POOL, f"{labels.CORE_GROUP}/nodeclaim", labels.NODE_CLASS)
 CLUSTER_TAG_PREFIX = "kubernetes.io/cluster"
@@ -135,7 +138,7 @@ class EC2NodeClassSpec(Model):
     ip_prefix_count: Annotated[WholeNumber, Field(ge=0)] | None = None
     """How many address prefixes the first network interface gets."""
     kubelet: CheckedKubeletConfiguration | None = None
-    """Settings of the kubelet."""
+    """Settings of the kubelet. Nodes of AL2023 are told all that the kubelet has, those of other families these."""
     block_device_mappings: BlockDeviceMappings = []
     """The disks. If absent, those of the family."""
     instance_store_policy: Literal["RAID0"] | None = None
@@ -208,6 +211,14 @@ class EC2NodeClass(NodeClass):
 
     spec: CheckedEC2NodeClassSpec
     status: EC2NodeClassStatus = EC2NodeClassStatus()
+
+    def to_record(self) -> dict[str, Any]:
+        document = super().to_record()
+        kubelet = document["spec"].get("kubelet", {})
+        if _HEADERS in kubelet:
+            # Headers may hold credentials. No decision reads more of them than that they are an object.
+            document["spec"]["kubelet"] = {**kubelet, _HEADERS: {}}
+        return document
 
     @property
     def static_hash(self) -> str:
@@ -311,3 +322,5 @@ def _unsupported(spec: EC2NodeClassSpec) -> Iterator[Unsupported]:
             condition="ValidationSucceeded",
             reason="UnsupportedFamily",
         )
+    if spec.kubelet is not None:
+        yield from spec.kubelet.unusable(spec.family)

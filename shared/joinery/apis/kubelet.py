@@ -1,11 +1,19 @@
-"""The kubelet settings that Joinery understands: they decide pod density and what pods may use of a node."""
+"""The kubelet settings that Joinery understands: they decide pod density and what pods may use of a node.
 
-from typing import Annotated, Any
+All others are kept as the user wrote them, and passed on to nodes whose image takes them.
+"""
 
-from pydantic import Field
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
 
+from pydantic import ConfigDict, Field
+
+from joinery.apis import kubelet_settings
 from joinery.apis.meta import QUANTITY, DurationText, Model, Quantity, TrueOrFalse, WholeNumber
+from joinery.apis.nodeclass import Unsupported
 from joinery.apis.rules import Rule
+from joinery.apis.slips import meant_by
 
 SIGNALS = (
     "memory.available",
@@ -51,6 +59,9 @@ NotNegative = Annotated[WholeNumber, Field(ge=0)]
 class KubeletConfiguration(Model):
     """Settings of the kubelet, with the kubelet's own names."""
 
+    model_config = ConfigDict(extra="allow")
+    passed_on: ClassVar[frozenset[str]] = kubelet_settings.NAMES
+
     cluster_dns: list[str] = Field(default=[], alias="clusterDNS")
     """Addresses of the cluster's DNS server. By default those that the cluster's services have."""
     max_pods: NotNegative | None = None
@@ -75,6 +86,50 @@ class KubeletConfiguration(Model):
     """Images are removed down to that use of the disk."""
     cpu_cfs_quota: TrueOrFalse | None = Field(default=None, alias="cpuCFSQuota")
     """Whether CPU limits of containers are enforced."""
+
+    def unusable(self, family: str) -> Iterator[Unsupported]:
+        """What the kubelet would ignore or refuse, and what nodes of the AMI family would not be told of."""
+        given = self.model_dump(by_alias=True, exclude_unset=True)
+        for name, problem in (*_invalid(given), *_invalid_signals(given)):
+            yield _unusable(name, problem, "InvalidKubeletConfiguration")
+        for name, problem in _dropped(given, family):
+            yield _unusable(name, problem, "UnsupportedKubeletConfiguration")
+
+
+def _unusable(name: str, problem: str, reason: str) -> Unsupported:
+    return Unsupported(f"spec.kubelet.{name}", problem, "ValidationSucceeded", reason, verdict="not usable")
+
+
+def _invalid(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for name in sorted(given.keys() - kubelet_settings.NAMES):
+        meant = meant_by(name, kubelet_settings.NAMES)
+        yield name, "the kubelet has no such setting" + (f"; is it {meant}?" if meant else "")
+    for name, wanted in kubelet_settings.misshapen(given):
+        yield name, f"{given[name]!r} is not {wanted}"
+    if "registerWithTaints" in given:
+        yield "registerWithTaints", "Joinery sets it, from the taints of the NodeClaim"
+
+
+def _invalid_signals(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The other maps of signals are fields of ours, which are checked when they are read."""
+    reclaimed = given.get("evictionMinimumReclaim")
+    for signal, value in reclaimed.items() if isinstance(reclaimed, dict) else ():
+        if signal not in SIGNALS:
+            yield "evictionMinimumReclaim", f"{signal} is no signal; valid keys are {', '.join(SIGNALS)}"
+        elif not re.match(THRESHOLD, str(value)):
+            yield "evictionMinimumReclaim", f"{value!r} is neither a percentage nor a quantity"
+
+
+def _dropped(given: Mapping[str, Any], family: str) -> Iterator[tuple[str, str]]:
+    """AL2023 is told everything, in the kubelet's own form. Custom is told nothing: its user data are the user's."""
+    if family in ("AL2023", "Custom"):
+        return
+    ours = {field.alias or name for name, field in KubeletConfiguration.model_fields.items()}
+    told = ours - {"podsPerCore"} if family == "Bottlerocket" else ours
+    for name in sorted((given.keys() & kubelet_settings.NAMES) - told):
+        yield name, f"nodes of the family {family} are not told of it"
+    if family == "AL2" and len(given.get("clusterDNS", ())) > 1:
+        yield "clusterDNS", f"the family AL2 takes one address, not {len(given['clusterDNS'])}"
 
 
 def _image_thresholds_in_order(it: Any) -> bool:

@@ -88,9 +88,10 @@ class Unsupported:
     problem: str
     condition: str
     reason: str
+    verdict: str = "not supported yet"
 
     def __str__(self) -> str:
-        return f"not supported yet: {self.field}: {self.problem}"
+        return f"{self.verdict}: {self.field}: {self.problem}"
 
 
 class NodeClassStatus(Model):
@@ -117,6 +118,12 @@ class NodeClass(CustomResource):
     def identity(cls) -> NodeClassKind:
         """Group and kind of these classes."""
         return NodeClassKind(cls.api_version.partition("/")[0], cls.kind)
+
+    def to_record(self) -> dict[str, Any]:
+        """The object as records of decisions keep it."""
+        document = self.to_wire()
+        spec = {key: value for key, value in document["spec"].items() if key not in self.unrecorded}
+        return {**document, "spec": spec}
 
     @property
     @abstractmethod

@@ -61,6 +61,7 @@ def _planted() -> list[dict[str, Any]]:
                 "userData": f"#!/bin/sh\nexport TOKEN={SECRET}",
                 "tags": {"token": SECRET},
                 "context": SECRET,
+                "kubelet": {**item["spec"].get("kubelet", {}), "staticPodURLHeader": {"Authorization": [SECRET]}},
             }
     return items
 

@@ -111,6 +111,13 @@ def test_an_al2023_node_is_told_its_cluster_pods_labels_and_taints() -> None:
     }
 
 
+def test_al2023_is_told_every_setting_of_the_kubelet() -> None:
+    """Those that Joinery does not understand are passed on as they are."""
+    kubelet = {"registryPullQPS": 20, "cpuManagerPolicy": "static", "featureGates": {"NodeSwap": True}}
+    config = node_config(spec(kubelet=kubelet))["spec"]["kubelet"]["config"]
+    assert {key: config[key] for key in kubelet} == kubelet
+
+
 def test_kubelet_settings_are_passed_only_if_the_user_made_them() -> None:
     """What Joinery assumes for its own arithmetic is not written: the image's own defaults apply on the node."""
     kubelet = {"clusterDNS": ["10.0.0.10"], "kubeReserved": {"cpu": "100m"}, "maxPods": 10, "cpuCFSQuota": False}

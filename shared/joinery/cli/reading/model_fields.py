@@ -46,10 +46,13 @@ def _unknown_inside(
 ) -> Iterator[Unknown]:
     """``root`` is the model of the whole spec."""
     known = {field.alias or name: field for name, field in model.model_fields.items()}
+    passed_on = model.passed_on if issubclass(model, Model) else frozenset()
     slips = set()
     for key, member in value.items():
+        if key in passed_on - known.keys():
+            continue
         if key not in known:
-            unknown = _unknown(f"{at}.{key}", key, known, root)
+            unknown = _unknown(f"{at}.{key}", key, known.keys() | passed_on, root)
             slips.add(unknown.meant)
             yield unknown
             continue

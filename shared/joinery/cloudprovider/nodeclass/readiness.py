@@ -60,7 +60,7 @@ def status(node_class: EC2NodeClass, selection: Selection, now: datetime) -> EC2
 
 
 def _conditions(node_class: EC2NodeClass, selection: Selection, now: datetime) -> list[Condition]:
-    unsupported = {field.condition: field for field in node_class.unsupported}
+    unsupported = {field.condition: field for field in reversed(node_class.unsupported)}
     problems = {
         "SubnetsReady": _missing(selection.subnets, "SubnetsNotFound", "subnetSelectorTerms select no subnet"),
         "SecurityGroupsReady": _missing(

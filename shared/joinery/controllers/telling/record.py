@@ -104,9 +104,7 @@ def _items(snapshot: Snapshot) -> Iterable[dict[str, Any]]:
     for pool in snapshot.node_pools:
         yield _without_annotations(pool.to_wire(), of_template=True)
     for node_class in snapshot.node_classes:
-        document = node_class.to_wire()
-        spec = {key: value for key, value in document["spec"].items() if key not in node_class.unrecorded}
-        yield _without_annotations({**document, "spec": spec})
+        yield _without_annotations(node_class.to_record())
     for claim in snapshot.node_claims:
         yield _without_annotations(claim.to_wire())
     for field, (api_version, kind) in _KINDS.items():

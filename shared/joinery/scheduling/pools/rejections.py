@@ -45,7 +45,7 @@ def _class_problem(node_class: NodeClass) -> Reason | None:
     if node_class.is_deleting:
         return Reason(ReasonCode.NODE_CLASS, f"{subject} is being deleted")
     for lacking in node_class.unsupported:
-        return Reason(ReasonCode.NOT_SUPPORTED, f"not supported yet: {subject}: {lacking.field}: {lacking.problem}")
+        return Reason(ReasonCode.NOT_SUPPORTED, f"{lacking.verdict}: {subject}: {lacking.field}: {lacking.problem}")
     ready = node_class.ready
     if ready is not None and ready.status == "False":
         return Reason(ReasonCode.NODE_CLASS, f"{subject} is not ready: {ready.message or ready.reason}")
