@@ -38,7 +38,7 @@ from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import BOUGHT_FOR, DISRUPTION_COMMAND, REPLACES, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, Subject, UpdateClaim
-from joinery.lifecycle.joining.liveness import rest_since
+from joinery.lifecycle.view.rest import rest_since
 from joinery.lifecycle.view.verdict import Outlook, Verdict
 from joinery.lifecycle.view.view import View
 from joinery.state.claims import (

@@ -6,21 +6,17 @@ conditions are Unknown. Giving up deletes the claim; its pods are planned anew.
 A claim whose Node has vanished gets the time of a new instance once more, from then on: it may be a metal one that
 starts again. It costs no more than the instance's price, because its room does not count meanwhile
 (``lifecycle.joining.membership``).
-
-Whether an instance has joined is looked at ever less often, because the webhook rings at once when it does. Where
-nobody rings, a node is late by a quarter of the time that it took to boot.
 """
 
 from datetime import datetime, timedelta
 
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.lifecycle.view.rest import rest_since
 from joinery.state.claims import LAUNCHED, REGISTERED
 from joinery.state.disruption import is_postponed
 
 LAUNCH_TIMEOUT = timedelta(minutes=5)
 REGISTRATION_TIMEOUT = timedelta(minutes=15)
-#: Of the time that something has lasted, for how much longer it is left alone; at most until the schedule's next ring.
-_PATIENCE, _LONGEST_REST = 0.25, timedelta(minutes=1)
 
 
 def overdue(claim: NodeClaim, now: datetime) -> str | None:
@@ -39,11 +35,6 @@ def overdue(claim: NodeClaim, now: datetime) -> str | None:
 def rest_of_boot(claim: NodeClaim, now: datetime) -> timedelta:
     """How long nobody needs to look again whether the claim's instance has become a node that is fit for pods."""
     return rest_since(_since(claim, LAUNCHED, now), now)
-
-
-def rest_since(moment: datetime, now: datetime) -> timedelta:
-    """How long nobody needs to look again at what has been going on since that moment, and is waited for."""
-    return min(max(now - moment, timedelta()) * _PATIENCE, _LONGEST_REST)
 
 
 def _since(claim: NodeClaim, kind: str, now: datetime) -> datetime:
