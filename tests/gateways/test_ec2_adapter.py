@@ -11,6 +11,7 @@ from typing import Any
 import boto3
 import msgspec
 import pytest
+from botocore.stub import Stubber
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cli.main import main
@@ -157,6 +158,14 @@ def test_an_alias_without_images_is_explained(cloud: Ec2Cloud) -> None:
     conditions = {c.type: c for c in cloud.prepare(node_class(amiSelectorTerms=[{"alias": "al2@latest"}])).conditions}
     assert conditions["AMIsReady"].reason == "UnsupportedAlias"
     assert "no images for Kubernetes 1.33" in conditions["AMIsReady"].message
+
+
+def test_images_that_may_not_be_looked_up_are_not_called_absent(cloud: Ec2Cloud) -> None:
+    """A right that is lacking is no word about the class: it keeps the images that it has, and its nodes."""
+    with Stubber(cloud._clients.ssm) as ssm:
+        ssm.add_client_error("get_parameter", "AccessDeniedException", "no", http_status_code=400)
+        with pytest.raises(ConfigurationError, match="AccessDeniedException"):
+            cloud.prepare(node_class())
 
 
 def test_a_role_gets_an_instance_profile_of_its_own(cloud: Ec2Cloud) -> None:

@@ -23,6 +23,7 @@ from joinery.cloudprovider.launch.impaired import impaired
 from joinery.cloudprovider.launch.running import described
 from joinery.cloudprovider.launch.shifts import ZonalShifts
 from joinery.cloudprovider.nodeclass import discovery
+from joinery.cloudprovider.nodeclass.images import AliasError
 from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
 from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.profiles import Profiles
@@ -176,7 +177,7 @@ class Ec2Cloud:
         try:
             is_windows = bool(FAMILIES[node_class.spec.family].windows_build)
             return ImageSearch(self._clients, version, self._now(), is_windows=is_windows).find(terms), None
-        except ConfigurationError as error:
+        except AliasError as error:
             return [], Unmet("UnsupportedAlias", str(error))
 
     def _version(self) -> str:

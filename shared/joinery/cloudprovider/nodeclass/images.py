@@ -18,6 +18,10 @@ _ACCELERATOR = f"{labels.AWS_GROUP}/instance-accelerator-count"
 _ARCHES = {"amd64": "x86_64", "arm64": "arm64"}
 
 
+class AliasError(ConfigurationError):
+    """An alias that stands for no image here."""
+
+
 @dataclass(frozen=True, slots=True)
 class ImageVariant:
     """One image that an alias stands for.
@@ -57,7 +61,7 @@ _REQUIREMENTS = {
 def variants(term: AMISelectorTerm, version: str) -> tuple[ImageVariant, ...]:
     """The images that a term's alias stands for.
 
-    ``version``: Kubernetes', such as 1.33. Raises ``ConfigurationError`` if there are none.
+    ``version``: Kubernetes', such as 1.33. Raises ``AliasError`` if there are none.
     """
     family, _, pinned = term.alias.partition("@")
     release = "" if pinned == "latest" else pinned
@@ -68,7 +72,7 @@ def variants(term: AMISelectorTerm, version: str) -> tuple[ImageVariant, ...]:
             return tuple(_al2(version, release))
         case "bottlerocket":
             return tuple(_bottlerocket(version, release))
-    raise ConfigurationError(f"amiSelectorTerms: alias {term.alias}: the family is not supported yet")
+    raise AliasError(f"amiSelectorTerms: alias {term.alias}: the family is not supported yet")
 
 
 def _al2023(version: str, release: str) -> Iterable[ImageVariant]:
@@ -82,7 +86,7 @@ def _al2023(version: str, release: str) -> Iterable[ImageVariant]:
 def _al2(version: str, release: str) -> Iterable[ImageVariant]:
     # Amazon publishes AL2 images up to Kubernetes 1.32.
     if int(version.partition(".")[2]) >= 33:
-        raise ConfigurationError(f"amiSelectorTerms: alias al2 has no images for Kubernetes {version}")
+        raise AliasError(f"amiSelectorTerms: alias al2 has no images for Kubernetes {version}")
     rows = (("", "amd64", ("standard",)), ("-arm64", "arm64", ("standard",)), ("-gpu", "amd64", ("neuron", "nvidia")))
     for suffix, arch, kinds in rows:
         last = f"amazon-eks{suffix}-node-{version}-{release}" if release else "recommended"

@@ -29,7 +29,7 @@ class ImageSearch:
         self._clients, self._version, self._now, self._is_windows = clients, version, now, is_windows
 
     def find(self, terms: Sequence[AMISelectorTerm]) -> list[AMIStatus]:
-        """The status entries, newest first. Raises ``ConfigurationError`` for an alias that stands for nothing."""
+        """The status entries, newest first. Raises ``AliasError`` for an alias that stands for nothing."""
         kinds = self._kinds_of_aliases(terms)
         ids = {term.id for term in terms if term.id} | self._ids_of_parameters(terms) | kinds.keys()
         images = {image.id: image for image in self._by_id(sorted(ids))}
