@@ -68,6 +68,8 @@ TRANSIENT = _THROTTLED | _BROKEN | _EXPIRED | {"PendingVerification"}
 
 #: Another subnet of the zone may have some.
 SUBNET_FULL = "InsufficientFreeAddressesInSubnet"
+#: There is no spot at all until an administrator creates the service-linked role.
+SPOT_ROLE_LACKING = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 #: The pool has nothing to give now: remember it, try another (EC2 API, error codes). A quota counts as one: it is a
 #: family's, or spot's, or on-demand's, so another pool may be within its own.
 CAPACITY = frozenset(
@@ -87,8 +89,7 @@ CAPACITY = frozenset(
         "UnfulfillableCapacity",
         "Unsupported",
         "VcpuLimitExceeded",
-        # There is no spot at all until an administrator creates the service-linked role.
-        "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
+        SPOT_ROLE_LACKING,
     }
 )
 

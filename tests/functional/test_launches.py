@@ -12,7 +12,7 @@ from joinery.controllers.acting.lease import LEASE
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.doorbell.gateway import Bell
 from joinery.errors import CapacityError, ConfigurationError, ConflictError, UnavailableError
-from joinery.state.offerings import OfferingKey
+from joinery.state.offerings import ALL_SPOT, OfferingKey
 from simulator.world import World
 from tests.functional.overtaken import LostAnswer, Overtaken
 from tests.functional.stand import APART, Stand
@@ -31,6 +31,14 @@ def test_identical_nodes_are_one_request(stand: Stand) -> None:
     stand.provision()
     assert [request.count for request in stand.world.cloud.requests] == [4]
     assert len({claim.status.provider_id for claim in stand.claims}) == 4
+
+
+def test_without_the_role_for_spot_everything_is_bought_on_demand(stand: Stand) -> None:
+    """One refusal is enough: the next plan does not try the types that the first call did not name."""
+    stand.world.unavailable.mark([ALL_SPOT], now=stand.world.clock.now(), reason="no role")
+    stand.pods(1)
+    stand.provision()
+    assert [claim.metadata.labels[CAPACITY_TYPE] for claim in stand.claims] == [ON_DEMAND]
 
 
 def test_a_launch_without_an_answer_is_repeated_with_the_same_token(stand: Stand) -> None:

@@ -6,7 +6,7 @@ import boto3
 import pytest
 
 from joinery.errors import ConfigurationError
-from joinery.state.offerings import OfferingKey
+from joinery.state.offerings import ALL_SPOT, OfferingKey
 from joinery.unavailable.dynamodb import EXPIRES, KEY, DynamoUnavailableOfferings
 from joinery.unavailable.gateway import UnavailableOfferings
 from simulator.aws import InMemoryUnavailableOfferings
@@ -67,6 +67,12 @@ def test_an_item_that_another_version_wrote_is_passed_over(aws: object) -> None:
         boto3.client("dynamodb").put_item(TableName="joinery", Item={KEY: {"S": key}, EXPIRES: until})
     offerings.mark([LARGE], now=NOW, reason="x")
     assert offerings.at(NOW) == {LARGE}
+
+
+def test_all_of_spot_may_be_marked(offerings: UnavailableOfferings) -> None:
+    """There is none at all where its role is lacking."""
+    offerings.mark([ALL_SPOT], now=NOW, reason="x")
+    assert offerings.at(NOW) == {ALL_SPOT}
 
 
 def test_nothing_marked_is_nothing_unavailable(offerings: UnavailableOfferings) -> None:

@@ -49,6 +49,7 @@ class LaunchRequest:
 
     ``token``: a retry with the same token returns the same instances. ``count``: how many. ``overrides``: where they
     may come from, at least one. ``labels`` and ``taints``: of their nodes. ``tenancy``: EC2's word.
+    ``min_values_relaxed``: the overrides are less varied than the NodePool's ``minValues`` demand.
     """
 
     token: str
@@ -60,6 +61,7 @@ class LaunchRequest:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
     tenancy: str = SHARED_TENANCY
+    min_values_relaxed: bool = False
 
     @property
     def pools(self) -> frozenset[OfferingKey]:

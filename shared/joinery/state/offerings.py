@@ -8,7 +8,7 @@ class would be: its labels, capacity and allocatable resources already depend on
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from joinery.apis.labels import RESERVATION_ID, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE
+from joinery.apis.labels import RESERVATION_ID, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE, SPOT
 from joinery.apis.quantity import Resources
 
 CAPACITY_BLOCK = "capacity-block"
@@ -28,6 +28,9 @@ class OfferingKey:
     capacity_type: str
     reservation: str = ""
 
+
+#: Every spot offering at once.
+ALL_SPOT = OfferingKey("", "", SPOT)
 
 #: Elastic Fabric Adapters, as pods ask for them. An instance has them only if it was launched with them.
 EFA = "vpc.amazonaws.com/efa"
@@ -108,20 +111,22 @@ def key_of(instance_type: InstanceType, offering: Offering) -> OfferingKey:
 def without(types: Iterable[InstanceType], unavailable: frozenset[OfferingKey]) -> tuple[InstanceType, ...]:
     """The same types, with the offerings that EC2 was out of lately marked unavailable."""
     # Usually EC2 is out of a handful of types. Nothing is copied of the hundreds of others.
-    lacking = {pool.instance_type for pool in unavailable}
+    lacking, no_spot = {pool.instance_type for pool in unavailable}, ALL_SPOT in unavailable
     return tuple(
-        _without(instance_type, unavailable) if instance_type.name in lacking else instance_type
+        _without(instance_type, unavailable) if no_spot or instance_type.name in lacking else instance_type
         for instance_type in types
     )
 
 
 def _without(instance_type: InstanceType, unavailable: frozenset[OfferingKey]) -> InstanceType:
+    def is_out(offering: Offering) -> bool:
+        if offering.capacity_type == SPOT and ALL_SPOT in unavailable:
+            return True
+        return key_of(instance_type, offering) in unavailable
+
     return replace(
         instance_type,
-        offerings=tuple(
-            replace(offering, available=False) if key_of(instance_type, offering) in unavailable else offering
-            for offering in instance_type.offerings
-        ),
+        offerings=tuple(replace(each, available=False) if is_out(each) else each for each in instance_type.offerings),
     )
 
 

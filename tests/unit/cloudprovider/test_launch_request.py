@@ -14,7 +14,7 @@ from joinery.cloudprovider.launch.templates import Machine, template
 from joinery.cloudprovider.nodeclass.images import Image, statuses, variants
 from joinery.codes import is_capacity
 from joinery.errors import ConfigurationError
-from joinery.state.offerings import OfferingKey, Reservation
+from joinery.state.offerings import ALL_SPOT, OfferingKey, Reservation
 
 STATUS = {
     "subnets": [
@@ -85,6 +85,12 @@ def test_an_on_demand_launch_takes_the_lowest_price() -> None:
     assert request["OnDemandOptions"] == {"AllocationStrategy": "lowest-price"}
     assert request["Context"] == "cr-1"
     assert "SpotOptions" not in request
+
+
+def test_a_launch_that_gave_up_minvalues_leaves_out_the_context() -> None:
+    """The context is for fleets that are as varied as the NodePool demands (Karpenter, "EC2 Context")."""
+    lenient = asked(node_class=node_class(context="cr-1"), min_values_relaxed=True)
+    assert "Context" not in fleet(lenient, [], {})
 
 
 def test_a_template_holds_all_that_instances_have_in_common() -> None:
@@ -284,6 +290,15 @@ def test_a_failure_names_the_reservation_that_was_asked_for() -> None:
     }
     found = result(asked(capacity_type="reserved", overrides=(reserved,)), {"Errors": [failed]}, {})
     assert [failure.pool for failure in found.failures] == [OfferingKey("m5.large", "us-east-1a", "reserved", "cr-1")]
+
+
+def test_without_its_role_there_is_no_spot_at_all() -> None:
+    """EC2 names one override after the other, and no other spot offering would do better."""
+    code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
+    where = {"Overrides": {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a"}}
+    failed = {"LaunchTemplateAndOverrides": where, "ErrorCode": code, "ErrorMessage": "no"}
+    found = result(asked(), {"Errors": [failed]}, {})
+    assert found.failures == (LaunchFailure(ALL_SPOT, code, "no", True),)
 
 
 @pytest.mark.parametrize(

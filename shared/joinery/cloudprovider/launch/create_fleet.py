@@ -19,7 +19,7 @@ from joinery.cloudprovider.gateway import Instance, LaunchedInstance, LaunchRequ
 from joinery.cloudprovider.instancetypes.families import FAMILIES
 from joinery.cloudprovider.instancetypes.typelabels import type_labels
 from joinery.cloudprovider.launch.facts import ClusterFacts
-from joinery.cloudprovider.launch.fleet import fleet, full_subnets, result, subnets_by_zone
+from joinery.cloudprovider.launch.fleet import fleet, full_subnets, out_of, result, subnets_by_zone
 from joinery.cloudprovider.launch.running import described
 from joinery.cloudprovider.launch.templates import Machine, Template, tag_specifications, template
 from joinery.cloudprovider.launch.userdata import bootstrap, user_data
@@ -78,7 +78,7 @@ class CreateFleet:
             answered = self._call(request, configs, tags, images)
         except CapacityError as refused:
             # The whole call was refused, so EC2 was out of everything that it was asked for.
-            raise CapacityError(str(refused), request.pools) from refused
+            raise CapacityError(str(refused), out_of(request, refused.code)) from refused
         return self._launched_before(request) if answered is None else answered
 
     def _call(

@@ -14,9 +14,9 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
 from joinery.cloudprovider.launch.templates import tag_specifications
 from joinery.cloudprovider.nodeclass.kind import of_ec2
-from joinery.codes import SUBNET_FULL, is_capacity
+from joinery.codes import SPOT_ROLE_LACKING, SUBNET_FULL, is_capacity
 from joinery.errors import ConfigurationError
-from joinery.state.offerings import CAPACITY_BLOCK, OfferingKey
+from joinery.state.offerings import ALL_SPOT, CAPACITY_BLOCK, OfferingKey
 
 _INTERRUPTIBLE = "reserved-capacity"
 _CALL = "EC2 CreateFleet"
@@ -78,7 +78,9 @@ def fleet(
         ],
         "TagSpecifications": tag_specifications(("instance", "volume", "fleet"), tags),
     }
-    return call | _options(target_type(request)) | ({"Context": spec.context} if spec.context else {})
+    # The context is agreed upon with EC2 for fleets that are as varied as they are meant to be.
+    context = {"Context": spec.context} if spec.context and not request.min_values_relaxed else {}
+    return call | _options(target_type(request)) | context
 
 
 def target_type(request: LaunchRequest) -> str:
@@ -125,6 +127,11 @@ def result(request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[st
     return LaunchResult(tuple(launched), tuple(dict.fromkeys(failures)))
 
 
+def out_of(request: LaunchRequest, code: str) -> frozenset[OfferingKey]:
+    """What EC2 has nothing of where it refuses the whole request with that code."""
+    return frozenset({ALL_SPOT}) if code == SPOT_ROLE_LACKING else request.pools
+
+
 class _Asked:
     """A request, by what an answer repeats of it."""
 
@@ -160,6 +167,6 @@ def _failures(entry: Mapping[str, Any], asked: _Asked) -> Iterable[LaunchFailure
     """What an entry of ``Errors`` says. A lack of capacity that names no override is about all pools of the request."""
     code, message = at(entry, "ErrorCode") or "", at(entry, "ErrorMessage") or ""
     pool = asked.pool(entry)
-    is_about_all = is_capacity(code) and not pool.instance_type
-    for failed in sorted(asked.request.pools) if is_about_all else (pool,):
+    is_about_all = code == SPOT_ROLE_LACKING or (is_capacity(code) and not pool.instance_type)
+    for failed in sorted(out_of(asked.request, code)) if is_about_all else (pool,):
         yield LaunchFailure(failed, code, message, is_capacity(code))

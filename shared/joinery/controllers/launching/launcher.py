@@ -40,7 +40,7 @@ from joinery.lifecycle.launching.fleet_groups import (
     unlaunchable,
 )
 from joinery.lifecycle.launching.held_launches import hold_back
-from joinery.lifecycle.launching.instance_filters import FilteredTypes, filtered, tenancy
+from joinery.lifecycle.launching.instance_filters import FilteredTypes, filtered, is_relaxed, tenancy
 from joinery.observability import REASON, logger, said
 from joinery.state.instances import Instance
 from joinery.state.offerings import EFA
@@ -237,6 +237,7 @@ def _request(group: FleetGroup, node_class: NodeClass, filtered_types: FilteredT
         capacity_type=filtered_types.capacity_type,
         overrides=_overrides(filtered_types, with_efa=group.requests.get(EFA, 0) > 0),
         tenancy=tenancy(claim),
+        min_values_relaxed=is_relaxed(claim),
         labels=claim.metadata.labels,
         taints=(*claim.spec.taints, *claim.spec.startup_taints, _UNREGISTERED),
     )

@@ -75,6 +75,11 @@ def tenancy(claim: NodeClaim) -> str:
     return DEDICATED if allowed.has(DEDICATED) and not allowed.has(SHARED_TENANCY) else SHARED_TENANCY
 
 
+def is_relaxed(claim: NodeClaim) -> bool:
+    """Whether its pods would have no node if ``minValues`` were kept, and the setting says to lower them then."""
+    return claim.metadata.annotations.get(MIN_VALUES_RELAXED) == "true"
+
+
 # --- what the claim allows ---
 
 
@@ -216,7 +221,7 @@ def _wants_variety(claim: NodeClaim) -> bool:
 
 def _has_variety(claim: NodeClaim, types: Sequence[InstanceType]) -> bool:
     """Whether as many values are left for each label as its ``minValues`` demands."""
-    if claim.metadata.annotations.get(MIN_VALUES_RELAXED) == "true":
+    if is_relaxed(claim):
         return True
     return all(
         len({value for instance_type in types for value in instance_type.labels.get(requirement.key, ())})
