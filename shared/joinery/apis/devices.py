@@ -202,6 +202,13 @@ CheckedConnectionTracking = Annotated[
 ]
 
 
+class EnclaveOptions(Model):
+    """Nitro Enclaves: parts of an instance that nobody can look into."""
+
+    enabled: TrueOrFalse
+    """Whether the instance may have any. Only types that can are launched then."""
+
+
 class CPUOptions(Model):
     """Processor features."""
 

@@ -13,6 +13,7 @@ from joinery.apis.devices import (
     CheckedConnectionTracking,
     ConnectionTracking,
     CPUOptions,
+    EnclaveOptions,
     MetadataOptions,
     NetworkInterface,
     NetworkInterfaces,
@@ -56,6 +57,7 @@ __all__ = [
     "EC2NodeClass",
     "EC2NodeClassSpec",
     "EC2NodeClassStatus",
+    "EnclaveOptions",
     "KubeletConfiguration",
     "MetadataOptions",
     "NetworkInterface",
@@ -153,6 +155,8 @@ class EC2NodeClassSpec(Model):
     """How long security groups remember connections."""
     cpu_options: CPUOptions | None = None
     """What the processor is told."""
+    enclave_options: EnclaveOptions | None = None
+    """Nitro Enclaves. If absent, there are none."""
     context: str | None = None
     """Passed to CreateFleet as it is."""
 

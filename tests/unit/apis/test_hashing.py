@@ -113,6 +113,7 @@ STATIC: list[dict[str, Any]] = [
     {"metadataOptions": {"httpTokens": "optional"}},
     {"connectionTracking": {"udpTimeout": 60}},
     {"cpuOptions": {"nestedVirtualization": "enabled"}},
+    {"enclaveOptions": {"enabled": True}},
     {"kubelet": {"maxPods": 10}},
     {"kubelet": {"clusterDNS": ["10.0.0.10"]}},
     {"amiFamily": "Custom"},

@@ -248,6 +248,13 @@ def test_interfaces_that_the_class_declares_stay_as_they_are() -> None:
     assert [each["InterfaceType"] for each in made] == ["interface", "efa-only"]
 
 
+def test_enclaves_are_switched_on_where_the_class_says_so() -> None:
+    """EC2 API, EnclaveOptions. Without it there are none."""
+    on, off = ({"enclaveOptions": {"enabled": enabled}} for enabled in (True, False))
+    assert template(node_class(**on), MACHINE, {}).data["EnclaveOptions"] == {"Enabled": True}
+    assert "EnclaveOptions" not in template(node_class(**off), MACHINE, {}).data
+
+
 def test_hardware_is_dedicated_where_the_request_says_so() -> None:
     """EC2 API, Placement.Tenancy."""
     assert template(node_class(), replace(MACHINE, tenancy="dedicated"), {}).data["Placement"] == {

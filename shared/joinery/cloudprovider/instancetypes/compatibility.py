@@ -13,9 +13,16 @@ def serves(spec: EC2NodeClassSpec, description: Description) -> bool:
         return False
     if spec.network_interfaces and not _has_cards(spec.network_interfaces, description.network_info):
         return False
-    if spec.cpu_options and spec.cpu_options.nested_virtualization == "enabled":
-        return "nested-virtualization" in description.processor_info.supported_features
-    return spec.connection_tracking is None or description.hypervisor == "nitro"
+    if spec.connection_tracking is not None and description.hypervisor != "nitro":
+        return False
+    return _has_features(spec, description)
+
+
+def _has_features(spec: EC2NodeClassSpec, description: Description) -> bool:
+    if spec.enclave_options and spec.enclave_options.enabled and description.nitro_enclaves_support != "supported":
+        return False
+    is_nested = spec.cpu_options is not None and spec.cpu_options.nested_virtualization == "enabled"
+    return not is_nested or "nested-virtualization" in description.processor_info.supported_features
 
 
 def _has_cards(wanted: Iterable[NetworkInterface], network: NetworkInfo) -> bool:

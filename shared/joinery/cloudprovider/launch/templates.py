@@ -78,6 +78,7 @@ def _data(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -
         "UserData": machine.user_data,
         "BlockDeviceMappings": _disks(spec),
         "CpuOptions": _cpu(spec),
+        "EnclaveOptions": {"Enabled": True} if spec.enclave_options and spec.enclave_options.enabled else {},
         "InstanceMarketOptions": _market(machine.reservation),
     }
     return data | {key: value for key, value in optional.items() if value}
