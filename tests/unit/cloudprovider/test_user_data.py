@@ -5,6 +5,7 @@ import gzip
 import hashlib
 import json
 import tomllib
+from dataclasses import replace
 from email import message_from_string
 from typing import Any
 
@@ -61,9 +62,9 @@ def spec(family: str = "AL2023", **given: Any) -> EC2NodeClassSpec:
     return EC2NodeClass.model_validate({"metadata": {"name": "default"}, "spec": wire | given}).spec
 
 
-def told(taints: tuple[Taint, ...] = (TAINT,)) -> Bootstrap:
+def told(taints: tuple[Taint, ...] = (TAINT,), facts: ClusterFacts = FACTS) -> Bootstrap:
     """What a spot node of 29 pods is told."""
-    return bootstrap(FACTS, labelled=LABELS, taints=taints, capacity_type="spot", max_pods=29)
+    return bootstrap(facts, labelled=LABELS, taints=taints, capacity_type="spot", max_pods=29)
 
 
 def text(of: EC2NodeClassSpec, what: Bootstrap | None = None) -> str:
@@ -258,6 +259,34 @@ def test_bottlerocket_does_not_wait_for_an_auto_scaling_group() -> None:
     assert "autoscaling" not in tomllib.loads(text(spec("Bottlerocket")))["settings"]
 
 
+@pytest.mark.parametrize(("cidr", "address"), [("192.168.0.0/20", "192.168.0.10"), ("fd00:1::/108", "fd00:1::a")])
+def test_nodes_are_told_the_clusters_dns_server(cidr: str, address: str) -> None:
+    """AL2 would guess it by the VPC, wrong where the services have addresses of the user's choice, and cannot for IPv6.
+    Bottlerocket would have to ask EKS.
+    """
+    facts = replace(FACTS, service_cidr=cidr, ipv6=":" in cidr)
+    assert f"--dns-cluster-ip '{address}'" in text(spec("AL2"), told(facts=facts))
+    found = tomllib.loads(text(spec("Bottlerocket"), told(facts=facts)))
+    assert found["settings"]["kubernetes"]["cluster-dns-ip"] == address
+
+
+def test_a_dns_server_that_the_user_names_stays() -> None:
+    """In the class, or in Bottlerocket's own settings."""
+    assert "--dns-cluster-ip '10.9.9.9'" in text(spec("AL2", kubelet={"clusterDNS": ["10.9.9.9"]}))
+    own = '[settings.kubernetes]\ncluster-dns-ip = "10.9.9.9"\n'
+    found = tomllib.loads(text(spec("Bottlerocket", userData=own)))
+    assert found["settings"]["kubernetes"]["cluster-dns-ip"] == "10.9.9.9"
+
+
+def test_without_service_addresses_nodes_find_their_dns_server_themselves() -> None:
+    """As EKS does not always say them, and not every cluster is one of EKS."""
+    facts = replace(FACTS, service_cidr="")
+    assert "--dns-cluster-ip" not in text(spec("AL2"), told(facts=facts))
+    assert (
+        "cluster-dns-ip" not in tomllib.loads(text(spec("Bottlerocket"), told(facts=facts)))["settings"]["kubernetes"]
+    )
+
+
 @pytest.mark.parametrize(("given", "written"), [(["10.0.0.10"], "10.0.0.10"), (["10.0.0.10", "fd00::a"],) * 2])
 def test_bottlerocket_is_told_every_dns_server(given: list[str], written: object) -> None:
     """One as a string, which all versions understand."""
@@ -298,7 +327,7 @@ def test_the_unregistered_taint_is_there_once() -> None:
 
 def test_an_ipv6_cluster_is_recognised() -> None:
     """By EKS's answer; its service addresses are then of that family."""
-    network = {"ipFamily": "ipv6", "serviceIpv6Cidr": "fd00::/108"}
+    network = {"ipFamily": "ipv6", "serviceIpv4Cidr": "10.100.0.0/16", "serviceIpv6Cidr": "fd00::/108"}
     facts = cluster_facts({"name": "demo", "kubernetesNetworkConfig": network})
     assert (facts.ipv6, facts.service_cidr) == (True, "fd00::/108")
 

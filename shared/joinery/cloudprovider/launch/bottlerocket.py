@@ -31,6 +31,8 @@ def settings(
     """The user data of a node. ``own``: the user's settings, as TOML. Raises ``ConfigurationError`` if they are not."""
     document = _parsed(own)
     kubernetes: dict[str, Any] = document.setdefault("settings", {}).setdefault("kubernetes", {})
+    if facts.dns:
+        kubernetes.setdefault("cluster-dns-ip", facts.dns)
     kubernetes |= _cluster(facts) | _kubelet(spec.kubelet or KubeletConfiguration()) | {"max-pods": max_pods}
     kubernetes["node-labels"] = {**kubernetes.get("node-labels", {}), **labels}
     kubernetes["node-taints"] = _taints(taints)

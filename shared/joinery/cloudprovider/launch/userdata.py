@@ -195,10 +195,11 @@ def _labels(boot: Bootstrap) -> str:
 
 def _bootstrap_script(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
     facts, kubelet = boot.facts, spec.kubelet or KubeletConfiguration()
+    dns = kubelet.cluster_dns[0] if kubelet.cluster_dns else facts.dns
     command = [
         f"/etc/eks/bootstrap.sh '{facts.name}' --apiserver-endpoint '{facts.endpoint}' --b64-cluster-ca '{facts.ca}'",
         *(["--ip-family ipv6"] if facts.ipv6 else []),
-        *([f"--dns-cluster-ip '{kubelet.cluster_dns[0]}'"] if kubelet.cluster_dns else []),
+        *([f"--dns-cluster-ip '{dns}'"] if dns else []),
         "--use-max-pods false",
         f"--kubelet-extra-args '{' '.join(_kubelet_arguments(kubelet, boot))}'",
         *(["--local-disks raid0"] if spec.instance_store_policy == "RAID0" else []),
