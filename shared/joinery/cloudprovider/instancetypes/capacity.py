@@ -205,14 +205,10 @@ def _reserved_cpu(millicores: int) -> int:
 
 
 def _eviction(capacity: Resources, settings: NodeSettings) -> dict[str, int]:
-    """What must stay free. Kubelet keeps the hard threshold; pods that went beyond a soft one would be evicted too."""
+    """What must stay free: the hard thresholds. Of the soft ones kubelet keeps nothing, and a node says so too."""
     hard = settings.kubelet.eviction_hard
-    soft = settings.kubelet.eviction_soft if settings.family.eviction_soft else {}
     return {
-        resource: max(
-            _threshold(resource, capacity[resource], hard.get(signal, default)),
-            _threshold(resource, capacity[resource], soft.get(signal, "0")),
-        )
+        resource: _threshold(resource, capacity[resource], hard.get(signal, default))
         for resource, signal, default in _EVICTION
     }
 

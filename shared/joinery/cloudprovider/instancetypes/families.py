@@ -15,8 +15,8 @@ class Family:
     ``pod_storage``: the device that holds pods' ephemeral storage. ``root``: the root device. ``devices``: name and
     size of each default disk. ``eni_density``: network interfaces limit the number of pods, instead of kubelet's 110.
     ``eni_memory``: the memory kept for kubelet follows that limit even where ``maxPods`` says otherwise.
-    ``pods_per_core``, ``eviction_soft``: kubelet's setting of that name counts. ``windows_build``: the build that its
-    nodes are labelled with, empty for Linux.
+    ``pods_per_core``: kubelet's setting of that name counts. ``windows_build``: the build that its nodes are labelled
+    with, empty for Linux.
     """
 
     name: str
@@ -26,7 +26,6 @@ class Family:
     eni_density: bool = True
     eni_memory: bool = True
     pods_per_core: bool = True
-    eviction_soft: bool = True
     windows_build: str = ""
 
     @property
@@ -61,7 +60,6 @@ FAMILIES = {
             devices=(("/dev/xvda", "4Gi"), ("/dev/xvdb", "20Gi")),
             eni_memory=False,
             pods_per_core=False,
-            eviction_soft=False,
         ),
         Family(name="Custom"),
         _windows("2019", "10.0.17763"),
