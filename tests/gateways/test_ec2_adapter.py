@@ -160,12 +160,19 @@ def test_an_alias_without_images_is_explained(cloud: Ec2Cloud) -> None:
     assert "no images for Kubernetes 1.33" in conditions["AMIsReady"].message
 
 
-def test_images_that_may_not_be_looked_up_are_not_called_absent(cloud: Ec2Cloud) -> None:
-    """A right that is lacking is no word about the class: it keeps the images that it has, and its nodes."""
+def test_a_class_keeps_its_images_while_they_may_not_be_looked_up(cloud: Ec2Cloud) -> None:
+    """A right that is lacking is no word about the class, which has images and nodes. A new class says what it is."""
+    new = node_class()
+    known = new.model_copy(update={"status": cloud.prepare(new)})
+    cloud = Ec2Cloud("joinery", REGION, now=Clock().now)
     with Stubber(cloud._clients.ssm) as ssm:
-        ssm.add_client_error("get_parameter", "AccessDeniedException", "no", http_status_code=400)
+        for _ in range(2):
+            ssm.add_client_error("get_parameter", "AccessDeniedException", "no", http_status_code=400)
         with pytest.raises(ConfigurationError, match="AccessDeniedException"):
-            cloud.prepare(node_class())
+            cloud.prepare(known)
+        conditions = {condition.type: condition for condition in cloud.prepare(new).conditions}
+    assert conditions["AMIsReady"].reason == "AMIsNotResolved"
+    assert "AccessDeniedException" in conditions["Ready"].message
 
 
 def test_a_role_gets_an_instance_profile_of_its_own(cloud: Ec2Cloud) -> None:

@@ -144,6 +144,16 @@ def test_the_doctor_asks_for_rights_that_the_roles_have() -> None:
     assert {"ec2:CreateFleet", "ec2:CreateTags", "ec2:TerminateInstances", "s3:PutObject"} <= set(asked)
 
 
+@pytest.mark.parametrize(("given", "may_read"), [("", False), ("/images/*", True), ("/images/al2023", True)])
+def test_parameters_of_the_users_own_may_be_read_where_the_stack_names_them(given: str, may_read: bool) -> None:
+    """They may hold anything. AWS's own, which hold its images, may always be read."""
+    (reading,) = (one for one in allowing("lifecycle") if one["Action"] == "ssm:GetParameter")
+    resources = [written(one).replace("ImageParameters", given) for one in reading["Resource"]]
+    own = "arn:aws:ssm:us-east-1:123456789012:parameter/images/al2023"
+    assert any(fnmatchcase(own, one) for one in resources) is may_read
+    assert any(fnmatchcase("arn:aws:ssm:us-east-1::parameter/aws/service/x/y", one) for one in resources)
+
+
 def test_only_lifecycle_may_tag_what_runs_already() -> None:
     """Others tag what they create while they create it: tags say whose an instance is."""
     later = {

@@ -179,6 +179,11 @@ class Ec2Cloud:
             return ImageSearch(self._clients, version, self._now(), is_windows=is_windows).find(terms), None
         except AliasError as error:
             return [], Unmet("UnsupportedAlias", str(error))
+        except ConfigurationError as error:
+            # Images that the class has are good for launches while nobody can look for newer ones.
+            if node_class.status.amis:
+                raise
+            return [], Unmet("AMIsNotResolved", str(error))
 
     def _version(self) -> str:
         """Kubernetes' minor version of the cluster, such as 1.33."""
