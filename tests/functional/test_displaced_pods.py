@@ -34,14 +34,8 @@ def _end(stand: Stand, prefix: str) -> None:
             stand.world.cluster.api.delete(pod)
 
 
-def _in_vain(stand: Stand, name: str) -> NodeClaim | None:
-    """Disruption looks once. If a node goes, others take the room that its pod was to have, until a node is bought.
-
-    Returns that one's claim; None where nothing was worth its moves.
-    """
-    before = stand.claims
-    if not stand.consolidate()["commands"]:
-        return None
+def _drained(stand: Stand) -> NodeClaim:
+    """The node that goes does. Returns the claim of the other."""
     stand.live()
     (stays,) = [claim for claim in stand.claims if not claim.is_deleting]
     stand.provision()  # finds that the pod has another place, so that the drain may begin
@@ -50,6 +44,18 @@ def _in_vain(stand: Stand, name: str) -> NodeClaim | None:
         stand.world.cluster.end_grace()
         stand.live()
     assert [claim.metadata.name for claim in stand.claims] == [stays.metadata.name]
+    return stays
+
+
+def _in_vain(stand: Stand, name: str) -> NodeClaim | None:
+    """Disruption looks once. If a node goes, others take the room that its pod was to have, until a node is bought.
+
+    Returns that one's claim; None where nothing was worth its moves.
+    """
+    before = stand.claims
+    if not stand.consolidate()["commands"]:
+        return None
+    stays = _drained(stand)
     filler = builders.pod(f"filler-{name}", node=stays.status.node_name, owner="api", cpu="2500m")
     stand.world.cluster.add(filler, builders.pod(f"web-{name}", owner="web", cpu="900m"))
     stand.settle()
@@ -81,3 +87,27 @@ def test_what_is_in_vain_is_tried_ever_less_often(stand: Stand) -> None:
     assert len(attempts) > 2
     assert min(pauses[1:]) > 6
     assert pauses == sorted(pauses)
+
+
+@pytest.mark.parametrize("minutes", [1, 15])
+def test_a_workload_that_grows_after_a_consolidation_can_be_consolidated_again(stand: Stand, minutes: int) -> None:
+    """Thirty pods within ten minutes of a consolidation that moved one are no displaced pods: of the nodes that were
+    bought for them those go whose pods end, as they do when the thirty come later.
+    """
+    assert stand.consolidate()["commands"] == 1
+    _drained(stand)
+    stand.wait(60 * minutes)
+    stand.live()
+    stand.world.cluster.add(*(builders.pod(f"web-{number}", owner="web", cpu="900m") for number in range(30)))
+    stand.settle()
+    assert [claim for claim in stand.claims if displacement_of(claim)] == []
+    kept = {""}
+    for pod in list(stand.world.cluster.pods.values()):
+        if pod.spec.node_name in kept:
+            stand.world.cluster.api.delete(pod)
+        kept.add(pod.spec.node_name)
+    assert len(stand.claims) == 8
+    stand.live()
+    stand.wait(HOUR)
+    stand.live()
+    assert stand.consolidate()["commands"] == 6

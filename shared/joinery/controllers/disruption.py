@@ -45,7 +45,7 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
-from joinery.state.displacement import owners_of
+from joinery.state.displacement import moves_of
 from joinery.state.disruption import Readiness
 from joinery.state.snapshot import Snapshot
 
@@ -202,7 +202,7 @@ def _commands(disruptions: Sequence[Disruption], snapshot: Snapshot) -> Sequence
             waits_for=Readiness.WRITTEN if disruption.terminates_first else Readiness.INITIALIZED,
             savings=disruption.savings,
             move_price=disruption.move_price,
-            moves=owners_of(pods[name] for name in disruption.pods if name in pods),
+            moves=moves_of(pods[name] for name in disruption.pods if name in pods),
         )
         for disruption in disruptions
     ]

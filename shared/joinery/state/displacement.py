@@ -6,13 +6,20 @@ it, as if nothing had been saved. A command names the owners of the pods that it
 of these owners while the nodes of the command are being drained, or in the minutes after, says so until it is gone
 (``joinery.dev/bought-for-displaced``). ``disruption.moves`` charges the next move of such pods with it.
 
+No more pods are displaced than were moved. Where more of an owner wait, or have been bought for since, its workload
+grows: its nodes would have been bought anyway, and a hundred of them would keep its pods from moving for a day.
+
 A drain may take seconds, so for these minutes the NodePool remembers whose pods were moved
 (``joinery.dev/moved-lately``, written by lifecycle). Anybody may edit an annotation. One that cannot be read stands for
 none.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from hashlib import sha256
+from itertools import repeat
 
 import msgspec
 
@@ -23,15 +30,21 @@ from joinery.apis.labels import BOUGHT_FOR_DISPLACED, MOVED_LATELY, NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.state.disruption import record_of
-from joinery.state.pods import owner_uids
+from joinery.state.plans import owners_planned
+from joinery.state.pods import owner_uid
 
 #: The most owners that a command names, so that its annotation stays far below what the API server takes. Those of a
 #: larger one that are left out are not charged; it moves pods by the thousand.
 MOST_OWNERS = 1000
+#: The most moves that a NodePool remembers, for the same reason: it has other annotations.
+MOST_MOVES = 500
+#: Characters. A UID has 36; whoever writes a pod's owner may write anything, where no such kind of object exists.
+_LONGEST_UID = 64
 #: $/h. No node costs that, so somebody has written it.
 _ABSURD = 1e6
 #: For so long after a drain has begun, what is bought for pods of the same owner is bought because of it.
 _LATELY = timedelta(minutes=10)
+_DIGITS = 8
 _SAVING = frozenset({DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED})
 
 
@@ -47,30 +60,63 @@ class Displacement(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Move(msgspec.Struct, frozen=True, order=True, rename="camel", omit_defaults=True):
-    """Pods of an owner (its UID) were moved. ``at``: when the drain of their node began. ``price``: as in
-    ``owners_moved``.
+    """Pods of an owner (its UID) were moved. ``at``: when the drain of their node began. ``price``: as in ``Moved``.
+
+    ``pods``: how many; ``command``: a digest of the id of the command that moved them, whose nodes all say the same of
+    it. Older versions wrote neither.
     """
 
     at: datetime
     owner: str
     price: float = 0.0
+    pods: int = 1
+    command: str = ""
 
 
-def owners_of(pods: Iterable[Pod]) -> tuple[str, ...]:
-    """The UIDs of those who recreate the pods, at most ``MOST_OWNERS``."""
-    return owner_uids(pods)[:MOST_OWNERS]
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What was moved of an owner lately. ``pods``: how many pods, without those that a node was bought for since.
 
-
-def owners_moved(claims: Iterable[NodeClaim], pools: Iterable[NodePool], now: datetime) -> Mapping[str, float]:
-    """Whose pods consolidation is moving, or moved within the last minutes.
-
-    By UID of the owner, $/h for which the nodes that went had been bought for its displaced pods themselves; 0 as a
-    rule. ``claims``, ``pools``: ours.
+    ``price``: $/h for which the nodes that went had been bought for its displaced pods themselves; 0 as a rule.
     """
-    owners: dict[str, float] = {}
-    for move in (*_moves(claims), *(move for pool in pools for move in _remembered(pool, now))):
-        owners[move.owner] = max(move.price, owners.get(move.owner, 0.0))
+
+    pods: int
+    price: float
+
+
+def moves_of(pods: Iterable[Pod]) -> Mapping[str, int]:
+    """By UID of those who recreate the pods, how many there are; of at most ``MOST_OWNERS``."""
+    counted = Counter(map(owner_uid, pods))
+    owners = sorted(owner for owner in counted if 0 < len(owner) <= _LONGEST_UID)
+    return {owner: counted[owner] for owner in owners[:MOST_OWNERS]}
+
+
+def owners_moved(claims: Iterable[NodeClaim], pools: Iterable[NodePool], now: datetime) -> Mapping[str, Moved]:
+    """By UID of the owner, whose pods consolidation is moving, or moved within the last minutes.
+
+    ``claims``, ``pools``: ours.
+    """
+    claims = tuple(claims)
+    owners: dict[str, Moved] = {}
+    first: dict[str, datetime] = {}
+    for move in _merged((*_moves(claims), *(move for pool in pools for move in _remembered(pool, now)))):
+        before = owners.get(move.owner, Moved(0, 0.0))
+        owners[move.owner] = Moved(before.pods + move.pods, max(before.price, move.price))
+        first[move.owner] = min(move.at, first.get(move.owner, move.at))
+    for owner, pods in _bought_for_since(claims, first):
+        owners[owner] = Moved(owners[owner].pods - pods, owners[owner].price)
     return owners
+
+
+def _bought_for_since(claims: Iterable[NodeClaim], first: Mapping[str, datetime]) -> Iterator[tuple[str, int]]:
+    """For how many displaced pods of these owners nodes were bought since these moments."""
+    for claim in claims if first else ():
+        displacement, bought = displacement_of(claim), claim.metadata.creation_timestamp
+        if displacement is not None and bought is not None:
+            planned = owners_planned(claim)
+            for owner in displacement.owners:
+                if owner in first and bought >= first[owner]:
+                    yield owner, max(1, planned[owner])
 
 
 def with_moves(pool: NodePool, claims: Iterable[NodeClaim], now: datetime) -> NodePool:
@@ -78,15 +124,28 @@ def with_moves(pool: NodePool, claims: Iterable[NodeClaim], now: datetime) -> No
     displaced is bought for. ``claims``: ours, of whatever pool.
     """
     ours = (claim for claim in claims if claim.metadata.labels.get(NODE_POOL) == pool.metadata.name)
-    last: dict[str, Move] = {}
-    for move in sorted((*_remembered(pool, now), *_moves(ours))):
-        before = last.get(move.owner, move)
-        last[move.owner] = Move(move.at, move.owner, max(move.price, before.price))
-    lately = sorted(move for move in last.values() if now - move.at < _LATELY)[-MOST_OWNERS:]
+    moves = _merged((*_remembered(pool, now), *_moves(ours)))
+    lately = sorted(move for move in moves if now - move.at < _LATELY)[-MOST_MOVES:]
     annotations = with_entries(pool.metadata.annotations, MOVED_LATELY, lately)
     if annotations == pool.metadata.annotations:
         return pool
     return pool.model_copy(update={"metadata": pool.metadata.model_copy(update={"annotations": annotations})})
+
+
+def _merged(moves: Iterable[Move]) -> Iterable[Move]:
+    """One of each owner and command: the nodes of one command say the same, each since its own drain began."""
+    merged: dict[tuple[str, str], Move] = {}
+    for move in moves:
+        key = (move.owner, move.command)
+        before = merged.get(key, move)
+        merged[key] = Move(
+            max(move.at, before.at),
+            move.owner,
+            max(move.price, before.price),
+            max(move.pods, before.pods),
+            move.command,
+        )
+    return merged.values()
 
 
 def _moves(claims: Iterable[NodeClaim]) -> Iterator[Move]:
@@ -95,27 +154,40 @@ def _moves(claims: Iterable[NodeClaim]) -> Iterator[Move]:
         at = claim.metadata.deletion_timestamp
         record = record_of(claim) if at is not None else None
         if at is not None and record is not None and record.reason in _SAVING:
-            earlier = displacement_of(claim)
-            for owner in record.moves:
-                yield Move(at, owner, earlier.price if earlier and owner in earlier.owners else 0.0)
+            earlier, command = displacement_of(claim), sha256(record.id.encode()).hexdigest()[:_DIGITS]
+            # An older version does not say how many.
+            for owner, pods in zip(record.moves, (*record.moved_pods, *repeat(1, len(record.moves))), strict=False):
+                price = earlier.price if earlier and owner in earlier.owners else 0.0
+                yield Move(at, owner, price, pods, command)
 
 
 def _remembered(pool: NodePool, now: datetime) -> Iterator[Move]:
     """What the annotation says of the last minutes, as far as it can be read: anybody may edit it."""
     for move in decode_each(pool.metadata.annotations.get(MOVED_LATELY, "[]"), Move):
-        if move.at.tzinfo is not None and timedelta() <= now - move.at < _LATELY and 0 <= move.price < _ABSURD:
+        is_lately = move.at.tzinfo is not None and timedelta() <= now - move.at < _LATELY
+        if is_lately and 0 <= move.price < _ABSURD and max(len(move.owner), len(move.command)) <= _LONGEST_UID:
             yield move
 
 
-def displaced(pods: Iterable[Pod], moved: Mapping[str, float], price: float) -> Displacement | None:
+def displaced_owners(moved: Mapping[str, Moved], waiting: Iterable[Pod]) -> Mapping[str, float]:
+    """The owners whose pods are displaced, and what the nodes that went had been bought for.
+
+    ``waiting``: all that nodes are to be bought for. Where more of them wait than were moved, a workload grows.
+    """
+    counted = Counter(map(owner_uid, waiting)) if moved else {}
+    return {
+        owner: moved[owner].price for owner, pods in counted.items() if owner in moved and pods <= moved[owner].pods
+    }
+
+
+def displaced(pods: Iterable[Pod], owners: Mapping[str, float], price: float) -> Displacement | None:
     """What a claim for these pods at $/h is bought for; None if none of them is displaced.
 
-    ``moved``: ``owners_moved``. What a node that goes had been bought for is handed on, or nobody would know how often
-    it was in vain.
+    ``owners``: ``displaced_owners``. What a node that goes had been bought for is handed on, or nobody would know how
+    often it was in vain.
     """
-    owners = owners_of(pod for pod in pods if not pod.spec.node_name) if moved else ()
-    earlier = {owner: moved[owner] for owner in owners if owner in moved}
-    return Displacement(tuple(earlier), price + max(earlier.values())) if earlier else None
+    served = sorted({owner_uid(pod) for pod in pods if not pod.spec.node_name} & owners.keys()) if owners else []
+    return Displacement(tuple(served), price + max(owners[owner] for owner in served)) if served else None
 
 
 def displacement_of(claim: NodeClaim) -> Displacement | None:

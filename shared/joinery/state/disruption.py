@@ -46,7 +46,8 @@ class CommandRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     replacements are not ready at the deadline is rolled back. ``candidates``, ``replacements``: names of NodeClaims.
     ``waits_for``: what the replacements must have reached. ``savings``: $/h, and ``move_price``: dollars that its
     evictions count as; 0 where nobody reckoned that. ``moves``: UIDs of the controllers whose pods it moves
-    (``state.displacement``). ``rollback``: why the command is being rolled back; empty while it goes on.
+    (``state.displacement``); ``moved_pods``: how many of each. ``rollback``: why the command is being rolled back;
+    empty while it goes on.
     """
 
     id: str
@@ -59,6 +60,7 @@ class CommandRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     savings: float = 0.0
     move_price: float = 0.0
     moves: tuple[str, ...] = ()
+    moved_pods: tuple[int, ...] = ()
     rollback: str = ""
 
 

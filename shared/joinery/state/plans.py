@@ -7,7 +7,7 @@ for one.
 """
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -56,6 +56,14 @@ def planned_pods(claim: NodeClaim | None) -> tuple[str, ...]:
 def needs_of(claim: NodeClaim) -> frozenset[str]:
     """The digests of what the claim's pods need (``needs``)."""
     return frozenset(group.rpartition("/")[2] for group in _groups(claim))
+
+
+def owners_planned(claim: NodeClaim) -> Counter[str]:
+    """By UID of the owner, for how many of its pods the claim was launched."""
+    planned: Counter[str] = Counter()
+    for group, indices in _groups(claim).items():
+        planned[group.rpartition("/")[0]] += len(indices)
+    return planned
 
 
 def needs(pod: Pod) -> str:

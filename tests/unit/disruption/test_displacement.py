@@ -1,10 +1,14 @@
 """Displaced pods: a consolidation moved them, kube-scheduler filled their room otherwise, and a node was bought."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from joinery.apis.core import Pod
+from joinery.apis.decoding import decode_each
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import BOUGHT_FOR_DISPLACED, DISRUPTION_COMMAND, DISRUPTION_PRICE, MOVED_LATELY, PAYBACK
 from joinery.apis.nodeclaim import NodeClaim
@@ -15,7 +19,17 @@ from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.planning import plan
 from joinery.state import disruption
 from joinery.state.claims import annotated as with_annotations
-from joinery.state.displacement import MOST_OWNERS, Displacement, displacement_of, encoded, owners_of, with_moves
+from joinery.state.claims import with_metadata
+from joinery.state.displacement import (
+    MOST_MOVES,
+    MOST_OWNERS,
+    Displacement,
+    Move,
+    displacement_of,
+    encoded,
+    moves_of,
+    with_moves,
+)
 from joinery.state.disruption import CommandRecord
 from joinery.state.nodes import views
 from simulator import builders
@@ -31,20 +45,31 @@ PRICE = 0.40
 # --- what a claim was bought for ---
 
 
-def _draining(reason: DisruptionReason, *, is_deleting: bool = True) -> Cluster:
-    """A pod of ``web-1`` waits, and another node is being retired for that reason by a command that moved such pods."""
+def _draining(reason: DisruptionReason, *, is_deleting: bool = True, moved: Sequence[int] = (1,)) -> Cluster:
+    """A pod of ``web-1`` waits, and another node is being retired for that reason by a command that ``moved`` so many
+    such pods.
+    """
     cluster = Cluster()
     cluster.machine("n", [on("web-a")], deleted=START if is_deleting else None)
-    record = CommandRecord("c", reason, START, START + HOUR, ("claim-n",), moves=(WEB.uid,))
+    record = CommandRecord("c", reason, START, START + HOUR, ("claim-n",), moves=(WEB.uid,), moved_pods=tuple(moved))
     cluster.claims = [with_annotations(cluster.claims[0], {DISRUPTION_COMMAND: disruption.encoded(record)})]
     cluster.pods = [builders.pod("web-b", owner=WEB, cpu="3")]
     return cluster
 
 
-def _bought(cluster: Cluster, now: datetime = START) -> NodeClaim:
+def _all_bought(cluster: Cluster, now: datetime = START) -> Sequence[NodeClaim]:
     problem = cluster.problem(now=now).packing
-    (claim,) = claims_of(plan(problem).packing, problem.snapshot)
+    return claims_of(plan(problem).packing, problem.snapshot)
+
+
+def _bought(cluster: Cluster, now: datetime = START) -> NodeClaim:
+    (claim,) = _all_bought(cluster, now)
     return claim
+
+
+def _waiting(*names: str) -> list[Pod]:
+    """Pods of ``web-1``, each of which fills a node."""
+    return [builders.pod(name, owner=WEB, cpu="3") for name in names]
 
 
 def _after(before: Displacement) -> Cluster:
@@ -120,6 +145,80 @@ def test_a_memory_that_somebody_has_edited_is_forgotten(text: str) -> None:
     assert MOVED_LATELY not in with_moves(pool, (), START).metadata.annotations
 
 
+@pytest.mark.parametrize(
+    ("moved", "waiting", "marked"), [((1,), 3, 0), ((3,), 3, 3), ((), 1, 1), ((), 2, 0), ((-4,), 1, 0)]
+)
+def test_no_more_pods_are_displaced_than_were_moved(moved: Sequence[int], waiting: int, marked: int) -> None:
+    """The workload grows, and its nodes would have been bought anyway. An older version does not say how many."""
+    cluster = _draining(DisruptionReason.UNDERUTILIZED, moved=moved)
+    cluster.pods = _waiting(*(f"web-{number}" for number in range(waiting)))
+    assert sum(displacement_of(claim) is not None for claim in _all_bought(cluster)) == marked
+
+
+def test_pods_that_were_bought_for_are_not_displaced_again() -> None:
+    """A workload that grows pod by pod while its nodes are drained."""
+    cluster = _draining(DisruptionReason.UNDERUTILIZED, moved=(2,))
+    cluster.pods = []
+    for name, is_displaced in (("web-b", True), ("web-c", True), ("web-d", False)):
+        cluster.pods += _waiting(name)
+        claim = _bought(cluster)
+        assert (displacement_of(claim) is not None) is is_displaced
+        cluster.claims.append(with_metadata(claim, name=name, creation_timestamp=START + MINUTE))
+
+
+def test_all_nodes_of_a_command_say_the_same_of_its_moves() -> None:
+    """They begin to be drained one after another, which makes their pods no more. Another command's are others."""
+    cluster = _draining(DisruptionReason.UNDERUTILIZED, moved=(2,))
+    (claim,) = cluster.claims
+    record = disruption.record_of(claim)
+    assert record is not None
+    first = replace(record, candidates=("claim-n", "claim-m"))
+    claims = [
+        with_annotations(
+            with_metadata(claim, name=name, deletion_timestamp=START + later),
+            {DISRUPTION_COMMAND: disruption.encoded(of)},
+        )
+        for name, later, of in (
+            ("claim-n", timedelta(), first),
+            ("claim-m", MINUTE, first),
+            ("claim-o", MINUTE, replace(record, id="d", candidates=("claim-o",))),
+        )
+    ]
+    pool = cluster.pools[0]
+    for there in (claims[:1], claims, claims[1:]):
+        pool = with_moves(pool, there, START + 2 * MINUTE)
+    remembered = decode_each(pool.metadata.annotations[MOVED_LATELY], Move)
+    assert [(move.at - START, move.pods) for move in remembered] == [(MINUTE, 2), (MINUTE, 2)]
+
+
+def test_what_a_node_pool_remembers_is_bounded() -> None:
+    """However many commands there are: it has other annotations, and the API server takes 256 KiB."""
+    cluster = _draining(DisruptionReason.UNDERUTILIZED)
+    claims = []
+    for number in range(3):
+        owners = tuple(f"{number:08d}-0000-4000-8000-{owner:012d}" for owner in range(MOST_OWNERS))
+        name = f"claim-{number}"
+        record = CommandRecord(
+            name, DisruptionReason.EMPTY, START, START + HOUR, (name,), moves=owners, moved_pods=(9,) * MOST_OWNERS
+        )
+        marks = {DISRUPTION_COMMAND: disruption.encoded(record)}
+        claims.append(with_annotations(with_metadata(cluster.claims[0], name=name), marks))
+    text = with_moves(cluster.pools[0], claims, START).metadata.annotations[MOVED_LATELY]
+    assert len(decode_each(text, Move)) == MOST_MOVES
+    assert len(text) < 64 << 10
+    assert all(len(claim.metadata.annotations[DISRUPTION_COMMAND]) < 64 << 10 for claim in claims)
+
+
+def test_an_owner_that_has_no_uid_of_kubernetes_is_not_remembered() -> None:
+    """The API server looks at the length of none, and a command could not be written."""
+    absurd = replace(WEB, uid="x" * 100_000)
+    assert moves_of([builders.pod("a", owner=absurd), builders.pod("b", owner=WEB), builders.pod("c", owner=WEB)]) == {
+        WEB.uid: 2
+    }
+    pool = annotated(builders.node_pool(), {MOVED_LATELY: f'[{{"at":"2026-08-24T09:00:00Z","owner":"{absurd.uid}"}}]'})
+    assert MOVED_LATELY not in with_moves(pool, (), START).metadata.annotations
+
+
 def test_pods_of_other_owners_are_not_displaced() -> None:
     """A scale-up of something else while a node is drained."""
     cluster = _draining(DisruptionReason.UNDERUTILIZED)
@@ -130,7 +229,7 @@ def test_pods_of_other_owners_are_not_displaced() -> None:
 def test_a_command_names_a_bounded_number_of_owners() -> None:
     """The API server takes 256 KiB of annotations."""
     pods = [builders.pod(f"p{number}", owner=f"rs-{number}") for number in range(MOST_OWNERS + 1)]
-    assert len(owners_of(pods)) == MOST_OWNERS
+    assert len(moves_of(pods)) == MOST_OWNERS
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from joinery.apis.conditions import put
@@ -42,8 +42,8 @@ class NewCommand:
     (``lifecycle.launching.new_claims`` makes them); none where the candidates' pods have room elsewhere, or no pods are
     left.
     ``waits_for``: what the replacements must have reached before the candidates go. ``savings``: $/h, negative where it
-    is dearer; ``move_price``: dollars that its evictions count as; ``moves``: UIDs of the controllers whose pods it
-    moves (``state.displacement``).
+    is dearer; ``move_price``: dollars that its evictions count as; ``moves``: how many pods it moves, by UID of their
+    controllers (``state.displacement``).
     """
 
     reason: DisruptionReason
@@ -52,7 +52,7 @@ class NewCommand:
     waits_for: Readiness = Readiness.INITIALIZED
     savings: float = 0.0
     move_price: float = 0.0
-    moves: tuple[str, ...] = ()
+    moves: Mapping[str, int] = field(default_factory=dict)
 
 
 def record_for(command: NewCommand, claims: Iterable[NodeClaim], now: datetime) -> CommandRecord:
@@ -72,7 +72,8 @@ def record_for(command: NewCommand, claims: Iterable[NodeClaim], now: datetime) 
         waits_for=command.waits_for,
         savings=command.savings,
         move_price=command.move_price,
-        moves=command.moves,
+        moves=tuple(command.moves),
+        moved_pods=tuple(command.moves.values()),
     )
 
 

@@ -47,9 +47,9 @@ def claims_of(packing: Packing, snapshot: Snapshot) -> tuple[NodeClaim, ...]:
     names = _names(packing.launches, snapshot)
     tokens = _tokens(packing.launches, names)
     pods = {pod.key: pod for pod in snapshot.pods}
-    moved = displacement.owners_moved(snapshot.managed_claims, pools.values(), snapshot.now) if packing.launches else {}
+    displaced = _displaced(packing, snapshot, pods)
     return tuple(
-        _claim(launch, pools[launch.node_pool], snapshot, pods, moved, name=name, token=tokens[_identity(launch)])
+        _claim(launch, pools[launch.node_pool], snapshot, pods, displaced, name=name, token=tokens[_identity(launch)])
         for launch, name in zip(packing.launches, names, strict=True)
     )
 
@@ -59,7 +59,7 @@ def _claim(
     pool: NodePool,
     snapshot: Snapshot,
     pods: Mapping[str, Pod],
-    moved: Mapping[str, float],
+    displaced: Mapping[str, float],
     *,
     name: str,
     token: str,
@@ -69,7 +69,7 @@ def _claim(
         **template.metadata.annotations,
         **_hashes(pool, snapshot),
         **remembered(launch.pods, pods),
-        **_bought_for(launch, pods, moved),
+        **_bought_for(launch, pods, displaced),
         LAUNCH_TOKEN: token,
         VERSION: __version__,
         **({MIN_VALUES_RELAXED: "true"} if launch.min_values_relaxed else {}),
@@ -102,10 +102,19 @@ def _claim(
     )
 
 
-def _bought_for(launch: Launch, pods: Mapping[str, Pod], moved: Mapping[str, float]) -> Mapping[str, str]:
+def _displaced(packing: Packing, snapshot: Snapshot, pods: Mapping[str, Pod]) -> Mapping[str, float]:
+    """The owners whose pods wait because a consolidation has moved them, as ``displacement.displaced`` takes them."""
+    served = [pods[name] for launch in packing.launches for name in launch.pods if name in pods]
+    if not served:
+        return {}
+    moved = displacement.owners_moved(snapshot.managed_claims, snapshot.node_pools, snapshot.now)
+    return displacement.displaced_owners(moved, (pod for pod in served if not pod.spec.node_name))
+
+
+def _bought_for(launch: Launch, pods: Mapping[str, Pod], displaced: Mapping[str, float]) -> Mapping[str, str]:
     """The annotation of a claim for pods that a consolidation had moved, if it is for such."""
     served = (pods[name] for name in launch.pods if name in pods)
-    bought_for = displacement.displaced(served, moved, launch.offering.price)
+    bought_for = displacement.displaced(served, displaced, launch.offering.price)
     return {BOUGHT_FOR_DISPLACED: displacement.encoded(bought_for)} if bought_for else {}
 
 
