@@ -95,6 +95,8 @@ class LimitRangeItem(_Object, frozen=True):
     type: str = ""
     default: dict[str, str | int | float] = {}
     default_request: dict[str, str | int | float] = {}
+    min: dict[str, str | int | float] = {}
+    max: dict[str, str | int | float] = {}
 
 
 class LimitRangeSpec(_Object, frozen=True):

@@ -217,6 +217,42 @@ def test_a_namespaces_limit_range_gives_containers_their_requests(read: Any) -> 
     assert found["default/served"].spec.containers[0].resources.requests == {"memory": "64Mi"}
 
 
+@pytest.mark.parametrize(
+    ("bounds", "requests", "limits"),
+    [
+        ({"max": {"cpu": "2"}}, {"cpu": "2"}, {"cpu": "2"}),
+        ({"min": {"cpu": "100m"}}, {"cpu": "100m"}, {}),
+        ({"min": {"cpu": "100m"}, "max": {"cpu": "2"}, "default": {"cpu": "1"}}, {"cpu": "1"}, {"cpu": "1"}),
+        ({"min": {"cpu": "100m"}, "max": {"cpu": "2"}, "defaultRequest": {"cpu": "1"}}, {"cpu": "1"}, {"cpu": "2"}),
+    ],
+)
+def test_the_bounds_of_a_limit_range_are_defaults_where_it_has_none(
+    read: Any, bounds: dict[str, Any], requests: dict[str, str], limits: dict[str, str]
+) -> None:
+    """The API server fills in a LimitRange as it stores it: the limit from the maximum, the request from the limit, or
+    from the minimum.
+    """
+    limit_range = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}}
+    limit_range["spec"] = {"limits": [{"type": "Container", **bounds}]}
+    pods = read(limit_range, pod_document("fresh", containers=[{"name": "main"}])).objects["pods"]
+    resources = pods["default/fresh"].spec.containers[0].resources
+    assert (resources.requests, resources.limits) == (requests, limits)
+
+
+def test_pods_of_a_daemon_set_get_their_requests_from_the_limit_range_too(read: Any) -> None:
+    """They take room on every node. A cluster fills in the pods, and never the template of the DaemonSet."""
+    limit_range = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}}
+    limit_range["spec"] = {"limits": [{"type": "Container", "defaultRequest": {"cpu": "1"}}]}
+    spec = {"template": {"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": [{"name": "main"}]}}}
+    agents = [
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": metadata, "spec": spec}
+        for metadata in ({"name": "fresh"}, {"name": "served", "uid": "1"})
+    ]
+    daemon_sets = read(limit_range, *agents).objects["daemon_sets"]
+    requests = {key: found.spec.template.spec.containers[0].resources.requests for key, found in daemon_sets.items()}
+    assert requests == {"default/fresh": {"cpu": "1"}, "default/served": {"cpu": "1"}}
+
+
 @pytest.mark.parametrize(("replicas", "least", "planned"), [(1, 3, 3), (None, 3, 3), (4, 2, 4), (0, 3, 0)])
 def test_an_autoscaler_keeps_its_fewest_replicas(read: Any, replicas: int | None, least: int, planned: int) -> None:
     """The plan is for the larger of replicas and minReplicas, and says so; a workload of none is switched off."""

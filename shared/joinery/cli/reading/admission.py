@@ -1,8 +1,9 @@
 """What happens to objects of files on their way into a cluster: controllers make pods, admission fills in what is left
 out.
 
-``joinery plan`` for a file is the plan for what ``kubectl apply`` makes of it. Objects that an API server has had (they
-carry a ``uid``) have been through all this, and are left as they are.
+``joinery plan`` for a file is the plan for what ``kubectl apply`` makes of it. Pods and claims that an API server has
+had (they carry a ``uid``) have been through all this, and are left as they are. The template of a DaemonSet has not,
+whoever has had it: admission fills in its pods.
 """
 
 from collections import Counter
@@ -53,9 +54,9 @@ def admit(objects: Objects) -> list[Notice]:
     made = expand(workloads, pods, claims)
     pods.update((pod.key, pod_defaults(pod)) for pod in made.pods)
     claims.update((f"{claim.metadata.namespace}/{claim.metadata.name}", claim) for claim in made.claims)
-    _limit(pods, objects.get("limit_ranges", {}).values())
-    sandboxes = objects.get("runtime_classes", {})
-    _sandbox(pods, objects.setdefault("daemon_sets", {}), sandboxes)
+    daemon_sets, sandboxes = objects.setdefault("daemon_sets", {}), objects.get("runtime_classes", {})
+    _limit(pods, daemon_sets, objects.get("limit_ranges", {}).values())
+    _sandbox(pods, daemon_sets, sandboxes)
     notes = [*_expanded(made), *_autoscaled(scalers, workloads, made)]
     notes += _classified(claims, objects.setdefault("storage_classes", {}), pods.values())
     lacking = [
@@ -173,31 +174,40 @@ def _count(number: int, noun: str) -> str:
 # --- the LimitRanger ---
 
 
-def _limit(pods: dict[str, Pod], ranges: Iterable[LimitRange]) -> None:
+def _limit(pods: dict[str, Pod], daemon_sets: dict[str, DaemonSet], ranges: Iterable[LimitRange]) -> None:
     """Defaults of a namespace for containers that ask for nothing
     (k8s.io/kubernetes ``plugin/pkg/admission/limitranger``).
     """
-    items: dict[str, list[LimitRangeItem]] = {}
+    by_namespace: dict[str, list[LimitRangeItem]] = {}
     for limit_range in ranges:
-        limits = (item for item in limit_range.spec.limits if item.type == "Container")
-        items.setdefault(limit_range.metadata.namespace, []).extend(limits)
+        items = (item for item in limit_range.spec.limits if item.type == "Container")
+        by_namespace.setdefault(limit_range.metadata.namespace, []).extend(items)
     for key, pod in pods.items():
-        if not pod.metadata.uid and pod.metadata.namespace in items:
-            for item in items[pod.metadata.namespace]:
-                pod = _limited(pod, item)
-            pods[key] = pod
+        if not pod.metadata.uid and (items_of_pod := by_namespace.get(pod.metadata.namespace)):
+            pods[key] = replace(pod, spec=_limited(pod.spec, items_of_pod))
+    for key, daemon_set in daemon_sets.items():
+        if items_of_template := by_namespace.get(daemon_set.metadata.namespace):
+            template = daemon_set.spec.template
+            limited = replace(template, spec=_limited(template.spec, items_of_template))
+            daemon_sets[key] = replace(daemon_set, spec=replace(daemon_set.spec, template=limited))
 
 
-def _limited(pod: Pod, item: LimitRangeItem) -> Pod:
-    containers = [_container(container, item) for container in pod.spec.containers]
-    init = [_container(container, item) for container in pod.spec.init_containers]
-    return replace(pod, spec=replace(pod.spec, containers=containers, init_containers=init))
+def _limited(spec: PodSpec, items: Iterable[LimitRangeItem]) -> PodSpec:
+    for item in items:
+        containers = [_container(container, item) for container in spec.containers]
+        init_containers = [_container(container, item) for container in spec.init_containers]
+        spec = replace(spec, containers=containers, init_containers=init_containers)
+    return spec
 
 
 def _container(container: Container, item: LimitRangeItem) -> Container:
-    given = container.resources
-    requests = {**item.default, **item.default_request, **given.requests}
-    return replace(container, resources=replace(given, requests=requests, limits={**item.default, **given.limits}))
+    """The container with what it leaves out. An item without defaults has its bounds for defaults
+    (k8s.io/kubernetes ``SetDefaults_LimitRangeItem``).
+    """
+    asked = container.resources
+    default_limits = {**item.max, **item.default}
+    requests = {**item.min, **default_limits, **item.default_request, **asked.requests}
+    return replace(container, resources=replace(asked, requests=requests, limits={**default_limits, **asked.limits}))
 
 
 # --- runtime classes ---
@@ -212,9 +222,9 @@ def _sandbox(pods: dict[str, Pod], daemon_sets: dict[str, DaemonSet], classes: M
             pods[key] = replace(pod, spec=_sandboxed(pod.spec, sandbox))
     for key, daemon_set in daemon_sets.items():
         template = daemon_set.spec.template
-        if not daemon_set.metadata.uid and (sandbox := classes.get(template.spec.runtime_class_name)):
-            made = replace(template, spec=_sandboxed(template.spec, sandbox))
-            daemon_sets[key] = replace(daemon_set, spec=replace(daemon_set.spec, template=made))
+        if sandbox := classes.get(template.spec.runtime_class_name):
+            sandboxed = replace(template, spec=_sandboxed(template.spec, sandbox))
+            daemon_sets[key] = replace(daemon_set, spec=replace(daemon_set.spec, template=sandboxed))
 
 
 def _sandboxed(spec: PodSpec, sandbox: RuntimeClass) -> PodSpec:
