@@ -3,12 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from joinery.apis.disruption import DisruptionReason
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.launching.supply import read_supply
 from joinery.controllers.orchestration import MOST_AT_ONCE, Orchestrator
 from joinery.errors import UnavailableError
 from joinery.lifecycle.disrupting.new_commands import NewCommand
+from joinery.state.disruption import Readiness
 from tests.functional.disrupting import disrupt, others, running, stays
 from tests.functional.fuse import wired
 from tests.functional.stand import Stand
@@ -36,6 +39,16 @@ def test_replacements_are_bought_under_the_caps(stand: Stand) -> None:
     capped = Stand(stand.world, gateways=stand.gateways, max_launches=0)
     assert "max_launches" in disrupt(capped, old).obstacle
     assert stays(stand, old)
+
+
+@pytest.mark.parametrize("is_observed", [False, True])
+def test_a_command_charges_the_caps_with_the_claims_that_it_writes(stand: Stand, is_observed: bool) -> None:
+    """Also where they are launched later, or written in no other mode than ``act``: observe mode says what it does."""
+    (old,) = running(stand)
+    started = disrupt(stand.observing() if is_observed else stand, old, waits_for=Readiness.WRITTEN)
+    assert started.obstacle == ""
+    assert started.caps.launched == len(started.command.replacements) == 1
+    assert started.caps.hourly > 0
 
 
 def test_the_lease_is_held_for_some_dozens_of_commands(stand: Stand) -> None:

@@ -204,6 +204,7 @@ def test_a_claim_that_the_api_server_refuses_fails_the_run_and_not_the_other_poo
         stand.provision()
     assert _pools(stand) == {"two": 1}
     assert len(stand.alive) == 1
+    assert stand.messages("ScaledUp").keys() == {"two"}
 
 
 def _tell(fuse: Fuse, launched: set[str]) -> Stand:

@@ -161,8 +161,8 @@ class Orchestrator:
             return Started(command, caps, obstacle=f"{unwritten[0]} could not be written"), []
         more = added_cost(command, hourly, self._supply.types)
         # What ends first is replaced by lifecycle, when it is gone.
-        launched = [] if command.waits_for is Readiness.WRITTEN else replacements
-        return Started(command, caps.after(len(launched), hourly), record, added_cost=more), launched
+        to_launch = [] if command.waits_for is Readiness.WRITTEN else replacements
+        return Started(command, caps.after(len(command.replacements), hourly), record, added_cost=more), to_launch
 
     def _mark(self, candidates: Sequence[NodeClaim], record: CommandRecord) -> tuple[list[NodeClaim], list[str]]:
         """The candidates that are marked now, and the names of those that could not be."""

@@ -182,11 +182,14 @@ class StaticCapacity:
     def _write(self, problem: Problem, packing: Packing, supply: Supply, writer: ClaimWriter) -> None:
         if not packing.launches:
             return
+        written_before, observed_before = len(writer.written), len(writer.observed)
         writer.write(problem, packing)
+        added = (*writer.launches[written_before:], *writer.observed[observed_before:])
         self._actor.ring(Bell.LIFECYCLE)
-        self.added = len(packing.launches)
+        self.added = len(added)
         self._record(problem, packing, supply, "decided")
-        self._announce(problem.snapshot, dict(_texts(packing.launches)), "ScaledUp")
+        # Not of claims that were refused: their pool does not reach its replicas.
+        self._announce(problem.snapshot, dict(_texts(added)), "ScaledUp")
 
     def _record(self, problem: Problem, packing: Packing, supply: Supply, what: str) -> None:
         with self._actor.noting("the decision about static NodePools was not recorded"):
