@@ -51,23 +51,24 @@ class InterruptionController:
         self._gateways = gateways
         self._rebalance = rebalance
         self._now = now
-        self._last: ClaimsSnapshot | None = None
+        self._last_snapshot: ClaimsSnapshot | None = None
 
     def reconcile(self, notices: Sequence[Notice], invocation: Invocation) -> tuple[Outcome | Exception, ...]:
         """Read, decide, act. For each notice what came of it, or what went wrong with it alone.
 
         Raises what concerns them all: the claims cannot be read, a bell cannot be rung.
         """
-        told = [notice for notice in notices if notice.kind is not NoticeKind.STATUS_POLL]
-        # What EC2 has told us leaves little time, so EC2 is asked afterwards.
-        outcomes = iter(self._answer_again(told, invocation) if told else ())
+        sent_by_ec2 = [notice for notice in notices if notice.kind is not NoticeKind.STATUS_POLL]
+        # What EC2 has sent leaves little time, so EC2 is asked for more afterwards.
+        outcomes = iter(self._answer(sent_by_ec2, invocation))
         return tuple(
             self._poll(invocation) if notice.kind is NoticeKind.STATUS_POLL else next(outcomes) for notice in notices
         )
 
     def _poll(self, invocation: Invocation) -> Outcome | Exception:
-        """Ask EC2 what is wrong with instances, and answer as if it had told us. The cluster is read only if it is
-        something.
+        """Ask EC2 what is wrong with instances, and answer as if it had sent notices about them.
+
+        The cluster is read only where something is wrong.
         """
         try:
             statuses = self._gateways.cloud.impaired()
@@ -75,77 +76,84 @@ class InterruptionController:
         except JoineryError as error:
             return error
         notices = notices_of(statuses, snapshot) if snapshot else ()
-        answers = self._answer_again(notices, invocation) if notices else ()
-        failed = [answer for answer in answers if isinstance(answer, Exception)]
-        if failed:
-            return failed[0]
-        return {"notice": NoticeKind.STATUS_POLL.value, "statuses": len(statuses), "answers": list(answers)}
+        outcomes = self._answer(notices, invocation)
+        failures = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+        if failures:
+            return failures[0]
+        return {"notice": NoticeKind.STATUS_POLL.value, "statuses": len(statuses), "answers": list(outcomes)}
 
-    def _answer_again(self, notices: Sequence[Notice], invocation: Invocation) -> Sequence[Outcome | Exception]:
-        outcomes = list(self._answer(notices, self._recent(notices) or self._read(), invocation))
-        # A conflict is decided anew at once: the queue would bring it again after a third of a spot warning's time.
-        conflicts = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, ConflictError)]
+    def _answer(self, notices: Sequence[Notice], invocation: Invocation) -> Sequence[Outcome | Exception]:
+        """What came of each notice. One that meets a conflict is decided once more, in a new snapshot."""
+        if not notices:
+            return ()
+        outcomes = list(self._answer_in(self._recent_snapshot(notices) or self._read(), notices, invocation))
+        # At once: the queue would bring it again after a third of a spot warning's time.
+        conflicts = [index for index, outcome in enumerate(outcomes) if isinstance(outcome, ConflictError)]
         if conflicts:
-            again = self._answer([notices[number] for number in conflicts], self._read(), invocation)
-            for number, outcome in zip(conflicts, again, strict=True):
-                outcomes[number] = outcome
+            retried = self._answer_in(self._read(), [notices[index] for index in conflicts], invocation)
+            for index, outcome in zip(conflicts, retried, strict=True):
+                outcomes[index] = outcome
         return outcomes
 
     def _read(self) -> ClaimsSnapshot:
-        self._last = self._gateways.cluster.claims_snapshot()
-        return self._last
+        self._last_snapshot = self._gateways.cluster.claims_snapshot()
+        return self._last_snapshot
 
-    def _recent(self, notices: Sequence[Notice]) -> ClaimsSnapshot | None:
-        """The claims as they were read last, if they are enough for these notices; those concerned as they are now."""
-        if self._last is None or self._now is None:
+    def _recent_snapshot(self, notices: Sequence[Notice]) -> ClaimsSnapshot | None:
+        """The claims as they were read last, with those that the notices concern as they are now.
+
+        None where claims that were read before are not enough for these notices.
+        """
+        last = self._last_snapshot
+        if last is None or self._now is None:
             return None
         now = self._now()
-        if not suffice(self._last, now - self._last.now, notices):
+        if not suffice(last, now - last.now, notices):
             return None
-        about = [claim for notice in notices for claim in concerned(notice, self._last.managed_claims)]
-        if any(claim.origin for claim in about):
+        concerned_claims = [claim for notice in notices for claim in concerned(notice, last.managed_claims)]
+        if any(claim.origin for claim in concerned_claims):
             return None  # An object of an older API has another place.
-        names = list(dict.fromkeys(claim.metadata.name for claim in about))
+        names = list(dict.fromkeys(claim.metadata.name for claim in concerned_claims))
         answers = self._gateways.workers.run([partial(self._gateways.cluster.node_claim, name) for name in names])
         current = {claim.metadata.name: claim for claim in answers if isinstance(claim, NodeClaim)}
         if len(current) < len(names):
             return None  # One that is gone or cannot be read says nothing by itself.
-        claims = tuple(current.get(claim.metadata.name, claim) for claim in self._last.node_claims)
-        return replace(self._last, now=now, node_claims=claims)
+        claims = tuple(current.get(claim.metadata.name, claim) for claim in last.node_claims)
+        return replace(last, now=now, node_claims=claims)
 
-    def _answer(
-        self, notices: Sequence[Notice], snapshot: ClaimsSnapshot, invocation: Invocation
+    def _answer_in(
+        self, snapshot: ClaimsSnapshot, notices: Sequence[Notice], invocation: Invocation
     ) -> Sequence[Outcome | Exception]:
         claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
-        names = [[claim.metadata.name for claim in concerned(notice, claims.values())] for notice in notices]
-        nodes = self._nodes_of(claims[name] for name in dict.fromkeys(chain.from_iterable(names)))
-        rebalance = self._rebalance_modes(
+        names_by_notice = [[claim.metadata.name for claim in concerned(notice, claims.values())] for notice in notices]
+        nodes = self._nodes_of(claims[name] for name in dict.fromkeys(chain.from_iterable(names_by_notice)))
+        rebalance_modes = self._rebalance_modes(
             claims[name]
-            for notice, of_notice in zip(notices, names, strict=True)
+            for notice, names in zip(notices, names_by_notice, strict=True)
             if notice.kind is NoticeKind.REBALANCE_RECOMMENDATION
-            for name in of_notice
+            for name in names
         )
         responses: list[_Response] = []
-        for notice, of_notice in zip(notices, names, strict=True):
-            about = [claims[name] for name in of_notice]
-            responses.append(_response(notice, about, nodes, snapshot.now, rebalance))
-            self._add_unreadable(responses[-1], snapshot)
+        for notice, names in zip(notices, names_by_notice, strict=True):
+            response = _response(notice, [claims[name] for name in names], nodes, snapshot.now, rebalance_modes)
+            self._add_unreadable(response, snapshot)
+            responses.append(response)
             # The next notice of the batch may be about the same claims, and finds them as this one leaves them.
             claims |= {
-                name: _deleted(claims[name], snapshot.now)
-                for name in of_notice
-                if responses[-1].is_loss or rebalance[name] is Rebalance.DRAIN
+                name: _as_deleted(claims[name], snapshot.now)
+                for name in names
+                if response.is_loss or rebalance_modes[name] is Rebalance.DRAIN
             }
         _carry_out(responses, Actor(self._gateways, snapshot.now, invocation))
         # Also for claims that are being deleted already: an earlier delivery may have failed before it rang.
-        if any(response.is_loss for response in responses) or set(rebalance.values()) - {Rebalance.OFF}:
+        if any(response.is_loss for response in responses) or set(rebalance_modes.values()) - {Rebalance.OFF}:
             ring_each(self._gateways.doorbell, Bell.PROVISIONING, Bell.LIFECYCLE)
         return [_outcome(response, snapshot) for response in responses]
 
     def _add_unreadable(self, response: "_Response", snapshot: ClaimsSnapshot) -> None:
         """Add what is done about instances whose claims cannot be read (``interruption.unreadable``)."""
         for claim in unreadable(response.notice, snapshot.invalid):
-            response.claims += 1
+            response.claim_count += 1
             about = {NODE_CLAIM: claim.name, REASON: claim.reason}
             logger.warning("EC2 takes an instance whose NodeClaim cannot be read: only its Node goes", extra=about)
             try:
@@ -163,10 +171,10 @@ class InterruptionController:
 
         One that cannot be read is left out: lifecycle taints the Nodes of claims that are being deleted.
         """
-        asked = [claim for claim in claims if claim.status.node_name and not claim.is_deleting]
-        calls = [partial(self._gateways.cluster.node, claim.status.node_name) for claim in asked]
+        joined = [claim for claim in claims if claim.status.node_name and not claim.is_deleting]
+        calls = [partial(self._gateways.cluster.node, claim.status.node_name) for claim in joined]
         nodes = {}
-        for claim, answer in zip(asked, self._gateways.workers.run(calls), strict=True):
+        for claim, answer in zip(joined, self._gateways.workers.run(calls), strict=True):
             if isinstance(answer, Node):
                 if answer.spec.provider_id == claim.status.provider_id:
                     nodes[claim.metadata.name] = answer
@@ -180,35 +188,37 @@ class InterruptionController:
 
         Where the pool cannot be read, nothing: it may have said so.
         """
-        pools = {claim.metadata.name: claim.metadata.labels.get(NODE_POOL, "") for claim in claims}
-        asked = list(dict.fromkeys(pools.values()))
-        answers = self._gateways.workers.run([partial(self._gateways.cluster.node_pool, name) for name in asked])
-        modes = {}
-        for name, answer in zip(asked, answers, strict=True):
-            modes[name] = Rebalance.OFF if isinstance(answer, JoineryError) else mode_of(answer, self._rebalance)
+        pool_of_claim = {claim.metadata.name: claim.metadata.labels.get(NODE_POOL, "") for claim in claims}
+        pool_names = list(dict.fromkeys(pool_of_claim.values()))
+        answers = self._gateways.workers.run([partial(self._gateways.cluster.node_pool, name) for name in pool_names])
+        mode_of_pool = {}
+        for name, answer in zip(pool_names, answers, strict=True):
             if isinstance(answer, JoineryError):
                 about = {"node_pool": name, ERROR: str(answer)}
                 logger.warning("a NodePool cannot be read, so a recommendation for its nodes is only told", extra=about)
-        return {name: modes[pool] for name, pool in pools.items()}
+                mode_of_pool[name] = Rebalance.OFF
+            else:
+                mode_of_pool[name] = mode_of(answer, self._rebalance)
+        return {claim: mode_of_pool[pool] for claim, pool in pool_of_claim.items()}
 
 
 @dataclass
 class _Response:
     """What is done about one notice.
 
-    ``claims``: how many it concerns. ``chains``: for each of them chains of commands, in the order in which they are
-    begun. ``failures``: what went wrong, so far.
+    ``claim_count``: how many claims it concerns. ``chains``: for each of them chains of commands, in the order in which
+    they are begun. ``failures``: what went wrong, so far.
     """
 
     notice: Notice
-    claims: int
+    claim_count: int
     chains: list[tuple[tuple[Command, ...], ...]] = field(default_factory=list)
     failures: list[Exception] = field(default_factory=list)
 
     @property
     def is_loss(self) -> bool:
         """Whether claims of ours lose their instances. A recommendation is none, whatever is done about it."""
-        return self.claims > 0 and self.notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION
+        return self.claim_count > 0 and self.notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION
 
 
 def _response(
@@ -216,11 +226,11 @@ def _response(
     claims: Sequence[NodeClaim],
     nodes: Mapping[str, Node],
     now: datetime,
-    rebalance: Mapping[str, Rebalance],
+    rebalance_modes: Mapping[str, Rebalance],
 ) -> _Response:
     response = _Response(notice, len(claims))
     try:
-        response.chains = [respond(notice, [claim], nodes, now, rebalance) for claim in claims]
+        response.chains = [respond(notice, [claim], nodes, now, rebalance_modes) for claim in claims]
     except Exception as error:  # whatever is wrong with one notice, the others of its batch go on
         response.failures.append(error)
     return response
@@ -249,11 +259,11 @@ def _outcome(response: _Response, snapshot: ClaimsSnapshot) -> Outcome | Excepti
     unknown = unknown_instances(notice, snapshot)
     if unknown and may_become_known(notice, snapshot.managed_claims, snapshot.now):
         return EarlyNoticeError(f"no claim knows {', '.join(unknown)}, and claims wait for their instances")
-    if response.claims:
+    if response.claim_count:
         count(Count.INTERRUPTIONS, message_type=notice.kind.value)
-    about = said(instances=list(notice.instances), reservation=notice.reservation)
-    return {"notice": notice.kind.value, **about, "claims": response.claims}
+    subject = said(instances=list(notice.instances), reservation=notice.reservation)
+    return {"notice": notice.kind.value, **subject, "claims": response.claim_count}
 
 
-def _deleted(claim: NodeClaim, now: datetime) -> NodeClaim:
+def _as_deleted(claim: NodeClaim, now: datetime) -> NodeClaim:
     return claim if claim.is_deleting else with_metadata(claim, deletion_timestamp=now)
