@@ -20,6 +20,7 @@ from joinery.cloudprovider.nodeclass import discovery
 from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
 from joinery.cluster import auth
 from joinery.errors import UnavailableError
+from simulator.clock import Clock
 from tests.real.answers import answering, read
 from tests.real.test_aws_answers import NOW, anyone, catalogue
 from tests.real.test_aws_launches import FACTS, launched, request
@@ -230,7 +231,7 @@ def test_a_type_that_ec2_does_not_describe_is_not_launched(clients: Clients) -> 
     ]
     with answering(clients, *(("ec2", method, answer) for method, answer in script)):
         asked = request("m5.large", "m7i.large", capacity_type="spot")
-        assert len(CreateFleet(clients).launch(asked, FACTS).instances) == 1
+        assert len(CreateFleet(clients, Clock().now).launch(asked, FACTS).instances) == 1
 
 
 def test_a_product_that_cannot_be_read_takes_no_other_with_it() -> None:

@@ -12,6 +12,7 @@ from joinery.cloudprovider.launch.create_fleet import CreateFleet
 from joinery.cloudprovider.launch.facts import ClusterFacts
 from joinery.errors import CapacityError, ConfigurationError, UnavailableError
 from joinery.state.offerings import OfferingKey
+from simulator.clock import Clock
 from tests.real.answers import ERRORS, REAL, answering, node_class, read
 
 FACTS = ClusterFacts(name="prod", endpoint="https://eks", ca="Q0E=", service_cidr="172.20.0.0/16", version="1.33")
@@ -27,13 +28,18 @@ def request(*kinds: str, capacity_type: str, count: int = 1) -> LaunchRequest:
 
 
 def launched(clients: Clients, asked: LaunchRequest, *answers: tuple[str, Any]) -> LaunchResult:
-    """What comes of a launch, given what EC2 answers once it has described the types and taken the template."""
+    """What comes of a launch, given what EC2 answers once it has described the types and taken the template.
+
+    Subnets are described before there is a template.
+    """
     m5 = read("describe-instance-types")["InstanceTypes"][0]
     names = dict.fromkeys(pool.instance_type for pool in asked.overrides)
     types = {"InstanceTypes": [{**m5, "InstanceType": name} for name in names]}
-    script = [("describe_instance_types", types), ("create_launch_template", {}), *answers]
+    about_subnets = [answer for answer in answers if answer[0] == "describe_subnets"]
+    others = [answer for answer in answers if answer not in about_subnets]
+    script = [("describe_instance_types", types), *about_subnets, ("create_launch_template", {}), *others]
     with answering(clients, *(("ec2", method, answer) for method, answer in script)):
-        return CreateFleet(clients).launch(asked, FACTS)
+        return CreateFleet(clients, Clock().now).launch(asked, FACTS)
 
 
 #: File to: what is launched (type and zone), which pools are out, and the errors that are about something else.
@@ -128,6 +134,14 @@ def two_subnets_in_the_first_zone(asked: LaunchRequest) -> LaunchRequest:
     return replace(asked, node_class=EC2NodeClass.model_validate(document))
 
 
+def free(**addresses: int) -> tuple[str, dict[str, Any]]:
+    """What EC2 says of the subnets of the zone 1a: the first one's and the second's free addresses."""
+    ids = {"first": node_class().status.subnets[0].id, "second": "subnet-2nd"}
+    return "describe_subnets", {
+        "Subnets": [{"SubnetId": ids[name], "AvailableIpAddressCount": count} for name, count in addresses.items()]
+    }
+
+
 def answer_of(*launched_in: str, full: str = "") -> dict[str, Any]:
     """One instance in each of these subnets, and no address left in that one."""
 
@@ -142,6 +156,16 @@ def answer_of(*launched_in: str, full: str = "") -> dict[str, Any]:
     return {"FleetId": "fleet-1", "Instances": instances, "Errors": [error] if full else []}
 
 
+def test_a_launch_is_split_where_a_subnet_has_addresses_for_some_of_its_nodes(clients: Clients) -> None:
+    """Ten nodes of 58 pods fit into the second, then one into the first; the last call is for all that is left."""
+    first = node_class().status.subnets[0].id
+    asked = two_subnets_in_the_first_zone(request("m5.large", capacity_type="spot", count=14))
+    asked = replace(asked, overrides=asked.overrides[:1])
+    served = [["subnet-2nd"] * 10, [first], ["subnet-2nd"] * 3]
+    fleets = (("create_fleet", answer_of(*subnets)) for subnets in served)
+    assert len(launched(clients, asked, free(first=60, second=600), *fleets).instances) == 14
+
+
 @pytest.mark.parametrize("second", ["serves", "is full", "is refused"])
 def test_where_a_subnet_is_full_the_rest_is_launched_in_another_of_its_zone(clients: Clients, second: str) -> None:
     """The pool is out only once none of its zone's subnets has an address. What was launched is never forgotten."""
@@ -152,7 +176,8 @@ def test_where_a_subnet_is_full_the_rest_is_launched_in_another_of_its_zone(clie
         "is full": answer_of("subnet-2nd", full="subnet-2nd"),
         "is refused": ERRORS["ec2:CreateFleet InsufficientInstanceCapacity"],
     }[second]
-    result = launched(clients, asked, ("create_fleet", answer_of(first, full=first)), ("create_fleet", more))
+    fleets = (("create_fleet", answer_of(first, full=first)), ("create_fleet", more))
+    result = launched(clients, asked, free(first=600, second=60), *fleets)
     assert len(result.instances) == {"serves": 3, "is full": 2, "is refused": 1}[second]
     assert {i.zone for i in result.instances} == {"us-east-1a"}
     assert [f.code for f in result.failures] == ([] if second == "serves" else [FULL])
@@ -164,7 +189,8 @@ def test_a_zone_without_another_subnet_is_out_though_its_neighbour_zone_serves(c
     both = answer_of(full=first)
     both["Errors"] += answer_of(full=other)["Errors"]
     asked = two_subnets_in_the_first_zone(request("m5.large", capacity_type="spot", count=1))
-    result = launched(clients, asked, ("create_fleet", both), ("create_fleet", answer_of("subnet-2nd")))
+    fleets = (("create_fleet", both), ("create_fleet", answer_of("subnet-2nd")))
+    result = launched(clients, asked, free(first=600, second=60), *fleets)
     assert (len(result.instances), [f.pool.zone for f in result.failures]) == (1, ["us-east-1b"])
 
 
@@ -176,7 +202,7 @@ def test_a_full_subnet_that_has_no_neighbour_is_not_asked_again(clients: Clients
     assert (len(result.instances), [f.code for f in result.failures]) == (1, [FULL])
     assert [f.pool.zone for f in result.failures] == ["us-east-1a"]
     enough = two_subnets_in_the_first_zone(replace(alone, count=1))
-    result = launched(clients, enough, ("create_fleet", answer_of(other, full=first)))
+    result = launched(clients, enough, free(first=600, second=60), ("create_fleet", answer_of(other, full=first)))
     assert (len(result.instances), [f.code for f in result.failures]) == (1, [FULL])
 
 
@@ -199,7 +225,7 @@ def test_types_that_no_image_boots_are_the_users_mistake(clients: Clients) -> No
     m5 = read("describe-instance-types")["InstanceTypes"][0]
     script = [("ec2", "describe_instance_types", {"InstanceTypes": [m5]})]
     with answering(clients, *script), pytest.raises(ConfigurationError, match="default: no image boots"):
-        CreateFleet(clients).launch(replace(asked, node_class=only_arm64), FACTS)
+        CreateFleet(clients, Clock().now).launch(replace(asked, node_class=only_arm64), FACTS)
 
 
 def test_a_template_that_is_there_is_used(clients: Clients) -> None:
@@ -210,7 +236,7 @@ def test_a_template_that_is_there_is_used(clients: Clients) -> None:
     script.append(("create_fleet", read("create-fleet-ok")))
     with answering(clients, *(("ec2", method, answer) for method, answer in script)):
         asked = request("m5.large", capacity_type="spot")
-        assert len(CreateFleet(clients).launch(asked, FACTS).instances) == 1
+        assert len(CreateFleet(clients, Clock().now).launch(asked, FACTS).instances) == 1
 
 
 def test_a_token_that_was_used_gives_what_it_has_launched(clients: Clients) -> None:

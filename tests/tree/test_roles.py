@@ -38,7 +38,7 @@ _CLUSTER = {"eks:DescribeCluster"}
 _CATALOGUE = {"s3:GetObject", "s3:ListBucket"}
 _LAUNCH = {
     "ec2:CreateFleet", "ec2:RunInstances", "ec2:CreateLaunchTemplate", "ec2:CreateTags", "iam:PassRole",
-    "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeCapacityReservations",
+    "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeCapacityReservations", "ec2:DescribeSubnets",
     "arc-zonal-shift:GetManagedResource", "dynamodb:Scan", "dynamodb:BatchWriteItem",
 }  # fmt: skip
 #: By door, what its code calls. A door that calls more must say so here, and be given it.
@@ -47,7 +47,7 @@ CALLS: Mapping[str, set[str]] = {
     "provisioning": _BELLS | _POLLER | _CLUSTER | _CATALOGUE | _LAUNCH | {"s3:PutObject"},
     "disruption": _BELLS | _POLLER | _CLUSTER | _CATALOGUE | _LAUNCH | {"s3:PutObject"},
     "lifecycle": _BELLS | _POLLER | _CLUSTER | _CATALOGUE | _LAUNCH | {
-        "ec2:TerminateInstances", "ec2:RebootInstances", "ec2:DescribeImages", "ec2:DescribeSubnets",
+        "ec2:TerminateInstances", "ec2:RebootInstances", "ec2:DescribeImages",
         "ec2:DescribeSecurityGroups", "ssm:GetParameter", "iam:GetInstanceProfile", "iam:CreateInstanceProfile",
         "iam:TagInstanceProfile", "iam:AddRoleToInstanceProfile",
     },

@@ -66,7 +66,7 @@ class Ec2Cloud:
         self._prices_are_estimated = prices_are_estimated
         self._clients = Clients(region, tell)
         self._describing = Lock()
-        self._create_fleet = CreateFleet(self._clients)
+        self._create_fleet = CreateFleet(self._clients, now)
         self._profiles = Profiles(self._clients, cluster)
         self._selections = Selections(now)
         self._shifts = ZonalShifts(self._clients, now) if zonal_shift else None

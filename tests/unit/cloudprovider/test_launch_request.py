@@ -26,6 +26,7 @@ STATUS = {
     "amis": [{"id": "ami-1", "requirements": []}],
     "instanceProfile": "profile-1",
 }
+SUBNETS = {"us-east-1a": "subnet-a1", "us-east-1b": "subnet-b1"}
 MACHINE = Machine(image_id="ami-1", user_data="Li4u", capacity_type="spot", region="us-east-1", ipv6=False)
 
 
@@ -55,9 +56,9 @@ def asked(**changes: Any) -> LaunchRequest:
 
 
 def test_a_spot_launch_asks_for_all_pools_at_once() -> None:
-    """The whole request; a zone without a subnet is left out, and of two subnets the one with more room is taken."""
+    """The whole request; a zone without a subnet is left out."""
     tags = [{"Key": "a", "Value": "b"}]
-    assert fleet(asked(), [("karpenter.k8s.aws/1", asked().overrides)], {"a": "b"}) == {
+    assert fleet(asked(), [("karpenter.k8s.aws/1", asked().overrides)], {"a": "b"}, SUBNETS) == {
         "Type": "instant",
         "ClientToken": "t-1",
         "TargetCapacitySpecification": {"TotalTargetCapacity": 2, "DefaultTargetCapacityType": "spot"},
@@ -81,7 +82,7 @@ def test_a_spot_launch_asks_for_all_pools_at_once() -> None:
 
 def test_an_on_demand_launch_takes_the_lowest_price() -> None:
     """And passes the class's context on."""
-    request = fleet(asked(capacity_type="on-demand", node_class=node_class(context="cr-1")), [], {})
+    request = fleet(asked(capacity_type="on-demand", node_class=node_class(context="cr-1")), [], {}, SUBNETS)
     assert request["OnDemandOptions"] == {"AllocationStrategy": "lowest-price"}
     assert request["Context"] == "cr-1"
     assert "SpotOptions" not in request
@@ -90,7 +91,7 @@ def test_an_on_demand_launch_takes_the_lowest_price() -> None:
 def test_a_launch_that_gave_up_minvalues_leaves_out_the_context() -> None:
     """The context is for fleets that are as varied as the NodePool demands (Karpenter, "EC2 Context")."""
     lenient = asked(node_class=node_class(context="cr-1"), min_values_relaxed=True)
-    assert "Context" not in fleet(lenient, [], {})
+    assert "Context" not in fleet(lenient, [], {}, SUBNETS)
 
 
 def test_a_template_holds_all_that_instances_have_in_common() -> None:
@@ -148,7 +149,7 @@ def test_a_reserved_launch_goes_into_its_reservation_alone(
     }
     assert data.get("InstanceMarketOptions") == ({"MarketType": market} if market else None)
     override = Override("m5.large", "us-east-1a", 0.0, 29, reservation)
-    request = fleet(asked(capacity_type="reserved", overrides=(override,)), [], {})
+    request = fleet(asked(capacity_type="reserved", overrides=(override,)), [], {}, SUBNETS)
     assert request["TargetCapacitySpecification"]["DefaultTargetCapacityType"] == target
     chosen = ("OnDemandOptions", "SpotOptions", "ReservedCapacityOptions")
     assert {key: request[key] for key in chosen if key in request} == options

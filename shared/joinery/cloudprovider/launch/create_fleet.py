@@ -4,8 +4,10 @@ Image, pod count, adapters and capacity reservation are written in a launch temp
 becomes a few templates, each with its own pools. EC2 chooses freely among the pools of all templates of the call.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -18,11 +20,13 @@ from joinery.cloudprovider.catalog.structs import converted
 from joinery.cloudprovider.gateway import Instance, LaunchedInstance, LaunchRequest, LaunchResult, Override
 from joinery.cloudprovider.instancetypes.families import FAMILIES
 from joinery.cloudprovider.instancetypes.typelabels import type_labels
+from joinery.cloudprovider.launch.addresses import Addresses, Places
 from joinery.cloudprovider.launch.facts import ClusterFacts
 from joinery.cloudprovider.launch.fleet import fleet, full_subnets, out_of, result, subnets_by_zone
 from joinery.cloudprovider.launch.running import described
 from joinery.cloudprovider.launch.templates import Machine, Template, tag_specifications, template
 from joinery.cloudprovider.launch.userdata import bootstrap, user_data
+from joinery.cloudprovider.nodeclass.discovery import free_addresses
 from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.tags import instance_tags
 from joinery.codes import ALREADY_EXISTS, SUBNET_FULL, TEMPLATE_NOT_FOUND, TOKEN_REUSED
@@ -32,6 +36,8 @@ from joinery.state.offerings import Reservation
 _TYPES = "EC2 DescribeInstanceTypes"
 #: How many types DescribeInstanceTypes may be asked for by name in one call.
 _MOST_TYPES = 100
+#: How many calls a launch may take where subnets have addresses for some of its instances only: each takes seconds.
+_MOST_CALLS = 3
 
 Configs = Sequence[tuple[Template, Sequence[Override]]]
 
@@ -55,8 +61,10 @@ class CreateFleet:
     to use from several threads.
     """
 
-    def __init__(self, clients: Clients) -> None:
+    def __init__(self, clients: Clients, now: Callable[[], datetime]) -> None:
+        """``now``: the clock by which free addresses of subnets get old."""
         self._clients = clients
+        self._addresses = Addresses(partial(free_addresses, clients), now, clients.tell)
         self._made: set[str] = set()
         self._descriptions: dict[str, Description] = {}
         self._describing = Lock()
@@ -88,22 +96,27 @@ class CreateFleet:
         tags: Mapping[str, str],
         images: Mapping[str, str],
         full: frozenset[str] = frozenset(),
+        calls: int = _MOST_CALLS,
     ) -> LaunchResult | None:
-        """What came of one call, and of another for the rest where a subnet is full and its zone has one more.
+        """What came of one call, and of another for the rest where its subnets have addresses for some instances only,
+        or turn out to be full, and their zones have more.
 
-        ``full``: ids of subnets that are passed over. None if a token was used before for another call.
+        ``full``: ids of subnets that are passed over. ``calls``: how many may be made where nothing is full; the last
+        is for all that is left. None if a token was used before for another call.
         """
-        call = fleet(request, [(template.name, pools) for template, pools in configs], tags, full)
-        answer = self._create_fleet(call, [template for template, _ in configs])
-        if answer is None:
+        places = self._addresses.choose(request, full)
+        part = replace(request, count=places.count if calls > 1 else request.count)
+        answered = self._answered(part, configs, tags, images, places)
+        if answered is None:
             return None
-        answered = self._completed(result(request, answer, images))
-        left, passed_over = request.count - len(answered.instances), full_subnets(request, answered, full)
-        if not left or passed_over == full:
+        left = request.count - len(answered.instances)
+        passed_over = full_subnets(request, answered, places.subnets, full)
+        is_served = len(answered.instances) == part.count
+        if not left or (passed_over == full and not is_served):
             return answered
         rest = replace(request, count=left, token=f"{request.token}-{len(passed_over)}")
         try:
-            more = self._call(rest, configs, tags, images, passed_over)
+            more = self._call(rest, configs, tags, images, passed_over, calls - is_served)
         except CapacityError:
             return answered
         if more is None:
@@ -111,6 +124,27 @@ class CreateFleet:
         again = subnets_by_zone(of_ec2(request.node_class), passed_over)
         final = tuple(f for f in answered.failures if f.code != SUBNET_FULL or f.pool.zone not in again)
         return LaunchResult(answered.instances + more.instances, tuple(dict.fromkeys(final + more.failures)))
+
+    def _answered(
+        self,
+        request: LaunchRequest,
+        configs: Configs,
+        tags: Mapping[str, str],
+        images: Mapping[str, str],
+        places: Places,
+    ) -> LaunchResult | None:
+        """What came of one call into these places. What it does not take of their addresses is given back."""
+        launched: tuple[LaunchedInstance, ...] = ()
+        try:
+            call = fleet(request, [(template.name, pools) for template, pools in configs], tags, places.subnets)
+            answer = self._create_fleet(call, [template for template, _ in configs])
+            if answer is None:
+                return None
+            answered = self._completed(result(request, answer, images))
+            launched = answered.instances
+            return answered
+        finally:
+            self._addresses.settle(request, places, launched)
 
     def _completed(self, answered: LaunchResult) -> LaunchResult:
         """The result with type and zone of all instances.

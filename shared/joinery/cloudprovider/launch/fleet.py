@@ -36,13 +36,15 @@ def subnets_by_zone(node_class: EC2NodeClass, full: Collection[str] = ()) -> dic
     return subnets
 
 
-def full_subnets(request: LaunchRequest, answered: LaunchResult, full: frozenset[str]) -> frozenset[str]:
+def full_subnets(
+    request: LaunchRequest, answered: LaunchResult, asked: Mapping[str, str], full: frozenset[str]
+) -> frozenset[str]:
     """``full``, which the call has passed over, with those that turned out to have no free address.
 
-    Only where their zones have another: the same ones again mean that there is nothing more to try.
+    Only where their zones have another: the same ones again mean that there is nothing more to try. ``asked``: by zone,
+    the subnet of the call.
     """
     node_class = of_ec2(request.node_class)
-    asked = subnets_by_zone(node_class, full)
     zones = {failure.pool.zone for failure in answered.failures if failure.code == SUBNET_FULL} & set(asked)
     passed_over = full | {asked[zone] for zone in zones}
     return passed_over if zones & set(subnets_by_zone(node_class, passed_over)) else full
@@ -52,15 +54,14 @@ def fleet(
     request: LaunchRequest,
     configs: Iterable[tuple[str, Sequence[Override]]],
     tags: Mapping[str, str],
-    full: Collection[str] = (),
+    subnets: Mapping[str, str],
 ) -> dict[str, Any]:
     """The call.
 
     ``configs``: names of launch templates, each with the pools that it may be launched from; ``tags``: of the
-    instances; ``full``: ids of subnets to pass over.
+    instances; ``subnets``: by zone, the id of the one to launch into.
     """
-    node_class = of_ec2(request.node_class)
-    subnets, spec = subnets_by_zone(node_class, full), node_class.spec
+    spec = of_ec2(request.node_class).spec
     call: dict[str, Any] = {
         "Type": "instant",
         "ClientToken": request.token,

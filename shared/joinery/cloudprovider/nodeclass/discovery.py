@@ -61,6 +61,15 @@ def subnets(clients: Clients, terms: Sequence[SubnetSelectorTerm]) -> list[Subne
     ]
 
 
+def free_addresses(clients: Clients, names: Sequence[str]) -> dict[str, int]:
+    """How many addresses are free in each of these subnets, by id."""
+    with translated("describing subnets"):
+        filters: Any = [{"Name": "subnet-id", "Values": list(names)}]
+        pages = clients.ec2.get_paginator("describe_subnets").paginate(Filters=filters)
+        listed = [entry for page in pages for entry in entries(page, "Subnets", "SubnetId", call=_SUBNETS)]
+    return {entry["SubnetId"]: entry.get("AvailableIpAddressCount") or 0 for entry in listed}
+
+
 def _most_free(subnet: Mapping[str, Any]) -> tuple[int, str]:
     return -(subnet.get("AvailableIpAddressCount") or 0), subnet["SubnetId"]
 
