@@ -167,6 +167,6 @@ def count(metric: Count, number: int = 1, **labels: str) -> None:
     metrics.add(Measurement(metric, number, labels))
 
 
-def said(**pairs: Any) -> dict[str, Any]:
-    """The pairs of a log line that have something to say: ``logger.info(text, extra=said(outcome=...))``."""
+def nonempty(**pairs: Any) -> dict[str, Any]:
+    """The pairs whose value is not empty: a line of the log has no key without one."""
     return {key: value for key, value in pairs.items() if value not in (None, "", [], {})}

@@ -39,7 +39,7 @@ from joinery.lifecycle.disrupting.new_commands import NewCommand
 from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.lifecycle.view.drift import drift_noted
 from joinery.measuring.cluster import by_node_pool, standing
-from joinery.observability import COMMAND, COST, REASON, RECORD, Count, count, logger, metrics, said
+from joinery.observability import COMMAND, COST, REASON, RECORD, Count, count, logger, metrics
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch
@@ -81,7 +81,7 @@ class DisruptionController:
         waiting = [claim.metadata.name for claim in snapshot.managed_claims if awaits_launch(claim)]
         if waiting:
             text = f"{len(waiting)} claims wait for their launch, first {min(waiting)}"
-            logger.info("nothing was decided", extra=said(**{REASON: text}))
+            logger.info("nothing was decided", extra={REASON: text})
             return {"awaited": len(waiting)}
         supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
         snapshot = self._judged(snapshot, supply, invocation)
@@ -176,7 +176,7 @@ class DisruptionController:
             key = self._gateways.store.record("disruption", problem.packing.snapshot.now, record)
         except Exception as error:
             return error
-        logger.info("decided", extra=said(**{RECORD: key, COST: decision.after}))
+        logger.info("decided", extra={RECORD: key, COST: decision.after})
         return None
 
     def _actor(self, snapshot: Snapshot, invocation: Invocation, failure: Exception | None) -> Actor:
@@ -217,7 +217,7 @@ def _report(refused: Sequence[Refused]) -> None:
     """Count and log commands that break a rule. Raises ``RefusedError``, because somebody should look at them."""
     count(Count.DISRUPTIONS_REFUSED, len(refused))
     for one in refused:
-        logger.warning("refused", extra=said(**{COMMAND: f"disrupt {', '.join(one.command.retire)}", REASON: one.why}))
+        logger.warning("refused", extra={COMMAND: f"disrupt {', '.join(one.command.retire)}", REASON: one.why})
     if refused:
         first = refused[0]
         names = ", ".join(first.command.retire)
@@ -228,7 +228,7 @@ def _log_dropped(listed: Sequence[Dropped]) -> None:
     """Say which commands were decided and are out of date."""
     count(Count.DISRUPTIONS_DROPPED, len(listed))
     for dropped in listed:
-        about = said(**{COMMAND: f"disrupt {', '.join(dropped.command.retire)}", REASON: dropped.why})
+        about = {COMMAND: f"disrupt {', '.join(dropped.command.retire)}", REASON: dropped.why}
         logger.info("dropped", extra=about)
 
 

@@ -19,7 +19,7 @@ from joinery.disruption.expiration_budgets import Waiting, obeys_budgets, waitin
 from joinery.doorbell.gateway import Bell, ring_each
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.gateways import Gateways
-from joinery.observability import REASON, Count, count, logger, said
+from joinery.observability import REASON, Count, count, logger
 from joinery.state.claim_changes import newly_leaving
 from joinery.state.snapshot import ClaimsSnapshot
 
@@ -81,7 +81,7 @@ class ExpirationController:
                 ]
                 actor.carry_out(*going)
         except ConflictError as error:
-            logger.info("expired nodes wait for the next run", extra=said(**{REASON: str(error)}))
+            logger.info("expired nodes wait for the next run", extra={REASON: str(error)})
             return 0, 0
         actor.carry_out(*((_told(one),) for one in listed))
         count(Count.EXPIRATIONS_WAITING, len(due) - len(going))

@@ -32,7 +32,7 @@ from joinery.interruption.recent import suffice
 from joinery.interruption.response import concerned, respond
 from joinery.interruption.status import notices_of
 from joinery.interruption.unreadable import respond_without_claim, unreadable
-from joinery.observability import ERROR, NODE_CLAIM, REASON, Count, count, logger, said
+from joinery.observability import ERROR, NODE_CLAIM, REASON, Count, count, logger, nonempty
 from joinery.state.claims import with_metadata
 from joinery.state.snapshot import ClaimsSnapshot
 
@@ -261,7 +261,7 @@ def _outcome(response: _Response, snapshot: ClaimsSnapshot) -> Outcome | Excepti
         return EarlyNoticeError(f"no claim knows {', '.join(unknown)}, and claims wait for their instances")
     if response.claim_count:
         count(Count.INTERRUPTIONS, message_type=notice.kind.value)
-    subject = said(instances=list(notice.instances), reservation=notice.reservation)
+    subject = nonempty(instances=list(notice.instances), reservation=notice.reservation)
     return {"notice": notice.kind.value, **subject, "claims": response.claim_count}
 
 

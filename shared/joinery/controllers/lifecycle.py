@@ -26,7 +26,7 @@ from joinery.lifecycle.decision import LifecycleDecision, decide
 from joinery.lifecycle.draining.surging import leaving_pods, surges
 from joinery.lifecycle.view.view import View, view_of
 from joinery.measuring.pods import Arrivals
-from joinery.observability import REASON, Count, count, logger, metrics, said
+from joinery.observability import REASON, Count, count, logger, metrics
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
 from joinery.state.pod_events import Digests
@@ -134,7 +134,7 @@ class LifecycleController:
                 with deciding(self._gateways.cluster, "lifecycle", invocation):
                     snapshot = self._gateways.cluster.snapshot()
             except ConflictError as error:
-                logger.info("launches are left to whoever decides", extra=said(**{REASON: str(error)}))
+                logger.info("launches are left to whoever decides", extra={REASON: str(error)})
                 return Launched()
             names = {claim.metadata.name for claim in waiting}
             left_behind = [c for c in snapshot.managed_claims if c.metadata.name in names and awaits_launch(c)]
@@ -155,4 +155,4 @@ class LifecycleController:
 def _log_invalid(objects: Iterable[Invalid]) -> None:
     for invalid in objects:
         text = f"{invalid.kind} {invalid.name} cannot be read and takes no part"
-        logger.warning(text, extra=said(**{REASON: invalid.reason}))
+        logger.warning(text, extra={REASON: invalid.reason})

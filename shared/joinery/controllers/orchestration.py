@@ -51,7 +51,7 @@ from joinery.lifecycle.disrupting.new_commands import (
 from joinery.lifecycle.launching.fleet_groups import fleet_groups
 from joinery.lifecycle.launching.held_launches import cheapest
 from joinery.lifecycle.pools.soaking import owners_that_run_well
-from joinery.observability import COMMAND, COST, REASON, logger, said
+from joinery.observability import COMMAND, COST, REASON, logger
 from joinery.scheduling.admission import Purchase, admit, over
 from joinery.state.claim_changes import newly_leaving
 from joinery.state.disruption import CommandRecord, Readiness
@@ -262,9 +262,7 @@ class Orchestrator:
 
 def _log(started: Started) -> None:
     names = ", ".join(candidate.metadata.name for candidate in started.command.candidates)
-    about = said(**{COMMAND: f"disrupt {names}", REASON: started.obstacle or started.command.reason.value})
+    about = {COMMAND: f"disrupt {names}", REASON: started.obstacle or started.command.reason.value}
     logger.info("not started" if started.obstacle else "decided", extra=about)
     if started.added_cost:
-        logger.warning(
-            "drift makes the bill rise", extra=said(**{COMMAND: f"disrupt {names}", COST: started.added_cost})
-        )
+        logger.warning("drift makes the bill rise", extra={COMMAND: f"disrupt {names}", COST: started.added_cost})

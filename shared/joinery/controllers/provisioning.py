@@ -38,7 +38,7 @@ from joinery.gateways import Gateways
 from joinery.lifecycle.joining.steering import promises
 from joinery.lifecycle.view.replacement import replaced
 from joinery.measuring.pods import waiting
-from joinery.observability import COST, REASON, RECORD, logger, metrics, said
+from joinery.observability import COST, REASON, RECORD, logger, metrics
 from joinery.planning import Plan
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.problem import Problem
@@ -130,7 +130,7 @@ class ProvisioningController:
                 if not changed:
                     return self._write_claims(decision, invocation)
             text = f"{len(changed)} claims have changed since the plan was made, first {changed[0]}"
-            logger.info("planned again", extra=said(**{REASON: text}))
+            logger.info("planned again", extra={REASON: text})
             snapshot = self._gateways.cluster.snapshot()
         with self._deciding(invocation):
             return self._write_claims(self._plan(self._gateways.cluster.snapshot(), caps, invocation), invocation)
@@ -207,7 +207,7 @@ class ProvisioningController:
     def _refuse_if_objectionable(self, decision: Decision) -> None:
         """Raise ``RefusedError`` for a plan that must not be acted upon, and record it for whoever looks into that."""
         for warning in decision.plan.warnings:
-            logger.error("a plan was refused", extra=said(**{REASON: str(warning)}))
+            logger.error("a plan was refused", extra={REASON: str(warning)})
         if decision.objection:
             self._record(decision, "refused")
             raise RefusedError(decision.objection)
@@ -239,7 +239,7 @@ class ProvisioningController:
         """Keep the decision. One that was refused is what somebody will want to look at."""
         record = decision_document(decision.problem, decision.packing, decision.supply.unavailable)
         key = self._gateways.store.record("provisioning", decision.snapshot.now, record)
-        logger.info(what, extra=said(**{RECORD: key, COST: decision.packing.hourly}))
+        logger.info(what, extra={RECORD: key, COST: decision.packing.hourly})
 
     def _record_refused(self, decision: Decision, actor: Actor) -> None:
         with actor.noting("the refused plan was not recorded"):

@@ -19,7 +19,7 @@ from joinery.gateways import Gateways
 from joinery.interruption.rebalance import is_to_be_replaced
 from joinery.lifecycle.disrupting.new_commands import NewCommand, as_if_retired, for_moves
 from joinery.lifecycle.launching.new_claims import claims_of
-from joinery.observability import COMMAND, REASON, logger, said
+from joinery.observability import COMMAND, REASON, logger
 from joinery.planning import plan
 from joinery.scheduling.problem import Options, Problem
 from joinery.state.pods import is_reschedulable
@@ -63,7 +63,7 @@ def _start(gateways: Gateways, options: Options, name: str, invocation: Invocati
     homeless = _pods_of(snapshot, claim) & {unplaced.pod for unplaced in planned.packing.unplaced}
     if homeless or planned.violations:
         why = f"its pod {min(homeless)} would have no place" if homeless else str(planned.violations[0])
-        logger.info("not started", extra=said(**{COMMAND: f"disrupt {name}", REASON: why}))
+        logger.info("not started", extra={COMMAND: f"disrupt {name}", REASON: why})
         return options.caps
     command = NewCommand(
         reason=DisruptionReason.REBALANCE,

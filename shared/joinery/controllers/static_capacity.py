@@ -32,7 +32,7 @@ from joinery.errors import RefusedError
 from joinery.gateways import Gateways
 from joinery.lifecycle.disrupting.new_commands import NewCommand, as_if_retired
 from joinery.lifecycle.launching.new_claims import claims_of
-from joinery.observability import CODE, COST, REASON, RECORD, logger, said
+from joinery.observability import CODE, COST, REASON, RECORD, logger
 from joinery.observability import NODE_POOL as NODE_POOL_FIELD
 from joinery.scheduling.admission import admit_launches, fits
 from joinery.scheduling.packing import Launch, Packing
@@ -195,13 +195,13 @@ class StaticCapacity:
         with self._actor.noting("the decision about static NodePools was not recorded"):
             record = decision_document(problem, packing, supply.unavailable)
             key = self._gateways.store.record("replicas", problem.snapshot.now, record)
-            logger.info(what, extra=said(**{RECORD: key, COST: packing.hourly}))
+            logger.info(what, extra={RECORD: key, COST: packing.hourly})
 
     def _tell(self, snapshot: Snapshot, reason: Reason, otherwise: str) -> None:
         """Why a pool does not get the nodes that it should."""
         if reason.subject:
             why = {NODE_POOL_FIELD: reason.subject.name, CODE: reason.code, REASON: reason.message}
-            logger.warning(f"a static NodePool gets no nodes: {otherwise}", extra=said(**why))
+            logger.warning(f"a static NodePool gets no nodes: {otherwise}", extra=why)
             self._announce(snapshot, {reason.subject.name: f"{otherwise}: {reason.message}"})
 
     def _announce(self, snapshot: Snapshot, texts: dict[str, str], event: str = "ReplicasNotReached") -> None:

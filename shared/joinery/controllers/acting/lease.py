@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from joinery.cluster.gateway import Cluster
 from joinery.controllers.acting.invocation import Invocation
 from joinery.errors import JoineryError
-from joinery.observability import REASON, logger, said
+from joinery.observability import REASON, logger
 
 LEASE = "joinery-decisions"
 #: Longer than the timeout of a function that takes it (60 s), so that a killed holder is dead before another decides.
@@ -39,4 +39,4 @@ def deciding(cluster: Cluster, door: str, invocation: Invocation) -> Iterator[No
             cluster.release_lease(lease)
         except JoineryError as error:
             text = f"others wait for {LEASE_SECONDS} seconds: {error}"
-            logger.warning("the Lease was not given back", extra=said(**{REASON: text}))
+            logger.warning("the Lease was not given back", extra={REASON: text})

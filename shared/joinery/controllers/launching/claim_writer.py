@@ -16,7 +16,7 @@ from joinery.controllers.launching.refused_claims import RefusedClaims
 from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
 from joinery.lifecycle.launching.fleet_groups import launch_token
 from joinery.lifecycle.launching.new_claims import claims_of
-from joinery.observability import NODE_CLAIM, REASON, logger, said
+from joinery.observability import NODE_CLAIM, REASON, logger
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.problem import Problem
 from joinery.workers import Workers
@@ -141,7 +141,7 @@ class ClaimWriter:
             return
         self.written.append(Written(launch, stored))
         text = f"{len(launch.pods)} pods, {launch.offering.instance_type} or better at {launch.offering.price} $/h"
-        logger.info("claim written", extra=said(**{NODE_CLAIM: stored.metadata.name, REASON: text}))
+        logger.info("claim written", extra={NODE_CLAIM: stored.metadata.name, REASON: text})
 
     def _is_hopeless(self, launch: Launch, claim: NodeClaim, error: JoineryError) -> bool:
         """Note the failure.

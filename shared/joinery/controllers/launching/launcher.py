@@ -41,7 +41,7 @@ from joinery.lifecycle.launching.fleet_groups import (
 )
 from joinery.lifecycle.launching.held_launches import hold_back
 from joinery.lifecycle.launching.instance_filters import FilteredTypes, filtered, is_relaxed, tenancy
-from joinery.observability import REASON, logger, said
+from joinery.observability import REASON, logger
 from joinery.state.instances import Instance
 from joinery.state.offerings import EFA
 from joinery.state.snapshot import Snapshot
@@ -208,7 +208,7 @@ def finish_launches(
     tokens = {instance.launch_token for instance in instances}
     held = hold_back(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
     if held.announcements:
-        logger.error("launches are held back by a cap", extra=said(**{REASON: held.announcements[0].reason}))
+        logger.error("launches are held back by a cap", extra={REASON: held.announcements[0].reason})
         announce(gateways, invocation, held.announcements[:MOST_EVENTS])
     launcher = Launcher(gateways, actor, snapshot, supply, invocation)
     return Finished(launcher.launch(held.admitted, snapshot.node_claims, instances), held.caps)

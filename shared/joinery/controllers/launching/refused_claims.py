@@ -20,7 +20,7 @@ from joinery.cluster.gateway import Cluster
 from joinery.controllers.acting.actor import Actor
 from joinery.errors import ConfigurationError, ConflictError, JoineryError
 from joinery.lifecycle.launching.new_claims import claims_of
-from joinery.observability import NODE_CLAIM, REASON, logger, said
+from joinery.observability import NODE_CLAIM, REASON, logger
 from joinery.planning import plan
 from joinery.scheduling.packing import Launch, Unplaced
 from joinery.scheduling.problem import Problem
@@ -52,7 +52,7 @@ class RefusedClaims:
 
     def isolate(self, rest: Problem, launch: Launch, claim: NodeClaim, error: ConfigurationError) -> None:
         """Find what the refusal of a claim is about. ``rest``: what is still to be planned."""
-        logger.error("a claim was refused", extra=said(**{NODE_CLAIM: claim.metadata.name, REASON: str(error)}))
+        logger.error("a claim was refused", extra={NODE_CLAIM: claim.metadata.name, REASON: str(error)})
         if (refusal := self._dry_run(_without_pods(claim, rest.snapshot))) is not None:
             self._refuse_pool(launch.node_pool, refusal)
             return
@@ -103,7 +103,7 @@ class RefusedClaims:
         except ConflictError:
             return None
         except JoineryError as error:
-            logger.warning("dry runs tell nothing", extra=said(**{REASON: str(error)}))
+            logger.warning("dry runs tell nothing", extra={REASON: str(error)})
             self._is_blind = True
         return None
 

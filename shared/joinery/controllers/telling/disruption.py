@@ -26,7 +26,7 @@ from joinery.controllers.orchestration import Started
 from joinery.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
 from joinery.disruption.validation import Dropped
 from joinery.gateways import Gateways
-from joinery.observability import CODE, REASON, logger, said
+from joinery.observability import CODE, REASON, logger
 from joinery.state.nodes import nodes_by_provider_id
 from joinery.state.snapshot import Snapshot
 
@@ -69,7 +69,7 @@ def tell(
     """Send the Events of a decision, and log what holds nodes back. ``snapshot``: what it was made from."""
     for code, number in Counter(held.code for held in decision.held).items():
         example = next(held for held in decision.held if held.code is code)
-        logger.info(f"{number} nodes are held", extra=said(**{CODE: code.value, REASON: example.message}))
+        logger.info(f"{number} nodes are held", extra={CODE: code.value, REASON: example.message})
     about = _Subjects(snapshot)
     is_only_observed = not gateways.may_launch
     sorts: tuple[Iterable[Announce], ...] = (

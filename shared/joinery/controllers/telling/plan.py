@@ -10,7 +10,7 @@ from joinery.controllers.acting.announcements import MOST_EVENTS, announce
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.claim_writer import ClaimWriter
 from joinery.gateways import Gateways
-from joinery.observability import CODE, NODE_POOL, POD, REASON, logger, said
+from joinery.observability import CODE, NODE_POOL, POD, REASON, logger
 from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.reason import Reason, ReasonCode
@@ -93,7 +93,7 @@ def _log_pools(packing: Packing, snapshot: Snapshot) -> None:
     for reason in packing.pool_reasons:
         if reason.subject and reason.subject.name not in theirs and reason.code is not ReasonCode.STATIC:
             why = {NODE_POOL: reason.subject.name, CODE: reason.code, REASON: reason.message}
-            logger.warning("a NodePool takes no part", extra=said(**why))
+            logger.warning("a NodePool takes no part", extra=why)
 
 
 def _log_others(left_to_others: Mapping[str, str], bought_twice: str) -> None:
@@ -104,9 +104,9 @@ def _log_others(left_to_others: Mapping[str, str], bought_twice: str) -> None:
     if left_to_others:
         pools = ", ".join(sorted(set(left_to_others.values())))
         why = {POD: next(iter(left_to_others)), REASON: f"NodePools of another provider may serve them: {pools}"}
-        logger.info(f"{len(left_to_others)} pods are left to others", extra=said(**why))
+        logger.info(f"{len(left_to_others)} pods are left to others", extra=why)
     if bought_twice:
-        logger.warning("pods may get two nodes", extra=said(**{REASON: bought_twice}))
+        logger.warning("pods may get two nodes", extra={REASON: bought_twice})
 
 
 def _log_unplaced(left: Sequence[Unplaced]) -> None:
@@ -117,4 +117,4 @@ def _log_unplaced(left: Sequence[Unplaced]) -> None:
     for reasons, pods in pods_by_reasons.items():
         codes = ", ".join(dict.fromkeys(reason.code for reason in reasons))
         why = {POD: pods[0], CODE: codes, REASON: "; ".join(map(str, reasons))}
-        logger.warning(f"{len(pods)} pods fit nowhere", extra=said(**why))
+        logger.warning(f"{len(pods)} pods fit nowhere", extra=why)

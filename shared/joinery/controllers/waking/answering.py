@@ -37,7 +37,7 @@ from joinery.observability import (
     Count,
     count,
     logger,
-    said,
+    nonempty,
 )
 from joinery.settings import Settings
 
@@ -168,7 +168,7 @@ class Answering:
         return self._done(answer)
 
     def _done(self, outcome: Outcome) -> dict[str, Any]:
-        logger.info("done", extra=said(outcome=dict(outcome)))
+        logger.info("done", extra=nonempty(outcome=dict(outcome)))
         return {OUTCOME: "done", **outcome}
 
     def _ring_again(self, bell: Bell, error: Exception) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def _not_before(records: object) -> datetime | None:
 def _ignored(ignored: Ignored, envelope: Mapping[str, Any]) -> None:
     """Log why an event needs nothing. It is completed: delivering it again would not change that."""
     about = {DETAIL_TYPE: detail_type(envelope), SOURCE: envelope.get("source"), REASON: ignored.reason}
-    logger.info("event ignored", extra=said(**about))
+    logger.info("event ignored", extra=nonempty(**about))
 
 
 def _answers(notices: Sequence[Notice], handle: Handle[Notice]) -> Sequence[Outcome | Exception]:
