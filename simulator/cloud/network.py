@@ -9,6 +9,7 @@ from joinery.apis import labels
 from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, SecurityGroupStatus, SubnetStatus
 from joinery.apis.meta import Requirement
 from joinery.cloudprovider.catalog.document import Catalog
+from joinery.cloudprovider.launch.userdata import user_data_problem
 from joinery.cloudprovider.nodeclass.images import standard_requirements
 from joinery.cloudprovider.nodeclass.readiness import Selection
 
@@ -83,6 +84,7 @@ class Network:
             ],
             amis=_newest(_ami(image) for image in self.images if _is_selected_image(image, node_class)),
             instance_profile=spec.instance_profile or f"profile-{spec.role}",
+            user_data_problem=user_data_problem(spec),
         )
 
 

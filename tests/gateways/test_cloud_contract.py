@@ -165,6 +165,7 @@ def test_a_class_that_selects_something_of_everything_is_ready(region: Region) -
         ({"amiSelectorTerms": [{"name": "absent-*"}], "amiFamily": "AL2023"}, "AMIsReady", "AMINotFound"),
         ({"amiFamily": "Windows2022", "amiSelectorTerms": [{"name": "*"}]}, "ValidationSucceeded", "UnsupportedFamily"),
         ({"placementGroupSelector": {"name": "rack"}}, "PlacementGroupReady", "UnsupportedPlacementGroup"),
+        ({"userData": "Content-Type: text/plain\n\nhello"}, "ValidationSucceeded", "InvalidUserData"),
     ],
 )
 def test_what_is_missing_is_named_in_a_condition(region: Region, spec: dict[str, Any], kind: str, reason: str) -> None:

@@ -22,6 +22,7 @@ from joinery.cloudprovider.launch.facts import ClusterFacts, cluster_facts
 from joinery.cloudprovider.launch.impaired import impaired
 from joinery.cloudprovider.launch.running import described
 from joinery.cloudprovider.launch.shifts import ZonalShifts
+from joinery.cloudprovider.launch.userdata import user_data_problem
 from joinery.cloudprovider.nodeclass import discovery
 from joinery.cloudprovider.nodeclass.images import AliasError
 from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
@@ -113,6 +114,7 @@ class Ec2Cloud:
             ),
             ami_problem=ami_problem,
             profile_problem=profile_problem,
+            user_data_problem=user_data_problem(spec),
         )
 
     def instance_types(

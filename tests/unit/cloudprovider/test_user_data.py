@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassSpec
 from joinery.apis.meta import Taint
 from joinery.cloudprovider.launch.facts import ClusterFacts, cluster_facts
-from joinery.cloudprovider.launch.userdata import Bootstrap, bootstrap, user_data
+from joinery.cloudprovider.launch.userdata import Bootstrap, bootstrap, user_data, user_data_problem
 from joinery.errors import ConfigurationError
 
 FACTS = ClusterFacts(name="demo", endpoint="https://demo.eks", ca="Q0E=", service_cidr="172.20.0.0/16", version="1.33")
@@ -215,6 +215,25 @@ def test_user_data_that_is_too_long_even_then_is_refused() -> None:
         ConfigurationError, match="spec.userData: 64 KiB with what Joinery adds, 37 KiB compressed; EC2 takes 16"
     ):
         user_data(spec(userData=f"#!/bin/sh\n: {noise}"), told())
+
+
+@pytest.mark.parametrize(
+    ("family", "own", "reason"),
+    [
+        ("AL2023", "#!/bin/sh\necho hello\n", None),
+        ("AL2023", "Content-Type: text/plain\n\nhello", "InvalidUserData"),
+        ("Bottlerocket", "[", "InvalidUserData"),
+        ("Bottlerocket", "", None),
+        ("Custom", "x" * 16384, None),
+        ("Custom", "x" * 16385, "UserDataSizeLimitExceeded"),
+        ("AL2", "".join(hashlib.sha256(str(n).encode()).hexdigest() for n in range(1000)), "UserDataSizeLimitExceeded"),
+        ("Windows2022", "", None),
+    ],
+)
+def test_what_no_node_could_boot_is_known_before_one_is_launched(family: str, own: str, reason: str | None) -> None:
+    """The class says it in a condition. An unsupported family is said already."""
+    problem = user_data_problem(spec(family, userData=own))
+    assert (problem.reason if problem else None) == reason
 
 
 def test_an_archive_of_one_part_is_refused() -> None:

@@ -15,10 +15,11 @@ from email.message import Message
 from typing import Any
 
 from joinery.apis import labels
-from joinery.apis.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
+from joinery.apis.ec2nodeclass import LAUNCHABLE, EC2NodeClassSpec, KubeletConfiguration
 from joinery.apis.meta import Taint
 from joinery.cloudprovider.launch import bottlerocket
 from joinery.cloudprovider.launch.facts import ClusterFacts
+from joinery.cloudprovider.nodeclass.readiness import Unmet
 from joinery.errors import ConfigurationError, UnavailableError
 
 #: What EC2 takes as user data, before base64.
@@ -59,20 +60,52 @@ def _may_set(key: str) -> bool:
     return not any(domain == theirs or domain.endswith(f".{theirs}") for theirs in _NOT_KUBELETS)
 
 
+class UserDataSizeError(ConfigurationError):
+    """User data that EC2 does not take, because they are too long."""
+
+
 def user_data(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
     """The user data of a class's nodes, base64.
 
     Raises ``ConfigurationError`` for an unsupported family, and for what cannot be read or is too long.
     """
     written = _text(spec, boot).encode()
-    if len(written) > MOST_BYTES and spec.family != "Custom":
-        # cloud-init, nodeadm and Bottlerocket all read gzip. Without a time the same text is the same template.
-        compressed = gzip.compress(written, mtime=0)
-        if len(compressed) > MOST_BYTES:
-            sizes = f"{len(written) >> 10} KiB with what Joinery adds, {len(compressed) >> 10} KiB compressed"
-            raise ConfigurationError(f"spec.userData: {sizes}; EC2 takes {MOST_BYTES >> 10}")
-        written = compressed
+    if len(written) > MOST_BYTES:
+        written = _compressed(spec, written)
     return base64.b64encode(written).decode()
+
+
+def _compressed(spec: EC2NodeClassSpec, written: bytes) -> bytes:
+    """cloud-init, nodeadm and Bottlerocket all read gzip. Without a time the same text is the same template.
+
+    What a user's own image reads is not known.
+    """
+    if spec.family == "Custom":
+        raise UserDataSizeError(f"spec.userData: {len(written)} bytes; EC2 takes {MOST_BYTES}")
+    compressed = gzip.compress(written, mtime=0)
+    if len(compressed) > MOST_BYTES:
+        sizes = f"{len(written) >> 10} KiB with what Joinery adds, {len(compressed) >> 10} KiB compressed"
+        raise UserDataSizeError(f"spec.userData: {sizes}; EC2 takes {MOST_BYTES >> 10}")
+    return compressed
+
+
+#: A cluster about which the least is said: what no node of it could boot, none of any cluster could.
+_ANY_CLUSTER = ClusterFacts(name="-", endpoint="", ca="", service_cidr="10.100.0.0/16", version="")
+
+
+def user_data_problem(spec: EC2NodeClassSpec) -> Unmet | None:
+    """Why no node could boot with the class's user data, as far as the class alone tells; None for unsupported
+    families, of which that is said elsewhere.
+    """
+    if spec.family not in LAUNCHABLE:
+        return None
+    try:
+        user_data(spec, bootstrap(_ANY_CLUSTER, labelled={}, taints=(), capacity_type="", max_pods=0))
+    except UserDataSizeError as error:
+        return Unmet("UserDataSizeLimitExceeded", str(error))
+    except ConfigurationError as error:
+        return Unmet("InvalidUserData", str(error))
+    return None
 
 
 def _text(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:

@@ -35,7 +35,8 @@ class Unmet:
 class Selection:
     """What the selectors of a class found.
 
-    ``ami_problem`` and ``profile_problem``: why images or a profile could not be found.
+    ``ami_problem`` and ``profile_problem``: why images or a profile could not be found. ``user_data_problem``: why no
+    node could boot with the class's user data.
     """
 
     subnets: Sequence[SubnetStatus] = ()
@@ -45,6 +46,7 @@ class Selection:
     instance_profile: str = ""
     ami_problem: Unmet | None = None
     profile_problem: Unmet | None = None
+    user_data_problem: Unmet | None = None
 
 
 def status(node_class: EC2NodeClass, selection: Selection, now: datetime) -> EC2NodeClassStatus:
@@ -73,7 +75,9 @@ def _conditions(node_class: EC2NodeClass, selection: Selection, now: datetime) -
         # A class may select no reservation: what is not reserved is bought.
         RESERVATIONS_READY: None,
         "PlacementGroupReady": _lacks(unsupported.get("PlacementGroupReady")),
-        "ValidationSucceeded": _forbidden(node_class) or _lacks(unsupported.get("ValidationSucceeded")),
+        "ValidationSucceeded": _forbidden(node_class)
+        or _lacks(unsupported.get("ValidationSucceeded"))
+        or selection.user_data_problem,
     }
     problems[READY] = next(filter(None, problems.values()), None)
     return _updated(node_class, problems, now)
