@@ -1,15 +1,17 @@
 """The catalogue is kept current."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
 import pytest
 
-from joinery.apis.labels import SPOT
+from joinery.apis.labels import ON_DEMAND, SPOT
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.controllers.catalog import LISTED_EVERY, CatalogController
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, JoineryError, UnavailableError
+from simulator.cloud.cloud import InMemoryCloud
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 
@@ -97,6 +99,19 @@ def test_spot_prices_are_new_although_the_price_list_fails(stand: Stand) -> None
     with pytest.raises(JoineryError, match="throttled"):
         CatalogController(fuse.protect(stand.gateways), stand.world.clock.now).reconcile()
     assert SPOT not in _at_nine(stand)
+
+
+@pytest.mark.parametrize(("lost", "ago"), [(SPOT, timedelta(0)), (SPOT, LISTED_EVERY), (ON_DEMAND, LISTED_EVERY)])
+def test_a_list_without_any_price_is_not_believed(lost: str, ago: timedelta, stand: Stand) -> None:
+    """Amazon does not stop selling on-demand or spot. The catalogue stored last stays in use, and the run fails."""
+    earlier = _dear(stand, ago)
+    sold = stand.world.cloud.catalog()
+    left = tuple(offering for offering in sold.offerings if offering.capacity_type != lost)
+    poor = InMemoryCloud(stand.world.clock, msgspec.structs.replace(sold, offerings=left))
+    with pytest.raises(UnavailableError, match=f"no {lost} price"):
+        CatalogController(replace(stand.gateways, cloud=poor), stand.world.clock.now).reconcile()
+    kept = {offering.capacity_type for offering in stand.world.store.catalog().offerings}
+    assert kept == {offering.capacity_type for offering in earlier.offerings}
 
 
 def test_a_catalogue_that_cannot_be_read_is_replaced(stand: Stand) -> None:

@@ -30,18 +30,31 @@ class CatalogController:
         """
         earlier = self._stored()
         if earlier is not None and not self._is_due(earlier):
-            catalog = refreshed(self._gateways, earlier)
+            catalog = self._refreshed(earlier, earlier)
         else:
             try:
-                catalog = refreshed(self._gateways)
+                catalog = self._refreshed(None, earlier)
             except JoineryError:
                 if earlier is not None:
-                    refreshed(self._gateways, earlier)
+                    self._refreshed(earlier, earlier)
                 raise
         if earlier is None:
             # Pods may have waited for it, and after a few tries only the schedule would ring.
             self._gateways.doorbell.ring(Bell.PROVISIONING)
         return {"instance_types": len(catalog.instance_types), "offerings": len(catalog.offerings)}
+
+    def _refreshed(self, kept: Catalog | None, last: Catalog | None) -> Catalog:
+        """The live catalogue, stored. ``kept``: only its spot prices and reservations are read (``Cloud.catalog``).
+        ``last``: the one stored last.
+
+        Raises ``UnavailableError`` where everything of a capacity type is gone: the answer lacked it, not the cloud.
+        """
+        catalog = self._gateways.cloud.catalog(kept)
+        gone = (_capacity_types(last) if last else set()) - _capacity_types(catalog)
+        if gone:
+            raise UnavailableError(f"the catalogue has no {', '.join(sorted(gone))} price any more: the last one stays")
+        self._gateways.store.put_catalog(catalog)
+        return catalog
 
     def _stored(self) -> Catalog | None:
         """The last catalogue; None for one that cannot be read, which is to be replaced."""
@@ -72,8 +85,5 @@ def current(gateways: Gateways) -> Catalog:
         raise UnavailableError(f"{missing}; the function catalog makes the first one in a minute") from missing
 
 
-def refreshed(gateways: Gateways, earlier: Catalog | None = None) -> Catalog:
-    """The live catalogue, stored. With ``earlier`` only spot prices and reservations are read (``Cloud.catalog``)."""
-    catalog = gateways.cloud.catalog(earlier)
-    gateways.store.put_catalog(catalog)
-    return catalog
+def _capacity_types(catalog: Catalog) -> set[str]:
+    return {offering.capacity_type for offering in catalog.offerings}
