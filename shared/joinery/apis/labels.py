@@ -181,7 +181,7 @@ AWS_WELL_KNOWN = frozenset(
         "instance-category", "instance-generation", "instance-family", "instance-size", "instance-capability-flex",
         "instance-cpu", "instance-cpu-manufacturer", "instance-cpu-sustained-clock-speed-mhz", "instance-memory",
         "instance-ebs-bandwidth", "instance-network-bandwidth", "instance-local-nvme", "instance-hypervisor",
-        "instance-encryption-in-transit-supported", "nitro-sandbox", "instance-gpu-name",
+        "instance-encryption-in-transit-supported", "instance-gpu-name",
         "instance-gpu-manufacturer", "instance-gpu-count", "instance-gpu-memory", "instance-accelerator-name",
         "instance-accelerator-manufacturer", "instance-accelerator-count", "instance-tenancy",
         "capacity-reservation-id", "capacity-reservation-type", "capacity-reservation-interruptible",

@@ -61,7 +61,6 @@ def _hardware_labels(description: Description) -> dict[str, str]:
         f"{_AWS}/instance-cpu-sustained-clock-speed-mhz": str(round(processor.sustained_clock_speed_in_ghz * 1000)),
         f"{_AWS}/instance-memory": str(description.memory_info.size_in_mib),
         f"{_AWS}/instance-hypervisor": description.hypervisor,
-        f"{_AWS}/nitro-sandbox": "true" if description.nitro_enclaves_support == "supported" else "false",
     }
 
 
