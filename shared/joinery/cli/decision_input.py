@@ -56,17 +56,18 @@ def decision_input(
 
     inputs = load(files, recursive=recursive)
     snapshot = inputs.snapshot(now) if files else live_snapshot(now)
-    notices = told(*inputs.all_notices(), *annotated_in_vain(snapshot), *unreadable(snapshot), *doubts(snapshot))
-    place = checked_region(region)
-    catalogue, prices = prices_of(load_catalog(catalog_file, place or cluster_region(snapshot)), snapshot, place)
-    notices += told(*prices.notices(), *not_counted(snapshot, catalogue))
+    notices = tell_now(*inputs.all_notices(), *annotated_in_vain(snapshot), *unreadable(snapshot), *doubts(snapshot))
+    named_region = checked_region(region)
+    loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
+    catalogue, prices = prices_of(loaded, snapshot, named_region)
+    notices += tell_now(*prices.notices(), *not_counted(snapshot, catalogue))
     return DecisionInput(
         snapshot=snapshot, catalogue=catalogue, prices=prices, notices=notices, replicas=inputs.replicas()
     )
 
 
-def told(*notices: Notice) -> tuple[Notice, ...]:
-    """The same notices, which a person has seen by now."""
+def tell_now(*notices: Notice) -> tuple[Notice, ...]:
+    """Print the notices on standard error, and return them for the document and the page."""
     tell(notices)
     return notices
 

@@ -97,31 +97,33 @@ def disrupt(
         _options(move_price, payback, ignore_budgets=ignore_budgets, time_limit=time_limit),
         terminate_first=_places(terminate_first),
     )
-    given = [*(files or ()), *(more_files or ())]
-    asked = decision_input(
-        given,
+    paths = [*(files or ()), *(more_files or ())]
+    inputs = decision_input(
+        paths,
         now=moment(now),
-        doubts=lambda snapshot: beside_disruptions(snapshot, only_marked=not given),
+        doubts=lambda snapshot: beside_disruptions(snapshot, only_marked=not paths),
         recursive=recursive,
         catalog_file=catalog_file,
         region=region,
     )
     started = time.perf_counter()
     packing = Options(
-        only_marked_unschedulable=not given,
+        only_marked_unschedulable=not paths,
         respect_preferences=preference_policy is PreferencePolicy.RESPECT,
         best_effort_min_values=min_values_policy is MinValuesPolicy.BEST_EFFORT,
         time_limit=time_limit,
     )
-    problem = _problem(asked, options, packing)
+    problem = _problem(inputs, options, packing)
     names = nodes_meant(explained or (), problem)
     disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
     seconds = time.perf_counter() - started
     if output is DecisionFormat.JSON and not names:
         # A script is not kept waiting for what only people look at.
-        write(disruptions_document(disruptions, asked.prices, asked.notices, now=asked.snapshot.now, seconds=seconds))
+        write(
+            disruptions_document(disruptions, inputs.prices, inputs.notices, now=inputs.snapshot.now, seconds=seconds)
+        )
         return
-    seen = view(problem, disruptions, asked.catalogue.sold, asked.prices, asked.notices, seconds=seconds)
+    seen = view(problem, disruptions, inputs.catalogue.sold, inputs.prices, inputs.notices, seconds=seconds)
     _show(
         replace(seen, explanations=tuple(explain(name, problem, seen) for name in names)), output, with_pods=with_pods
     )
@@ -164,20 +166,20 @@ def _places(text: str) -> frozenset[TerminateFirst]:
         raise ConfigurationError(f"--terminate-first {text}: {error}") from None
 
 
-def _problem(asked: "DecisionInput", options: "DisruptionOptions", packing: "Options") -> "DisruptionProblem":
+def _problem(inputs: "DecisionInput", options: "DisruptionOptions", packing: "Options") -> "DisruptionProblem":
     from joinery.cloudprovider.offline import instance_types
     from joinery.disruption.moves import replicas_of
     from joinery.disruption.problem import DisruptionProblem
     from joinery.scheduling.problem import Problem
 
-    snapshot = asked.snapshot
+    snapshot = inputs.snapshot
     problem = Problem(
         snapshot=snapshot,
-        instance_types=instance_types(snapshot.node_classes, asked.catalogue, snapshot.now),
+        instance_types=instance_types(snapshot.node_classes, inputs.catalogue, snapshot.now),
         options=packing,
     )
     # All pods of a live cluster are there to be counted; a file may hold one of many.
-    replicas = replicas_of(snapshot.pods) if packing.only_marked_unschedulable else asked.replicas
+    replicas = replicas_of(snapshot.pods) if packing.only_marked_unschedulable else inputs.replicas
     return DisruptionProblem(packing=problem, options=options, replicas=replicas)
 
 

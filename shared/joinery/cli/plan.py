@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,11 +26,11 @@ from joinery.cli.options import (
 from joinery.errors import ConfigurationError, RefusedError
 
 if TYPE_CHECKING:
+    from joinery.cli.decision_input import DecisionInput
+    from joinery.cli.notices import Notice
     from joinery.cli.view.plan_view import PlanView
-    from joinery.cloudprovider.catalog.document import Catalog
     from joinery.planning import Plan
     from joinery.scheduling.explain.explanation import Explanation
-    from joinery.scheduling.packing import Packing
     from joinery.scheduling.problem import Options, Problem
     from joinery.state.snapshot import Snapshot
 
@@ -68,34 +69,29 @@ def plan(
     Exit status: 0 for a plan, even one that leaves pods pending; 2 for bad input; 1 for anything else.
     """
     from joinery.apis.caps import Caps
-    from joinery.cli.decision_input import check_time_limit, decision_input, told
-    from joinery.cli.doubts.left_out import left_out, without_pools
-    from joinery.cli.doubts.misnamed import misnamed
-    from joinery.cli.doubts.others import others
+    from joinery.cli.decision_input import check_time_limit, decision_input
+    from joinery.cli.doubts.left_out import left_out
     from joinery.cli.explained import explanation_document
-    from joinery.cli.notices import warning
     from joinery.cli.output_json import plan_document, with_explanations, write
     from joinery.cli.sources import moment
     from joinery.cli.view.costs import costs as costs_of
     from joinery.cli.view.plan_groups import view
     from joinery.scheduling.problem import Options
-    from joinery.scheduling.reason import ReasonCode
 
     check_time_limit(time_limit)
     if max_hourly is not None and not 0 <= max_hourly < math.inf:
         raise ConfigurationError(f"--max-hourly {max_hourly:g}: must be a number of dollars an hour")
-    given = [*(files or ()), *(more_files or ())]
-    asked = decision_input(
-        given,
+    paths = [*(files or ()), *(more_files or ())]
+    inputs = decision_input(
+        paths,
         now=moment(now),
-        doubts=lambda snapshot: left_out(snapshot, only_marked=not given),
+        doubts=lambda snapshot: left_out(snapshot, only_marked=not paths),
         recursive=recursive,
         catalog_file=catalog_file,
         region=region,
     )
-    snapshot, catalogue, prices, notices = asked.snapshot, asked.catalogue, asked.prices, asked.notices
     options = Options(
-        only_marked_unschedulable=not given,
+        only_marked_unschedulable=not paths,
         seed=seed,
         time_limit=time_limit,
         node_size=node_size.value,
@@ -103,60 +99,82 @@ def plan(
         best_effort_min_values=min_values_policy is MinValuesPolicy.BEST_EFFORT,
         caps=Caps(max_launches=max_launches, max_hourly=max_hourly),
     )
-    problem, pods, made, seconds = _solve(snapshot, catalogue, options, explained or ())
-    packing = made.packing
-    notices += told(*misnamed(snapshot, problem.instance_types), *without_pools(snapshot, packing))
-    # What a static NodePool gets is told already, and that it launches none for pods is how it should be.
-    why_not = [reason for reason in packing.pool_reasons if reason.code is not ReasonCode.STATIC]
-    notices += told(*map(warning, (*made.warnings, *why_not)), *others(packing, snapshot))
-    check(made)
-    costs = costs_of(problem, packing, catalogue.sold)
-    explanations = _explanations(problem, packing, pods)
+    solution = _solve(inputs, options, explained or ())
+    notices = (*inputs.notices, *_notices_of_plan(inputs.snapshot, solution))
+    _refuse_if_wrong(solution.plan)
+    problem, packing = solution.problem, solution.plan.packing
+    costs, seconds = costs_of(problem, packing, inputs.catalogue.sold), solution.seconds
+    explanations = _explanations(solution)
     if output is DecisionFormat.JSON:
-        document = plan_document(packing, costs, prices, notices, now=snapshot.now, seconds=seconds)
+        document = plan_document(packing, costs, inputs.prices, notices, now=inputs.snapshot.now, seconds=seconds)
         write(with_explanations(document, map(explanation_document, explanations)))
     else:
-        shown = view(problem, packing, costs, prices, notices, seconds=seconds, explanations=explanations)
+        shown = view(problem, packing, costs, inputs.prices, notices, seconds=seconds, explanations=explanations)
         _show(shown, output, with_pods=with_pods)
 
 
-def _solve(
-    snapshot: "Snapshot", catalogue: "Catalog", options: "Options", explained: Sequence[str]
-) -> tuple["Problem", tuple[str, ...], "Plan", float]:
-    """The problem, the pods to explain, the plan, and how long it took from parsed objects.
+@dataclass(frozen=True)
+class _Solution:
+    """``explained_pods``: those to explain. ``seconds``: how long it took, from parsed objects."""
 
-    A name that is none is told before solving.
-    """
+    problem: "Problem"
+    plan: "Plan"
+    explained_pods: tuple[str, ...]
+    seconds: float
+
+
+def _solve(inputs: "DecisionInput", options: "Options", explained: Sequence[str]) -> _Solution:
+    """Make the plan. Raises ``ConfigurationError`` before that where ``explained`` names no pod."""
     from joinery.capping import plan_within_caps
     from joinery.cli.explained import pods_meant
     from joinery.cloudprovider.offline import instance_types
     from joinery.scheduling.problem import Problem
 
     started = time.perf_counter()
-    types = instance_types(snapshot.node_classes, catalogue, snapshot.now)
+    snapshot = inputs.snapshot
+    types = instance_types(snapshot.node_classes, inputs.catalogue, snapshot.now)
     problem = Problem(snapshot=snapshot, instance_types=types, options=options)
     pods = pods_meant(explained, problem) if explained else ()
-    made = plan_within_caps(problem, stopwatch=lambda: time.perf_counter() - started)
-    return problem, pods, made, time.perf_counter() - started
+    plan = plan_within_caps(problem, stopwatch=lambda: time.perf_counter() - started)
+    return _Solution(problem, plan, pods, time.perf_counter() - started)
 
 
-def _explanations(problem: "Problem", packing: "Packing", pods: Sequence[str]) -> tuple["Explanation", ...]:
-    """Nothing is computed, or imported, for nobody."""
-    if not pods:
+def _explanations(solution: _Solution) -> tuple["Explanation", ...]:
+    if not solution.explained_pods:
+        # Then what explains is not imported either.
         return ()
     from joinery.scheduling.explain.explain import explain
 
-    return tuple(explain(problem, packing, pod) for pod in pods)
+    return tuple(explain(solution.problem, solution.plan.packing, pod) for pod in solution.explained_pods)
 
 
-def check(made: "Plan") -> None:
-    """Nobody sees a wrong plan: it is an error of ours, with what is wrong. Raises ``RefusedError``."""
-    wrong = made.violations
-    if wrong:
-        listed = [f"  {reason}" for reason in wrong[:_SHOWN_VIOLATIONS]]
-        if len(wrong) > _SHOWN_VIOLATIONS:
-            listed.append(f"  and {len(wrong) - _SHOWN_VIOLATIONS} more")
-        raise RefusedError("\n".join(["internal error: the plan fails verification", *listed]))
+def _notices_of_plan(snapshot: "Snapshot", solution: _Solution) -> tuple["Notice", ...]:
+    """Tell at once what a person should know about the plan."""
+    from joinery.cli.decision_input import tell_now
+    from joinery.cli.doubts.left_out import without_pools
+    from joinery.cli.doubts.misnamed import misnamed
+    from joinery.cli.doubts.others import others
+    from joinery.cli.notices import warning
+    from joinery.scheduling.reason import ReasonCode
+
+    plan, packing = solution.plan, solution.plan.packing
+    # What a static NodePool gets is told already, and that it launches none for pods is how it should be.
+    pool_reasons = [reason for reason in packing.pool_reasons if reason.code is not ReasonCode.STATIC]
+    return tell_now(
+        *misnamed(snapshot, solution.problem.instance_types),
+        *without_pools(snapshot, packing),
+        *map(warning, (*plan.warnings, *pool_reasons)),
+        *others(packing, snapshot),
+    )
+
+
+def _refuse_if_wrong(plan: "Plan") -> None:
+    """Raise ``RefusedError`` for a plan that fails verification, with what is wrong: nobody should see it as a plan."""
+    if plan.violations:
+        lines = [f"  {violation}" for violation in plan.violations[:_SHOWN_VIOLATIONS]]
+        if len(plan.violations) > _SHOWN_VIOLATIONS:
+            lines.append(f"  and {len(plan.violations) - _SHOWN_VIOLATIONS} more")
+        raise RefusedError("\n".join(["internal error: the plan fails verification", *lines]))
 
 
 def _show(plan: "PlanView", output: DecisionFormat, *, with_pods: bool) -> None:
