@@ -88,7 +88,7 @@ def cloud(account: Account) -> Ec2Cloud:
     return Ec2Cloud("joinery", REGION, now=Clock().now)
 
 
-def node_class(uid: str = "0a1b", **spec: Any) -> EC2NodeClass:
+def node_class(uid: str = "0a1b", generation: int = 1, **spec: Any) -> EC2NodeClass:
     """A class that selects by the discovery tag."""
     wire = {
         "subnetSelectorTerms": [{"tags": {"karpenter.sh/discovery": "*"}}],
@@ -96,7 +96,8 @@ def node_class(uid: str = "0a1b", **spec: Any) -> EC2NodeClass:
         "amiSelectorTerms": [{"alias": "al2023@latest"}],
         "role": "nodes",
     }
-    return EC2NodeClass.model_validate({"metadata": {"name": "default", "uid": uid}, "spec": wire | spec})
+    metadata = {"name": "default", "uid": uid, "generation": generation}
+    return EC2NodeClass.model_validate({"metadata": metadata, "spec": wire | spec})
 
 
 def launch(cloud: Ec2Cloud, token: str = "t-1", *kinds: str) -> LaunchRequest:
@@ -173,6 +174,23 @@ def test_a_class_keeps_its_images_while_they_may_not_be_looked_up(cloud: Ec2Clou
         conditions = {condition.type: condition for condition in cloud.prepare(new).conditions}
     assert conditions["AMIsReady"].reason == "AMIsNotResolved"
     assert "AccessDeniedException" in conditions["Ready"].message
+
+
+@pytest.mark.parametrize(("generation", "ready"), [(1, "True"), (2, "False")])
+def test_an_alias_that_lost_its_images_keeps_them(generation: int, ready: str, cloud: Ec2Cloud) -> None:
+    """A pinned one has none for the next version of Kubernetes: nodes are launched with those that were there. One that
+    somebody has just written never had any.
+    """
+    new = node_class(generation=1)
+    status = cloud.prepare(new)
+    known = node_class(generation=generation).model_copy(update={"status": status})
+    cloud = Ec2Cloud("joinery", REGION, now=Clock().now)
+    with Stubber(cloud._clients.ssm) as ssm:
+        for _ in range(5):
+            ssm.add_client_error("get_parameter", "ParameterNotFound", "no", http_status_code=400)
+        after = cloud.prepare(known)
+    assert {condition.type: condition.status for condition in after.conditions}["Ready"] == ready
+    assert after.amis == (status.amis if ready == "True" else [])
 
 
 def test_a_role_gets_an_instance_profile_of_its_own(cloud: Ec2Cloud) -> None:

@@ -178,7 +178,8 @@ class Ec2Cloud:
         version = self._version() if any(term.alias for term in terms) else ""
         try:
             is_windows = bool(FAMILIES[node_class.spec.family].windows_build)
-            return ImageSearch(self._clients, version, self._now(), is_windows=is_windows).find(terms), None
+            found = ImageSearch(self._clients, version, self._now(), is_windows=is_windows).find(terms)
+            return found or self._kept_amis(node_class), None
         except AliasError as error:
             return [], Unmet("UnsupportedAlias", str(error))
         except ConfigurationError as error:
@@ -186,6 +187,24 @@ class Ec2Cloud:
             if node_class.status.amis:
                 raise
             return [], Unmet("AMIsNotResolved", str(error))
+
+    def _kept_amis(self, node_class: EC2NodeClass) -> list[AMIStatus]:
+        """The images that the class's alias stood for last; none for a class that has changed since.
+
+        A pinned alias has no images for the next version of Kubernetes, and those that it had still boot (Karpenter for
+        AWS, amifamily: no status is written where no parameter is found).
+        """
+        status, name = node_class.status, node_class.metadata.name
+        resolved = any(
+            condition.type == "AMIsReady"
+            and condition.status == "True"
+            and condition.observed_generation == node_class.metadata.generation
+            for condition in status.conditions
+        )
+        if not (resolved and any(term.alias for term in node_class.spec.ami_selector_terms)):
+            return []
+        self._clients.tell(f"EC2NodeClass {name}: its alias stands for no image any more; the last ones stay")
+        return status.amis
 
     def _version(self) -> str:
         """Kubernetes' minor version of the cluster, such as 1.33."""
