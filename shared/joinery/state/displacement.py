@@ -31,15 +31,13 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.state.disruption import record_of
 from joinery.state.plans import owners_planned
-from joinery.state.pods import owner_uid
+from joinery.state.pods import LONGEST_UID, owner_uid
 
 #: The most owners that a command names, so that its annotation stays far below what the API server takes. Those of a
 #: larger one that are left out are not charged; it moves pods by the thousand.
 MOST_OWNERS = 1000
 #: The most moves that a NodePool remembers, for the same reason: it has other annotations.
 MOST_MOVES = 500
-#: Characters. A UID has 36; whoever writes a pod's owner may write anything, where no such kind of object exists.
-_LONGEST_UID = 64
 #: $/h. No node costs that, so somebody has written it.
 _ABSURD = 1e6
 #: For so long after a drain has begun, what is bought for pods of the same owner is bought because of it.
@@ -87,8 +85,7 @@ class Moved:
 def moves_of(pods: Iterable[Pod]) -> Mapping[str, int]:
     """By UID of those who recreate the pods, how many there are; of at most ``MOST_OWNERS``."""
     counted = Counter(map(owner_uid, pods))
-    owners = sorted(owner for owner in counted if 0 < len(owner) <= _LONGEST_UID)
-    return {owner: counted[owner] for owner in owners[:MOST_OWNERS]}
+    return {owner: counted[owner] for owner in sorted(filter(None, counted))[:MOST_OWNERS]}
 
 
 def owners_moved(claims: Iterable[NodeClaim], pools: Iterable[NodePool], now: datetime) -> Mapping[str, Moved]:
@@ -165,7 +162,7 @@ def _remembered(pool: NodePool, now: datetime) -> Iterator[Move]:
     """What the annotation says of the last minutes, as far as it can be read: anybody may edit it."""
     for move in decode_each(pool.metadata.annotations.get(MOVED_LATELY, "[]"), Move):
         is_lately = move.at.tzinfo is not None and timedelta() <= now - move.at < _LATELY
-        if is_lately and 0 <= move.price < _ABSURD and max(len(move.owner), len(move.command)) <= _LONGEST_UID:
+        if is_lately and 0 <= move.price < _ABSURD and max(len(move.owner), len(move.command)) <= LONGEST_UID:
             yield move
 
 

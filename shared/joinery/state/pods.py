@@ -14,6 +14,9 @@ FARGATE_SCHEDULER = "fargate-scheduler"
 _TERMINAL = ("Succeeded", "Failed")
 _DAEMON_SET, _NODE = ("apps/v1", "DaemonSet"), ("v1", "Node")
 _WITH_NODE = (_DAEMON_SET, _NODE)
+#: Characters. A UID has 36. Where nobody has defined its kind, a pod's owner may have one of any length, and what
+#: remembers it could not be written.
+LONGEST_UID = 64
 #: Longer than any pod takes to end.
 _CENTURY = timedelta(days=36500)
 
@@ -50,7 +53,7 @@ def controller_of(pod: Pod) -> OwnerReference | None:
 def owner_uid(pod: Pod) -> str:
     """The UID of its controller; empty for a pod that nobody recreates."""
     owner = controller_of(pod)
-    return owner.uid if owner else ""
+    return owner.uid if owner and len(owner.uid) <= LONGEST_UID else ""
 
 
 def owner_uids(pods: Iterable[Pod]) -> tuple[str, ...]:
