@@ -91,7 +91,7 @@ class _Builder:
         if impossible is not None:
             return Reason(ReasonCode.REQUIREMENTS, f"its own requirements and labels leave no value for {impossible}")
         template = _template_pool(node_pool, self._market(node_pool), requirements)
-        admitted = template.fit(_about_types(requirements, template.market))
+        admitted = template.fit(_about_types(template))
         if admitted.conflict or not admitted.sold.any():
             return nothing_for_sale(admitted, template)
         pool = self._pool(template, admitted)
@@ -212,13 +212,13 @@ def _template_pool(node_pool: NodePool, market: Market, requirements: Requiremen
     )
 
 
-def _about_types(requirements: Requirements, market: Market) -> Requirements:
+def _about_types(template: Pool) -> Requirements:
     """Those of a template's requirements that instance types or offerings decide.
 
     The rest the node is given as labels.
     """
-    keys = market.type_keys | set(OFFERING_KEYS)
-    return Requirements({key: allowed for key, allowed in requirements.sets.items() if key in keys})
+    sets = template.requirements.sets
+    return Requirements({key: sets[key] for key in sets if key in OFFERING_KEYS or template.is_by_type(key)})
 
 
 def _residents(running: _Running, types: Mask, columns: Mask) -> tuple[Resident, ...]:

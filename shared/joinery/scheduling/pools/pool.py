@@ -7,7 +7,16 @@ from functools import cached_property
 import numpy as np
 
 from joinery.apis.core import Pod
-from joinery.apis.labels import CAPACITY_TYPE, NODE_POOL, PROVISIONER_NAME, WELL_KNOWN, ZONE, ZONE_ID, is_restricted
+from joinery.apis.labels import (
+    CAPACITY_TYPE,
+    NODE_POOL,
+    PROVISIONER_NAME,
+    WELL_KNOWN,
+    ZONE,
+    ZONE_ID,
+    canonical,
+    is_restricted,
+)
 from joinery.apis.meta import Taint
 from joinery.apis.nodepool import NodePool
 from joinery.scheduling.constraints.requirements import Requirements
@@ -82,6 +91,18 @@ class Pool:
     def naming_labels(self) -> frozenset[str]:
         """Labels of Karpenter's domains that a template does define: those that name the pool and its node class."""
         return frozenset({NODE_POOL, PROVISIONER_NAME, self.node_pool.spec.template.spec.node_class_ref.of_kind.label})
+
+    @cached_property
+    def _given_labels(self) -> frozenset[str]:
+        """Labels that every node has because the template says so, whatever its instance type is."""
+        return self.naming_labels | {canonical(key) for key in self.node_pool.spec.template.metadata.labels}
+
+    def is_by_type(self, key: str) -> bool:
+        """Whether instance types say which values of the label a node may have.
+
+        No node has a well-known label that no type has, unless the template gives it.
+        """
+        return key in self.market.type_keys or (key in WELL_KNOWN and key not in self._given_labels)
 
     @cached_property
     def taints(self) -> tuple[Taint, ...]:
@@ -223,8 +244,7 @@ def _fit(pool: Pool, wanted: Requirements) -> Fit:
         if key in OFFERING_KEYS:
             columns = columns & pool.market.column_mask(key, allowed)
             is_left = bool(columns.any())
-        # A well-known label that no type has can only be the template's. Without that, no node has it.
-        elif key in pool.market.type_keys or (key in WELL_KNOWN and key not in pool.requirements.sets):
+        elif pool.is_by_type(key):
             types = types & pool.market.type_mask(key, allowed)
             is_left = bool(types.any())
         else:
