@@ -31,6 +31,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.cluster.lists import NotInstalledError, read
 from joinery.cluster.mirrors import Kept
 from joinery.cluster.patches import Document, changes, document, guarded
+from joinery.cluster.refusals import refusal
 from joinery.cluster.transport import MERGE_PATCH, Transport
 from joinery.cluster.watches import Head
 from joinery.errors import ConflictError, NotFoundError
@@ -43,6 +44,8 @@ S = TypeVar("S", bound=ClaimsSnapshot)
 #: How long the answer that something is not there is believed, in seconds.
 ABSENT_SECONDS = 600.0
 _GROUP = "/apis/karpenter.sh"
+#: There is no such group; or we may not ask, as in clusters that keep discovery (``system:discovery``) to themselves.
+_NO_GROUP = (403, 404)
 _ALPHA, _BETA, _NOW = "v1alpha5", "v1beta1", "v1"
 _KINDS: Mapping[Version, str] = {**ALPHA_KINDS, **BETA_KINDS}
 _CLAIMS = frozenset(version for version in _KINDS if called_now(version[1]) == NodeClaim.kind)
@@ -154,9 +157,13 @@ class LegacyApis:
         return list(kind.listed(self._transport, {})[1].values())
 
     def _served(self) -> frozenset[str]:
+        """The versions of the group. Raises ``UnavailableError`` where the API server does not say."""
         now = self._transport.clock()
         if self._asked_at is None or now - self._asked_at > ABSENT_SECONDS:
             answer = self._transport.ask("GET", _GROUP)
+            # A server that is busy has not said that there is no such group: that would hide all of its objects.
+            if answer.code >= 400 and answer.code not in _NO_GROUP:
+                raise refusal(f"GET {_GROUP}", answer)
             versions = decoder(_Group).decode(answer.body).versions if answer.code < 400 else []
             self._versions, self._asked_at = frozenset(one.version for one in versions), now
         return self._versions
