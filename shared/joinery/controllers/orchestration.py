@@ -102,7 +102,7 @@ class Orchestrator:
         """
         if not commands:
             return ()
-        written: list[NodeClaim] = []
+        to_launch: list[NodeClaim] = []
         with deciding(self._gateways.cluster, door, self._invocation):
             current = self._gateways.cluster.claims_snapshot()
             claims = {claim.metadata.name: claim for claim in current.managed_claims}
@@ -116,11 +116,11 @@ class Orchestrator:
                 outcome, replacements = self._start(command, claims, caps)
                 caps = outcome.caps
                 started.append(outcome)
-                written += replacements
-        left = commands[MOST_AT_ONCE:]
-        self._actor.leave(len(left))
-        started += [Started(command, caps, obstacle="it is left to the next run") for command in left]
-        self._launch(written)
+                to_launch += replacements
+        postponed = commands[MOST_AT_ONCE:]
+        self._actor.leave(len(postponed))
+        started += [Started(command, caps, obstacle="it is left to the next run") for command in postponed]
+        self._launch(to_launch)
         for outcome in started:
             _log(outcome)
         events = [
@@ -150,19 +150,20 @@ class Orchestrator:
         if why:
             return Started(command, caps, obstacle=why), []
         record = record_for(command, claims.values(), self._snapshot.now)
-        marked, failed = self._mark([claims[candidate.metadata.name] for candidate in command.candidates], record)
+        marked, unmarked = self._mark([claims[candidate.metadata.name] for candidate in command.candidates], record)
         claims.update({claim.metadata.name: claim for claim in marked})
-        if failed and (command.replacements or not marked):
-            self._take_back(marked, record, f"{failed[0]} could not be marked")
-            return Started(command, caps, obstacle=f"{failed[0]} could not be marked"), []
+        if unmarked and (command.replacements or not marked):
+            why = f"{unmarked[0]} could not be marked"
+            self._take_back(marked, record, why)
+            return Started(command, caps, obstacle=why), []
         replacements, unwritten = self._write(command, record)
         if unwritten:
             self._take_back(marked, record, f"its replacement {unwritten[0]} could not be written")
             return Started(command, caps, obstacle=f"{unwritten[0]} could not be written"), []
-        more = added_cost(command, hourly, self._supply.types)
+        cost = added_cost(command, hourly, self._supply.types)
         # What ends first is replaced by lifecycle, when it is gone.
         to_launch = [] if command.waits_for is Readiness.WRITTEN else replacements
-        return Started(command, caps.after(len(command.replacements), hourly), record, added_cost=more), to_launch
+        return Started(command, caps.after(len(command.replacements), hourly), record, added_cost=cost), to_launch
 
     def _mark(self, candidates: Sequence[NodeClaim], record: CommandRecord) -> tuple[list[NodeClaim], list[str]]:
         """The candidates that are marked now, and the names of those that could not be."""
@@ -196,11 +197,11 @@ class Orchestrator:
         """The replacements that are written now, and the names of those that could not be."""
         is_drift = command.reason is DisruptionReason.DRIFTED
         ran_well = owners_that_run_well(self._snapshot, command.candidates) if is_drift else ()
-        wanted = [as_replacement(claim, record, ran_well) for claim in command.replacements]
-        answers = self._gateways.workers.run([partial(self._write_one, claim) for claim in wanted])
-        stored = self._stored_after_all(wanted, answers)
+        replacements = [as_replacement(claim, record, ran_well) for claim in command.replacements]
+        answers = self._gateways.workers.run([partial(self._write_one, claim) for claim in replacements])
+        stored = self._stored_after_all(replacements, answers)
         written, failed = [], []
-        for claim, answer in zip(wanted, answers, strict=True):
+        for claim, answer in zip(replacements, answers, strict=True):
             if claim.metadata.name in stored:
                 written.append(stored[claim.metadata.name])
             elif isinstance(answer, JoineryError):
@@ -211,7 +212,7 @@ class Orchestrator:
         return written, failed
 
     def _stored_after_all(
-        self, wanted: Sequence[NodeClaim], answers: Sequence[NodeClaim | JoineryError]
+        self, replacements: Sequence[NodeClaim], answers: Sequence[NodeClaim | JoineryError]
     ) -> Mapping[str, NodeClaim]:
         """By name, the claims that the API server has stored without saying so.
 
@@ -219,7 +220,7 @@ class Orchestrator:
         """
         doubtful = {
             claim.metadata.name
-            for claim, answer in zip(wanted, answers, strict=True)
+            for claim, answer in zip(replacements, answers, strict=True)
             if isinstance(answer, UnavailableError) and not answer.is_answer
         }
         if not doubtful:

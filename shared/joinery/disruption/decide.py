@@ -20,7 +20,7 @@ from joinery.disruption.canaries import held_back, image_for
 from joinery.disruption.candidates import Candidate, Candidates, candidates
 from joinery.disruption.consolidation.bonds import bonds_of
 from joinery.disruption.consolidation.compiling import Ground, loosened, model_of
-from joinery.disruption.consolidation.curve import merged, others, prefixes
+from joinery.disruption.consolidation.curve import merged, points_at_other_prices, prefixes
 from joinery.disruption.consolidation.grouping import commands_of
 from joinery.disruption.consolidation.model import Model, hourly, limited, unforced, without_new
 from joinery.disruption.consolidation.trial import Trial, idle, trial
@@ -59,7 +59,7 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
         after=after,
         lower_bound=bound,
         gap=gap,
-        curve=merged(prefixes(before, plan.commands), plan.others),
+        curve=merged(prefixes(before, plan.commands), plan.other_points),
         method=plan.method,
         limit_struck=effort.struck,
         prices=judged.prices,
@@ -71,7 +71,7 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
 class _Plan:
     """``held``: the candidates that stay, and why. ``refused``: see ``Disruptions``. ``moves``: $/h that the
     evictions count as. ``saved_at_most``: $/h; no choice among the candidates saves more, moves considered.
-    ``others``: what other prices of a move would lead to.
+    ``other_points``: what other prices of a move would lead to.
     """
 
     commands: tuple[Disruption, ...] = ()
@@ -79,7 +79,7 @@ class _Plan:
     refused: tuple[Refused, ...] = ()
     moves: float = 0.0
     saved_at_most: float = 0.0
-    others: tuple[CurvePoint, ...] = ()
+    other_points: tuple[CurvePoint, ...] = ()
     method: str = "no candidates"
 
 
@@ -93,27 +93,31 @@ class _Planner:
     def plan(self) -> _Plan:
         """The commands that budgets, and NodePools with the Balanced policy, let start now."""
         closed = self._closed_by_budgets()
-        self._heed_trials(closed)
-        in_place = self._in_full_reservations(closed)
-        chosen = [one for name, one in self._by_name.items() if one.reasons and name not in closed]
-        plan = self._planned(chosen)
-        return self._joined(plan, [*in_place, *self._scarce(plan, closed)])
+        self._hold_for_image_trials(closed)
+        ended_in_place = self._ended_in_full_reservations(closed)
+        plan = self._planned(
+            [candidate for name, candidate in self._by_name.items() if candidate.reasons and name not in closed]
+        )
+        return self._with_ended_first(plan, [*ended_in_place, *self._ended_where_scarce(plan, closed)])
 
-    def _planned(self, chosen: Sequence[Candidate]) -> _Plan:
-        if not chosen:
-            return _Plan(held=self._told(set()))
-        ground = Ground(self._problem, self._judged, chosen)
+    def _planned(self, candidates: Sequence[Candidate]) -> _Plan:
+        """The plan for these candidates, replacements first."""
+        if not candidates:
+            return _Plan(held=self._stays(set()))
+        ground = Ground(self._problem, self._judged, candidates)
         model = model_of(ground)
         choice = consolidate(model.instance, self._effort)
-        commands = max((self._commands(model, choice), *self._smaller(model, choice)), key=self._rank)
+        commands = max((self._commands(model, choice), *self._smaller_plans(model, choice)), key=self._rank)
         gone = {name for command in commands for name in command.retire}
         return _Plan(
             commands=commands,
-            held=self._told(gone),
-            refused=tuple(one for one in self._review.refused.values() if gone.isdisjoint(one.command.retire)),
+            held=self._stays(gone),
+            refused=tuple(
+                refused for refused in self._review.refused.values() if gone.isdisjoint(refused.command.retire)
+            ),
             moves=sum(hourly(self._by_name[name]) for name in gone),
             saved_at_most=_saved_at_most(unforced(loosened(ground, model), gone), model, choice.bound),
-            others=self._others(model) if gone else (),
+            other_points=self._other_points(model) if gone else (),
             method=choice.method,
         )
 
@@ -123,7 +127,7 @@ class _Planner:
         drifted = sum(member.is_drifted for member in members)
         return drifted, sum(command.savings for command in commands) - sum(map(hourly, members))
 
-    def _told(self, gone: Container[str]) -> tuple[Held, ...]:
+    def _stays(self, gone: Container[str]) -> tuple[Held, ...]:
         """Why each candidate stays that does not go."""
         return tuple(
             self._review.holds.get(name) or _unchosen(candidate)
@@ -131,39 +135,40 @@ class _Planner:
             if name not in gone
         )
 
-    def _smaller(self, model: Model, choice: Consolidation) -> Iterator[tuple[Disruption, ...]]:
+    def _smaller_plans(self, model: Model, choice: Consolidation) -> Iterator[tuple[Disruption, ...]]:
         """Smaller plans, where commands of the whole one may not start, and so never would."""
         if self._review.is_budget_exceeded and not self._effort.is_over():
-            yield self._commands(model, consolidate(limited(model, choice, self._left), self._effort))
+            yield self._commands(model, consolidate(limited(model, choice, self._budget_left), self._effort))
         if self._review.is_purchase_refused and not self._effort.is_over():
             yield self._commands(model, consolidate(without_new(model), self._effort))
         if self._review.is_company_refused and not self._effort.is_over():
-            yield self._commands(model, consolidate(limited(model, choice, self._left_for_drift), self._effort))
+            yield self._commands(model, consolidate(limited(model, choice, self._budget_left_for_drift), self._effort))
 
-    def _others(self, model: Model) -> tuple[CurvePoint, ...]:
-        is_asked = self._problem.options.curve
-        return others(model, sum(self._judged.prices.values()), self._effort) if is_asked else ()
+    def _other_points(self, model: Model) -> tuple[CurvePoint, ...]:
+        if not self._problem.options.curve:
+            return ()
+        return points_at_other_prices(model, sum(self._judged.prices.values()), self._effort)
 
-    def _heed_trials(self, closed: Container[str]) -> None:
+    def _hold_for_image_trials(self, closed: Container[str]) -> None:
         """Drifted nodes that wait for the trial of an image do not go for their drift.
 
         Before the plan, because it forces drifted nodes out together, and few of them may be one command too large.
         """
         drifted = [
-            one
-            for name, one in self._by_name.items()
-            if one.is_drifted and name not in closed and not self._objection(name, _DRIFTED)
+            candidate
+            for name, candidate in self._by_name.items()
+            if candidate.is_drifted and name not in closed and not self._objection(name, _DRIFTED)
         ]
         for name, why in held_back(drifted, self._budgets.trials, self._problem.packing.snapshot).items():
             self._review.hold([Held(name, HeldCode.CANARY, why, _DRIFTED)])
             candidate = self._by_name[name]
             self._by_name[name] = replace(candidate, reasons=candidate.reasons - {_DRIFTED})
 
-    def _in_full_reservations(self, closed: Container[str]) -> Sequence[Disruption]:
+    def _ended_in_full_reservations(self, closed: Container[str]) -> Sequence[Disruption]:
         """Commands for drifted nodes that can only be replaced in the place that they hold. Nothing else is planned
         for these nodes, nor onto them.
         """
-        free = [one for name, one in self._by_name.items() if name not in closed]
+        free = [candidate for name, candidate in self._by_name.items() if name not in closed]
         commands = ended_in_full_reservations(free, self._problem, self._stopwatch)
         for name in (name for command in commands for name in command.retire):
             node = self._by_name[name].view.node
@@ -172,18 +177,18 @@ class _Planner:
             self._judged = replace(judged, destinations=judged.destinations - {node}, resting=judged.resting - {node})
         return commands
 
-    def _scarce(self, plan: _Plan, closed: Container[str]) -> Sequence[Disruption]:
+    def _ended_where_scarce(self, plan: _Plan, closed: Container[str]) -> Sequence[Disruption]:
         """Commands for drifted nodes whose pods have no other place than the one that they have."""
         stuck = {held.node_claim for held in plan.held if held.code is HeldCode.NO_PLACE}
         filled = {placement.node for command in plan.commands for placement in command.existing}
         free = [
-            one
-            for name, one in self._by_name.items()
-            if name in stuck and name not in closed and one.view.node not in filled
+            candidate
+            for name, candidate in self._by_name.items()
+            if name in stuck and name not in closed and candidate.view.node not in filled
         ]
         return ended_where_scarce(free, self._problem, self._stopwatch)
 
-    def _joined(self, plan: _Plan, ended: Sequence[Disruption]) -> _Plan:
+    def _with_ended_first(self, plan: _Plan, ended: Sequence[Disruption]) -> _Plan:
         """The plan, and as many of the commands that end nodes first as budgets let start beside it."""
         if not ended:
             return plan
@@ -220,26 +225,30 @@ class _Planner:
         """Why budgets let none like this node go for that reason; empty if they let one go."""
         return self._budgets.objection(_alone(self._by_name[name], reason))
 
-    def _left(self, candidate: Candidate) -> int:
+    def _budget_left(self, candidate: Candidate) -> int:
         """How many nodes of the candidate's NodePool may go now."""
         pool = candidate.pool.metadata.name
         left = min(self._budgets.left(pool, reason) for reason in candidate.reasons)
         trial_of_image = self._budgets.trials.open(*image_for(candidate.claim, self._problem.packing.snapshot))
         return left if trial_of_image is None else min(left, trial_of_image.room)
 
-    def _left_for_drift(self, candidate: Candidate) -> int:
+    def _budget_left_for_drift(self, candidate: Candidate) -> int:
         """The same for drifted nodes, and none of the others."""
-        return self._left(candidate) if candidate.is_drifted else 0
+        return self._budget_left(candidate) if candidate.is_drifted else 0
 
     def _commands(self, model: Model, choice: Consolidation) -> tuple[Disruption, ...]:
         """The commands of a trial in which every pod has a place, that are worth it and may start now."""
-        result = self._tried(model, choice)
-        whole = replace(result, candidates=(*result.candidates, *idle(model, result)))
-        return self._review.startable(commands_of(whole, bonds_of(result, model)), model) if whole.candidates else ()
+        placed = self._trial(model, choice)
+        whole = replace(placed, candidates=(*placed.candidates, *idle(model, placed)))
+        return self._review.startable(commands_of(whole, bonds_of(placed, model)), model) if whole.candidates else ()
 
-    def _tried(self, model: Model, choice: Consolidation) -> Trial:
+    def _trial(self, model: Model, choice: Consolidation) -> Trial:
         """The trial of what the choice retires, without the nodes whose pods have no other place."""
-        retired = [one for one, kept in zip(model.candidates, choice.keep, strict=True) if one is not None and not kept]
+        retired = [
+            candidate
+            for candidate, is_kept in zip(model.candidates, choice.keep, strict=True)
+            if candidate is not None and not is_kept
+        ]
         wishes = wishes_of(model, choice)
         for _ in range(_ROUNDS):
             if not retired:
@@ -248,7 +257,7 @@ class _Planner:
             if not result.stuck:
                 return result
             self._review.hold(map(_without_place, sorted(result.stuck)))
-            retired = [one for one in retired if one.claim.metadata.name not in result.stuck]
+            retired = [candidate for candidate in retired if candidate.claim.metadata.name not in result.stuck]
         return Trial()
 
 

@@ -67,46 +67,51 @@ def validate(problem: Problem, commands: Sequence[Disruption], decided: Snapshot
     Cost: that many verifications where all are valid; about twice the logarithm of the commands for each that is not.
     """
     present = _Present(problem.snapshot, before=decided)
-    judged = [(command, present.objection(command)) for command in commands]
+    dropped: dict[int, Dropped] = {}
+    current: list[tuple[int, Disruption]] = []
+    for index, command in enumerate(commands):
+        if why := present.objection(command):
+            dropped[index] = Dropped(command, why, Failure.CHURN)
+        else:
+            current.append((index, present.pruned(command)))
     valid: list[Disruption] = []
-    churned = {index: why for index, (_, why) in enumerate(judged) if why}
-    reasons: dict[int, str] = {}
-    listed = [(index, present.pruned(command)) for index, (command, why) in enumerate(judged) if not why]
-    left = [(index, command) for index, command in listed if not command.terminates_first]
-    step = max(1, -(-len(left) // states))
-    for start in range(0, len(left), step):
-        sift(partial(_first_violation, problem), left[start : start + step], valid, reasons)
+    violated: dict[int, str] = {}
+    replaced_first = [(index, command) for index, command in current if not command.terminates_first]
+    step = max(1, -(-len(replaced_first) // states))
+    for start in range(0, len(replaced_first), step):
+        sift(partial(_first_violation, problem), replaced_first[start : start + step], valid, violated)
     # What ends first takes nothing from the others: its pods go back to the place that it held.
-    for index, command in listed:
-        if command.terminates_first and (why := violation(command, problem)):
-            reasons[index] = why
-        elif command.terminates_first:
+    for index, command in current:
+        if not command.terminates_first:
+            continue
+        if why := violation(command, problem):
+            violated[index] = why
+        else:
             valid.append(command)
-    dropped = {index: Dropped(commands[index], why, Failure.CHURN) for index, why in churned.items()}
-    dropped |= {index: Dropped(commands[index], why, Failure.SCHEDULING) for index, why in reasons.items()}
+    dropped |= {index: Dropped(commands[index], why, Failure.SCHEDULING) for index, why in violated.items()}
     return Validation(tuple(valid), tuple(dropped[index] for index in sorted(dropped)))
 
 
 def sift(
     objection: Callable[[Sequence[Disruption]], str],
-    listed: Sequence[tuple[int, Disruption]],
+    numbered: Sequence[tuple[int, Disruption]],
     valid: list[Disruption],
     reasons: dict[int, str],
 ) -> None:
     """Add to ``valid`` what holds beside what is in it already, and to ``reasons`` why the others do not.
 
     ``objection``: what speaks against commands that are carried out together, in words; empty if nothing does.
-    ``listed``: the commands, each with the number by which ``reasons`` names it.
+    ``numbered``: the commands, each with the number by which ``reasons`` names it.
     """
-    why = objection([*valid, *(command for _, command in listed)]) if listed else ""
+    why = objection([*valid, *(command for _, command in numbered)]) if numbered else ""
     if not why:
-        valid += [command for _, command in listed]
-    elif len(listed) == 1:
-        reasons[listed[0][0]] = why
+        valid += [command for _, command in numbered]
+    elif len(numbered) == 1:
+        reasons[numbered[0][0]] = why
     else:
-        middle = len(listed) // 2
-        sift(objection, listed[:middle], valid, reasons)
-        sift(objection, listed[middle:], valid, reasons)
+        middle = len(numbered) // 2
+        sift(objection, numbered[:middle], valid, reasons)
+        sift(objection, numbered[middle:], valid, reasons)
 
 
 def _first_violation(problem: Problem, commands: Sequence[Disruption]) -> str:

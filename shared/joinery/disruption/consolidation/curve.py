@@ -28,7 +28,7 @@ def prefixes(before: float, commands: Iterable[Disruption]) -> tuple[CurvePoint,
     return tuple(CurvePoint(at, price, is_chosen=at == pods) for at, price in points.items())
 
 
-def others(model: Model, before: float, effort: Effort) -> tuple[CurvePoint, ...]:
+def points_at_other_prices(model: Model, before: float, effort: Effort) -> tuple[CurvePoint, ...]:
     """What other prices of a move would lead to."""
     points: list[CurvePoint] = []
     if int(model.instance.bins.compatible.sum()) > _FEW_PAIRS:
