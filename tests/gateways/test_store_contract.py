@@ -9,7 +9,7 @@ import pytest
 
 from joinery.cloudprovider.catalog.document import Catalog, CatalogOffering, Zone, entry
 from joinery.errors import ConfigurationError, NotFoundError
-from joinery.store.gateway import Store
+from joinery.store.gateway import CATALOG_KEY, Store
 from joinery.store.s3 import S3Store
 from simulator.aws import InMemoryStore
 
@@ -79,3 +79,13 @@ def test_a_missing_bucket_is_a_wrong_setting(aws: str) -> None:
     """The error names the bucket."""
     with pytest.raises(ConfigurationError, match="s3://absent/catalog.json.gz: NoSuchBucket"):
         S3Store("absent", "us-east-1").catalog()
+
+
+@pytest.mark.parametrize("body", [b"{}", gzip.compress(b"{}")[:-4], b"\x1f\x8b\x08" + bytes(20)])
+def test_a_catalogue_that_is_no_whole_gzip_file_is_a_wrong_one(aws: str, body: bytes) -> None:
+    """Somebody has put it there by hand. The catalog door replaces what it cannot read; no other error tells it to."""
+    bucket = boto3.client("s3")
+    bucket.create_bucket(Bucket="joinery")
+    bucket.put_object(Bucket="joinery", Key=CATALOG_KEY, Body=body)
+    with pytest.raises(ConfigurationError, match="catalog.json.gz"):
+        S3Store("joinery", "us-east-1").catalog()

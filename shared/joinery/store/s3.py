@@ -1,12 +1,13 @@
 """The bucket in S3."""
 
 import gzip
+import zlib
 from datetime import datetime
 from typing import Any
 
 from joinery.aws import Clients, translated
 from joinery.cloudprovider.catalog.document import Catalog, decode, encode
-from joinery.errors import NotFoundError
+from joinery.errors import ConfigurationError, NotFoundError
 from joinery.store.gateway import CATALOG_KEY, sealed
 
 
@@ -24,7 +25,7 @@ class S3Store:
     def catalog(self) -> Catalog:
         if (changed := self._changed()) is not None:
             tag, document = changed
-            self._cached = (tag, decode(gzip.decompress(document)))
+            self._cached = (tag, decode(self._unzipped(document)))
         if self._cached is None:
             raise NotFoundError(f"s3://{self._bucket}/{CATALOG_KEY}: no catalogue has been stored yet")
         return self._cached[1]
@@ -36,6 +37,13 @@ class S3Store:
         key, document = sealed(controller, now, decision)
         self._put(key, document)
         return key
+
+    def _unzipped(self, document: bytes) -> bytes:
+        try:
+            return gzip.decompress(document)
+        except (OSError, EOFError, zlib.error) as error:
+            text = f"s3://{self._bucket}/{CATALOG_KEY}: not a whole gzip file: {error}"
+            raise ConfigurationError(text) from error
 
     def _changed(self) -> tuple[str, bytes] | None:
         """ETag and document, None if it is the one in memory."""
