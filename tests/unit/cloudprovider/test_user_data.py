@@ -236,6 +236,13 @@ def test_what_no_node_could_boot_is_known_before_one_is_launched(family: str, ow
     assert (problem.reason if problem else None) == reason
 
 
+@pytest.mark.parametrize("end", ["--//", "--//\n", "--//--", "--//--\n", ""])
+def test_an_archive_has_the_parts_that_say_something(end: str) -> None:
+    """Many end with one more boundary, which opens nothing: cloud-init would run an empty script, and fail."""
+    own = f'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="//"\n\n--//\n\n#!/bin/sh\n{end}'
+    assert [kind for kind, _ in parts(spec(userData=own))] == ["text/x-shellscript", "application/node.eks.aws"]
+
+
 def test_an_archive_of_one_part_is_refused() -> None:
     """The message names the field."""
     with pytest.raises(ConfigurationError, match="spec.userData: a MIME document must be multipart"):

@@ -149,7 +149,8 @@ def _parts(own: str) -> list[tuple[str, str]]:
         if not archive.is_multipart():
             raise ConfigurationError("spec.userData: a MIME document must be multipart")
         parts = (part for part in archive.walk() if not part.is_multipart())
-        return [(_headers(part), _body(part)) for part in parts]
+        # After the last boundary there is nothing, whether or not it says that it is the last.
+        return [(_headers(part), body) for part in parts if (body := _body(part)).strip()]
     return [(NODE_CONFIG if _is_mapping(own) else SHELL, own)]
 
 
