@@ -29,7 +29,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.cluster.lists import NotInstalledError, read
-from joinery.cluster.mirrors import Kept
+from joinery.cluster.mirrors import Entry
 from joinery.cluster.patches import Document, changes, document, guarded
 from joinery.cluster.refusals import refusal
 from joinery.cluster.transport import MERGE_PATCH, Transport
@@ -80,7 +80,7 @@ class DocumentKind:
         self._version, self._clock = version, clock
         self._absent_until = 0.0
 
-    def listed(self, transport: Transport, known: Mapping[str, Kept]) -> tuple[str, dict[str, Kept]]:
+    def list_all(self, transport: Transport, known: Mapping[str, Entry]) -> tuple[str, dict[str, Entry]]:
         if self._clock() < self._absent_until:
             return "", {}
         try:
@@ -88,16 +88,17 @@ class DocumentKind:
         except NotInstalledError:
             self._absent_until = self._clock() + ABSENT_SECONDS
             return "", {}
-        kept = {}
+        entries = {}
         for raw in listed.objects:
             head = decoder(Head).decode(raw)
             before = known.get(head.key)
-            kept[head.key] = before if before is not None and before.version == head.version else self.kept(raw, head)
-        return listed.version, kept
+            is_same = before is not None and before.version == head.version
+            entries[head.key] = before if before is not None and is_same else self.entry(raw, head)
+        return listed.version, entries
 
-    def kept(self, raw: msgspec.Raw, head: Head) -> Kept:
+    def entry(self, raw: msgspec.Raw, head: Head) -> Entry:
         api_version, kind = self._version
-        return Kept(head.version, {**msgspec.json.decode(raw), "apiVersion": api_version, "kind": kind})
+        return Entry(head.version, {**msgspec.json.decode(raw), "apiVersion": api_version, "kind": kind})
 
 
 class LegacyApis:
@@ -142,19 +143,19 @@ class LegacyApis:
 
     def adopted(self, snapshot: S, listed: Mapping[str, tuple[Document, ...]]) -> S:
         """The snapshot with what legacy objects are in v1. ``listed``: these, by their fields."""
-        return self._reader.adopted(snapshot, [found for field in self.fields for found in listed.get(field, ())])
+        return self._reader.adopted(snapshot, [document for field in self.fields for document in listed.get(field, ())])
 
     def node_pool(self, name: str) -> NodePool:
         """One NodePool as it is now. Raises ``NotFoundError``."""
-        listed = [kept.thing for field in self.fields for kept in self._listed(field)]
-        for _, made, _ in self._reader.made(listed):
-            if isinstance(made, NodePool) and made.metadata.name == name:
-                return made
+        documents = [entry.item for field in self.fields for entry in self._list(field)]
+        for _, equivalent, _ in self._reader.made(documents):
+            if isinstance(equivalent, NodePool) and equivalent.metadata.name == name:
+                return equivalent
         raise NotFoundError(f"NodePool {name} not found")
 
-    def _listed(self, field: str) -> list[Kept]:
+    def _list(self, field: str) -> list[Entry]:
         kind = next(kind for kind in self.kinds.values() if kind.field == field)
-        return list(kind.listed(self._transport, {})[1].values())
+        return list(kind.list_all(self._transport, {})[1].values())
 
     def _served(self) -> frozenset[str]:
         """The versions of the group. Raises ``UnavailableError`` where the API server does not say."""

@@ -33,14 +33,14 @@ SHORT = 32 * 1024
 RELIST_SECONDS = 1800.0
 
 
-class Kept(NamedTuple):
-    """What is kept of one stored object. ``thing``: the object, or None if it cannot be used.
+class Entry(NamedTuple):
+    """What a mirror holds of one stored object. ``item``: the object, or None if it cannot be used.
 
     ``invalid``: what is wrong with it. Both are None for another provider's.
     """
 
     version: str
-    thing: Any
+    item: Any
     invalid: Invalid | None = None
 
 
@@ -50,11 +50,11 @@ class Kind(Protocol):
     field: str
     path: str
 
-    def listed(self, transport: Transport, known: Mapping[str, Kept]) -> tuple[str, dict[str, Kept]]:
+    def list_all(self, transport: Transport, known: Mapping[str, Entry]) -> tuple[str, dict[str, Entry]]:
         """The version of the list, and all objects by key. ``known`` ones that have not changed stay the same."""
         ...
 
-    def kept(self, raw: msgspec.Raw, head: Head) -> Kept:
+    def entry(self, raw: msgspec.Raw, head: Head) -> Entry:
         """One object."""
         ...
 
@@ -67,25 +67,25 @@ class CoreKind:
         self._struct = struct
         self._usable = usable
 
-    def listed(self, transport: Transport, known: Mapping[str, Kept]) -> tuple[str, dict[str, Kept]]:
+    def list_all(self, transport: Transport, known: Mapping[str, Entry]) -> tuple[str, dict[str, Entry]]:
         listed = lists.read(transport, self.path, self._struct)
-        kept = {problem.name: Kept("", None, problem) for problem in listed.invalid}
+        entries = {problem.name: Entry("", None, problem) for problem in listed.invalid}
         for item in listed.objects:
             key, version = key_of(item.metadata.namespace, item.metadata.name), item.metadata.resource_version
             before = known.get(key)
-            kept[key] = before if before is not None and before.version == version else self._of(item)
-        return listed.version, kept
+            entries[key] = before if before is not None and before.version == version else self._entry_of(item)
+        return listed.version, entries
 
-    def kept(self, raw: msgspec.Raw, head: Head) -> Kept:
+    def entry(self, raw: msgspec.Raw, head: Head) -> Entry:
         try:
-            return self._of(decode(raw, self._struct))
+            return self._entry_of(decode(raw, self._struct))
         except msgspec.ValidationError as error:
             document = msgspec.json.decode(raw)
-            return Kept("", None, lists.unreadable(document, self._struct.__name__, str(error)))
+            return Entry("", None, lists.unreadable(document, self._struct.__name__, str(error)))
 
-    def _of(self, item: Any) -> Kept:
-        thing, invalid = self._usable(item) if self._usable else (item, None)
-        return Kept(item.metadata.resource_version, thing, invalid)
+    def _entry_of(self, item: Any) -> Entry:
+        usable, invalid = self._usable(item) if self._usable else (item, None)
+        return Entry(item.metadata.resource_version, usable, invalid)
 
 
 class CustomKind:
@@ -96,21 +96,20 @@ class CustomKind:
         self._custom = custom
         self._group = group
 
-    def listed(self, transport: Transport, known: Mapping[str, Kept]) -> tuple[str, dict[str, Kept]]:
+    def list_all(self, transport: Transport, known: Mapping[str, Entry]) -> tuple[str, dict[str, Entry]]:
         listed = lists.read(transport, self.path, msgspec.Raw)
-        kept = {}
+        entries = {}
         for raw in listed.objects:
             head = decoder(Head).decode(raw)
             before = known.get(head.key)
             is_same = before is not None and before.version == head.version
-            kept[head.key] = before if before is not None and is_same else self.kept(raw, head)
-        return listed.version, kept
+            entries[head.key] = before if before is not None and is_same else self.entry(raw, head)
+        return listed.version, entries
 
-    def kept(self, raw: msgspec.Raw, head: Head) -> Kept:
+    def entry(self, raw: msgspec.Raw, head: Head) -> Entry:
         # A resource is validated by pydantic, which takes longer than all the rest.
-        read = lists.as_stored(raw, self._custom, self._group)
-        thing, invalid = (None, read) if isinstance(read, Invalid) else (read, None)
-        return Kept(head.version, thing, invalid)
+        stored = lists.as_stored(raw, self._custom, self._group)
+        return Entry(head.version, None, stored) if isinstance(stored, Invalid) else Entry(head.version, stored)
 
 
 class Mirror:
@@ -135,7 +134,7 @@ class Mirror:
         self._is_listed_always, self._short = is_listed_always, short
         self._is_followed = False
         self._tell = tell
-        self._kept: dict[str, Kept] = {}
+        self._entries: dict[str, Entry] = {}
         self._version = 0
         self._assumed = 0
         self._listed_at = 0.0
@@ -167,11 +166,11 @@ class Mirror:
 
     def _list(self) -> None:
         before = self._transport.bytes_read
-        version, kept = self.kind.listed(self._transport, self._kept)
+        version, entries = self.kind.list_all(self._transport, self._entries)
         is_short = self._transport.bytes_read - before < self._short
         self._is_followed = not (is_short or self._is_listed_always)
-        if kept != self._kept:
-            self._kept, self._view = kept, None
+        if entries != self._entries:
+            self._entries, self._view = entries, None
         self._version = self._assumed = _number(version)
         self._listed_at = self._transport.clock()
 
@@ -189,46 +188,49 @@ class Mirror:
             raise LostTrackError("the cluster was restored from a backup")
         for must_be_certain in (False, True):
             if until.version > self._version:
-                told = changes(self._transport, self.kind.path, self._version, until, must_be_certain=must_be_certain)
-                self._apply(told.changes)
-                self._version = told.version
-            if until.objects in (None, len(self._kept)):
+                watched = changes(
+                    self._transport, self.kind.path, self._version, until, must_be_certain=must_be_certain
+                )
+                self._apply(watched.changes)
+                self._version = watched.version
+            if until.objects in (None, len(self._entries)):
                 self._assumed = until.version
                 return
-        self._tell(f"{self.kind.path}: {len(self._kept)} objects are known and {until.objects} are there")
+        self._tell(f"{self.kind.path}: {len(self._entries)} objects are known and {until.objects} are there")
         raise LostTrackError
 
-    def _apply(self, told: Iterable[Change]) -> None:
-        for change in told:
+    def _apply(self, changes: Iterable[Change]) -> None:
+        for change in changes:
             self._view = None
             if change.version <= self._assumed:
                 self._tell(f"{self.kind.path}: {change.key} has changed before the last read, which did not see it")
             if change.raw is None:
-                self._kept.pop(change.key, None)
+                self._entries.pop(change.key, None)
             else:
-                self._kept[change.key] = self.kind.kept(change.raw, decoder(Head).decode(change.raw))
+                self._entries[change.key] = self.kind.entry(change.raw, decoder(Head).decode(change.raw))
 
     def _verify(self) -> None:
         """List the kind, and follow it up to the list's version, where both must be the same."""
-        version, kept = self.kind.listed(self._transport, self._kept)
+        version, entries = self.kind.list_all(self._transport, self._entries)
         try:
-            self._catch_up(Fence(_number(version), len(kept)))
-            differing = [key for key in kept.keys() | self._kept.keys() if _differ(kept.get(key), self._kept.get(key))]
+            self._catch_up(Fence(_number(version), len(entries)))
+            keys = entries.keys() | self._entries.keys()
+            differing = [key for key in keys if _differ(entries.get(key), self._entries.get(key))]
             if differing:
                 self._tell(f"{self.kind.path}: {len(differing)} objects were not followed, such as {min(differing)}")
         except LostTrackError:
             pass  # nothing to compare with
-        self._kept, self._view = kept, None
+        self._entries, self._view = entries, None
         self._version = self._assumed = _number(version)
         self._listed_at = self._transport.clock()
 
     def _viewed(self) -> Listed:
         if self._view is None:
             # The order of a list is that of its keys in etcd.
-            ordered = [self._kept[key] for key in sorted(self._kept)]
+            ordered = [self._entries[key] for key in sorted(self._entries)]
             self._view = Listed(
-                tuple(kept.thing for kept in ordered if kept.thing is not None),
-                tuple(kept.invalid for kept in ordered if kept.invalid is not None),
+                tuple(entry.item for entry in ordered if entry.item is not None),
+                tuple(entry.invalid for entry in ordered if entry.invalid is not None),
             )
         return self._view
 
@@ -238,5 +240,5 @@ def _number(version: str) -> int:
     return int(version) if version.isdecimal() else 0
 
 
-def _differ(one: Kept | None, other: Kept | None) -> bool:
+def _differ(one: Entry | None, other: Entry | None) -> bool:
     return (one and one.version) != (other and other.version)
