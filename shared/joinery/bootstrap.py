@@ -45,16 +45,16 @@ AWS = "joinery.bootstrap:aws"
 @cache
 def settings(door: str = "") -> Settings:
     """The environment's settings; for a door over the real gateways, with everything it needs."""
-    given = settings_module.read(os.environ)
-    return given.check(door) if door and given.gateways == AWS else given
+    config = settings_module.read(os.environ)
+    return config.check(door) if door and config.gateways == AWS else config
 
 
 @cache
 def webhook() -> "WebhookController":
     from joinery.controllers.webhook import WebhookController
 
-    given = settings("webhook")
-    return WebhookController(_doorbell(), _tokens(given), now=_now, enabled=given.enabled)
+    config = settings("webhook")
+    return WebhookController(_doorbell(), _tokens(config), now=_now, enabled=config.enabled)
 
 
 @cache
@@ -108,9 +108,9 @@ def catalog() -> "CatalogController":
 def installer() -> "InstallerController":
     from joinery.controllers.installer.controller import InstallerController
 
-    given = settings("installer")
-    gateways = _installer_gateways(given)
-    return InstallerController(gateways, given.cluster, has_access_entries=given.access_entries)
+    config = settings("installer")
+    gateways = _installer_gateways(config)
+    return InstallerController(gateways, config.cluster, has_access_entries=config.access_entries)
 
 
 @cache
@@ -155,36 +155,36 @@ def gateways() -> "Gateways":
     return build(settings())
 
 
-def aws(given: Settings) -> "Gateways":
+def aws(config: Settings) -> "Gateways":
     """The real gateways. Nothing is imported, opened or asked before it is first used."""
     from joinery.gateways import Gateways
     from joinery.workers import Threads
 
-    cluster = cast("KubernetesCluster", _Deferred(lambda: _kubernetes(given)))
+    cluster = cast("KubernetesCluster", _Deferred(lambda: _kubernetes(config)))
     return Gateways(
         cluster=cluster,
         recorder=cast("Recorder", _Deferred(lambda: _recorder(cluster))),
-        cloud=cast("Cloud", _Deferred(lambda: _ec2(given))),
+        cloud=cast("Cloud", _Deferred(lambda: _ec2(config))),
         doorbell=_doorbell(),
-        store=cast("Store", _Deferred(lambda: _s3(given))),
-        unavailable=cast("UnavailableOfferings", _Deferred(lambda: _dynamodb(given))),
+        store=cast("Store", _Deferred(lambda: _s3(config))),
+        unavailable=cast("UnavailableOfferings", _Deferred(lambda: _dynamodb(config))),
         workers=Threads(_WORKERS),
     )
 
 
-def _installer_gateways(given: Settings) -> "InstallerGateways":
+def _installer_gateways(config: Settings) -> "InstallerGateways":
     """The installer's gateways: the real ones, or those of the simulator, which are beside its others."""
-    if given.gateways != AWS:
-        module = import_module(given.gateways.partition(":")[0])
-        return cast("InstallerGateways", module.installer_gateways(given))
+    if config.gateways != AWS:
+        module = import_module(config.gateways.partition(":")[0])
+        return cast("InstallerGateways", module.installer_gateways(config))
     import time
 
     from joinery.account.aws import AwsAccount
     from joinery.gateways import InstallerGateways
 
     return InstallerGateways(
-        account=AwsAccount(given.region, given.installer_role, given.webhook_secret),
-        objects=lambda cluster: _objects(cluster, given.region),
+        account=AwsAccount(config.region, config.installer_role, config.webhook_secret),
+        objects=lambda cluster: _objects(cluster, config.region),
         sleep=time.sleep,
         now=_now,
     )
@@ -209,38 +209,35 @@ class _Deferred:
         self._lock = Lock()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._built, name)
-
-    @property
-    def _built(self) -> object:
         # Two threads must not build two: cached_property has no lock.
         with self._lock:
-            return self._once
+            adapter = self._adapter
+        return getattr(adapter, name)
 
     @cached_property
-    def _once(self) -> object:
+    def _adapter(self) -> object:
         return self._build()
 
 
-def _kubernetes(given: Settings) -> "KubernetesCluster":
+def _kubernetes(config: Settings) -> "KubernetesCluster":
     from joinery.apis.ec2nodeclass import EC2NodeClass
     from joinery.cluster.auth import for_eks
     from joinery.cluster.kubernetes import KubernetesCluster
     from joinery.cluster.legacy import LegacyApis
     from joinery.cluster.transport import Transport
 
-    transport = Transport(for_eks(given.cluster, given.region, now=_now))
-    legacy = LegacyApis(transport, EC2NodeClass, default_profile=given.default_instance_profile)
+    transport = Transport(for_eks(config.cluster, config.region, now=_now))
+    legacy = LegacyApis(transport, EC2NodeClass, default_profile=config.default_instance_profile)
     return KubernetesCluster(
         transport,
         now=_now,
         node_class=EC2NodeClass,
-        legacy=legacy if given.legacy_objects else None,
-        tell=_missed,
+        legacy=legacy if config.legacy_objects else None,
+        tell=_log_missed,
     )
 
 
-def _missed(line: str) -> None:
+def _log_missed(line: str) -> None:
     """Say that a read of the cluster had missed something, which a later one has found."""
     from joinery.observability import REASON, Count, count, logger
 
@@ -254,64 +251,64 @@ def _recorder(cluster: "KubernetesCluster") -> "Recorder":
     return KubernetesRecorder(cluster.transport, now=_now)
 
 
-def _ec2(given: Settings) -> "Cloud":
+def _ec2(config: Settings) -> "Cloud":
     from joinery.apis.policies import OnDemandPrices
     from joinery.cloudprovider.ec2 import Ec2Cloud
 
     return Ec2Cloud(
-        given.cluster,
-        given.region,
+        config.cluster,
+        config.region,
         now=_now,
-        tell=_left_out,
-        zonal_shift=given.zonal_shift,
-        prices_are_estimated=given.on_demand_prices == OnDemandPrices.ESTIMATED,
+        tell=_log_left_out,
+        zonal_shift=config.zonal_shift,
+        prices_are_estimated=config.on_demand_prices == OnDemandPrices.ESTIMATED,
     )
 
 
-def _left_out(line: str) -> None:
+def _log_left_out(line: str) -> None:
     """Say that a part of an answer of AWS could not be used."""
     from joinery.observability import REASON, logger
 
     logger.warning("left out", extra={REASON: line})
 
 
-def _s3(given: Settings) -> "Store":
+def _s3(config: Settings) -> "Store":
     from joinery.store.s3 import S3Store
 
-    return S3Store(given.bucket, given.region)
+    return S3Store(config.bucket, config.region)
 
 
-def _dynamodb(given: Settings) -> "UnavailableOfferings":
+def _dynamodb(config: Settings) -> "UnavailableOfferings":
     from joinery.unavailable.dynamodb import DynamoUnavailableOfferings
 
-    return DynamoUnavailableOfferings(given.table, given.region)
+    return DynamoUnavailableOfferings(config.table, config.region)
 
 
 @cache
 def _doorbell() -> "Doorbell":
     """The doorbell alone: the webhook must not import five other gateways to ring one."""
-    given = settings()
-    return _sqs(given) if given.gateways == AWS else gateways().doorbell
+    config = settings()
+    return _sqs(config) if config.gateways == AWS else gateways().doorbell
 
 
-def _sqs(given: Settings) -> "Doorbell":
+def _sqs(config: Settings) -> "Doorbell":
     from joinery.doorbell.sqs import SqsDoorbell
 
-    return SqsDoorbell(given, now=_now)
+    return SqsDoorbell(config, now=_now)
 
 
-def _tokens(given: Settings) -> "Tokens":
+def _tokens(config: Settings) -> "Tokens":
     from joinery.doorbell.tokens import FixedTokens, SecretTokens
 
-    return SecretTokens(given, now=_now) if given.webhook_secret else FixedTokens(given.webhook_token)
+    return SecretTokens(config, now=_now) if config.webhook_secret else FixedTokens(config.webhook_token)
 
 
 def _clock() -> Callable[[], datetime]:
     """The real one, or that of the simulator, which is beside its gateways."""
-    given = settings()
-    if given.gateways == AWS:
+    config = settings()
+    if config.gateways == AWS:
         return _now
-    return cast("Callable[[], datetime]", getattr(import_module(given.gateways.partition(":")[0]), "now", _now))
+    return cast("Callable[[], datetime]", getattr(import_module(config.gateways.partition(":")[0]), "now", _now))
 
 
 def _now() -> datetime:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from joinery.apis.core import Pod
-from joinery.scheduling.packing import Packing, Unplaced
+from joinery.scheduling.packing import Packing, Unplaced, placed_pods
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason, ReasonCode, Subject, SubjectKind
 from joinery.scheduling.solve import Stopwatch, solve
@@ -73,18 +73,20 @@ def plan(
 
     Costs what those cost, unless a packing is refused; then a second packing, and seldom a few more.
     """
-    return checked(problem, lambda asked, left_out: solve(asked, stopwatch=stopwatch, refused={**refused, **left_out}))
+    return checked(
+        problem, lambda variant, left_out: solve(variant, stopwatch=stopwatch, refused={**refused, **left_out})
+    )
 
 
 def checked(problem: Problem, solver: Solver) -> Plan:
-    """The first packing of the solver that verification agrees with;
-    after some rounds the last one, with its violations.
+    """The first packing of the solver that verification agrees with; after some rounds the last one, with its
+    violations.
     """
     attempts = _Attempts(problem, solver)
-    plain = replace(problem, options=replace(problem.options, first_fit_only=True))
+    simpler = replace(problem, options=replace(problem.options, first_fit_only=True))
     for _ in range(_ROUNDS):
-        for asked in (problem, plain):
-            attempts.run(asked)
+        for variant in (problem, simpler):
+            attempts.run(variant)
             if not attempts.violations:
                 return attempts.plan
         if not attempts.leave_out():
@@ -107,9 +109,9 @@ class _Attempts:
     def plan(self) -> Plan:
         return Plan(packing=self.packing, violations=self.violations, warnings=tuple(self.warnings))
 
-    def run(self, asked: Problem) -> None:
+    def run(self, variant: Problem) -> None:
         """Pack and verify. A packing of which only the bound is wrong is kept without it: nobody waits for a proof."""
-        self.packing = self.solver(asked, self.refused)
+        self.packing = self.solver(variant, self.refused)
         self.violations = verify(self.problem, self.packing)
         if self.violations and all(violation.code is ViolationCode.COST for violation in self.violations):
             self.warnings.append(PlanWarning(code=WarningCode.BOUND_REFUSED, violations=self.violations))
@@ -120,14 +122,14 @@ class _Attempts:
             self.warnings.append(PlanWarning(code=WarningCode.PLAN_REFUSED, violations=self.violations, method=method))
 
     def leave_out(self) -> bool:
-        """Refuse the pods at fault from now on; whether any could be told."""
+        """Refuse the pods at fault from now on. Returns whether there are any that were not refused before."""
         at_fault = _at_fault(self.problem, self.packing, self.violations)
-        new = {name: violation for name, violation in at_fault.items() if name not in self.refused}
-        for name, violation in new.items():
+        newly_refused = {name: violation for name, violation in at_fault.items() if name not in self.refused}
+        for name, violation in newly_refused.items():
             self.refused[name] = Unplaced(name, (_left_out_for(violation),))
-        if new:
-            self.warnings.append(PlanWarning(code=WarningCode.PODS_LEFT_OUT, pods=tuple(new)))
-        return bool(new)
+        if newly_refused:
+            self.warnings.append(PlanWarning(code=WarningCode.PODS_LEFT_OUT, pods=tuple(newly_refused)))
+        return bool(newly_refused)
 
 
 def _left_out_for(violation: Violation) -> Reason:
@@ -143,7 +145,7 @@ def _shown(violations: tuple[Violation, ...]) -> str:
 def _at_fault(problem: Problem, packing: Packing, violations: tuple[Violation, ...]) -> dict[str, Violation]:
     """The planned pods that a violation is about, and all that are like them, each with its violation."""
     pods = {pod.key: pod for pod in problem.snapshot.pods}
-    planned = [name for name in _planned(packing) if name in pods]
+    planned = [name for name in placed_pods(packing.existing, packing.launches) if name in pods]
     at_fault: dict[str, Violation] = {}
     for violation in violations:
         for name in _pods_of(packing, violation.subject):
@@ -166,14 +168,6 @@ def _pods_of(packing: Packing, subject: Subject | None) -> Iterator[str]:
         named = {SubjectKind.LAUNCH: launch.name, SubjectKind.NODE_POOL: launch.node_pool}
         if named.get(subject.kind) == subject.name:
             yield from launch.pods
-
-
-def _planned(packing: Packing) -> Iterator[str]:
-    """The names of all pods that the packing places."""
-    for placement in packing.existing:
-        yield from placement.pods
-    for launch in packing.launches:
-        yield from launch.pods
 
 
 def _alike(one: Pod, other: Pod) -> bool:

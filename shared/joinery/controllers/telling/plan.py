@@ -26,33 +26,33 @@ def tell(gateways: Gateways, invocation: Invocation, snapshot: Snapshot, packing
     others = foreign(snapshot)
     left_to_others = also_served((unplaced.pod for unplaced in packing.unplaced), pods, others)
     # A pod that another provider may serve is not told that there is no node for it: that would be wrong.
-    left = [unplaced for unplaced in packing.unplaced if unplaced.pod not in left_to_others]
+    without_node = [unplaced for unplaced in packing.unplaced if unplaced.pod not in left_to_others]
     _log_pools(packing, snapshot)
     _log_others(left_to_others, bought_twice(packing, pods, others))
-    _log_unplaced(left)
-    claims = {pod: written.claim.metadata.name for written in writer.written for pod in written.launch.pods}
+    _log_unplaced(without_node)
+    claim_of_pod = {pod: written.claim.metadata.name for written in writer.written for pod in written.launch.pods}
     announcements = (
-        _nominated(packing, claims, pods),
-        _failed(left, pods),
+        _nominated(packing, claim_of_pod, pods),
+        _failed(without_node, pods),
         _observed(writer.observed, pods),
-        _refused(snapshot, packing, pods),
+        _not_bound(snapshot, packing, pods),
     )
     announce(gateways, invocation, [news for sort in announcements for news in islice(sort, MOST_EVENTS)])
 
 
-def _nominated(packing: Packing, claims: Mapping[str, str], pods: Mapping[str, Pod]) -> Iterator[Announce]:
-    """Where each pod that waits is expected. ``claims``: by pod, the name of the claim that was written for it."""
+def _nominated(packing: Packing, claim_of_pod: Mapping[str, str], pods: Mapping[str, Pod]) -> Iterator[Announce]:
+    """Where each pod that waits is expected. ``claim_of_pod``: the name of the claim that was written for it."""
     places = {
         pod: f"node/{placement.node}" if placement.node else f"nodeclaim/{placement.node_claim}"
         for placement in packing.existing
         for pod in placement.pods
     }
-    places |= {pod: f"nodeclaim/{name}" for pod, name in claims.items()}
+    places |= {pod: f"nodeclaim/{name}" for pod, name in claim_of_pod.items()}
     for pod, place in _of_waiting(places.items(), pods):
         yield Announce("Nominated", f"pod should schedule on {place}", pod)
 
 
-def _refused(snapshot: Snapshot, packing: Packing, pods: Mapping[str, Pod]) -> Iterator[Announce]:
+def _not_bound(snapshot: Snapshot, packing: Packing, pods: Mapping[str, Pod]) -> Iterator[Announce]:
     """Which pods have room on a node that was kept for pods like them, and kube-scheduler bound none of them there."""
     in_vain = {claim.metadata.name: unserved_needs(claim) for claim in snapshot.managed_claims}
     places = ((pod, place) for place in packing.existing if in_vain.get(place.node_claim) for pod in place.pods)
@@ -79,9 +79,9 @@ def _of_waiting(by_name: Iterable[tuple[str, T]], pods: Mapping[str, Pod]) -> It
     return ((pods[name], news) for name, news in by_name if name in pods and not pods[name].spec.node_name)
 
 
-def _failed(left: Iterable[Unplaced], pods: Mapping[str, Pod]) -> Iterator[Announce]:
+def _failed(without_node: Iterable[Unplaced], pods: Mapping[str, Pod]) -> Iterator[Announce]:
     """Why each pod without a place has none."""
-    for unplaced in left:
+    for unplaced in without_node:
         if unplaced.pod in pods:
             text = f"no node for it: {'; '.join(map(str, unplaced.reasons))}"
             yield Announce("FailedScheduling", text, pods[unplaced.pod])
@@ -109,10 +109,10 @@ def _log_others(left_to_others: Mapping[str, str], bought_twice: str) -> None:
         logger.warning("pods may get two nodes", extra={REASON: bought_twice})
 
 
-def _log_unplaced(left: Sequence[Unplaced]) -> None:
+def _log_unplaced(without_node: Sequence[Unplaced]) -> None:
     """One line for pods that fail for the same reasons, with the first of them: a Deployment's pods fail alike."""
     pods_by_reasons: dict[tuple[Reason, ...], list[str]] = {}
-    for unplaced in left:
+    for unplaced in without_node:
         pods_by_reasons.setdefault(unplaced.reasons, []).append(unplaced.pod)
     for reasons, pods in pods_by_reasons.items():
         codes = ", ".join(dict.fromkeys(reason.code for reason in reasons))
