@@ -111,7 +111,14 @@ def _invalid(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _invalid_signals(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The other maps of signals are fields of ours, which are checked when they are read."""
+    """What fields of ours hold has its form when it is read; a kubelet does not start by a negative one all the same.
+    ``evictionMinimumReclaim`` is none of ours.
+    """
+    for name in ("evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim"):
+        signals = given.get(name)
+        for value in signals.values() if isinstance(signals, dict) else ():
+            if str(value).startswith("-"):
+                yield name, f"{value!r} is negative"
     reclaimed = given.get("evictionMinimumReclaim")
     for signal, value in reclaimed.items() if isinstance(reclaimed, dict) else ():
         if signal not in SIGNALS:

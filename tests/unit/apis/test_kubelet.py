@@ -71,6 +71,15 @@ def test_a_setting_that_would_be_dropped_keeps_the_class_from_being_used(
         ({"featureGates": ["NodeSwap"]}, "spec.kubelet.featureGates: ['NodeSwap'] is not an object"),
         ({"registerWithTaints": []}, "spec.kubelet.registerWithTaints: Joinery sets it"),
         ({"evictionMinimumReclaim": {"memory": "1Gi"}}, "spec.kubelet.evictionMinimumReclaim: memory is no signal"),
+        ({"evictionHard": {"memory.available": "-1Gi"}}, "spec.kubelet.evictionHard: '-1Gi' is negative"),
+        ({"evictionMinimumReclaim": {"memory.available": "-1Gi"}}, "spec.kubelet.evictionMinimumReclaim: '-1Gi'"),
+        (
+            {
+                "evictionSoft": {"memory.available": "1Gi"},
+                "evictionSoftGracePeriod": {"memory.available": "-1m"},
+            },
+            "spec.kubelet.evictionSoftGracePeriod: '-1m' is negative",
+        ),
         ({"evictionMinimumReclaim": {"memory.available": "much"}}, "spec.kubelet.evictionMinimumReclaim: 'much'"),
     ],
 )
