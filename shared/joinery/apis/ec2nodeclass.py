@@ -237,7 +237,10 @@ class EC2NodeClass(NodeClass):
 
     @property
     def unsupported(self) -> tuple[Unsupported, ...]:
-        return tuple(_unsupported(self.spec))
+        kubelet = self.spec.kubelet
+        # Up to v1.14 Karpenter passed over what nodes are not told; a class of an older API stays as it was.
+        unusable = kubelet.unusable(self.spec.family) if kubelet and self.origin is None else ()
+        return (*_unsupported(self.spec), *unusable)
 
     @property
     def zones(self) -> tuple[tuple[str, str], ...]:
@@ -326,5 +329,3 @@ def _unsupported(spec: EC2NodeClassSpec) -> Iterator[Unsupported]:
             condition="ValidationSucceeded",
             reason="UnsupportedFamily",
         )
-    if spec.kubelet is not None:
-        yield from spec.kubelet.unusable(spec.family)

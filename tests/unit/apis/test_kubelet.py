@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.meta import Origin
 from simulator import builders
 from tools.crds import definition
 
@@ -59,6 +60,16 @@ def test_a_setting_that_would_be_dropped_keeps_the_class_from_being_used(
     ((reason, message),) = problems(family, **kubelet)
     assert reason == "UnsupportedKubeletConfiguration"
     assert told in message
+
+
+def test_a_class_of_an_older_api_may_go_on_asking_for_what_its_nodes_are_not_told() -> None:
+    """Karpenter passed it over in silence up to v1.14, and such a class has nodes."""
+    node_class = builders.node_class(
+        amiFamily="Bottlerocket", kubelet={"podsPerCore": 2}, amiSelectorTerms=[{"id": "ami-1"}]
+    )
+    older = Origin("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate", "default")
+    assert node_class.unsupported
+    assert node_class.made_from(older).unsupported == ()
 
 
 @pytest.mark.parametrize(
