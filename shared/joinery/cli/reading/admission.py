@@ -51,35 +51,35 @@ def admit(objects: Objects) -> list[Notice]:
     pods, claims = objects.setdefault("pods", {}), objects.setdefault("volume_claims", {})
     scalers = _scalers(objects)
     workloads = _scaled(objects.get("workloads", {}), scalers)
-    made = expand(workloads, pods, claims)
-    pods.update((pod.key, pod_defaults(pod)) for pod in made.pods)
-    claims.update((f"{claim.metadata.namespace}/{claim.metadata.name}", claim) for claim in made.claims)
+    expansion = expand(workloads, pods, claims)
+    pods.update((pod.key, pod_defaults(pod)) for pod in expansion.pods)
+    claims.update((f"{claim.metadata.namespace}/{claim.metadata.name}", claim) for claim in expansion.claims)
     daemon_sets, sandboxes = objects.setdefault("daemon_sets", {}), objects.get("runtime_classes", {})
     _limit(pods, daemon_sets, objects.get("limit_ranges", {}).values())
     _sandbox(pods, daemon_sets, sandboxes)
-    notes = [*_expanded(made), *_autoscaled(scalers, workloads, made)]
+    notes = [*_expanded(expansion), *_autoscaled(scalers, workloads, expansion)]
     notes += _classified(claims, objects.setdefault("storage_classes", {}), pods.values())
     lacking = [
         *_mistargeted(scalers),
         *_unranked(pods.values(), objects.get("priority_classes", {})),
         *_unsandboxed(pods.values(), sandboxes),
     ]
-    return [*map(note, notes), *map(warning, made.warnings), *map(warning, lacking)]
+    return [*map(note, notes), *map(warning, expansion.warnings), *map(warning, lacking)]
 
 
 # --- workloads ---
 
 
-def _expanded(made: Expansion) -> Iterator[str]:
-    if made.made:
-        number = sum(made.made.values())
-        listed = [f"{owner} ({made.made[owner]})" for owner in sorted(made.made)]
-        more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+def _expanded(expansion: Expansion) -> Iterator[str]:
+    counts = expansion.pod_counts
+    if counts:
+        workloads = [f"{owner} ({counts[owner]})" for owner in sorted(counts)]
+        more = f" and {len(workloads) - _NAMED} more" if len(workloads) > _NAMED else ""
         yield (
-            f"planned as well: {_count(number, 'pod')} of {_count(len(listed), 'workload')}: "
-            f"{', '.join(listed[:_NAMED])}{more}"
+            f"planned as well: {_count(counts.total(), 'pod')} of {_count(len(workloads), 'workload')}: "
+            f"{', '.join(workloads[:_NAMED])}{more}"
         )
-    yield from made.notes
+    yield from expansion.notes
 
 
 class _Scaler(NamedTuple):
@@ -141,12 +141,12 @@ def _scaled(workloads: Workloads, scalers: Iterable[_Scaler]) -> Workloads:
             continue
         if workload.spec.replicas == 0 and not scaler.wakes:
             continue
-        given = 1 if workload.spec.replicas is None else workload.spec.replicas
-        scaled[scaler.owner] = replace(workload, spec=replace(workload.spec, replicas=max(given, scaler.fewest)))
+        replicas = 1 if workload.spec.replicas is None else workload.spec.replicas
+        scaled[scaler.owner] = replace(workload, spec=replace(workload.spec, replicas=max(replicas, scaler.fewest)))
     return scaled
 
 
-def _autoscaled(scalers: Iterable[_Scaler], workloads: Workloads, made: Expansion) -> Iterator[str]:
+def _autoscaled(scalers: Iterable[_Scaler], workloads: Workloads, expansion: Expansion) -> Iterator[str]:
     """Who counts on an autoscaler gets a word, where pods were made without asking it, or none were: KEDA's targets
     often begin with no replicas.
     """
@@ -154,10 +154,10 @@ def _autoscaled(scalers: Iterable[_Scaler], workloads: Workloads, made: Expansio
         owner = scaler.owner
         if owner.kind not in API_VERSIONS or owner not in workloads:
             continue
-        given = workloads[owner].spec.replicas
-        if made.made.get(owner) or (scaler.wakes and given == 0):
+        replicas = workloads[owner].spec.replicas
+        if expansion.pod_counts[owner] or (scaler.wakes and replicas == 0):
             yield (
-                f"{scaler.name}: {owner} is planned with {_count(1 if given is None else given, 'replica')}, the "
+                f"{scaler.name}: {owner} is planned with {_count(1 if replicas is None else replicas, 'replica')}, the "
                 f"larger of its replicas and {scaler.floor}; the autoscaler may make it {scaler.least} to {scaler.most}"
             )
 
@@ -228,12 +228,12 @@ def _sandbox(pods: dict[str, Pod], daemon_sets: dict[str, DaemonSet], classes: M
 
 
 def _sandboxed(spec: PodSpec, sandbox: RuntimeClass) -> PodSpec:
-    given = sandbox.scheduling
+    scheduling = sandbox.scheduling
     return replace(
         spec,
         overhead=sandbox.overhead.pod_fixed or spec.overhead,
-        node_selector={**spec.node_selector, **given.node_selector},
-        tolerations=[*spec.tolerations, *(one for one in given.tolerations if one not in spec.tolerations)],
+        node_selector={**spec.node_selector, **scheduling.node_selector},
+        tolerations=[*spec.tolerations, *(added for added in scheduling.tolerations if added not in spec.tolerations)],
     )
 
 

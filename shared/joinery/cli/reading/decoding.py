@@ -38,11 +38,11 @@ _STEP = re.compile(r"[^.\[\]]+")
 class Reading(NamedTuple):
     """What became of a document: the object as a plan uses it, or ``problems`` (``field: what is wrong``), or neither.
 
-    ``unknown`` are fields that nobody minds; ``notice`` a word where ``made`` is not all of the object, or nothing: it
+    ``unknown`` are fields that nobody minds; ``notice`` a word where ``value`` is not all of the object, or nothing: it
     is another provider's, and fits no rule of ours.
     """
 
-    made: Any = None
+    value: Any = None
     problems: tuple[str, ...] = ()
     unknown: tuple[Unknown, ...] = ()
     notice: Notice | None = None
@@ -62,7 +62,7 @@ def read(document: Document, kind: Kind) -> Reading:
     problems = [f"{path}: {problem}" for path, problem in wrong.items() if problem]
     problems += [problem for problem in reading.problems if not _follows(problem, wrong)]
     mere = tuple(one for one in (*unknown, *open_ones) if one.advice or (not one.problem and one.path not in wrong))
-    return reading._replace(problems=tuple(problems), unknown=mere, made=None if problems else reading.made)
+    return reading._replace(problems=tuple(problems), unknown=mere, value=None if problems else reading.value)
 
 
 def _follows(problem: str, wrong: Iterable[str]) -> bool:
@@ -111,8 +111,8 @@ def _read_struct(document: Document, kind: Kind, raw: bytes) -> Reading:
     if kind.namespaced and not decoded.metadata.namespace:
         decoded = replace(decoded, metadata=namespaced(decoded.metadata))
     problems += _WRONG.get(document.kind, _nothing)(decoded)
-    made = None if problems else _DEFAULTED.get(document.kind, _unchanged)(decoded)
-    return Reading(made, tuple(problems))
+    value = None if problems else _DEFAULTED.get(document.kind, _unchanged)(decoded)
+    return Reading(value, tuple(problems))
 
 
 def _decoded(raw: bytes, model: Any) -> tuple[Any, list[str]]:
@@ -168,7 +168,7 @@ def _member(document: Any, at: str) -> list[str]:
 def _read_model(document: Document, model: type[CustomResource], raw: bytes) -> Reading:
     notice = None
     try:
-        made = decoding.decode_model(raw, model)
+        value = decoding.decode_model(raw, model)
     except ValidationError as error:
         given = without_nulls(msgspec.json.decode(raw))
         salvaged = salvage(given, error) if model is NodeClaim else None
@@ -176,9 +176,9 @@ def _read_model(document: Document, model: type[CustomResource], raw: bytes) -> 
             return Reading(notice=note(f"{document}: not read: it is another provider's, by rules that are not ours"))
         if salvaged is None:
             return Reading(problems=tuple(explained(error)))
-        made = salvaged
+        value = salvaged
         notice = warning(f"{document}: read without what cannot be read: {explain(error)}")
-    return Reading(made, tuple(wrong_metadata(made.metadata, document.kind)), notice=notice)
+    return Reading(value, tuple(wrong_metadata(value.metadata, document.kind)), notice=notice)
 
 
 # --- what is looked at and filled in, by kind ---

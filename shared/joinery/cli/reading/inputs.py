@@ -121,30 +121,33 @@ class Inputs:
             self._wonder(document, unknown)
             self.unknown[document.kind, unknown.path] += not unknown.advice
         self.notices += [reading.notice] if reading.notice else []
-        if reading.made is None:
+        value = reading.value
+        if value is None:
             return
         key: Any = f"{document.namespace or 'default'}/{document.name}" if kind.namespaced else document.name
         if kind.field == "workloads":
             key = Owner(document.kind, key)
-        kept = self.objects.setdefault(kind.field, {})
-        if kept.get(key, reading.made) != reading.made:
+        objects = self.objects.setdefault(kind.field, {})
+        if objects.get(key, value) != value:
             self.notices.append(warning(f"{document}: given twice, the later one counts"))
-        kept[key] = reading.made
+        objects[key] = value
         if kind.field in ("workloads", "daemon_sets"):
-            slips = nothing_reads(reading.made.metadata.annotations, (), f"a {document.kind}")
+            slips = nothing_reads(value.metadata.annotations, (), f"a {document.kind}")
             self.notices += [warning(f"{document}: {slip}") for slip in slips]
-        hook = reading.made.metadata.annotations.get(_HOOK)
-        if hook and not reading.made.metadata.uid and kind.field in _MAKE_PODS:
+        hook = value.metadata.annotations.get(_HOOK)
+        if hook and not value.metadata.uid and kind.field in _MAKE_PODS:
             self.hooks.append(f"{document.kind} {document.namespace or 'default'}/{document.name} ({hook})")
 
     def snapshot(self, now: datetime) -> Snapshot:
         """All objects at that moment, sorted by name."""
         ordered: dict[str, Any] = {
-            name: tuple(kept[key] for key in sorted(kept)) for name, kept in self.objects.items() if name not in ASIDE
+            field: tuple(objects[key] for key in sorted(objects))
+            for field, objects in self.objects.items()
+            if field not in ASIDE
         }
         snapshot = Snapshot(now=now, **ordered)
-        made_here = {pool.metadata.name: pool for pool in snapshot.node_pools if pool.origin}
-        return by_older_rules(snapshot, made_here) if self.legacy else snapshot
+        from_legacy = {pool.metadata.name: pool for pool in snapshot.node_pools if pool.origin}
+        return by_older_rules(snapshot, from_legacy) if self.legacy else snapshot
 
     def replicas(self) -> dict[str, int]:
         """How many pods the workloads keep, by ``Kind namespace/name``; not those that make Jobs."""
@@ -174,15 +177,15 @@ class Inputs:
 
     def _adopt(self, origin: Document, equivalent: Equivalent, reader: LegacyReader) -> None:
         try:
-            made = reader.decoded(equivalent)
+            value = reader.decoded(equivalent)
         except NotReadableError as error:
             self._refuse(origin, *error.problems)
             return
-        kept = self.objects.setdefault(reader.field_of(made), {})
+        objects = self.objects.setdefault(reader.field_of(value), {})
         self.notices += [warning(f"{origin}: {lost}") for lost in equivalent.notes]
-        if made.metadata.name in kept:
-            self.notices.append(warning(f"{origin}: not used, the {made.kind} {made.metadata.name} of v1 counts"))
-        kept.setdefault(made.metadata.name, made)
+        if value.metadata.name in objects:
+            self.notices.append(warning(f"{origin}: not used, the {value.kind} {value.metadata.name} of v1 counts"))
+        objects.setdefault(value.metadata.name, value)
 
     def all_notices(self) -> list[Notice]:
         """Everything a person should know about what was not used, or not as it stands."""

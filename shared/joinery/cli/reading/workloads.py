@@ -59,13 +59,14 @@ Workloads = Mapping[Owner, Workload]
 
 @dataclass
 class Expansion:
-    """What the workloads add to the files; ``made`` counts pods by workload,
-    ``notes`` and ``warnings`` are lines for a person.
+    """What the workloads add to the files.
+
+    ``pod_counts``: how many pods, by workload. ``notes`` and ``warnings`` are lines for a person.
     """
 
     pods: list[Pod] = field(default_factory=list)
     claims: list[PersistentVolumeClaim] = field(default_factory=list)
-    made: Counter[Owner] = field(default_factory=Counter)
+    pod_counts: Counter[Owner] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -77,23 +78,23 @@ def expand(workloads: Workloads, pods: Mapping[str, Pod], claims: Container[str]
     """
     present = _present(workloads, pods.values())
     runs = any(pod.spec.node_name for pod in pods.values())
-    result, taken = Expansion(), set(pods)
+    expansion, taken_names = Expansion(), set(pods)
     for owner in sorted(workloads):
         workload = workloads[owner]
         if workload.metadata.deletion_timestamp is not None or _parent(workload, owner) in workloads:
             continue
         if owner.kind == "CronJob":
-            workload = _next_run(owner, workload, present, runs, result.notes)
-        made = list(_missing(owner, workload, present[owner], taken))
-        if made and not workload.spec.template.spec.containers:
-            result.warnings.append(f"{owner}: its template has no containers, none of its pods is planned")
+            workload = _next_run(owner, workload, present, runs, expansion.notes)
+        missing = list(_missing(owner, workload, present[owner], taken_names))
+        if missing and not workload.spec.template.spec.containers:
+            expansion.warnings.append(f"{owner}: its template has no containers, none of its pods is planned")
             continue
-        taken.update(pod.key for pod in made)
-        result.pods += made
-        result.made[owner] += len(made)
-        result.claims += (claim for pod in made for claim in _claims(workload, pod) if _key(claim) not in claims)
-    result.made = +result.made
-    return result
+        taken_names.update(pod.key for pod in missing)
+        expansion.pods += missing
+        expansion.pod_counts[owner] += len(missing)
+        expansion.claims += (claim for pod in missing for claim in _claims(workload, pod) if _key(claim) not in claims)
+    expansion.pod_counts = +expansion.pod_counts
+    return expansion
 
 
 def _parent(workload: Workload, owner: Owner) -> Owner | None:
