@@ -41,9 +41,9 @@ class FirstFit:
         self._work = work
         self._topology: Topology = work.topology
         self._existing = ExistingCapacity(work, manner)
-        self._takes_more_hosts = True
-        self._needed: dict[PodClass, frozenset[str]] = {}
-        self._tries: dict[tuple[PodClass, int], tuple[Demand, ...]] = {}
+        self._may_open_nodes = True
+        self._only_reservations: dict[PodClass, frozenset[str]] = {}
+        self._remembered_demands: dict[tuple[PodClass, int], tuple[Demand, ...]] = {}
         self._use(Buyer(work, NewNodes(work, manner)))
         self.relaxed: dict[str, tuple[str, ...]] = {}
         self.left: dict[PodClass, Sequence[str]] = {}
@@ -64,27 +64,30 @@ class FirstFit:
         self.classes = tuple(self._work.ordered(self._manner))
         self.left = {pod_class: pod_class.names for pod_class in self.classes}
         if self._work.reservations:
-            names = (
-                (c, only_reservations(self._work.pools, c, self._work.axis.vector(c.requests))) for c in self.classes
+            only = (
+                (pod_class, only_reservations(self._work.pools, pod_class, self._work.axis.vector(pod_class.requests)))
+                for pod_class in self.classes
             )
-            self._needed = {pod_class: reservations for pod_class, reservations in names if reservations}
+            self._only_reservations = {pod_class: reservations for pod_class, reservations in only if reservations}
         self._keep_plans()
         self._buy_wished()
         self._place_all()
 
     def resume(self, buyer: Buyer) -> None:
-        """Try again for what is left, now that other nodes carry the pods that were placed:
-        they may leave some of a limit.
+        """Try again for what is left, on the nodes of another buyer, which carry the pods that were placed.
+
+        They may take less of a limit than those before.
         """
         self._use(buyer)
         self._place_all()
 
     def place_leftovers(self) -> None:
-        """Last of all, put what is left on nodes that there will be anyway:
-        once those are settled, spreads over hosts let more in.
+        """Last of all, put what is left on nodes that there will be anyway.
+
+        Once no more nodes come, spreads over hosts let more pods in.
         """
         if self.left and self._topology.close_hosts(self._hosts):
-            self._takes_more_hosts = False
+            self._may_open_nodes = False
             self._place_all()
             self._topology.reopen_hosts()
 
@@ -98,8 +101,9 @@ class FirstFit:
         yield from (node.name for node in self.bought if node.counts(nodes))
 
     def _place_all(self) -> None:
-        """Class after class for as long as that places something:
-        a pod that found a place may be what another waited to be near to.
+        """Class after class, again and again for as long as that places something.
+
+        A pod that found a place may be what another waited to be near to.
         """
         progress = True
         while progress:
@@ -134,7 +138,7 @@ class FirstFit:
                 self.left[pod_class] = [name for name in names if name not in kept]
 
     def _buy_wished(self) -> None:
-        """The nodes that whoever asks has thought out, as far as rules agree."""
+        """Buy the nodes that whoever asks wishes for, as far as rules agree."""
         wished = self._work.problem.wishes.launches
         pools = {pool.name: pool for pool in self._work.pools} if wished else {}
         waiting = {name: pod_class for pod_class, names in self.left.items() for name in names} if wished else {}
@@ -179,7 +183,7 @@ class FirstFit:
         self._work.dealt.discard(pod_class)
         for number, variant in enumerate(self._variants(pod_class)):
             for demand in self._demands(pod_class, number, variant):
-                while placed < len(names) and (more := self._sweep(demand, names[placed:])):
+                while placed < len(names) and (more := self._place_demand(demand, names[placed:])):
                     if variant.dropped:
                         self.relaxed.update(dict.fromkeys(names[placed : placed + more], variant.dropped))
                     placed += more
@@ -188,12 +192,12 @@ class FirstFit:
         return placed
 
     def _kept_back(self, pod_class: PodClass) -> frozenset[str]:
-        """The reservations without which other classes that still wait would have nothing:
-        who may be elsewhere goes there.
-        """
-        if pod_class in self._needed:
+        """The reservations that this class leaves alone: other classes that still wait can be nowhere else."""
+        if pod_class in self._only_reservations:
             return frozenset()
-        return frozenset(name for other, names in self._needed.items() if self.left.get(other) for name in names)
+        return frozenset(
+            name for other, names in self._only_reservations.items() if self.left.get(other) for name in names
+        )
 
     def _demands(self, pod_class: PodClass, number: int, variant: Variant) -> tuple[Demand, ...]:
         """The class on its try of that number, once for each zone or host that its volumes allow.
@@ -201,50 +205,53 @@ class FirstFit:
         The same objects however often the class is tried, because they remember what pools and nodes said.
         """
         key = (pod_class, number)
-        if key not in self._tries:
+        if key not in self._remembered_demands:
             row = self._work.axis.vector(pod_class.requests)
             asked = np.flatnonzero(row)
-            self._tries[key] = tuple(
+            self._remembered_demands[key] = tuple(
                 Demand(pod_class, variant, row, asked, volumes=volumes) for volumes in pod_class.volumes.alternatives
             )
-        return self._tries[key]
+        return self._remembered_demands[key]
 
-    def _sweep(self, demand: Demand, names: Sequence[str]) -> int:
+    def _place_demand(self, demand: Demand, names: Sequence[str]) -> int:
         """One pass over all targets: existing capacity, then new nodes."""
         placed = self._existing.take(demand, names)
         if placed < len(names) and demand.pod_class not in self._work.held:
-            placed += self._into_new(demand, names[placed:])
+            placed += self._place_on_new_nodes(demand, names[placed:])
         return placed
 
-    def _into_new(self, demand: Demand, names: Sequence[str]) -> int:
-        """Deal the pods out once more wherever nothing could be bought in
-        any of the domains that they were dealt to.
+    def _place_on_new_nodes(self, demand: Demand, names: Sequence[str]) -> int:
+        """Deal the pods out over domains and buy there.
+
+        Where nothing can be bought in any of these domains, the pods are dealt out over the others.
         """
         refused: list[Domains] = []
         while True:
-            placed, more = self._deal(demand, names, refused)
-            if placed or not more:
+            placed, newly_refused = self._buy_where_dealt(demand, names, refused)
+            if placed or not newly_refused:
                 return placed
-            refused += more
+            refused += newly_refused
 
-    def _deal(self, demand: Demand, names: Sequence[str], refused: Sequence[Domains]) -> tuple[int, list[Domains]]:
+    def _buy_where_dealt(
+        self, demand: Demand, names: Sequence[str], refused: Sequence[Domains]
+    ) -> tuple[int, list[Domains]]:
         """Buy where the pods are dealt to. How many were placed, and the domains in which nothing could be bought.
 
         Domains with room on existing nodes come last: a spread may let more pods in there once others are elsewhere.
         """
-        placed, newly_refused, waiting = 0, list[Domains](), list[tuple[Domains, int]]()
-        roomy = self._existing.domains_with_room(demand)
+        placed, newly_refused, postponed = 0, list[Domains](), list[tuple[Domains, int]]()
+        with_room = self._existing.domains_with_room(demand)
         for domains, quota in self._allotment.of(demand, len(names), refused):
             self._work.dealt.add(demand.pod_class)
-            if any(domains.items() <= there for there in roomy):
-                waiting.append((domains, quota))
+            if any(domains.items() <= there for there in with_room):
+                postponed.append((domains, quota))
             elif bought := self._buy(demand, domains, names[placed : placed + quota]):
                 placed += bought
             else:
                 newly_refused.append(domains)
             if placed == len(names):
                 break
-        for domains, quota in waiting if not placed else ():
+        for domains, quota in postponed if not placed else ():
             if bought := self._buy(demand, domains, names[placed : placed + quota]):
                 placed += bought
             else:
@@ -253,8 +260,8 @@ class FirstFit:
 
     def _buy(self, demand: Demand, domains: Domains, names: Sequence[str]) -> int:
         """Put pods on new nodes in those domains, in heavier pools first."""
-        put = self._buyer.buy if self._takes_more_hosts else self._buyer.grow
+        put = self._buyer.buy if self._may_open_nodes else self._buyer.grow
         placed = 0
-        for tier in self.nodes.tiers:
-            placed += put(tier, demand, domains, names[placed:])
+        for pools in self.nodes.tiers:
+            placed += put(pools, demand, domains, names[placed:])
         return placed
