@@ -143,18 +143,18 @@ class DisruptionController:
             return Begun(), self._actor(decided, invocation, failure)
         current = self._gateways.cluster.snapshot()
         at_present = replace(problem.packing, snapshot=current)
-        placed = validate(at_present, decision.commands, decided)
-        validation = readmit(placed.valid, replace(problem, packing=at_present))
-        dropped = (*placed.dropped, *validation.dropped)
+        verified = validate(at_present, decision.commands, decided)
+        readmitted = readmit(verified.valid, replace(problem, packing=at_present))
+        dropped = (*verified.dropped, *readmitted.dropped)
         _log_dropped(dropped)
         acting = invocation.within(ACTING_SECONDS)
         actor = self._actor(current, acting, failure)
         orchestrator = Orchestrator(self._gateways, actor, current, supply, acting)
-        commands = _commands(validation.valid, current)
+        commands = _commands(readmitted.valid, current)
         started = orchestrator.start(commands, door="disruption", caps=self._settings.caps)
         if actor.is_cut_short:
             actor.ring(Bell.DISRUPTION)
-        return Begun(tuple(zip(validation.valid, started, strict=True)), dropped), actor
+        return Begun(tuple(zip(readmitted.valid, started, strict=True)), dropped), actor
 
     def _measure(self, problem: DisruptionProblem, decision: Disruptions, begun: Begun) -> None:
         metrics.add(*standing(problem, decision))
@@ -224,12 +224,11 @@ def _report(refused: Sequence[Refused]) -> None:
         raise RefusedError(f"to retire {names} breaks a rule: {first.why}; please report this")
 
 
-def _log_dropped(listed: Sequence[Dropped]) -> None:
+def _log_dropped(dropped: Sequence[Dropped]) -> None:
     """Say which commands were decided and are out of date."""
-    count(Count.DISRUPTIONS_DROPPED, len(listed))
-    for dropped in listed:
-        about = {COMMAND: f"disrupt {', '.join(dropped.command.retire)}", REASON: dropped.why}
-        logger.info("dropped", extra=about)
+    count(Count.DISRUPTIONS_DROPPED, len(dropped))
+    for one in dropped:
+        logger.info("dropped", extra={COMMAND: f"disrupt {', '.join(one.command.retire)}", REASON: one.why})
 
 
 def _outcome(decision: Disruptions, begun: Sequence[Disruption]) -> Mapping[str, Any]:

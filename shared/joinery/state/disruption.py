@@ -118,14 +118,13 @@ class DisruptionCommand:
     """A command, joined with the claims that it names.
 
     ``record``: the command; its ``rollback`` is set if that of any candidate is. ``candidates``: those that carry the
-    command and stay until it retires them. ``departing``: those that carry it and are leaving already, for whatever
-    reason. ``replacements``: those that are there and stay. ``absent``: the names of those that are not there.
-    ``lost``: the names of those that are there and leaving.
+    command and stay until it retires them; not those that are leaving already, for whatever reason.
+    ``replacements``: those that are there and stay. ``absent``: the names of those that are not there. ``lost``: the
+    names of those that are there and leaving.
     """
 
     record: CommandRecord
     candidates: tuple[NodeClaim, ...]
-    departing: tuple[NodeClaim, ...]
     replacements: tuple[NodeClaim, ...]
     absent: tuple[str, ...]
     lost: tuple[str, ...]
@@ -147,7 +146,6 @@ def _joined(carried: list[tuple[CommandRecord, NodeClaim]], claims: Mapping[str,
     return DisruptionCommand(
         record=record,
         candidates=tuple(claim for _, claim in carried if not goes_by_itself(claim)),
-        departing=tuple(claim for _, claim in carried if goes_by_itself(claim)),
         replacements=tuple(claim for claim in there if not goes_by_itself(claim)),
         absent=tuple(name for name in record.replacements if name not in claims),
         lost=tuple(claim.metadata.name for claim in there if goes_by_itself(claim)),

@@ -70,15 +70,15 @@ def tell(
     for code, number in Counter(held.code for held in decision.held).items():
         example = next(held for held in decision.held if held.code is code)
         logger.info(f"{number} nodes are held", extra={CODE: code.value, REASON: example.message})
-    about = _Subjects(snapshot)
+    subjects = _Subjects(snapshot)
     is_only_observed = not gateways.may_launch
     sorts: tuple[Iterable[Announce], ...] = (
-        about.observed(begun.commands) if is_only_observed else about.candidates(begun.commands),
-        () if is_only_observed else about.approved(begun.commands),
-        about.rejected(begun.dropped),
-        about.blocked_pools(decision.held),
-        about.blocked(decision.held),
-        about.unconsolidatable(held for held in decision.held if _is_due(held, snapshot.now)),
+        subjects.observed(begun.commands) if is_only_observed else subjects.candidates(begun.commands),
+        () if is_only_observed else subjects.approved(begun.commands),
+        subjects.rejected(begun.dropped),
+        subjects.blocked_pools(decision.held),
+        subjects.blocked(decision.held),
+        subjects.unconsolidatable(held for held in decision.held if _is_due(held, snapshot.now)),
     )
     announce(gateways, invocation, [news for sort in sorts for news in islice(sort, MOST_EVENTS)])
 
@@ -121,31 +121,31 @@ class _Subjects:
                 for subject in self._of(disruption.retire) if is_single else [self._pools[balance.pool]]:
                     yield Announce("ConsolidationApproved", text, subject)
 
-    def rejected(self, listed: Iterable[Dropped]) -> Iterator[Announce]:
+    def rejected(self, dropped: Iterable[Dropped]) -> Iterator[Announce]:
         """Which nodes were to be consolidated, and stay because the cluster changed while that was decided."""
-        for dropped in listed:
-            for subject in self._of(dropped.command.retire) if _is_consolidation(dropped.command) else ():
-                yield Announce("ConsolidationRejected", f"{dropped.failure}: {dropped.why}", subject)
+        for one in dropped:
+            for subject in self._of(one.command.retire) if _is_consolidation(one.command) else ():
+                yield Announce("ConsolidationRejected", f"{one.failure}: {one.why}", subject)
 
-    def blocked_pools(self, listed: Iterable[Held]) -> Iterator[Announce]:
-        """Which NodePools let no more nodes be disrupted now."""
-        told: set[str] = set()
-        for held in listed:
+    def blocked_pools(self, held_nodes: Iterable[Held]) -> Iterator[Announce]:
+        """Which NodePools let no more nodes be disrupted now, each with the first reason."""
+        announced: set[str] = set()
+        for held in held_nodes:
             pool = self._pool_of(held.node_claim) if held.code in _OF_POOLS else ""
-            if pool in self._pools and pool not in told:
-                told.add(pool)
+            if pool in self._pools and pool not in announced:
+                announced.add(pool)
                 yield Announce("DisruptionBlocked", held.message, self._pools[pool])
 
-    def blocked(self, listed: Iterable[Held]) -> Iterator[Announce]:
+    def blocked(self, held_nodes: Iterable[Held]) -> Iterator[Announce]:
         """Which nodes a rule of their own, or of their pods, keeps."""
-        for held in listed:
+        for held in held_nodes:
             is_blocked = held.code not in _UNTOLD | _OF_POOLS | _UNCONSOLIDATABLE
             subjects = self._of([held.node_claim]) if is_blocked else ()
             yield from (Announce("DisruptionBlocked", held.message, subject) for subject in subjects)
 
-    def unconsolidatable(self, listed: Iterable[Held]) -> Iterator[Announce]:
+    def unconsolidatable(self, held_nodes: Iterable[Held]) -> Iterator[Announce]:
         """Which nodes stay though no rule keeps them."""
-        for held in listed:
+        for held in held_nodes:
             subjects = self._of([held.node_claim]) if held.code in _UNCONSOLIDATABLE else ()
             yield from (Announce("Unconsolidatable", held.message, subject) for subject in subjects)
 
