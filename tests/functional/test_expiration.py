@@ -4,10 +4,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
-from joinery.apis.labels import DISRUPTION, EXPIRATION_OBEYS_BUDGETS, RETIRED_FOR
+import pytest
+
+from joinery.apis.labels import DISRUPTION, EXPIRATION_OBEYS_BUDGETS, NODE_POOL, RETIRED_FOR
 from joinery.controllers.acting.lease import LEASE
 from joinery.doorbell.gateway import Bell
-from joinery.state.claims import INSTANCE_TERMINATING
+from joinery.errors import UnavailableError
+from joinery.state.claims import INSTANCE_TERMINATING, with_metadata
 from simulator import builders
 from simulator.world import World
 from tests.functional.disrupting import disrupt
@@ -156,3 +159,21 @@ def test_expired_nodes_wait_while_another_run_decides(world: World) -> None:
     world.cluster.acquire_lease(LEASE, holder="provisioning/call-0", seconds=90)
     assert stand.expire() == {"expired": 0}
     assert _going(stand) == 0
+
+
+def test_nodes_that_expire_at_once_are_replaced_although_the_others_cannot_be_read(world: World) -> None:
+    """Their claims are retired before the cluster is read for the budgets of others, and nobody else rings for them."""
+    stand = _old(world)
+    (careful,) = world.cluster.node_pools.values()
+    metadata = careful.metadata.model_copy(update={"name": "careless", "annotations": {}})
+    world.cluster.add(careful.model_copy(update={"metadata": metadata}))
+    first = stand.claims[0]
+    labels = {**first.metadata.labels, NODE_POOL: "careless"}
+    world.cluster.api.update(with_metadata(first, labels=labels))
+    stand.rung()
+    fuse = Fuse(failing="cluster.snapshot", error=UnavailableError("busy"))
+    stand.gateways = fuse.protect(stand.gateways)
+    with pytest.raises(UnavailableError, match="busy"):
+        stand.expire()
+    assert [claim.metadata.name for claim in stand.claims if claim.is_deleting] == [first.metadata.name]
+    assert stand.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}

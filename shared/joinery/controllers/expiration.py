@@ -37,23 +37,27 @@ class ExpirationController:
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act."""
         snapshot = self._gateways.cluster.claims_snapshot()
-        careful = self._careful(snapshot)
-        kept = {claim.metadata.name for _, claim in expired(snapshot) if _pool_of(claim) in careful}
+        budgeted = self._budgeted_pools(snapshot)
+        kept = {claim.metadata.name for _, claim in expired(snapshot) if _pool_of(claim) in budgeted}
         going = expire(snapshot, kept)
         actor = Actor(self._gateways, snapshot.now, invocation)
         actor.carry_out(*going)
-        more, left = self._within_budgets(careful, actor, invocation) if careful else (0, 0)
+        more, still_waiting = 0, 0
+        if budgeted:
+            # Those that have expired already wait for their replacements, whatever comes of the others.
+            with actor.noting("expired nodes wait for the next run"):
+                more, still_waiting = self._within_budgets(budgeted, actor, invocation)
         if actor.attempted:
             ring_each(self._gateways.doorbell, Bell.PROVISIONING, Bell.LIFECYCLE)
         actor.conclude()
-        return {"expired": len(going) + more, **({"waiting": left} if left else {})}
+        return {"expired": len(going) + more, **({"waiting": still_waiting} if still_waiting else {})}
 
-    def _careful(self, snapshot: ClaimsSnapshot) -> Collection[str]:
+    def _budgeted_pools(self, snapshot: ClaimsSnapshot) -> Collection[str]:
         """The names of NodePools that have expired nodes, and whose nodes expire within budgets."""
         names = {_pool_of(claim) for _, claim in expired(snapshot)} - {""}
-        return frozenset(name for name in names if self._is_careful(name))
+        return frozenset(name for name in names if self._is_budgeted(name))
 
-    def _is_careful(self, name: str) -> bool:
+    def _is_budgeted(self, name: str) -> bool:
         try:
             pool = self._gateways.cluster.node_pool(name)
         except NotFoundError:
@@ -62,18 +66,18 @@ class ExpirationController:
             return self._obeys_budgets
         return obeys_budgets(pool, self._obeys_budgets)
 
-    def _within_budgets(self, careful: Collection[str], actor: Actor, invocation: Invocation) -> tuple[int, int]:
+    def _within_budgets(self, budgeted: Collection[str], actor: Actor, invocation: Invocation) -> tuple[int, int]:
         """Retire what has expired of these NodePools as far as their budgets allow: how many go, and how many wait."""
         cluster = self._gateways.cluster
         before = cluster.snapshot()
-        listed = waiting(before, careful)
+        waiting_by_pool = waiting(before, budgeted)
         try:
             with deciding(cluster, "expiration", invocation):
                 current = cluster.claims_snapshot()
                 # What has begun to leave since the nodes were read is not in the figures of these budgets.
                 closed = newly_leaving(before, current)
-                due = [(at, claim) for at, claim in expired(current) if _pool_of(claim) in careful]
-                kept = {name for one in listed for name in one.claims}
+                due = [(at, claim) for at, claim in expired(current) if _pool_of(claim) in budgeted]
+                kept = {name for pool in waiting_by_pool for name in pool.claims}
                 going = [
                     given_up(claim, at)
                     for at, claim in due
@@ -83,15 +87,15 @@ class ExpirationController:
         except ConflictError as error:
             logger.info("expired nodes wait for the next run", extra={REASON: str(error)})
             return 0, 0
-        actor.carry_out(*((_told(one),) for one in listed))
+        actor.carry_out(*((_blocked_event(pool),) for pool in waiting_by_pool))
         count(Count.EXPIRATIONS_WAITING, len(due) - len(going))
         return len(going), len(due) - len(going)
 
 
-def _told(one: Waiting) -> Announce:
-    latest = f"; the first goes at {one.until.isoformat(timespec='seconds')} at the latest" if one.until else ""
-    text = f"expired, and waiting: {', '.join(one.claims[:3])}{' and others' if len(one.claims) > 3 else ''}: {one.why}"
-    return Announce("DisruptionBlocked", text + latest, one.pool)
+def _blocked_event(staying: Waiting) -> Announce:
+    names = f"{', '.join(staying.claims[:3])}{' and others' if len(staying.claims) > 3 else ''}"
+    latest = f"; the first goes at {staying.until.isoformat(timespec='seconds')} at the latest" if staying.until else ""
+    return Announce("DisruptionBlocked", f"expired, and waiting: {names}: {staying.why}{latest}", staying.pool)
 
 
 def _pool_of(claim: NodeClaim) -> str:
