@@ -267,3 +267,13 @@ def test_a_decision_that_cannot_be_recorded_is_carried_out_all_the_same(stand: S
     with pytest.raises(DeniedError, match="AccessDenied"):
         _behind(stand, Fuse(failing="store.record", error=DeniedError("AccessDenied"))).consolidate(emptying)
     assert is_tainted(stand, claims[0])
+
+
+def test_a_plan_that_cannot_be_recorded_is_told_all_the_same(stand: Stand) -> None:
+    """The nodes are launched by then, and the pods' owners read Events, not the bucket. The run fails in the end."""
+    stand.pods(1)
+    stand.world.cluster.add(builders.pod("huge", cpu="9999"))
+    with pytest.raises(DeniedError, match="AccessDenied"):
+        _behind(stand, Fuse(failing="store.record", error=DeniedError("AccessDenied"))).provision()
+    assert len(stand.alive) == 1
+    assert {"Nominated", "FailedScheduling"} <= stand.told("Pod")

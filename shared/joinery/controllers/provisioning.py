@@ -168,7 +168,7 @@ class ProvisioningController:
         """A plan that may be acted upon. Raises ``RefusedError`` for one that may not."""
         problem, supply = self._read(snapshot, caps, invocation)
         decision = decide(problem, supply, stopwatch=invocation.stopwatch())
-        self._refuse_if_objectionable(decision)
+        self._refuse_if_objectionable(decision, Actor(self._gateways, snapshot.now, invocation))
         return decision
 
     def _read(self, snapshot: Snapshot, caps: Caps, invocation: Invocation) -> tuple[Problem, Supply]:
@@ -196,7 +196,7 @@ class ProvisioningController:
         for _ in range(_MOST_PLANS):
             if not writer.write(decision.problem, decision.packing):
                 break
-            self._record_refused(decision, writer.actor)
+            self._record(decision, "refused", writer.actor)
             rest = _having_bought(writer.rest(decision.problem), caps, writer.launches)
             decision = decide(rest, decision.supply, stopwatch=stopwatch, refused=writer.refused)
             if decision.objection:
@@ -204,12 +204,12 @@ class ProvisioningController:
                 return _without_launches(decision), writer
         return decision, writer
 
-    def _refuse_if_objectionable(self, decision: Decision) -> None:
+    def _refuse_if_objectionable(self, decision: Decision, actor: Actor) -> None:
         """Raise ``RefusedError`` for a plan that must not be acted upon, and record it for whoever looks into that."""
         for warning in decision.plan.warnings:
             logger.error("a plan was refused", extra={REASON: str(warning)})
         if decision.objection:
-            self._record(decision, "refused")
+            self._record(decision, "refused", actor)
             raise RefusedError(decision.objection)
 
     def _launch(self, decision: Decision, writer: ClaimWriter, invocation: Invocation) -> Launched:
@@ -232,18 +232,18 @@ class ProvisioningController:
     def _tell(self, decision: Decision, writer: ClaimWriter, invocation: Invocation) -> None:
         """Record the decision if it changes something, and send its Events."""
         if decision.packing.launches:
-            self._record(decision, "decided")
+            self._record(decision, "decided", writer.actor)
         tell(self._gateways, invocation, decision.snapshot, decision.packing, writer)
 
-    def _record(self, decision: Decision, what: str) -> None:
-        """Keep the decision. One that was refused is what somebody will want to look at."""
-        record = decision_document(decision.problem, decision.packing, decision.supply.unavailable)
-        key = self._gateways.store.record("provisioning", decision.snapshot.now, record)
-        logger.info(what, extra={RECORD: key, COST: decision.packing.hourly})
+    def _record(self, decision: Decision, what: str, actor: Actor) -> None:
+        """Keep the decision. One that was refused is what somebody will want to look at.
 
-    def _record_refused(self, decision: Decision, actor: Actor) -> None:
-        with actor.noting("the refused plan was not recorded"):
-            self._record(decision, "refused")
+        A failure is noted with the actor: what was decided is told, or refused, all the same.
+        """
+        with actor.noting(f"the plan that was {what} was not recorded"):
+            record = decision_document(decision.problem, decision.packing, decision.supply.unavailable)
+            key = self._gateways.store.record("provisioning", decision.snapshot.now, record)
+            logger.info(what, extra={RECORD: key, COST: decision.packing.hourly})
 
 
 def decide(
