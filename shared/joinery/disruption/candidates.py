@@ -129,7 +129,7 @@ class Candidates:
 
 
 def candidates(problem: DisruptionProblem, awaited: Mapping[str, str] | None = None) -> Candidates:
-    """Judge every node of the problem's snapshot. ``awaited``: by Node, a pod that waits and has room on it."""
+    """Judge every node of the problem's snapshot. ``awaited``: by Node, for which pod it is kept, as a sentence."""
     return _Judge(problem, awaited or {}).judge()
 
 
@@ -237,7 +237,7 @@ class _Judge:
         if nominated := next((pod.key for pod in view.pods if not pod.spec.node_name), ""):
             return _Hold(HeldCode.NOMINATED, f"pod {nominated} is nominated for it")
         if view.node in self._awaited:
-            return _Hold(HeldCode.NOMINATED, f"pod {self._awaited[view.node]} waits, and has room on it")
+            return _Hold(HeldCode.NOMINATED, self._awaited[view.node])
         if view.annotations.get(DO_NOT_DISRUPT) == "true":
             return _Hold(HeldCode.DO_NOT_DISRUPT, f"its Node has the annotation {DO_NOT_DISRUPT}")
         return None
