@@ -28,7 +28,6 @@ class DisruptionReason(StrEnum):
     UNDERUTILIZED = "Underutilized"
     DRIFTED = "Drifted"
     EXPIRED = "Expired"
-    INTERRUPTED = "Interrupted"
     REBALANCE = "Rebalance"
     UNHEALTHY = "Unhealthy"
     #: A replacement whose command was rolled back, and that nobody uses.

@@ -138,7 +138,7 @@ class Launcher:
         if node_class is None or unlaunchable(group.claims[0], node_class, self._now):
             return _given_up(unlaunchable(claim, node_class, self._now) for claim in group.waiting)
         if free := group.free(launched_before):
-            return self._settle(group, _found(free), node_class)
+            return self._settle(group, _outcome_of_earlier_call(free), node_class)
         filtered_types = filtered(group.claims[0], self._types.get(node_class.metadata.name, ()), group.requests)
         if filtered_types is None:
             return _given_up(insufficient(claim, _SOLD_OUT) for claim in group.waiting)
@@ -218,8 +218,8 @@ def _given_up(chains: Iterable[tuple[Command, ...]]) -> _Result:
     return _Result(losses=tuple(chains), is_short=True)
 
 
-def _found(instances: tuple[Instance, ...]) -> FleetOutcome:
-    """The outcome of a call whose instances were there already: those that EC2 is ending serve nobody."""
+def _outcome_of_earlier_call(instances: tuple[Instance, ...]) -> FleetOutcome:
+    """The outcome of a call that an earlier run made. Instances that EC2 is ending serve nobody."""
     ended = ", ".join(instance.instance_id for instance in instances if instance.is_going)
     return FleetOutcome(
         instances=tuple(instance for instance in instances if not instance.is_going),
