@@ -3,15 +3,18 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from joinery.apis.labels import NODE_POOL, ZONE
+from joinery.apis.core import PersistentVolume, VolumeNodeAffinity
+from joinery.apis.labels import HOSTNAME, NODE_POOL, ZONE
 from joinery.disruption.candidates import candidates
 from joinery.disruption.consolidation.model import hourly
 from joinery.disruption.decide import decide
-from joinery.disruption.disruptions import Disruptions
+from joinery.disruption.disruptions import Disruptions, HeldCode
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.validation import violations_of
 from simulator import builders
+from simulator.builders.structs import as_struct
 from tests.unit.disruption.clusters import Cluster, annotated, on
 
 #: 4 vCPUs and 16 GiB for $0.40/h, and half of that for half the price.
@@ -157,3 +160,20 @@ def test_what_needs_room_under_a_limit_comes_after_what_makes_it() -> None:
     assert [command.retire for command in decision.commands] == [("claim-crowd",), ("claim-far",)]
     for prefix in (1, 2):
         assert not violations_of(problem.packing, decision.commands[:prefix])
+
+
+def _on_the_disk_of(host: str) -> PersistentVolume:
+    terms = [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [host]}]}]
+    volume = builders.volume("disk")
+    affinity = as_struct({"required": {"nodeSelectorTerms": terms}}, VolumeNodeAffinity)
+    return replace(volume, spec=replace(volume.spec, csi=None, local={"path": "/data"}, node_affinity=affinity))
+
+
+def test_a_drifted_node_stays_for_a_pod_whose_volume_is_its_disk() -> None:
+    """With the node the data would go, and the pod would wait for a volume of a host that is no more."""
+    cluster = _cluster()
+    cluster.machine("n", [on("p", cpu="1", volumes=["data"])], drifted=True)
+    cluster.more = {"volumes": (_on_the_disk_of("n"),), "volume_claims": (builders.volume_claim(volume="disk"),)}
+    decision = decide(cluster.problem())
+    assert not decision.commands
+    assert [(held.node_claim, held.code) for held in decision.held] == [("claim-n", HeldCode.NO_PLACE)]
