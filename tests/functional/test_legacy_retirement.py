@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from joinery.lifecycle.view.drift import drift_noted
 from simulator import builders
@@ -88,8 +89,8 @@ def test_consolidation_decides_where_no_time_is_said(world: World, spec: dict[st
     assert len(stand.alive) == left
 
 
-def test_do_not_evict_and_do_not_consolidate_are_heeded(world: World) -> None:
-    """The older names of ``do-not-disrupt``, on pods and nodes."""
+def test_do_not_evict_is_heeded(world: World) -> None:
+    """The older name of ``do-not-disrupt`` on pods."""
     stand = v31(Stand(world), consolidation={"enabled": True})
     stand.pods(1, annotations={"karpenter.sh/do-not-evict": "true"})
     stand.settle()
@@ -97,6 +98,25 @@ def test_do_not_evict_and_do_not_consolidate_are_heeded(world: World) -> None:
     stand.live()
     (pod,) = stand.world.cluster.snapshot().pods
     assert pod.metadata.annotations["karpenter.sh/do-not-disrupt"] == "true"
+
+
+def test_do_not_consolidate_is_heeded_for_all_that_may_be_left_undone(old: Stand) -> None:
+    """The older name of ``do-not-disrupt`` on nodes: one that is empty stays too, until nobody asks for that."""
+    old.pods(1)
+    old.settle()
+    (node,) = old.world.cluster.nodes.values()
+    asking = {**node.metadata.annotations, "karpenter.sh/do-not-consolidate": "true"}
+    old.world.cluster.add(replace(node, metadata=replace(node.metadata, annotations=asking)))
+    emptied(old)
+    old.live()
+    old.wait(60)
+    assert old.consolidate()["commands"] == 0
+    (node,) = old.world.cluster.nodes.values()
+    silent = {key: value for key, value in node.metadata.annotations.items() if key not in asking}
+    old.world.cluster.add(replace(node, metadata=replace(node.metadata, annotations=silent)))
+    old.live()
+    old.wait(60)
+    assert old.consolidate()["commands"] == 1
 
 
 # --- expiry and drift ---
