@@ -30,6 +30,9 @@ WARNINGS = {
     "others/argo-workflow-generate-name": [
         _NOT_PLANNED.format("Workflow nightly-import-", "Workflow.argoproj.io", _ANY),
     ],
+    "others/argo-rollout-workload-ref": [
+        _NOT_PLANNED.format("Rollout shop/checkout", "Rollout.argoproj.io", _ANY),
+    ],
     "others/spark-application": [
         _NOT_PLANNED.format("SparkApplication spark-team-a/taxi-trips", "SparkApplication.sparkoperator.k8s.io", _ANY),
     ],

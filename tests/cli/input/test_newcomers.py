@@ -121,6 +121,12 @@ def test_so_are_those_that_have_the_template_further_in(
         ("Workflow", "argoproj.io/v1alpha1", {"templates": [{"name": "a", "container": {"image": "b"}}]}),
         ("SparkApplication", "sparkoperator.k8s.io/v1beta2", {"driver": {"cores": 1}, "executor": {"instances": 8}}),
         ("Prometheus", "monitoring.coreos.com/v1", {"replicas": 2}),
+        ("Rollout", "argoproj.io/v1alpha1", {"replicas": 4, "workloadRef": {"kind": "Deployment", "name": "web"}}),
+        ("postgresql", "acid.zalan.do/v1", {"numberOfInstances": 3}),
+        ("CassandraDatacenter", "cassandra.datastax.com/v1beta1", {"size": 3}),
+        ("RedisFailover", "databases.spotahome.com/v1", {"redis": {"replicas": 3}}),
+        ("InferenceService", "serving.kserve.io/v1beta1", {"predictor": {"model": {"modelFormat": {"name": "a"}}}}),
+        ("RunnerDeployment", "actions.summerwind.dev/v1alpha1", {"replicas": 5, "template": {"spec": {}}}),
     ],
 )
 def test_and_those_that_have_pods_without_a_template(
@@ -152,6 +158,21 @@ def test_a_kind_of_another_group_is_told_with_it(
         f"warning: {path}: {kind} a-: its pods are not planned: a plan does not read {kind}."
         f"{version.partition('/')[0]}; give {instead} in its place, or the pods (kubectl get pods)"
     ) in run(*PLAN, "-f", cluster, path).err
+
+
+@pytest.mark.parametrize("kind", ["List", "NodePoolList"])
+def test_a_list_whose_items_are_null_is_empty(run: Run, cluster: str, write: Write, kind: str) -> None:
+    """Go writes a slice of nothing as null."""
+    path = write("none.json", {"apiVersion": "v1", "kind": kind, "metadata": {}, "items": None})
+    err = run(*PLAN, "-f", cluster, path).err
+    assert f"warning: {path}: no objects in it" in err
+    assert f"of kind {kind}" not in err
+
+
+def test_an_object_whose_kind_ends_as_a_list_does_is_none(run: Run, cluster: str, write: Write) -> None:
+    """It has a name, and no items."""
+    path = write("allow.json", {"apiVersion": "example.org/v1", "kind": "AllowList", "metadata": {"name": "a"}})
+    assert "note: ignored 1 object of kind AllowList" in run(*PLAN, "-f", cluster, path).err
 
 
 def test_a_policy_about_pods_makes_none(run: Run, cluster: str, write: Write) -> None:
@@ -231,6 +252,15 @@ def test_a_quota_is_told_to_count_for_nothing(run: Run, cluster: str, write: Wri
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
     err = run(*PLAN, "-f", cluster, write("quota.json", quota)).err
     assert "note: ignored 1 object of kind ResourceQuota: a quota may let in fewer pods than are planned" in err
+
+
+def test_a_vertical_autoscaler_is_told_to_count_for_nothing(run: Run, cluster: str, write: Write) -> None:
+    """What it writes into pods as they are made is not what their Deployment requests."""
+    scaler = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": "v"}}
+    err = run(*PLAN, "-f", cluster, write("vpa.json", scaler)).err
+    assert (
+        "note: ignored 1 object of kind VerticalPodAutoscaler: pods may be made with other requests than are planned"
+    ) in err
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])

@@ -284,11 +284,11 @@ def _documents(source: str, raw: msgspec.Raw | bytes, *, default_kind: str, defa
         raise ConfigurationError(
             f"{source}: not a Kubernetes object: kind is missing: {bytes(raw)[:60].decode(errors='replace')}"
         )
-    if kind.endswith("List") and head.items is not None:
-        # The API's own lists (PodList) leave kind and version off their items.
-        for item in head.items:
+    named = head.metadata or _Name()
+    if kind.endswith("List") and (head.items is not None or not named.name):
+        # The API's own lists (PodList) leave kind and version off their items, and may have null for none.
+        for item in head.items or ():
             yield from _documents(source, item, default_kind=kind.removesuffix("List"), default_version=version)
         return
     group, _, short = version.rpartition("/")
-    named = head.metadata or _Name()
     yield Document(source, group, short, kind, named.namespace or "", named.name or "", raw)

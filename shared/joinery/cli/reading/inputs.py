@@ -39,6 +39,7 @@ _HOOK = "helm.sh/hook"
 _MAKE_PODS = ("pods", "workloads", "daemon_sets")
 _IGNORED = {
     "ResourceQuota": "a quota may let in fewer pods than are planned",
+    "VerticalPodAutoscaler": "pods may be made with other requests than are planned",
 }
 _NAMELESS = "metadata.name: is missing"
 

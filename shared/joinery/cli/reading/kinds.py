@@ -73,7 +73,8 @@ _OF_OTHERS: Mapping[tuple[str, str], Kind] = {
 #: What makes pods without a pod's template in it: a container, or as many cores and gibibytes as are asked for.
 _PODS_IN_OTHER_WORDS = frozenset(
     {
-        ("argoproj.io", "Workflow"), ("argoproj.io", "CronWorkflow"),
+        # A Rollout may take its template from a Deployment (workloadRef).
+        ("argoproj.io", "Workflow"), ("argoproj.io", "CronWorkflow"), ("argoproj.io", "Rollout"),
         ("sparkoperator.k8s.io", "SparkApplication"), ("sparkoperator.k8s.io", "ScheduledSparkApplication"),
         ("flink.apache.org", "FlinkDeployment"), ("trainer.kubeflow.org", "TrainJob"),
         ("tekton.dev", "PipelineRun"), ("tekton.dev", "TaskRun"),
@@ -81,6 +82,13 @@ _PODS_IN_OTHER_WORDS = frozenset(
         ("postgresql.cnpg.io", "Cluster"), ("rabbitmq.com", "RabbitmqCluster"),
         ("monitoring.coreos.com", "Prometheus"), ("monitoring.coreos.com", "Alertmanager"),
         ("elasticsearch.k8s.elastic.co", "Elasticsearch"), ("kibana.k8s.elastic.co", "Kibana"),
+        ("acid.zalan.do", "postgresql"), ("postgres-operator.crunchydata.com", "PostgresCluster"),
+        ("cassandra.datastax.com", "CassandraDatacenter"), ("databases.spotahome.com", "RedisFailover"),
+        ("mysql.oracle.com", "InnoDBCluster"), ("pxc.percona.com", "PerconaXtraDBCluster"),
+        ("psmdb.percona.com", "PerconaServerMongoDB"), ("mongodbcommunity.mongodb.com", "MongoDBCommunity"),
+        ("clickhouse.altinity.com", "ClickHouseInstallation"), ("opensearch.opster.io", "OpenSearchCluster"),
+        ("serving.kserve.io", "InferenceService"), ("opentelemetry.io", "OpenTelemetryCollector"),
+        ("actions.summerwind.dev", "RunnerDeployment"),
     }
 )  # fmt: skip
 #: Objects that should change a plan and do not yet: each is named in a warning.
