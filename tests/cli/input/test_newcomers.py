@@ -254,6 +254,38 @@ def test_a_quota_is_told_to_count_for_nothing(run: Run, cluster: str, write: Wri
     assert "note: ignored 1 object of kind ResourceQuota: a quota may let in fewer pods than are planned" in err
 
 
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ({"max": {"cpu": "100m"}}, "at most 100m of cpu"),
+        ({"min": {"memory": "64Gi"}}, "at least 64Gi of memory"),
+    ],
+)
+def test_pods_that_a_limit_range_keeps_out_are_told(
+    run: Run, cluster: str, write: Write, bounds: Any, said: str
+) -> None:
+    """A node bought for them would stay empty: their ReplicaSet cannot make them."""
+    ask = {"requests": {"cpu": "500m", "memory": "1Gi"}}
+    template = {**TEMPLATE, "spec": {"containers": [{"name": "main", "resources": ask}]}}
+    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": {
+        "limits": [{"type": "Container", **bounds}]}}  # fmt: skip
+    web = write("web.json", workload(replicas=3, template=template))
+    assert (
+        f"warning: LimitRange default/l: {said} for a container: the API server will refuse 3 pods that are planned"
+    ) in run(*PLAN, "-f", cluster, web, write("limits.json", limits)).err
+
+
+def test_a_bound_that_is_no_quantity_is_one_line(run: Run, cluster: str, write: Write) -> None:
+    """A plan stumbled over it later, with a traceback."""
+    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": {
+        "limits": [{"type": "Container", "max": {"cpu": "100mm"}}]}}  # fmt: skip
+    path = write("limits.json", limits)
+    assert (
+        f"{path}: LimitRange l: spec.limits[0].max.cpu: '100mm' is not a quantity"
+        in run(*PLAN, "-f", cluster, path).err
+    )
+
+
 def test_a_vertical_autoscaler_is_told_to_count_for_nothing(run: Run, cluster: str, write: Write) -> None:
     """What it writes into pods as they are made is not what their Deployment requests."""
     scaler = {"apiVersion": "autoscaling.k8s.io/v1", "kind": "VerticalPodAutoscaler", "metadata": {"name": "v"}}

@@ -32,6 +32,7 @@ from joinery.apis.workloads import (
 )
 from joinery.cli.notices import Notice, note, warning
 from joinery.cli.reading.defaults import pod_defaults
+from joinery.cli.reading.limits import out_of_bounds
 from joinery.cli.reading.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand
 
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -63,6 +64,7 @@ def admit(objects: Objects) -> list[Notice]:
         *_mistargeted(scalers),
         *_unranked(pods.values(), objects.get("priority_classes", {})),
         *_unsandboxed(pods.values(), sandboxes),
+        *out_of_bounds(pods.values(), objects.get("limit_ranges", {}).values()),
     ]
     return [*map(note, notes), *map(warning, expansion.warnings), *map(warning, lacking)]
 

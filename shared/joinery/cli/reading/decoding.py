@@ -25,7 +25,7 @@ from joinery.cli.reading.fields import Unknown, real_kinds, unknown_in_object
 from joinery.cli.reading.kinds import Kind
 from joinery.cli.reading.model_fields import unknown_in_model
 from joinery.cli.reading.placeholders import unfilled
-from joinery.cli.reading.quantities import wrong_quantities
+from joinery.cli.reading.quantities import wrong_bounds, wrong_quantities
 from joinery.cli.reading.validity import wrong_labels, wrong_metadata, wrong_pod, wrong_workload
 from joinery.cli.reading.workloads import API_VERSIONS
 from joinery.cloudprovider.offline import NODE_CLASS
@@ -209,6 +209,7 @@ def _daemon_set(daemon_set: core.DaemonSet) -> core.DaemonSet:
 _WRONG: Mapping[str, Callable[[Any], Iterator[str]]] = {
     "Pod": lambda pod: wrong_pod(pod.spec, "spec"),
     "DaemonSet": _wrong_daemon_set,
+    "LimitRange": wrong_bounds,
     "Node": lambda node: wrong_quantities(node.status, "status"),
     **dict.fromkeys(API_VERSIONS, wrong_workload),
 }

@@ -6,6 +6,7 @@ from joinery.apis.core import Container, NodeStatus, PodSpec, ResourceRequiremen
 from joinery.apis.quantity import amount
 from joinery.apis.slips import meant_by
 from joinery.apis.wording import A_QUANTITY
+from joinery.apis.workloads import LimitRange
 
 _Quantities = Mapping[str, str | int | float]
 #: What a container may ask for without a domain (k8s.io/kubernetes ``pkg/apis/core/helper``,
@@ -20,6 +21,16 @@ def wrong_quantities(part: PodSpec | NodeStatus, at: str) -> Iterator[str]:
             problem = _problem(name, text)
             if problem:
                 yield f"{at}.{path}.{name}: {problem}"
+
+
+def wrong_bounds(limit_range: LimitRange) -> Iterator[str]:
+    """The same for what a LimitRange gives containers, and for what it keeps out."""
+    for index, item in enumerate(limit_range.spec.limits):
+        listed = {"default": item.default, "defaultRequest": item.default_request, "min": item.min, "max": item.max}
+        for part, quantities in listed.items():
+            for name, text in quantities.items():
+                if problem := _problem(name, text):
+                    yield f"spec.limits[{index}].{part}.{name}: {problem}"
 
 
 def wrong_resources(spec: PodSpec, at: str) -> Iterator[str]:
