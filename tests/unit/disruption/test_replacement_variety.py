@@ -129,3 +129,28 @@ def test_spot_nodes_that_go_together_may_be_replaced_by_any_that_is_cheaper() ->
     (command,) = _decided(cluster.problem(spot_types=2))
     assert len(command.retire) == 2
     assert len(command.launches[0].instance_types) > 2
+
+
+@pytest.mark.parametrize("capacity_type", ["on-demand", "spot"])
+def test_nodes_that_go_together_are_replaced_by_none_that_costs_as_much_as_one_of_them(capacity_type: str) -> None:
+    """It may be of the type of either node. To give up the other one alone would save as much, for fewer evictions
+    (Karpenter ``filterOutSameInstanceType``).
+    """
+    cluster = _cluster(CAPACITY_TYPE, values=[capacity_type], types=ON_SPOT, capacity_type=capacity_type)
+    cluster.types = tuple(
+        builders.instance_type(name, price=price, spot=0.4)
+        for name, price in (("m7i.2xlarge", 0.39), ("m7a.2xlarge", 0.40), ("m7a.4xlarge", 0.60))
+    )
+    cluster.machine("m", [on("q", "m", cpu="1")], instance_type="m7a.2xlarge", capacity_type=capacity_type)
+    (command,) = _decided(cluster.problem(move_price=0.001, spot_types=1))
+    assert (command.retire, command.launches[0].instance_types) == (("claim-m", "claim-n"), ("m7i.2xlarge",))
+
+
+def test_one_of_them_goes_alone_where_min_values_ask_for_more_types_than_are_cheaper_than_the_other() -> None:
+    """What would be bought might be what went."""
+    cluster = _cluster(INSTANCE_TYPE, 2)
+    near = builders.instance_type("m7i.2xlarge", price=0.39, spot=None)
+    cluster.types = (near, builders.instance_type("m7a.2xlarge", price=0.40, spot=None))
+    cluster.machine("m", [on("q", "m", cpu="1")], instance_type="m7a.2xlarge")
+    (command,) = _decided(cluster.problem(move_price=0.001))
+    assert (len(command.retire), command.launches) == (1, ())

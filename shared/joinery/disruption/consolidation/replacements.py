@@ -10,6 +10,9 @@ to be lower only).
 minValues do not widen that: where what is left has too few values of a label, nothing is bought, nor are they lowered
 to save money (Karpenter ``RemoveInstanceTypeOptionsByPriceAndMinValues``).
 
+Nodes that go together might be replaced by one of their own types. It has to cost less than the one that it would be,
+which could have stayed, and its pods with it (Karpenter ``filterOutSameInstanceType``).
+
 A spot node that is replaced by one on spot needs a choice of types that are all cheaper: with few, EC2 would give the
 cheapest, which it takes back soonest, and each next one would be replaced again. And it is of the cheapest of these, as
 many as there have to be: so what comes has not as many below it (Karpenter, SpotToSpotConsolidation).
@@ -64,7 +67,10 @@ class Replacements:
             return command
         # Every launch might end with its dearest type.
         spare = max(0.0, command.savings - sum(map(hourly, candidates))) / len(command.launches)
-        launches = tuple(self._limited(launch, spare) for launch in command.launches)
+        launches = tuple(
+            self._limited(launch, min(launch.offering.price + spare + _NEGLIGIBLE, _kept_instead(launch, candidates)))
+            for launch in command.launches
+        )
         is_spot_to_spot = len(candidates) == 1 and candidates[0].capacity_type == SPOT
         return replace(command, launches=tuple(map(self._cheapest, launches)) if is_spot_to_spot else launches)
 
@@ -97,8 +103,8 @@ class Replacements:
             f"that its moves are repaid in time, and {cheaper} are"
         )
 
-    def _limited(self, launch: Launch, spare: float) -> Launch:
-        most = launch.offering.price + spare + _NEGLIGIBLE
+    def _limited(self, launch: Launch, most: float) -> Launch:
+        """The launch, which costs at most so much."""
         # Who asks for both capacity types may get the dearer.
         if CAPACITY_TYPE not in self._min_values[launch.node_pool]:
             launch = _narrowed(launch, CAPACITY_TYPE, {launch.offering.capacity_type})
@@ -156,6 +162,14 @@ class Replacements:
         for offering in kind.offerings if kind else ():
             if zones.has(offering.zone) and capacity_types.has(offering.capacity_type):
                 yield offering
+
+
+def _kept_instead(launch: Launch, candidates: Sequence[Candidate]) -> float:
+    """What the launch has to stay below, $/h: the price of the cheapest node that it might be another one of."""
+    alike = (one.price for one in candidates if one.instance_type in launch.instance_types)
+    # What costs no more than is expected cannot have been kept for all pods, or it would have been.
+    prices = [price for price in alike if price > launch.offering.price + _NEGLIGIBLE]
+    return min(prices) - _NEGLIGIBLE if len(candidates) > 1 and prices else float("inf")
 
 
 def _narrowed(launch: Launch, key: str, values: Iterable[str]) -> Launch:
