@@ -3,29 +3,41 @@
 Until it has, their room is not there for pods that are moved, and their nodes are neither empty nor without use. Pods
 for which nodes have to be bought are provisioning's alone.
 
-So it is with a node that was bought for pods of a node that goes, which a budget or a long grace period keeps there.
-Given up because it is empty, it would be bought again at once, and so on every minute until the last of them has left.
+So it is with pods that have to leave their node and fit elsewhere. A drain takes a minute or more, and a command waits
+for what it buys before its other pods go to the room that it counts on (Karpenter `SimulateScheduling`, which places
+the pods of deleting nodes, too). Where a budget keeps them for longer, nodes are no longer kept for them.
+
+And so it is with a node that was bought for pods of a node that goes, which a budget or a long grace period keeps
+there. Given up because it is empty, it would be bought again at once, and so on every minute until the last has left.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from joinery.apis.core import Pod
 from joinery.disruption.problem import DisruptionProblem
+from joinery.lifecycle.disrupting.new_commands import as_if_retired
+from joinery.lifecycle.disrupting.orchestration import LONGEST_DRAIN_AWAITED
+from joinery.scheduling.firstfit.pending import pending
 from joinery.scheduling.solve import Stopwatch, solve
 from joinery.state.claims import leaving_since
-from joinery.state.nodes import views
-from joinery.state.pods import bound_to, is_pending, is_reschedulable
+from joinery.state.disruption import is_candidate
+from joinery.state.nodes import NodeView, views
+from joinery.state.pods import bound_to, is_reschedulable
+from joinery.state.snapshot import Snapshot
+
+_WAITS, _LEAVES = "waits, and has room on it", "has to leave its node, and has room on it"
 
 
 def settled(
     problem: DisruptionProblem, stopwatch: Stopwatch = lambda: 0.0
 ) -> tuple[DisruptionProblem, Mapping[str, str]]:
-    """The problem with waiting pods on the nodes that have room for them, as the packing core places them, and pods of
-    nodes that go on those that were bought for them; and by Node what it is kept for. Costs little where none waits.
+    """The problem with waiting pods, and those of nodes that go, on nodes that have room for them, as the packing core
+    places them, or were bought for them; and by Node what it is kept for. Costs little where none waits or leaves.
     """
     problem, bought = _with_departing(problem)
-    bound, awaited = _with_waiting(problem, stopwatch)
+    bound, awaited = _with_room_elsewhere(problem, stopwatch)
     return bound, {**bought, **awaited}
 
 
@@ -34,18 +46,11 @@ def _with_departing(problem: DisruptionProblem) -> tuple[DisruptionProblem, Mapp
     it is kept for.
     """
     snapshot = problem.packing.snapshot
-    claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
-    going = {name: since for name, claim in claims.items() if (since := leaving_since(claim)) is not None}
-    if not going:
-        return problem, {}
     nodes = views(snapshot)
-    leaves = {
-        pod.key: going[view.claim]
-        for view in nodes
-        if view.claim in going
-        for pod in view.pods
-        if is_reschedulable(pod)
-    }
+    leaves = _leaving(snapshot, nodes)
+    if not leaves:
+        return problem, {}
+    claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
     node_of: dict[str, str] = {}
     for view in nodes:
         created = claims[view.claim].metadata.creation_timestamp if view.claim in claims else None
@@ -64,19 +69,38 @@ def _with_pods(problem: DisruptionProblem, pods: tuple[Pod, ...]) -> DisruptionP
     return replace(problem, packing=replace(packing, snapshot=replace(packing.snapshot, pods=pods)))
 
 
-def _with_waiting(problem: DisruptionProblem, stopwatch: Stopwatch) -> tuple[DisruptionProblem, Mapping[str, str]]:
-    packing = problem.packing
-    only_marked = packing.options.only_marked_unschedulable
-    if not any(is_pending(pod, only_marked=only_marked) for pod in packing.snapshot.pods):
+def _with_room_elsewhere(
+    problem: DisruptionProblem, stopwatch: Stopwatch
+) -> tuple[DisruptionProblem, Mapping[str, str]]:
+    snapshot = problem.packing.snapshot
+    # A command's pods will have gone before another one could move any.
+    candidates = [claim.metadata.name for claim in snapshot.managed_claims if is_candidate(claim)]
+    packing = replace(problem.packing, snapshot=as_if_retired(snapshot, candidates))
+    nodes = views(packing.snapshot)
+    if not pending(packing, nodes):
         return problem, {}
-    placements = [placement for placement in solve(packing, stopwatch=stopwatch).existing if placement.node]
-    node_of = {pod: placement.node for placement in placements for pod in placement.pods}
-    pods = tuple(
-        bound_to(pod, node_of[pod.key]) if pod.key in node_of and is_pending(pod, only_marked=only_marked) else pod
-        for pod in packing.snapshot.pods
-    )
+    leaves = _leaving(packing.snapshot, nodes)
+    late = {pod for pod, since in leaves.items() if snapshot.now - since >= LONGEST_DRAIN_AWAITED}
+    node_of = {
+        pod: placement.node
+        for placement in solve(packing, stopwatch=stopwatch, is_bounded=False).existing
+        for pod in placement.pods
+        if placement.node and pod not in late
+    }
+    pods = tuple(bound_to(pod, node_of[pod.key]) if pod.key in node_of else pod for pod in snapshot.pods)
     return _with_pods(problem, pods), {
-        placement.node: f"pod {placement.pods[0]} waits, and has room on it"
-        for placement in placements
-        if placement.pods
+        node: f"pod {pod} {_LEAVES if pod in leaves else _WAITS}" for pod, node in reversed(node_of.items())
+    }
+
+
+def _leaving(snapshot: Snapshot, nodes: Iterable[NodeView]) -> Mapping[str, datetime]:
+    """By pod (namespace/name) of a node that goes, since when it needs another one."""
+    claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
+    going = {name: since for name, claim in claims.items() if (since := leaving_since(claim)) is not None}
+    return {
+        pod.key: going[view.claim]
+        for view in nodes
+        if view.claim in going
+        for pod in view.pods
+        if is_reschedulable(pod)
     }

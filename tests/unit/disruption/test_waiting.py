@@ -1,8 +1,16 @@
-"""Pods that wait and have room on nodes that are there count as if they were bound."""
+"""Pods that wait, or have to leave, and have room on nodes that are there count as if they were bound."""
 
+import json
+from datetime import timedelta
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import DISRUPTION_COMMAND, PLANNED_PODS, REPLACES
 from joinery.disruption.decide import decide
 from joinery.disruption.disruptions import HeldCode
+from joinery.lifecycle.disrupting.orchestration import LONGEST_DRAIN_AWAITED
+from joinery.state.disruption import CommandRecord, Replaces, encoded
 from simulator import builders
+from simulator.clock import START
 from tests.unit.disruption.clusters import Cluster, on
 
 #: 4 vCPUs at $0.40/h.
@@ -46,6 +54,61 @@ def test_a_pod_that_needs_a_new_node_keeps_nobody() -> None:
     (command,) = decide(cluster.problem()).commands
     assert len(command.retire) == 1
     assert not command.launches
+
+
+def _leaving(cpu: str) -> Cluster:
+    """A node is being drained, and its pod has not left it yet."""
+    cluster = _cluster()
+    cluster.machine("going", [on("leaver", "going", cpu=cpu)], deleted=START)
+    return cluster
+
+
+def test_an_empty_node_that_a_pod_of_a_leaving_node_fits_on_stays() -> None:
+    """The drain takes a minute or two, and provisioning has found the pod a place there."""
+    cluster = _leaving("2")
+    cluster.machine("idle")
+    decision = decide(cluster.problem())
+    assert not decision.commands
+    held = next(held for held in decision.held if held.node_claim == "claim-idle")
+    assert (held.code, held.message) == (
+        HeldCode.NOMINATED,
+        "pod default/leaver has to leave its node, and has room on it",
+    )
+
+
+def test_no_node_is_kept_for_a_pod_that_has_not_left_in_minutes() -> None:
+    """A budget may keep it for days, and what it needs is bought when it leaves."""
+    cluster = _leaving("2")
+    cluster.machine("idle")
+    late = START + LONGEST_DRAIN_AWAITED
+    assert not decide(cluster.problem(now=late - timedelta(seconds=1))).commands
+    assert [command.retire for command in decide(cluster.problem(now=late)).commands] == [("claim-idle",)]
+
+
+def test_room_that_a_pod_of_a_leaving_node_needs_is_no_room_for_pods_that_move() -> None:
+    """One node for the others would save nothing: the pod that leaves would need another (Karpenter: pods of deleting
+    nodes are part of each simulation).
+    """
+    cluster = _leaving("2500m")
+    for name in "ab":
+        cluster.machine(name, [on(f"p-{name}", name, cpu="1")])
+    assert not decide(cluster.problem()).commands
+
+
+def test_room_that_a_command_counts_on_is_no_room_for_the_next_one() -> None:
+    """Its node goes once what was bought for another pod of it is ready, and this pod has its place on one of them."""
+    cluster = _cluster()
+    record = CommandRecord(
+        id="c", reason=DisruptionReason.DRIFTED, started=START, deadline=START, candidates=("claim-old",),
+        replacements=("new",),
+    )  # fmt: skip
+    mark = {DISRUPTION_COMMAND: encoded(record)}
+    cluster.machine("old", [on("fits", "old", cpu="2500m"), on("bought-for", "old", cpu="1300m")], annotations=mark)
+    link = {REPLACES: encoded(Replaces("c", ("claim-old",))), PLANNED_PODS: json.dumps(["default/bought-for"])}
+    cluster.claims.append(builders.node_claim("new", conditions=["Launched"], annotations=link))
+    for name in "ab":
+        cluster.machine(name, [on(f"p-{name}", name, cpu="1")])
+    assert not decide(cluster.problem()).commands
 
 
 def test_a_workload_whose_rate_is_used_up_keeps_its_own_node_alone() -> None:
