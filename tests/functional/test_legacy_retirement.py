@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from joinery.lifecycle.view.drift import drift_noted
 from simulator import builders
 from simulator.world import World
-from tests.functional.older import DAY, OLD_NAME, XLARGE, emptied, empty_since, stored, tick, v31
-from tests.functional.stand import Stand
+from tests.functional.older import DAY, OLD_NAME, XLARGE, beta, emptied, empty_since, stored, tick, v31
+from tests.functional.stand import APART, Stand
 
 
 @pytest.fixture
@@ -129,6 +129,57 @@ def test_a_node_expires_when_its_provisioner_says_so(old: Stand) -> None:
     old.wait(9 * DAY)
     assert old.expire() == {"expired": 0}
     old.wait(DAY)
+    assert old.expire() == {"expired": 1}
+
+
+def _three_too_old(world: World, **spec: Any) -> Stand:
+    stand = v31(Stand(world), ttlSecondsUntilExpired=10 * DAY, **spec)
+    stand.pods(3, labels={"app": "web"}, affinity=APART)
+    stand.settle()
+    stand.wait(10 * DAY)
+    stand.live()
+    return stand
+
+
+def test_old_nodes_do_not_go_all_at_once(world: World) -> None:
+    """v0.31 replaced one after another."""
+    assert _three_too_old(world).expire() == {"expired": 1, "waiting": 2}
+
+
+def test_old_nodes_go_all_at_once_where_the_provisioner_says_so(world: World) -> None:
+    """As from Karpenter v1.0 on."""
+    stand = _three_too_old(world)
+    document = stored(stand, "Provisioner")
+    metadata = {**document["metadata"], "annotations": {"joinery.dev/expiration-obeys-budgets": "false"}}
+    world.cluster.add_document({**document, "metadata": metadata})
+    assert stand.expire() == {"expired": 3}
+
+
+def test_a_budget_of_v1beta1_keeps_old_nodes(world: World) -> None:
+    """From v0.34 to v0.37 budgets bound expiry."""
+    node_class, pool = beta()
+    pool["spec"]["disruption"] |= {"expireAfter": "240h", "budgets": [{"nodes": "0"}]}
+    for document in (node_class, pool):
+        world.cluster.add_document(document)
+    stand = Stand(world)
+    stand.live()
+    stand.pods(1)
+    stand.settle()
+    stand.wait(10 * DAY)
+    stand.live()
+    assert stand.expire() == {"expired": 0, "waiting": 1}
+
+
+@pytest.mark.parametrize("key", ["karpenter.sh/do-not-evict", "karpenter.sh/do-not-disrupt"])
+def test_an_old_node_stays_for_a_pod_that_must_not_be_evicted(old: Stand, key: str) -> None:
+    """It was no candidate up to v0.37. From v1.0 on it is given up, and waits for the pod with a taint."""
+    old.pods(1, annotations={key: "true"})
+    old.settle()
+    old.wait(10 * DAY)
+    old.live()
+    assert old.expire() == {"expired": 0, "waiting": 1}
+    assert "must not be disrupted" in old.messages("DisruptionBlocked")["default"]
+    emptied(old)
     assert old.expire() == {"expired": 1}
 
 

@@ -10,9 +10,15 @@ Then an expired node waits like one that is disrupted voluntarily:
 
 The claim's ``terminationGracePeriod`` is its deadline. So long after its expiry it goes whatever the budgets say, and
 counts against them all the same. Without one it waits for as long as the budgets ask. The oldest go first.
+
+Up to v0.37 Karpenter's expiration was one of the ways in which it disrupted nodes voluntarily. So the nodes of pools of
+the older APIs wait unless their pool says otherwise, and besides
+
+- for pods that must not be disrupted, budgets of pods that are used up, and ``karpenter.sh/do-not-disrupt`` on the node
+- for the budgets of a Provisioner that are for drift: it had none, and replaced one node with pods at a time
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -23,6 +29,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.disruption.budgets import PoolNodes, allowed, pool_nodes
 from joinery.disruption.expiration import expired, expires_at
+from joinery.lifecycle.view.second_look import SecondLook
 from joinery.state.disruption import is_candidate
 from joinery.state.nodes import views
 from joinery.state.snapshot import Snapshot
@@ -31,7 +38,8 @@ from joinery.state.stops import stop_in_force
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The expired claims of a NodePool that stay for now, the oldest first, and ``why``, as a sentence about the pool.
+    """Expired claims of a NodePool that stay for now, the oldest first, and ``why``, as a sentence about the pool, or
+    about the first of them.
 
     ``until``: when the first of them goes at the latest; None where none has a deadline.
     """
@@ -43,12 +51,13 @@ class Waiting:
 
 
 def obeys_budgets(pool: NodePool, default: bool) -> bool:
-    """Whether the pool's nodes expire within its budgets. ``default``: where it does not say.
+    """Whether the pool's nodes expire within its budgets. ``default``: where a pool of v1 does not say.
 
     An annotation that cannot be read asks for care, too.
     """
     try:
-        return switch_of(pool.metadata.annotations.get(EXPIRATION_OBEYS_BUDGETS, str(default).lower()))
+        said = pool.metadata.annotations.get(EXPIRATION_OBEYS_BUDGETS)
+        return switch_of(said) if said is not None else default or pool.origin is not None
     except ValueError:
         return True
 
@@ -61,17 +70,28 @@ def waiting(snapshot: Snapshot, pools: Collection[str]) -> tuple[Waiting, ...]:
 def _waiting(snapshot: Snapshot, pools: Collection[str]) -> Iterator[Waiting]:
     nodes = pool_nodes(views(snapshot))
     stop = stop_in_force(snapshot)
+    look = SecondLook(snapshot)
     for name in sorted(pools):
         due = [claim for _, claim in expired(snapshot) if claim.metadata.labels.get(NODE_POOL) == name]
         pool = snapshot.pools_by_name.get(name)
         if not due or pool is None:
             continue
-        most = allowed(pool, DisruptionReason.EXPIRED, nodes.get(name, PoolNodes()), snapshot.now)
+        protected = _protected(due, look) if pool.origin else {}
+        if protected:
+            yield Waiting(pool, tuple(protected), next(iter(protected.values())), None)
+        reason = DisruptionReason.DRIFTED if pool.origin else DisruptionReason.EXPIRED
+        most = allowed(pool, reason, nodes.get(name, PoolNodes()), snapshot.now)
         room, why = (0, stop) if stop else (most.allowed, most.why)
-        left = _left(due, room, snapshot.now)
+        left = _left([claim for claim in due if claim.metadata.name not in protected], room, snapshot.now)
         if left:
             deadlines = [at for claim in left if (at := _deadline(claim)) is not None]
             yield Waiting(pool, tuple(claim.metadata.name for claim in left), why, min(deadlines, default=None))
+
+
+def _protected(due: Iterable[NodeClaim], look: SecondLook) -> Mapping[str, str]:
+    """By claim, what keeps its node, as a sentence."""
+    objections = ((claim, look.objection([claim], DisruptionReason.EXPIRED)) for claim in due)
+    return {claim.metadata.name: objection.message for claim, objection in objections if objection}
 
 
 def _left(due: Sequence[NodeClaim], room: int, now: datetime) -> list[NodeClaim]:
