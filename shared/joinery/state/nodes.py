@@ -30,6 +30,7 @@ from joinery.apis.labels import (
     PROVISIONER_NAME,
     REGISTERED,
     TERMINATION_FINALIZER,
+    UNREGISTERED_TAINT,
     ZONE,
     with_aliases,
 )
@@ -98,6 +99,8 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
     joined: set[str] = set()
     merged = []
     for node in snapshot.nodes:
+        if _is_unidentified(node):
+            continue
         claim = claims.get(node.spec.provider_id) if node.spec.provider_id else None
         if claim is not None:
             joined.add(claim.metadata.name)
@@ -108,6 +111,11 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
     planned = expected(ours, snapshot.nodes, snapshot.pods)
     merged = [replace(view, planned=planned[view.claim]) if planned.get(view.claim) else view for view in merged]
     return tuple(sorted(merged, key=lambda view: (not view.is_initialized, view.name)))
+
+
+def _is_unidentified(node: Node) -> bool:
+    """Whether it is one of ours that does not say yet which instance it is: until then its claim stands for it."""
+    return not node.spec.provider_id and any(taint.key == UNREGISTERED_TAINT for taint in node.spec.taints)
 
 
 def cordoned(node: Node) -> Node:
