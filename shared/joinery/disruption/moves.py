@@ -15,8 +15,8 @@
   counts for as much of its price as is left of that time. Karpenter has the cost of a node fall with its age in the
   same way, over its whole lifetime (`disruption.LifetimeRemaining`).
 - A pod that was **displaced** lately (``state.displacement``) may need a new node once more. What that node costs over
-  the payback time counts as part of the move, and less the longer ago it was; after a day nothing is left of it. Each
-  such purchase adds to it, so what is in vain is tried ever less often.
+  the payback time counts once for all pods of its workload on a node, and less the longer ago it was: after a day
+  nothing is left of it. Each try that was in vain adds as much and a day, so what is in vain is tried ever less often.
 - ``joinery.dev/disruption-price`` on the pod takes the place of all that.
 
 Pods that do not move cost nothing. Where ``move_price`` is 0 the question is what the cluster could cost, and none
@@ -48,7 +48,8 @@ T = TypeVar("T")
 _HOUR = timedelta(hours=1)
 #: How long a pod that runs to completion runs until losing its work counts as much as an eviction.
 _WORK_OF_AN_EVICTION = timedelta(minutes=10)
-#: Load has its daily rhythm: what had no room yesterday at this time may have it today.
+#: How long one try in vain is held against the next. Load has its daily rhythm: what had no room yesterday at this time
+#: may have it today.
 _DISPLACEMENT_FORGOTTEN = timedelta(days=1)
 #: What fills a node. Other resources have no price of their own.
 _PRICED = ("cpu", "memory")
@@ -166,8 +167,9 @@ class MovePrices:
         losses = list(self._begun_anew(pod, view, hourly, terms)) if runs_to_completion(pod) else []
         bought = self._displaced.get(owner_uid(pod)) if self._displaced else None
         if bought is not None:
-            message = "a node had to be bought for pods of its workload when they were moved within the last day"
-            losses.append(MovePart(MoveCause.DISPLACED, bought * (terms.payback / _HOUR), message))
+            message = "a node had to be bought for pods of its workload when they were moved lately"
+            share = bought * (terms.payback / _HOUR) / _movable_of(owner_uid(pod), view)
+            losses.append(MovePart(MoveCause.DISPLACED, share, message))
         return _sum(*price.parts, *losses) if losses else price
 
     def _evicted(self, pod: Pod, ordinary: float) -> MovePrice:
@@ -215,11 +217,17 @@ def _displaced(snapshot: Snapshot) -> Mapping[str, float]:
     for claim in snapshot.managed_claims:
         displacement, bought = displacement_of(claim), claim.metadata.creation_timestamp
         if displacement is not None and bought is not None:
-            left = min(1.0, 1 - (snapshot.now - bought) / _DISPLACEMENT_FORGOTTEN)
-            if left > 0:
+            forgotten = max(timedelta(), snapshot.now - bought) / _DISPLACEMENT_FORGOTTEN
+            if displacement.tries > forgotten:
                 for owner in displacement.owners:
-                    hourly[owner] += displacement.price * left
+                    hourly[owner] += displacement.price * (displacement.tries - forgotten)
     return hourly
+
+
+def _movable_of(owner: str, view: NodeView) -> int:
+    """How many pods of that owner would move with the node: one new node is for all of them."""
+    moving = (pod for pod in view.pods if is_reschedulable(pod) and not is_terminating(pod))
+    return max(1, sum(owner_uid(pod) == owner for pod in moving))
 
 
 def workloads_of(pod: Pod) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from joinery.state.pods import LONGEST_UID, owner_uid
 MOST_OWNERS = 1000
 #: The most moves that a NodePool remembers, for the same reason: it has other annotations.
 MOST_MOVES = 500
-#: $/h. No node costs that, so somebody has written it.
+#: No node costs so many $/h, and nothing is tried so often: somebody has written it.
 _ABSURD = 1e6
 #: For so long after a drain has begun, what is bought for pods of the same owner is bought because of it.
 _LATELY = timedelta(minutes=10)
@@ -49,16 +49,17 @@ _SAVING = frozenset({DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED})
 class Displacement(msgspec.Struct, frozen=True, rename="camel"):
     """What a claim was bought for.
 
-    ``owners``: UIDs of the controllers of the pods. ``price``: $/h of the node, as planned, and of those before it that
-    were given up in vain.
+    ``owners``: UIDs of the controllers of the pods. ``price``: $/h of the node, as planned. ``tries``: how often moves
+    of these pods were in vain, one after another: the node before it was given up, and had been bought for them too.
     """
 
     owners: tuple[str, ...]
     price: float
+    tries: int = 1
 
 
 class Move(msgspec.Struct, frozen=True, order=True, rename="camel", omit_defaults=True):
-    """Pods of an owner (its UID) were moved. ``at``: when the drain of their node began. ``price``: as in ``Moved``.
+    """Pods of an owner (its UID) were moved. ``at``: when the drain of their node began. ``tries``: as in ``Moved``.
 
     ``pods``: how many; ``command``: a digest of the id of the command that moved them, whose nodes all say the same of
     it. Older versions wrote neither.
@@ -66,7 +67,7 @@ class Move(msgspec.Struct, frozen=True, order=True, rename="camel", omit_default
 
     at: datetime
     owner: str
-    price: float = 0.0
+    tries: int = 0
     pods: int = 1
     command: str = ""
 
@@ -75,11 +76,11 @@ class Move(msgspec.Struct, frozen=True, order=True, rename="camel", omit_default
 class Moved:
     """What was moved of an owner lately. ``pods``: how many pods, without those that a node was bought for since.
 
-    ``price``: $/h for which the nodes that went had been bought for its displaced pods themselves; 0 as a rule.
+    ``tries``: how often moves of its pods had been in vain before, as the nodes that went say; 0 as a rule.
     """
 
     pods: int
-    price: float
+    tries: int
 
 
 def moves_of(pods: Iterable[Pod]) -> Mapping[str, int]:
@@ -97,11 +98,11 @@ def owners_moved(claims: Iterable[NodeClaim], pools: Iterable[NodePool], now: da
     owners: dict[str, Moved] = {}
     first: dict[str, datetime] = {}
     for move in _merged((*_moves(claims), *(move for pool in pools for move in _remembered(pool, now)))):
-        before = owners.get(move.owner, Moved(0, 0.0))
-        owners[move.owner] = Moved(before.pods + move.pods, max(before.price, move.price))
+        before = owners.get(move.owner, Moved(0, 0))
+        owners[move.owner] = Moved(before.pods + move.pods, max(before.tries, move.tries))
         first[move.owner] = min(move.at, first.get(move.owner, move.at))
     for owner, pods in _bought_for_since(claims, first):
-        owners[owner] = Moved(owners[owner].pods - pods, owners[owner].price)
+        owners[owner] = Moved(owners[owner].pods - pods, owners[owner].tries)
     return owners
 
 
@@ -138,7 +139,7 @@ def _merged(moves: Iterable[Move]) -> Iterable[Move]:
         merged[key] = Move(
             max(move.at, before.at),
             move.owner,
-            max(move.price, before.price),
+            max(move.tries, before.tries),
             max(move.pods, before.pods),
             move.command,
         )
@@ -154,43 +155,44 @@ def _moves(claims: Iterable[NodeClaim]) -> Iterator[Move]:
             earlier, command = displacement_of(claim), sha256(record.id.encode()).hexdigest()[:_DIGITS]
             # An older version does not say how many.
             for owner, pods in zip(record.moves, (*record.moved_pods, *repeat(1, len(record.moves))), strict=False):
-                price = earlier.price if earlier and owner in earlier.owners else 0.0
-                yield Move(at, owner, price, pods, command)
+                tries = earlier.tries if earlier and owner in earlier.owners else 0
+                yield Move(at, owner, tries, pods, command)
 
 
 def _remembered(pool: NodePool, now: datetime) -> Iterator[Move]:
     """What the annotation says of the last minutes, as far as it can be read: anybody may edit it."""
     for move in decode_each(pool.metadata.annotations.get(MOVED_LATELY, "[]"), Move):
         is_lately = move.at.tzinfo is not None and timedelta() <= now - move.at < _LATELY
-        if is_lately and 0 <= move.price < _ABSURD and max(len(move.owner), len(move.command)) <= LONGEST_UID:
+        if is_lately and 0 <= move.tries < _ABSURD and max(len(move.owner), len(move.command)) <= LONGEST_UID:
             yield move
 
 
-def displaced_owners(moved: Mapping[str, Moved], waiting: Iterable[Pod]) -> Mapping[str, float]:
-    """The owners whose pods are displaced, and what the nodes that went had been bought for.
+def displaced_owners(moved: Mapping[str, Moved], waiting: Iterable[Pod]) -> Mapping[str, int]:
+    """The owners whose pods are displaced, and how often that was so before.
 
     ``waiting``: all that nodes are to be bought for. Where more of them wait than were moved, a workload grows.
     """
     counted = Counter(map(owner_uid, waiting)) if moved else {}
     return {
-        owner: moved[owner].price for owner, pods in counted.items() if owner in moved and pods <= moved[owner].pods
+        owner: moved[owner].tries for owner, pods in counted.items() if owner in moved and pods <= moved[owner].pods
     }
 
 
-def displaced(pods: Iterable[Pod], owners: Mapping[str, float], price: float) -> Displacement | None:
+def displaced(pods: Iterable[Pod], owners: Mapping[str, int], price: float) -> Displacement | None:
     """What a claim for these pods at $/h is bought for; None if none of them is displaced.
 
-    ``owners``: ``displaced_owners``. What a node that goes had been bought for is handed on, or nobody would know how
-    often it was in vain.
+    ``owners``: ``displaced_owners``. How often it was in vain before is handed on, or nobody would know.
     """
     served = sorted({owner_uid(pod) for pod in pods if not pod.spec.node_name} & owners.keys()) if owners else []
-    return Displacement(tuple(served), price + max(owners[owner] for owner in served)) if served else None
+    return Displacement(tuple(served), price, 1 + max(owners[owner] for owner in served)) if served else None
 
 
 def displacement_of(claim: NodeClaim) -> Displacement | None:
     """What the claim's node was bought for; None where that was nothing of the kind."""
     displacement = decode_mark(claim.metadata.annotations.get(BOUGHT_FOR_DISPLACED), Displacement)
-    return displacement if displacement and 0 < displacement.price < _ABSURD else None
+    if displacement is None or not 0 < displacement.price < _ABSURD or not 0 < displacement.tries < _ABSURD:
+        return None
+    return displacement
 
 
 def encoded(displacement: Displacement) -> str:

@@ -103,9 +103,9 @@ def test_other_claims_do_not(cluster: Cluster) -> None:
 
 def test_how_often_it_was_in_vain_is_handed_on() -> None:
     """The node that was bought last time is often the one that goes next."""
-    again = displacement_of(_bought(_after(Displacement((WEB.uid, "other"), 0.5))))
-    assert again == Displacement((WEB.uid,), 0.66)
-    assert displacement_of(_bought(_after(Displacement(("other",), 0.5)))) == Displacement((WEB.uid,), 0.16)
+    again = displacement_of(_bought(_after(Displacement((WEB.uid, "other"), 0.5, tries=2))))
+    assert again == Displacement((WEB.uid,), 0.16, tries=3)
+    assert displacement_of(_bought(_after(Displacement(("other",), 0.5, tries=2)))) == Displacement((WEB.uid,), 0.16)
 
 
 def test_a_drain_that_is_over_is_remembered_for_minutes() -> None:
@@ -121,11 +121,11 @@ def test_a_drain_that_is_over_is_remembered_for_minutes() -> None:
 
 def test_what_is_remembered_is_that_of_the_nodes_of_the_pool() -> None:
     """And where it was in vain before, how often."""
-    cluster = _after(Displacement((WEB.uid,), 0.5))
+    cluster = _after(Displacement((WEB.uid,), 0.5, tries=2))
     other = with_moves(builders.node_pool("other"), cluster.claims, START)
     assert MOVED_LATELY not in other.metadata.annotations
     cluster = Cluster(pools=[with_moves(cluster.pools[0], cluster.claims, START)], pods=cluster.pods)
-    assert displacement_of(_bought(cluster)) == Displacement((WEB.uid,), 0.66)
+    assert displacement_of(_bought(cluster)) == Displacement((WEB.uid,), 0.16, tries=3)
 
 
 @pytest.mark.parametrize(
@@ -134,11 +134,12 @@ def test_what_is_remembered_is_that_of_the_nodes_of_the_pool() -> None:
         "{",
         '[{"at":"2026-08-24T09:00:00","owner":"uid-replicaset-web-1"}]',
         '[{"at":"2999-01-01T00:00:00Z","owner":"uid-replicaset-web-1"}]',
-        '[{"at":"2026-08-24T09:00:00Z","owner":"uid-replicaset-web-1","price":1e300}]',
+        '[{"at":"2026-08-24T09:00:00Z","owner":"uid-replicaset-web-1","tries":1000000000}]',
+        '[{"at":"2026-08-24T09:00:00Z","owner":"uid-replicaset-web-1","tries":-1}]',
     ],
 )
 def test_a_memory_that_somebody_has_edited_is_forgotten(text: str) -> None:
-    """Without a time zone, of a time to come, of a price that nothing has."""
+    """Without a time zone, of a time to come, of more tries than there can be."""
     pool = annotated(builders.node_pool(), {MOVED_LATELY: text})
     cluster = Cluster(pools=[pool], pods=[builders.pod("web-b", owner=WEB, cpu="3")])
     assert displacement_of(_bought(cluster)) is None
@@ -233,7 +234,11 @@ def test_a_command_names_a_bounded_number_of_owners() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", '{"owners":[]}', '{"owners":["x"],"price":0}', '{"owners":1,"price":1}']
+    "text",
+    [
+        *("", "{", "[]", '{"owners":[]}', '{"owners":["x"],"price":0}', '{"owners":1,"price":1}'),
+        *('{"owners":["x"],"price":1,"tries":0}', '{"owners":["x"],"price":1,"tries":1000000000}'),
+    ],
 )
 def test_an_annotation_that_cannot_be_read_stands_for_none(text: str) -> None:
     """Anybody may edit it."""
@@ -243,13 +248,13 @@ def test_an_annotation_that_cannot_be_read_stands_for_none(text: str) -> None:
 # --- what it means for the next move ---
 
 
-def _cluster(*ages: timedelta, price: float = PRICE) -> Cluster:
+def _cluster(*ages: timedelta, price: float = PRICE, tries: int = 1) -> Cluster:
     """Two nodes of which one would do. Nodes of that price were bought for displaced pods of ``web-1`` so long ago."""
     cluster = Cluster(pools=[builders.node_pool(budgets=[{"nodes": "100%"}])])
     cluster.types = (builders.instance_type("m7a.xlarge", price=PRICE, spot=None),)
     cluster.machine("n", [on("web", cpu="1")])
     cluster.machine("m", [on("api", "m", owner="api-1", cpu="1")])
-    text = encoded(Displacement((WEB.uid,), price))
+    text = encoded(Displacement((WEB.uid,), price, tries))
     cluster.claims += [
         builders.node_claim(f"bought-{i}", annotations={BOUGHT_FOR_DISPLACED: text}, created=START - age, conditions=())
         for i, age in enumerate(ages)
@@ -271,6 +276,25 @@ def _price(cluster: Cluster, pod: int = 0, **options: Any) -> MovePrice:
 def test_the_next_move_counts_what_may_have_to_be_bought_again(age: timedelta, dollars: float) -> None:
     """An hour of the node, and ever less of it: after a day the room may be there."""
     assert _price(_cluster(age)).dollars == pytest.approx(0.01 + dollars)
+
+
+@pytest.mark.parametrize(
+    ("age", "dollars"), [(timedelta(), 1.20), (24 * HOUR, 0.80), (60 * HOUR, 0.20), (72 * HOUR, 0), (999 * HOUR, 0)]
+)
+def test_three_tries_in_vain_are_held_against_it_for_three_days(age: timedelta, dollars: float) -> None:
+    """Or each day would have its attempt, for ever."""
+    assert _price(_cluster(age, tries=3)).dollars == pytest.approx(0.01 + dollars)
+
+
+def test_pods_of_one_workload_on_a_node_share_what_may_have_to_be_bought_again() -> None:
+    """One node is for all of them, those that end already not counted. Pods of others have no part in it."""
+    cluster = _cluster(6 * HOUR)
+    cluster.pods += [
+        on("web-c", cpu="1"),
+        on("web-d", cpu="100m", deleted=START),
+        on("api-c", owner="api-1", cpu="100m"),
+    ]
+    assert _price(cluster).dollars == pytest.approx(0.01 + 0.15)
 
 
 def test_purchases_add_up() -> None:

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from joinery.apis.core import Pod
+from joinery.apis.core import Node, Pod
 from joinery.apis.labels import DO_NOT_DISRUPT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Evict
@@ -25,33 +25,55 @@ def _going(name: str = "claim-a", *, since: Any = BEGUN, retired: bool = True, *
     return builders.node_claim(name, node=name, annotations=annotations, deleted=since, **given)
 
 
+def _node() -> Node:
+    return builders.node("s", cpu="16", memory="64Gi")
+
+
+#: A node with room of every kind.
+STAYING = [(_node(), ())]
+
+
 def _pod(name: str, cpu: str = "1", memory: str = "1Gi", **given: Any) -> Pod:
     return builders.pod(name, node="n", cpu=cpu, memory=memory, **given)
 
 
 def test_pods_of_one_size_go_together() -> None:
-    """So does one that is more than half as large."""
-    pods = (_pod("a", "1"), _pod("b", "1"), _pod("c", "600m"))
-    assert awaiting_larger([(_going(), pods)], START) == frozenset()
+    """So does one that is nearly as large."""
+    pods = (_pod("a", "1"), _pod("b", "1"), _pod("c", "850m"))
+    assert awaiting_larger([(_going(), pods)], STAYING, START) == frozenset()
 
 
 def test_small_pods_wait_for_large_ones_of_any_node() -> None:
-    """Half as large is small."""
-    large, small = (_pod("large", "2"),), (_pod("small", "1"),)
-    waiting = awaiting_larger([(_going("a"), large), (_going("b"), small)], START)
+    """Three quarters are small: where one pod of 700m has its only place, one of 500m must not come first."""
+    large, small = (_pod("large", "2"),), (_pod("small", "1500m"),)
+    waiting = awaiting_larger([(_going("a"), large), (_going("b"), small)], STAYING, START)
     assert waiting == {"default/small"}
 
 
-def test_the_scarcer_resource_counts() -> None:
-    """A pod with much memory is large, whatever its CPU."""
-    pods = (_pod("cpu", "2", "1Gi"), _pod("memory", "100m", "8Gi"), _pod("small", "500m", "1Gi"))
-    assert awaiting_larger([(_going(), pods)], START) == {"default/small"}
+def test_what_the_nodes_that_stay_are_short_of_counts() -> None:
+    """A pod with much memory is large where memory is short, whatever its CPU; else one with much CPU is."""
+    pods = (_pod("cpu", "2", "1Gi"), _pod("memory", "100m", "8Gi"))
+    without_cpu = [(_node(), (_pod("x", "14", "1Gi"),))]
+    without_memory = [(_node(), (_pod("x", "1", "48Gi"),))]
+    assert awaiting_larger([(_going(), pods)], without_cpu, START) == {"default/memory"}
+    assert awaiting_larger([(_going(), pods)], without_memory, START) == {"default/cpu"}
+
+
+def test_pods_that_end_take_no_room_of_nodes_that_stay() -> None:
+    """Nor does a node with more requested than it can allocate owe its neighbours anything."""
+    pods = (_pod("cpu", "2", "1Gi"), _pod("memory", "100m", "24Gi"))
+    full = (
+        _node(),
+        (_pod("x", "14", "1Gi", deleted=START), _pod("y", "1", "1Gi"), _pod("z", "1", "1Gi", phase="Failed")),
+    )
+    overfull = (_node(), (_pod("x", "100", "1Gi"),))
+    assert awaiting_larger([(_going(), pods)], [full, overfull], START) == {"default/cpu"}
 
 
 def test_when_the_large_ones_are_on_their_way_the_next_follow() -> None:
     """A pod that ends is waited for by nobody; its successor has its place by now."""
     pods = (_pod("large", "2", deleted=START), _pod("small", "500m"), _pod("tiny", "100m"))
-    assert awaiting_larger([(_going(), pods)], START) == {"default/tiny"}
+    assert awaiting_larger([(_going(), pods)], STAYING, START) == {"default/tiny"}
 
 
 def test_nobody_waits_for_a_pod_that_is_not_evicted() -> None:
@@ -59,15 +81,15 @@ def test_nobody_waits_for_a_pod_that_is_not_evicted() -> None:
     protected = (_pod("large", "2", annotations={DO_NOT_DISRUPT: "true"}),)
     waits = builders.node_claim("w", node="w", annotations={RETIRED_FOR: "Underutilized"}, deleted=BEGUN)
     drains = [(_going("a"), protected), (waits, (_pod("other", "2"),)), (_going("b"), (_pod("small", "500m"),))]
-    assert awaiting_larger(drains, START) == frozenset()
+    assert awaiting_larger(drains, STAYING, START) == frozenset()
 
 
 def test_nobody_waits_for_longer_than_a_minute() -> None:
     """The large one may have a budget that keeps it for days, and the small one may wait for many large ones."""
     late = START - LONGEST_WAIT
     large, small = (_pod("large", "2"),), (_pod("small", "500m"),)
-    assert awaiting_larger([(_going("a", since=late), large), (_going("b"), small)], START) == frozenset()
-    assert awaiting_larger([(_going("a"), large), (_going("b", since=late), small)], START) == frozenset()
+    assert awaiting_larger([(_going("a", since=late), large), (_going("b"), small)], STAYING, START) == frozenset()
+    assert awaiting_larger([(_going("a"), large), (_going("b", since=late), small)], STAYING, START) == frozenset()
 
 
 def test_a_node_that_must_go_soon_waits_for_nobody() -> None:
@@ -79,7 +101,7 @@ def test_a_node_that_must_go_soon_waits_for_nobody() -> None:
         _going("b", retired=False),
     )
     for claim in hurried:
-        assert awaiting_larger([(_going("a"), large), (claim, small)], START) == frozenset()
+        assert awaiting_larger([(_going("a"), large), (claim, small)], STAYING, START) == frozenset()
 
 
 def test_a_drain_evicts_those_whose_turn_it_is() -> None:
@@ -88,7 +110,7 @@ def test_a_drain_evicts_those_whose_turn_it_is() -> None:
     pods = (_pod("large", "2"), _pod("small", "500m"))
     for listed, evicted in ((pods, ["large"]), (pods[1:], ["small"])):
         node = builders.node("n", provider_id=claim.status.provider_id)
-        snapshot = Snapshot(now=START, node_claims=(claim,), nodes=(node,), pods=listed)
+        snapshot = Snapshot(now=START, node_claims=(claim,), nodes=(node, _node()), pods=listed)
         instance = Instance("i-n", "m7a.xlarge", "us-east-1a", "on-demand", "running", BEGUN)
         step = finalize(view_of(snapshot, (instance,)), claim)
         assert [command.pod.metadata.name for command in step.commands if isinstance(command, Evict)] == evicted

@@ -59,7 +59,7 @@ def _claim(
     pool: NodePool,
     snapshot: Snapshot,
     pods: Mapping[str, Pod],
-    displaced: Mapping[str, float],
+    displaced: Mapping[str, int],
     *,
     name: str,
     token: str,
@@ -102,7 +102,7 @@ def _claim(
     )
 
 
-def _displaced(packing: Packing, snapshot: Snapshot, pods: Mapping[str, Pod]) -> Mapping[str, float]:
+def _displaced(packing: Packing, snapshot: Snapshot, pods: Mapping[str, Pod]) -> Mapping[str, int]:
     """The owners whose pods wait because a consolidation has moved them, as ``displacement.displaced`` takes them."""
     served = [pods[name] for launch in packing.launches for name in launch.pods if name in pods]
     if not served:
@@ -111,7 +111,7 @@ def _displaced(packing: Packing, snapshot: Snapshot, pods: Mapping[str, Pod]) ->
     return displacement.displaced_owners(moved, (pod for pod in served if not pod.spec.node_name))
 
 
-def _bought_for(launch: Launch, pods: Mapping[str, Pod], displaced: Mapping[str, float]) -> Mapping[str, str]:
+def _bought_for(launch: Launch, pods: Mapping[str, Pod], displaced: Mapping[str, int]) -> Mapping[str, str]:
     """The annotation of a claim for pods that a consolidation had moved, if it is for such."""
     served = (pods[name] for name in launch.pods if name in pods)
     bought_for = displacement.displaced(served, displaced, launch.offering.price)

@@ -5,54 +5,57 @@ that stay is open to all, and kube-scheduler prefers the node with the most of i
 was meant for a large one, which then fits nowhere: a node is bought that nobody planned, and given up again soon. If
 the large ones choose first, the small ones find room in what is left, as in first-fit decreasing.
 
-So of all pods that might be evicted in a run only those go that are more than half as large as the largest; the others
-follow in the next ticks, each of which halves the size. Pods of one size all go at once. Nothing waits longer than a
-minute: a large pod may have a disruption budget that keeps it for days. Nor does a node that must be gone by a
-deadline, or that EC2 takes.
+So of all pods that might be evicted in a run only those go that are nearly as large as the largest; the others follow
+in the next ticks. Pods of one size all go at once. Large is who needs much of what is scarce: a pod's size is its share
+of the room that is free on the nodes that stay. Nothing waits longer than a minute: a large pod may have a disruption
+budget that keeps it for days. Nor does a node that must be gone by a deadline, or that EC2 takes.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from joinery.apis.core import Pod
+from joinery.apis.core import Node, Pod
 from joinery.apis.labels import REPLACEMENT_LAUNCHED
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.quantity import amounts
+from joinery.apis.quantity import amounts, total
 from joinery.lifecycle.view.replacement import may_drain
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.state.claims import leaving_since, moment
+from joinery.state.pods import is_active
 from joinery.state.retirement import deadline, is_retired
 from joinery.termination.drain import plan_drain
 
 #: How long a drain may wait for larger pods of others, from its beginning.
 LONGEST_WAIT = timedelta(minutes=1)
-#: How much smaller than the largest a pod may be to go together with it.
-_ALIKE = 0.5
+#: How much of the largest's size a pod needs to go together with it: in a minute pods down to a tenth have had a turn.
+_ALIKE = 0.8
 #: What places are scarce of.
 _SCARCE = ("cpu", "memory")
 
 
-def awaiting_larger(draining: Iterable[tuple[NodeClaim, tuple[Pod, ...]]], now: datetime) -> frozenset[str]:
+def awaiting_larger(
+    draining: Iterable[tuple[NodeClaim, Sequence[Pod]]], staying: Iterable[tuple[Node, Sequence[Pod]]], now: datetime
+) -> frozenset[str]:
     """The pods (namespace/name) that are evicted later, because larger ones choose their places first.
 
     ``draining``: claims that are being deleted, and the pods on their nodes, without those that nobody evicts now
-    because their successors are to come first.
+    because their successors are to come first. ``staying``: the nodes that may have room for them, and their pods.
     """
     begun = [
-        (claim, pods)
+        pods
         for claim, pods in draining
         if is_retired(claim) and deadline(claim) is None and _has_just_begun(claim, pods, now)
     ]
-    # A share of all these nodes together says of which resource a pod takes most, whatever their sizes.
-    nodes = [amounts(claim.status.allocatable) for claim, _ in begun]
-    room = {name: sum(node.get(name, 0) for node in nodes) for name in _SCARCE}
-    competing = (pod for _, pods in begun for pod in plan_drain(pods, now=now, deadline=None).evict)
+    competing = [pod for pods in begun for pod in plan_drain(pods, now=now, deadline=None).evict]
+    if len(competing) < 2:
+        return frozenset()
+    room = _free_room(staying)
     sizes = {pod.key: _size(_requests(pod), room) for pod in competing}
-    largest = max(sizes.values(), default=0.0)
+    largest = max(sizes.values())
     return frozenset(key for key, size in sizes.items() if size <= _ALIKE * largest)
 
 
-def _has_just_begun(claim: NodeClaim, pods: tuple[Pod, ...], now: datetime) -> bool:
+def _has_just_begun(claim: NodeClaim, pods: Sequence[Pod], now: datetime) -> bool:
     """Whether the claim's node is drained, and not for long."""
     begun = moment(claim.metadata.annotations.get(REPLACEMENT_LAUNCHED, "")) or leaving_since(claim)
     return begun is not None and now - begun < LONGEST_WAIT and may_drain(claim, pods, now)
@@ -65,6 +68,16 @@ def _requests(pod: Pod) -> Mapping[str, int]:
         return {}  # nobody knows how large it is, so nobody waits for it
 
 
+def _free_room(nodes: Iterable[tuple[Node, Sequence[Pod]]]) -> Mapping[str, int]:
+    """How much of each resource these nodes have left together: at least 1 of one that is used up."""
+    room = dict.fromkeys(_SCARCE, 0)
+    for node, pods in nodes:
+        allocatable, taken = amounts(node.status.allocatable), total(map(_requests, filter(is_active, pods)))
+        for name in _SCARCE:
+            room[name] += max(0, allocatable.get(name, 0) - taken.get(name, 0))
+    return {name: max(1, free) for name, free in room.items()}
+
+
 def _size(requests: Mapping[str, int], room: Mapping[str, int]) -> float:
     """The largest share that it needs of a resource."""
-    return max((requests.get(name, 0) / amount for name, amount in room.items() if amount), default=0.0)
+    return max(requests.get(name, 0) / free for name, free in room.items())

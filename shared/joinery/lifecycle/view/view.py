@@ -139,7 +139,9 @@ class View:
             if claim.is_deleting
             for node in self.nodes_of(claim)[:1]
         ]
-        return awaiting_larger(draining, self.snapshot.now)
+        going = {claim.status.node_name for claim in self.snapshot.managed_claims if claim.is_deleting}
+        staying = [node for node in self.snapshot.nodes if node.metadata.name not in going]
+        return awaiting_larger(draining, ((node, self.pods_on(node)) for node in staying), self.snapshot.now)
 
     def instance_of(self, owner: NodeClaim | Node) -> Instance | None:
         """The instance behind a claim or a Node; None if EC2 does not list it, or could not be asked."""
