@@ -1,6 +1,6 @@
 """A fuse in the wires to the gateways: what is called goes through to the simulator until the fuse blows."""
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Sequence, Sized
 from typing import Any, cast
 
 import pytest
@@ -80,6 +80,7 @@ class Fuse:
         self.calls: list[str] = []
         self.is_blown = False
         self._after = after
+        self._of = ""
         self._failing = failing
         self._error = error
         self._about = about
@@ -92,9 +93,13 @@ class Fuse:
         """A new process, which nothing kills."""
         self.is_blown, self._after = False, None
 
-    def kill_after(self, writes: int) -> None:
-        """Kill the process right after so many writes from here on."""
-        self._after = len(self.writes) + writes
+    def kill_after(self, writes: int, of: str = "") -> None:
+        """Kill the process right after so many writes from here on: of any kind, or of one (``gateway.method``)."""
+        self._of = of
+        self._after = len(self._counted()) + writes
+
+    def _counted(self) -> Sequence[str]:
+        return [write for write in self.writes if self._of in ("", write)]
 
     def outlives(self, door: Callable[[], object]) -> bool:
         """Whether a run of the door ended well. If it was killed, a new process takes over."""
@@ -117,7 +122,7 @@ class Fuse:
         answer = call()
         if name.partition(".")[2] in WRITES | INSTALLER_WRITES:
             self.writes.append(name)
-            self.is_blown = len(self.writes) == self._after
+            self.is_blown = self._of in ("", name) and len(self._counted()) == self._after
         if self.is_blown:
             raise Killed
         return answer

@@ -256,10 +256,9 @@ def test_a_crash_right_after_the_restart_buys_no_second_node(given: dict[str, An
     shop.open().watch().warn()
     shop.fuse.outlives(shop.stand.provision)
     assert len(shop.launched) == 2
-    for writes in range(1, 20):
-        if not shop.restarts:
-            shop.fuse.kill_after(writes)
-            shop.fuse.outlives(shop.stand.live)
+    shop.fuse.kill_after(1, of="cluster.restart")
+    while shop.fuse.outlives(shop.stand.live):
+        shop.stand.wait(5)
     (leaving,) = [claim for claim in shop.stand.claims if claim.is_deleting]
     assert SURGED_PODS not in leaving.metadata.annotations
     shop.until(shop.moved)

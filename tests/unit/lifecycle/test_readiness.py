@@ -66,6 +66,15 @@ def test_a_pool_counts_its_nodes() -> None:
     } == dict.fromkeys(("cpu", "memory", "pods", "ephemeral-storage", "nodes"), "0")
 
 
+def test_a_node_counts_as_its_claim_expects_until_it_is_initialized_and_then_as_it_is() -> None:
+    """As it counts against ``limits`` (Karpenter nodepool/counter)."""
+    claim = builders.node_claim("a", node="node-1")
+    for initialized, pods in ((False, "110"), (True, "29")):
+        nodes = (builders.node("node-1", pods=29, initialized=initialized),)
+        pool = _pool(builders.node_pool(), builders.node_class(), node_claims=(claim,), nodes=nodes)
+        assert pool.status.resources["pods"] == pods
+
+
 def test_pools_and_classes_carry_the_hash_of_their_template() -> None:
     """What a claim was made from is compared with these."""
     found = _commands(builders.node_pool(), builders.node_class())

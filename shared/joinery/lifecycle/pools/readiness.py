@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from joinery.apis.conditions import NODE_POOL_DEPENDENTS, READY, Observation, drop, false, find, put, true, with_ready
+from joinery.apis.core import Node
 from joinery.apis.hashing import HASH_VERSION, node_pool_hash
 from joinery.apis.labels import (
+    INITIALIZED,
     NODE_POOL,
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
@@ -66,9 +68,9 @@ def readiness(
             yield UpdateClass(before, after, _why(after.status.conditions)), *canary_events(before, after)
         if after.is_deleting and after.identity().finalizer in after.metadata.finalizers:
             yield (Announce("WaitingOnNodeClaimTermination", "there are still NodeClaims that need it", after),)
-    launches = _known_launches(snapshot)
+    launches, initialized = _known_launches(snapshot), _initialized(snapshot)
     for pool in filter(snapshot.serves, snapshot.node_pools):
-        ready = _pool(pool, classes, snapshot, launches, shifted)
+        ready = _pool(pool, classes, snapshot, launches, initialized, shifted)
         if ready != pool:
             yield UpdatePool(pool, ready, _why(ready.status.conditions)), *shift_events(pool, ready)
 
@@ -92,6 +94,12 @@ def _known_launches(snapshot: Snapshot) -> Sequence[NodeClaim]:
     ]
 
 
+def _initialized(snapshot: Snapshot) -> Mapping[str, Node]:
+    """The Nodes that are fit for pods, by their instances' provider IDs."""
+    fit = (node for node in snapshot.nodes if node.metadata.labels.get(INITIALIZED) == "true")
+    return {node.spec.provider_id: node for node in fit if node.spec.provider_id}
+
+
 def _class(node_class: NodeClass, status: NodeClassStatus | None, *, is_used: bool) -> NodeClass:
     """The class with its status and hash; without its finalizer if it is being deleted and no claim needs it
     (Karpenter for AWS, nodeclass/termination).
@@ -113,6 +121,7 @@ def _pool(
     classes: Mapping[str, NodeClass],
     snapshot: Snapshot,
     launches: Iterable[NodeClaim],
+    initialized: Mapping[str, Node],
     shifted: frozenset[str] | None,
 ) -> NodePool:
     at = Observation(now=snapshot.now, generation=pool.metadata.generation)
@@ -128,7 +137,7 @@ def _pool(
     status = pool.status.model_copy(
         update={
             "conditions": with_ready(conditions, NODE_POOL_DEPENDENTS, at),
-            "resources": _resources(claims),
+            "resources": _resources(claims, initialized),
             "nodes": len(claims),
         }
     )
@@ -169,8 +178,12 @@ def _counts(claim: NodeClaim, pool: NodePool) -> bool:
     return claim.metadata.labels.get(NODE_POOL) == pool.metadata.name and not claim.is_deleting
 
 
-def _resources(claims: Iterable[NodeClaim]) -> dict[str, str]:
-    capacities = [amounts(claim.status.capacity) for claim in claims]
+def _resources(claims: Iterable[NodeClaim], initialized: Mapping[str, Node]) -> dict[str, str]:
+    """What the nodes of these claims have, as it counts against limits: what their claims expect, until they are
+    initialized.
+    """
+    nodes = ((claim, initialized.get(claim.status.provider_id)) for claim in claims)
+    capacities = [amounts(node.status.capacity if node else claim.status.capacity) for claim, node in nodes]
     return {**texts({**dict.fromkeys(_ALWAYS, 0), **total(capacities)}), "nodes": str(len(capacities))}
 
 
