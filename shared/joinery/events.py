@@ -139,7 +139,8 @@ _WANTS_A_PERSON = {
     ),
     "NodeRepairBlocked": Event(
         (NODE,),
-        "it is not repaired: more than a fifth of the nodes of its NodePool or of the cluster are unhealthy at once",
+        "it is not repaired: more than a fifth of the nodes of its NodePool or of the cluster are unhealthy at once, "
+        "a budget that names `Unhealthy` has no room, or it has the annotation `karpenter.sh/do-not-repair`",
         is_warning=True,
         remedy="look for what they share: the network, a DaemonSet, the API server. Repair goes on by itself",
     ),

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.disruption.budgets import PoolNodes, allowed, pool_nodes
 from joinery.disruption.disruptions import Disruption, Disruptions
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.disrupting.new_commands import as_if_retired, for_moves
+from joinery.lifecycle.view.budgets import PoolNodes, allowed, pool_nodes
 from joinery.planning import plan
 from joinery.scheduling.packing import ExistingPlacement, Packing
 from joinery.scheduling.problem import Problem

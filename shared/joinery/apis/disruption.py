@@ -22,7 +22,7 @@ _DOLLARS = re.compile(r"\d{1,9}(\.\d+)?|\.\d+")
 
 
 class DisruptionReason(StrEnum):
-    """Why a node goes. The first three are what budgets of NodePools name (Karpenter ``DisruptionReason``)."""
+    """Why a node goes. Budgets of NodePools name the first three and ``UNHEALTHY`` (Karpenter ``DisruptionReason``)."""
 
     EMPTY = "Empty"
     UNDERUTILIZED = "Underutilized"

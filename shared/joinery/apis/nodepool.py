@@ -70,8 +70,10 @@ class Budget(Model):
 
     nodes: Annotated[str, Field(pattern=r"^((100|[0-9]{1,2})%|[0-9]+)$")] = "10%"
     """A number, or a percentage of the pool's nodes, rounded up."""
-    reasons: Annotated[list[Literal["Underutilized", "Empty", "Drifted"]], Field(max_length=50)] | None = None
-    """Which disruptions the budget limits. All of them, if absent."""
+    reasons: Annotated[list[Literal["Underutilized", "Empty", "Drifted", "Unhealthy"]], Field(max_length=50)] | None = (
+        None
+    )
+    """Which disruptions the budget limits. All but repair (`Unhealthy`), if absent."""
     schedule: (
         Annotated[
             str,

@@ -3,8 +3,8 @@ images allow to start now.
 
 Commands are asked about in their order. One is admitted only if every NodePool that it takes nodes from has room for
 all of them, for the command's reason. What an admitted command takes counts against the commands after it, whatever
-their reasons, because a node that goes uses up every budget (``disruption.budgets``). A command that has no room does
-not hold up those after it: each is right by itself.
+their reasons, because a node that goes uses up every budget (``lifecycle.view.budgets``). A command that has no room
+does not hold up those after it: each is right by itself.
 """
 
 from collections import Counter
@@ -12,13 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.disruption.budgets import Allowance, PoolNodes, pool_nodes
 from joinery.disruption.canaries import CanaryLimit
 from joinery.disruption.disruptions import Disruption, Held, HeldCode
 from joinery.disruption.eviction_rates import EvictionRates
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.rates import allowance
 from joinery.lifecycle.pools.canary import Trials
+from joinery.lifecycle.view.budgets import Allowance, PoolNodes, pool_nodes
 from joinery.state.claims import DRIFTED
 from joinery.state.nodes import NodeView
 

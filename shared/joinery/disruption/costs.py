@@ -10,25 +10,26 @@ from datetime import datetime
 from joinery.apis import duration
 from joinery.apis.core import Pod
 from joinery.apis.disruption import OUR_DELETION_COST
-from joinery.apis.labels import POD_DELETION_COST
+from joinery.apis.labels import DISRUPTION_COST, POD_DELETION_COST
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.priorities import priority_of
 
 _LEAST, _MOST = -10.0, 10.0
 #: How much of either makes a pod count one more (Karpenter `GetPodEvictionCost`).
-_DELETION_COST_UNIT, _PRIORITY_UNIT = 2.0**27, 2.0**25
+_COST_UNIT, _PRIORITY_UNIT = 2.0**27, 2.0**25
 
 
 def eviction_cost(pod: Pod, priorities: Mapping[str, int]) -> float:
     """Of one pod, between -10 and 10. ``priorities``: see ``state.priorities.priorities_of``.
 
-    It grows with the pod's priority and with ``controller.kubernetes.io/pod-deletion-cost``. A deletion cost that is no
-    number counts as none, and so does ours (``disruption.deletion_costs``): it tells a ReplicaSet in which order to
-    shrink, and nothing of the pod's worth.
+    It grows with the pod's priority and with ``karpenter.sh/disruption-cost``, or without it with
+    ``controller.kubernetes.io/pod-deletion-cost``. A cost that is no number counts as none, and so does ours
+    (``disruption.deletion_costs``): it tells a ReplicaSet in which order to shrink, and nothing of the pod's worth.
     """
-    told = pod.metadata.annotations.get(POD_DELETION_COST, "0")
-    deletion_cost = 0.0 if told == OUR_DELETION_COST else _number(told)
-    cost = 1.0 + deletion_cost / _DELETION_COST_UNIT + priority_of(pod.spec, priorities) / _PRIORITY_UNIT
+    annotations = pod.metadata.annotations
+    told = annotations.get(DISRUPTION_COST, annotations.get(POD_DELETION_COST, "0"))
+    said = 0.0 if told == OUR_DELETION_COST else _number(told)
+    cost = 1.0 + said / _COST_UNIT + priority_of(pod.spec, priorities) / _PRIORITY_UNIT
     return min(max(cost, _LEAST), _MOST)
 
 

@@ -27,8 +27,8 @@ from joinery.apis.disruption import DisruptionReason, switch_of
 from joinery.apis.labels import EXPIRATION_OBEYS_BUDGETS, NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
-from joinery.disruption.budgets import PoolNodes, allowed, pool_nodes
 from joinery.disruption.expiration import expired, expires_at
+from joinery.lifecycle.view.budgets import PoolNodes, allowed, pool_nodes
 from joinery.lifecycle.view.second_look import SecondLook
 from joinery.state.disruption import is_candidate
 from joinery.state.nodes import views

@@ -2,7 +2,7 @@
 
 - An **ordinary** pod costs ``DisruptionOptions.move_price``, or what ``joinery.dev/disruption-price`` on its NodePool
   says.
-- Its **disruption cost** multiplies that: Karpenter's figure from ``controller.kubernetes.io/pod-deletion-cost`` and
+- Its **disruption cost** multiplies that: Karpenter's figure from what its annotations say (``disruption.costs``) and
   the pod's priority, which is 1 for an ordinary pod. Below 0 it counts as 0.
 - The **only replica** of its workload counts twice: while it moves, nobody does its work. That has to be known
   (``DisruptionProblem.replicas``): a file may hold one pod of many.
@@ -268,7 +268,7 @@ def _own_price(pod: Pod) -> MovePrice:
 def _eviction_parts(ordinary: float, weight: float, is_only_replica: bool) -> Iterator[MovePart]:
     yield MovePart(MoveCause.EVICTION, ordinary, "it is evicted")
     if weight != 1.0:
-        message = f"by its priority and its pod-deletion-cost it counts as {weight:.3g} pods"
+        message = f"by its priority and its disruption cost it counts as {weight:.3g} pods"
         yield MovePart(MoveCause.DISRUPTION_COST, ordinary * (weight - 1.0), message)
     if is_only_replica:
         message = "it is the only pod of its workload, which stands still while it moves"

@@ -12,7 +12,7 @@ from joinery.apis.disruption import MOST_REMEMBERED, DisruptionReason, rate_of
 from joinery.apis.labels import DISRUPTION_RATE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
-from joinery.disruption.budgets import Allowance, PoolNodes, allowed
+from joinery.lifecycle.view.budgets import Allowance, PoolNodes, allowed
 from joinery.state.retirements import retirements
 
 

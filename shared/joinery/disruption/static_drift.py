@@ -27,13 +27,13 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.policies import TerminateFirst
 from joinery.apis.quantity import amount
 from joinery.commands import Announce
-from joinery.disruption.budgets import PoolNodes, pool_nodes
 from joinery.disruption.canaries import image_for, sentence
 from joinery.disruption.rates import allowance
 from joinery.disruption.terminate_first import wishes_of
 from joinery.lifecycle.disrupting.new_commands import NewCommand, obstacle
 from joinery.lifecycle.pools.canary import Trials, trials
 from joinery.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
+from joinery.lifecycle.view.budgets import PoolNodes, pool_nodes
 from joinery.lifecycle.view.drift import by_drift
 from joinery.lifecycle.view.second_look import SecondLook
 from joinery.state.claims import DRIFTED, INITIALIZED, INSTANCE_TERMINATING

@@ -21,13 +21,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from joinery.apis.core import Condition, Node
-from joinery.apis.labels import NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import DO_NOT_REPAIR, NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
 from joinery.apis.policies import NodeRepair
 from joinery.commands import Announce, Command, DeleteClaim, RebootInstance, UpdateClaim
+from joinery.lifecycle.view.budgets import Allowance, PoolNodes, allowed, pool_nodes
 from joinery.lifecycle.view.view import View
 from joinery.state.claims import annotated, moment
 from joinery.state.instances import instance_id
+from joinery.state.nodes import views
+from joinery.state.snapshot import Snapshot
 
 #: By the type and status of a node's condition, how long it is borne (Karpenter for AWS `RepairPolicies`).
 TOLERATIONS: Mapping[tuple[str, str], timedelta] = {
@@ -78,6 +83,7 @@ def repairs(view: View, mode: NodeRepair) -> Repairs:
     if mode is NodeRepair.OFF or view.shifted is None:
         return Repairs()
     brake = Brake(node for node in view.snapshot.nodes if not view.is_shifted(node))
+    room = _Room(view.snapshot)
     chains: dict[str, tuple[Command, ...]] = {}
     blocked: list[Announce] = []
     for claim in view.snapshot.managed_claims:
@@ -86,10 +92,11 @@ def repairs(view: View, mode: NodeRepair) -> Repairs:
         if node is None or ailing is None or view.snapshot.now < ailing.due:
             continue
         chain = tuple(_chain(view, claim, node, mode, ailing))
-        held = brake.holds(claim.metadata.labels.get(NODE_POOL, "")) if chain else ""
+        held = (_veto(claim, node) or brake.holds(_pool_of(claim)) or room.objection(claim)) if chain else ""
         if held and _is_told(ailing, view.snapshot.now):
             blocked.append(Announce("NodeRepairBlocked", f"{ailing}, but {held}", node))
         if chain and not held:
+            room.take(claim)
             chains[claim.metadata.name] = chain
     return Repairs(chains, tuple(blocked))
 
@@ -155,6 +162,45 @@ class Brake:
                 share = f"{unhealthy} of {total} nodes of {name} are unhealthy"
                 return f"{share}, which is more than 20 %: the cause is probably not the node"
         return ""
+
+
+class _Room:
+    """How many nodes the budgets that name ``Unhealthy`` still let be repaired. Most NodePools have none of these."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._allowances: dict[str, Allowance] = {}
+        self._taken: Counter[str] = Counter()
+
+    def objection(self, claim: NodeClaim) -> str:
+        """Why the claim's NodePool lets none be repaired now; empty if it does. What goes already asks nobody."""
+        pool = self._snapshot.pools_by_name.get(_pool_of(claim))
+        if pool is None or claim.is_deleting or not _limits_repair(pool):
+            return ""
+        name = pool.metadata.name
+        if name not in self._allowances:
+            nodes = pool_nodes(views(self._snapshot)).get(name, PoolNodes())
+            self._allowances[name] = allowed(pool, DisruptionReason.UNHEALTHY, nodes, self._snapshot.now)
+        most = self._allowances[name]
+        return "" if self._taken[name] < most.allowed else f"NodePool {name}: {most.why}"
+
+    def take(self, claim: NodeClaim) -> None:
+        """One more is repaired."""
+        self._taken[_pool_of(claim)] += 1
+
+
+def _limits_repair(pool: NodePool) -> bool:
+    return any(DisruptionReason.UNHEALTHY.value in (budget.reasons or ()) for budget in pool.spec.disruption.budgets)
+
+
+def _pool_of(claim: NodeClaim) -> str:
+    return claim.metadata.labels.get(NODE_POOL, "")
+
+
+def _veto(claim: NodeClaim, node: Node) -> str:
+    """Whether somebody wants the node left as it is, in words. One that goes already is not left."""
+    marks = (node.metadata.annotations.get(DO_NOT_REPAIR), claim.metadata.annotations.get(DO_NOT_REPAIR))
+    return f"it has the annotation {DO_NOT_REPAIR}" if "true" in marks and not claim.is_deleting else ""
 
 
 def _is_told(ailing: Ailment, now: datetime) -> bool:

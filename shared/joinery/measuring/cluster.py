@@ -9,9 +9,9 @@ from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ON_DEMA
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.disruption.admission import Admission
-from joinery.disruption.budgets import UNLIMITED
 from joinery.disruption.disruptions import Disruptions, HeldCode
 from joinery.disruption.problem import DisruptionProblem
+from joinery.lifecycle.view.budgets import UNLIMITED
 from joinery.measures import MOST_NODE_POOLS, NODE_POOL_LABEL, Gauge, Measurement
 from joinery.state.nodes import views
 from joinery.state.offerings import InstanceType

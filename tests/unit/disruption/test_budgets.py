@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.disruption.budgets import UNLIMITED, Allowance, PoolNodes, allowed, pool_nodes
+from joinery.lifecycle.view.budgets import UNLIMITED, Allowance, PoolNodes, allowed, pool_nodes
 from joinery.state.nodes import views
 from joinery.state.snapshot import Snapshot
 from simulator import builders
@@ -157,7 +157,7 @@ def test_initialised_nodes_count_and_those_that_go_or_are_not_ready_are_disrupte
         builders.node_claim("c-bought", conditions=("Launched",)),
     ]
     snapshot = Snapshot(now=START, nodes=tuple(nodes), node_claims=tuple(claims))
-    assert pool_nodes(views(snapshot)) == {"default": PoolNodes(total=4, disrupted=3)}
+    assert pool_nodes(views(snapshot)) == {"default": PoolNodes(total=4, disrupted=3, leaving=2)}
 
 
 BUDGETS = st.lists(

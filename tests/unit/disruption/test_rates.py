@@ -11,11 +11,11 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.validation import validate
 from joinery.disruption.admission import admit
-from joinery.disruption.budgets import PoolNodes
 from joinery.disruption.candidates import candidates
 from joinery.disruption.disruptions import Disruption, HeldCode
 from joinery.disruption.rates import allowance
 from joinery.disruption.static_drift import to_replace
+from joinery.lifecycle.view.budgets import PoolNodes
 from joinery.state.disruption import CommandRecord, encoded
 from joinery.state.retirements import retirements, with_retirements
 from simulator import builders

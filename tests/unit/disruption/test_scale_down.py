@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.apis import core
-from joinery.apis.labels import DO_NOT_DISRUPT, POD_DELETION_COST
+from joinery.apis.labels import DISRUPTION_COST, DO_NOT_DISRUPT, POD_DELETION_COST
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.commands import Announce, DeleteClaim
@@ -161,6 +161,14 @@ def test_an_eviction_costs_what_karpenter_says(deletion_cost: str, priority: int
     """Neutral is 1; what is no number is ignored."""
     pod = builders.pod("web", annotations={POD_DELETION_COST: deletion_cost}, priority=priority)
     assert eviction_cost(pod, {}) == pytest.approx(cost)
+
+
+def test_a_disruption_cost_counts_instead_of_a_deletion_cost() -> None:
+    """Karpenter v1.15 reads a name of its own first: the other one tells ReplicaSets in which order to shrink."""
+    costs = {POD_DELETION_COST: str(2**27), DISRUPTION_COST: str(2**28)}
+    assert eviction_cost(builders.pod("web", annotations=costs), {}) == pytest.approx(3)
+    unreadable = {**costs, DISRUPTION_COST: "much"}
+    assert eviction_cost(builders.pod("web", annotations=unreadable), {}) == pytest.approx(1)
 
 
 @pytest.mark.parametrize(

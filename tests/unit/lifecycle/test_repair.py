@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from joinery.apis.core import Condition, Node
-from joinery.apis.labels import REBOOTED_AT, TERMINATION_TIMESTAMP, ZONE_ID
+from joinery.apis.labels import DO_NOT_REPAIR, REBOOTED_AT, TERMINATION_TIMESTAMP, ZONE_ID
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
 from joinery.apis.policies import NodeRepair
 from joinery.commands import Command, DeleteClaim, RebootInstance, UpdateClaim
 from joinery.lifecycle.repair import REBOOT_HELPS_WITHIN, Repairs, repairs
@@ -46,12 +47,14 @@ def _view(
     nodes: Sequence[Node],
     state: str = "running",
     shifted: frozenset[str] | None = frozenset(),
+    pools: Sequence[NodePool] = (),
 ) -> View:
     instances = [
         Instance(claim.status.provider_id.rpartition("/")[2], "m7a.xlarge", "us-east-1a", "on-demand", state, SINCE)
         for claim in claims
     ]
-    return view_of(Snapshot(now=now, node_claims=tuple(claims), nodes=tuple(nodes)), instances, shifted=shifted)
+    snapshot = Snapshot(now=now, node_pools=tuple(pools), node_claims=tuple(claims), nodes=tuple(nodes))
+    return view_of(snapshot, instances, shifted=shifted)
 
 
 def _of_one(
@@ -261,3 +264,50 @@ def test_nodes_of_a_zone_that_is_shifted_away_from_are_neither_repaired_nor_coun
     assert not _of_fleets(away, here).chains
     assert list(_of_fleets(away, here, shifted=frozenset({"use1-az2"})).chains) == ["claim-here"]
     assert _of_fleets(away, here, shifted=None) == Repairs()
+
+
+# --- budgets and vetoes ---
+
+
+def _budgeted(*budgets: dict[str, Any], unhealthy: int = 2, **given: Any) -> Repairs:
+    """What becomes of so many unhealthy nodes of ten in a NodePool with these budgets."""
+    pool = builders.node_pool("web", budgets=budgets)
+    return _of_fleets(_fleet(unhealthy, 10 - unhealthy, "web"), pools=[pool], **given)
+
+
+def test_a_budget_for_unhealthy_nodes_bounds_how_many_are_repaired_at_once() -> None:
+    """It says so (Karpenter v1.15, the reason ``Unhealthy``)."""
+    done = _budgeted({"nodes": "1", "reasons": ["Unhealthy", "Drifted"]})
+    assert len(done.chains) == 1
+    assert [event.event for event in done.blocked] == ["NodeRepairBlocked"]
+    assert "the budget 1 allows 1 of 10 nodes" in done.blocked[0].reason
+
+
+def test_that_a_node_is_unhealthy_uses_no_budget_for_its_repair_up() -> None:
+    """Only nodes that are going do."""
+    assert len(_budgeted({"nodes": "2", "reasons": ["Unhealthy"]}).chains) == 2
+
+
+@pytest.mark.parametrize("budget", [{"nodes": "0"}, {"nodes": "0", "reasons": ["Drifted", "Empty", "Underutilized"]}])
+def test_other_budgets_do_not_keep_a_broken_node(budget: dict[str, Any]) -> None:
+    """What its owner wants left alone by day is not what does not work."""
+    assert len(_budgeted(budget).chains) == 2
+
+
+def test_the_drain_of_a_node_that_goes_already_is_forced_whatever_the_budget_says() -> None:
+    """It has gone through the budgets."""
+    node, claim = _node("broken", BROKEN), _claim("broken", deleted=SINCE)
+    pool = builders.node_pool(budgets=[{"nodes": "0", "reasons": ["Unhealthy"]}])
+    assert repairs(_view(SINCE + 30 * MINUTE, [claim], [node], pools=[pool]), NodeRepair.REPLACE).chains
+
+
+@pytest.mark.parametrize("kind", ["Node", "NodeClaim"])
+def test_do_not_repair_keeps_a_node(kind: str) -> None:
+    """Somebody wants to look at it as it is (Karpenter v1.15)."""
+    mark = {DO_NOT_REPAIR: "true"}
+    node = _node("broken", BROKEN)
+    if kind == "Node":
+        node = msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, annotations=mark))
+    claim = _claim("broken", annotations=mark if kind == "NodeClaim" else {})
+    done = repairs(_view(SINCE + 30 * MINUTE, [claim], [node]), NodeRepair.REPLACE)
+    assert (done.chains, [event.event for event in done.blocked]) == ({}, ["NodeRepairBlocked"])

@@ -41,7 +41,8 @@ _READ = frozenset(
         labels.NEW_NODES_REPAY, labels.BOUGHT_FOR, labels.BOUGHT_FOR_DISPLACED, labels.MOVED_LATELY,
         labels.TERMINATION_TIMESTAMP, labels.LAUNCH_TOKEN, labels.NODE_POOL_HASH, labels.NODE_POOL_HASH_VERSION,
         labels.NODE_CLASS_HASH, labels.NODE_CLASS_HASH_VERSION,
-        labels.POD_DELETION_COST, "pv.kubernetes.io/bind-completed", "storageclass.kubernetes.io/is-default-class",
+        labels.POD_DELETION_COST, labels.DISRUPTION_COST,
+        "pv.kubernetes.io/bind-completed", "storageclass.kubernetes.io/is-default-class",
     }
 )  # fmt: skip
 #: Stands for annotations of a template that were left out, with as many characters: their number is judged

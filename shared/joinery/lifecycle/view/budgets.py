@@ -5,7 +5,8 @@ budgets that are for the reason and whose window is open, the strictest counts. 
 cause, uses it up. A budget that cannot be read closes the pool for every reason: someone meant to limit something.
 
 Budgets bind what Joinery chooses to do: drift, emptiness, consolidation. They do not bind what happens to a node
-(interruption, expiration, repair) nor what a person asks for (deleting a node, scaling a static pool down).
+(interruption, expiration) nor what a person asks for (deleting a node, scaling a static pool down). Repair they bind if
+they name it: a node that is broken uses no budget up by that, only by going.
 """
 
 import math
@@ -28,11 +29,12 @@ class PoolNodes:
     """The nodes of one NodePool as its budgets count them.
 
     ``total``: the initialised ones whose instance is not being terminated; what a percentage is of. ``disrupted``:
-    those of them that are going, are chosen to go, or are not ready.
+    those of them that are going, are chosen to go, or are not ready. ``leaving``: those that are going, or chosen to.
     """
 
     total: int = 0
     disrupted: int = 0
+    leaving: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +49,22 @@ def pool_nodes(views: Iterable[NodeView]) -> Mapping[str, PoolNodes]:
     """The counts by the name of the NodePool. Nodes that are not ours count nowhere."""
     totals: dict[str, int] = defaultdict(int)
     disrupted: dict[str, int] = defaultdict(int)
+    leaving: dict[str, int] = defaultdict(int)
     for view in views:
         if view.claim and view.is_initialized and not view.is_terminating:
             totals[view.pool] += 1
             disrupted[view.pool] += view.is_leaving or not view.is_ready
-    return {pool: PoolNodes(total, disrupted[pool]) for pool, total in totals.items()}
+            leaving[view.pool] += view.is_leaving
+    return {pool: PoolNodes(total, disrupted[pool], leaving[pool]) for pool, total in totals.items()}
 
 
 def allowed(pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, now: datetime) -> Allowance:
     """How many more of the pool's nodes may be disrupted now for the reason. ``now`` in UTC."""
     limits: list[tuple[int, Budget]] = []
+    is_repair = reason is DisruptionReason.UNHEALTHY
     for budget in pool.spec.disruption.budgets:
+        if is_repair and reason.value not in (budget.reasons or ()):
+            continue
         try:
             is_in_force = _is_open(budget, now)
             limit = _limit(budget, nodes.total)
@@ -68,8 +75,9 @@ def allowed(pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, now: dat
     if not limits:
         return Allowance(UNLIMITED, f"no budget limits disruption for {reason.value} now")
     limit, strictest = min(limits, key=lambda entry: entry[0])
-    why = f"the budget {_words(strictest)} allows {limit} of {nodes.total} nodes, and {nodes.disrupted} are disrupted"
-    return Allowance(max(0, limit - nodes.disrupted), why)
+    used = nodes.leaving if is_repair else nodes.disrupted
+    why = f"the budget {_words(strictest)} allows {limit} of {nodes.total} nodes, and {used} are disrupted"
+    return Allowance(max(0, limit - used), why)
 
 
 def _limit(budget: Budget, total: int) -> int:
