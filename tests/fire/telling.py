@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from joinery.apis.core import Node, Pod
@@ -125,6 +125,11 @@ def gateways(settings: Settings) -> Gateways:
     wires = _current[-1]
     wires.start_process()
     return wired(simulated.gateways(settings), wires.through)
+
+
+def now() -> datetime:
+    """The clock beside them: what a door remembers of failures is over when the story says so, not a real minute."""
+    return simulated.now()
 
 
 def unfinished(simulation: Simulation) -> list[str]:
