@@ -15,16 +15,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from joinery.apis.core import Pod
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.lifecycle.disrupting.orchestration import LONGEST_DRAIN_AWAITED
 from joinery.scheduling.firstfit.pending import pending
+from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch, solve
 from joinery.state.claims import leaving_since
 from joinery.state.disruption import is_candidate
-from joinery.state.nodes import NodeView, views
-from joinery.state.pods import bound_to, is_reschedulable
+from joinery.state.nodes import NodeView, is_leaving, views
+from joinery.state.pods import bound_to, is_pending, is_reschedulable
 from joinery.state.snapshot import Snapshot
 
 _WAITS, _LEAVES = "waits, and has room on it", "has to leave its node, and has room on it"
@@ -36,9 +36,21 @@ def settled(
     """The problem with waiting pods, and those of nodes that go, on nodes that have room for them, as the packing core
     places them, or were bought for them; and by Node what it is kept for. Costs little where none waits or leaves.
     """
+    if not _is_any_without_a_place(problem.packing):
+        return problem, {}
     problem, bought = _with_departing(problem)
     bound, awaited = _with_room_elsewhere(problem, stopwatch)
     return bound, {**bought, **awaited}
+
+
+def _is_any_without_a_place(packing: Problem) -> bool:
+    """Whether any pod waits, or any node goes whose pods might need another one. Far cheaper than to see all nodes."""
+    snapshot, only_marked = packing.snapshot, packing.options.only_marked_unschedulable
+    return (
+        any(is_leaving(None, claim) for claim in snapshot.managed_claims)
+        or any(is_leaving(node, None) for node in snapshot.nodes)
+        or any(is_pending(pod, only_marked=only_marked) for pod in snapshot.pods)
+    )
 
 
 def _with_departing(problem: DisruptionProblem) -> tuple[DisruptionProblem, Mapping[str, str]]:
@@ -59,13 +71,14 @@ def _with_departing(problem: DisruptionProblem) -> tuple[DisruptionProblem, Mapp
             node_of.update({pod: view.node for pod in view.planned if pod in leaves and created >= leaves[pod]})
     if not node_of:
         return problem, {}
-    pods = tuple(bound_to(pod, node_of[pod.key]) if pod.key in node_of else pod for pod in snapshot.pods)
     text = "pod {} has to leave its node, and this one was bought for it"
-    return _with_pods(problem, pods), {node: text.format(pod) for pod, node in reversed(node_of.items())}
+    return _bound(problem, node_of), {node: text.format(pod) for pod, node in reversed(node_of.items())}
 
 
-def _with_pods(problem: DisruptionProblem, pods: tuple[Pod, ...]) -> DisruptionProblem:
+def _bound(problem: DisruptionProblem, node_of: Mapping[str, str]) -> DisruptionProblem:
+    """The problem with pods on these Nodes. ``node_of``: by namespace/name of the pod."""
     packing = problem.packing
+    pods = tuple(bound_to(pod, node_of[pod.key]) if pod.key in node_of else pod for pod in packing.snapshot.pods)
     return replace(problem, packing=replace(packing, snapshot=replace(packing.snapshot, pods=pods)))
 
 
@@ -87,8 +100,7 @@ def _with_room_elsewhere(
         for pod in placement.pods
         if placement.node and pod not in late
     }
-    pods = tuple(bound_to(pod, node_of[pod.key]) if pod.key in node_of else pod for pod in snapshot.pods)
-    return _with_pods(problem, pods), {
+    return _bound(problem, node_of), {
         node: f"pod {pod} {_LEAVES if pod in leaves else _WAITS}" for pod, node in reversed(node_of.items())
     }
 
