@@ -70,13 +70,14 @@ def waiting(snapshot: Snapshot, pools: Collection[str]) -> tuple[Waiting, ...]:
 def _waiting(snapshot: Snapshot, pools: Collection[str]) -> Iterator[Waiting]:
     nodes = pool_nodes(views(snapshot))
     stop = stop_in_force(snapshot)
-    look = SecondLook(snapshot)
+    all_due = [claim for _, claim in expired(snapshot)]
+    look = SecondLook(snapshot) if any(pool.origin for pool in snapshot.node_pools) else None
     for name in sorted(pools):
-        due = [claim for _, claim in expired(snapshot) if claim.metadata.labels.get(NODE_POOL) == name]
+        due = [claim for claim in all_due if claim.metadata.labels.get(NODE_POOL) == name]
         pool = snapshot.pools_by_name.get(name)
         if not due or pool is None:
             continue
-        protected = _protected(due, look) if pool.origin else {}
+        protected = _protected(due, look) if look and pool.origin else {}
         if protected:
             yield Waiting(pool, tuple(protected), next(iter(protected.values())), None)
         reason = DisruptionReason.DRIFTED if pool.origin else DisruptionReason.EXPIRED
