@@ -19,15 +19,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from joinery.apis.core import Condition, Node
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import DO_NOT_REPAIR, NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodepool import NodePool
 from joinery.apis.policies import NodeRepair
 from joinery.commands import Announce, Command, DeleteClaim, RebootInstance, UpdateClaim
-from joinery.lifecycle.view.budgets import Allowance, PoolNodes, allowed, pool_nodes
+from joinery.lifecycle.view.budgets import PoolNodes, allowed, pool_nodes
 from joinery.lifecycle.view.view import View
 from joinery.state.claims import annotated, moment
 from joinery.state.instances import instance_id
@@ -169,28 +169,24 @@ class _Room:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._allowances: dict[str, Allowance] = {}
         self._taken: Counter[str] = Counter()
+
+    @cached_property
+    def _nodes(self) -> Mapping[str, PoolNodes]:
+        return pool_nodes(views(self._snapshot))
 
     def objection(self, claim: NodeClaim) -> str:
         """Why the claim's NodePool lets none be repaired now; empty if it does. What goes already asks nobody."""
         pool = self._snapshot.pools_by_name.get(_pool_of(claim))
-        if pool is None or claim.is_deleting or not _limits_repair(pool):
+        if pool is None or claim.is_deleting:
             return ""
         name = pool.metadata.name
-        if name not in self._allowances:
-            nodes = pool_nodes(views(self._snapshot)).get(name, PoolNodes())
-            self._allowances[name] = allowed(pool, DisruptionReason.UNHEALTHY, nodes, self._snapshot.now)
-        most = self._allowances[name]
+        most = allowed(pool, DisruptionReason.UNHEALTHY, self._nodes.get(name, PoolNodes()), self._snapshot.now)
         return "" if self._taken[name] < most.allowed else f"NodePool {name}: {most.why}"
 
     def take(self, claim: NodeClaim) -> None:
         """One more is repaired."""
         self._taken[_pool_of(claim)] += 1
-
-
-def _limits_repair(pool: NodePool) -> bool:
-    return any(DisruptionReason.UNHEALTHY.value in (budget.reasons or ()) for budget in pool.spec.disruption.budgets)
 
 
 def _pool_of(claim: NodeClaim) -> str:

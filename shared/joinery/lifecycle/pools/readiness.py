@@ -30,6 +30,7 @@ from joinery.lifecycle.pools.registration_health import with_registration_health
 from joinery.lifecycle.pools.zonal_shift import shift_events, with_shift
 from joinery.state.claims import REGISTERED
 from joinery.state.displacement import with_moves
+from joinery.state.nodes import nodes_by_provider_id
 from joinery.state.retirements import with_retirements
 from joinery.state.snapshot import Snapshot
 
@@ -97,7 +98,7 @@ def _known_launches(snapshot: Snapshot) -> Sequence[NodeClaim]:
 def _initialized(snapshot: Snapshot) -> Mapping[str, Node]:
     """The Nodes that are fit for pods, by their instances' provider IDs."""
     fit = (node for node in snapshot.nodes if node.metadata.labels.get(INITIALIZED) == "true")
-    return {node.spec.provider_id: node for node in fit if node.spec.provider_id}
+    return {provider_id: nodes[0] for provider_id, nodes in nodes_by_provider_id(fit).items()}
 
 
 def _class(node_class: NodeClass, status: NodeClassStatus | None, *, is_used: bool) -> NodeClass:
