@@ -308,7 +308,7 @@ def _clock() -> Callable[[], datetime]:
     config = settings()
     if config.gateways == AWS:
         return _now
-    return cast("Callable[[], datetime]", getattr(import_module(config.gateways.partition(":")[0]), "now", _now))
+    return cast("Callable[[], datetime]", import_module(config.gateways.partition(":")[0]).now)
 
 
 def _now() -> datetime:
