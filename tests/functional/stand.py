@@ -146,6 +146,12 @@ class Stand:
         self.bind()
         self.live()
 
+    def grow_old(self, seconds: float) -> None:
+        """From pending pods to nodes that have run them for so long."""
+        self.settle()
+        self.wait(seconds)
+        self.live()
+
     # --- what there is ---
 
     @property

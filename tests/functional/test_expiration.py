@@ -86,9 +86,7 @@ def _old(world: World, annotation: str | None = "true", *, grace: str | None = N
     )
     stand.live()
     stand.pods(3, labels={"app": "web"}, affinity=APART)
-    stand.settle()
-    stand.wait(30 * DAY)
-    stand.live()
+    stand.grow_old(30 * DAY)
     return stand
 
 

@@ -93,9 +93,7 @@ def test_do_not_evict_is_heeded(world: World) -> None:
     """The older name of ``do-not-disrupt`` on pods."""
     stand = v31(Stand(world), consolidation={"enabled": True})
     stand.pods(1, annotations={"karpenter.sh/do-not-evict": "true"})
-    stand.settle()
-    stand.wait(3600)
-    stand.live()
+    stand.grow_old(3600)
     (pod,) = stand.world.cluster.snapshot().pods
     assert pod.metadata.annotations["karpenter.sh/do-not-disrupt"] == "true"
 
@@ -135,9 +133,7 @@ def test_a_node_expires_when_its_provisioner_says_so(old: Stand) -> None:
 def _three_too_old(world: World, **spec: Any) -> Stand:
     stand = v31(Stand(world), ttlSecondsUntilExpired=10 * DAY, **spec)
     stand.pods(3, labels={"app": "web"}, affinity=APART)
-    stand.settle()
-    stand.wait(10 * DAY)
-    stand.live()
+    stand.grow_old(10 * DAY)
     return stand
 
 
@@ -164,9 +160,7 @@ def test_a_budget_of_v1beta1_keeps_old_nodes(world: World) -> None:
     stand = Stand(world)
     stand.live()
     stand.pods(1)
-    stand.settle()
-    stand.wait(10 * DAY)
-    stand.live()
+    stand.grow_old(10 * DAY)
     assert stand.expire() == {"expired": 0, "waiting": 1}
 
 
@@ -174,9 +168,7 @@ def test_a_budget_of_v1beta1_keeps_old_nodes(world: World) -> None:
 def test_an_old_node_stays_for_a_pod_that_must_not_be_evicted(old: Stand, key: str) -> None:
     """It was no candidate up to v0.37. From v1.0 on it is given up, and waits for the pod with a taint."""
     old.pods(1, annotations={key: "true"})
-    old.settle()
-    old.wait(10 * DAY)
-    old.live()
+    old.grow_old(10 * DAY)
     assert old.expire() == {"expired": 0, "waiting": 1}
     assert "must not be disrupted" in old.messages("DisruptionBlocked")["default"]
     emptied(old)
