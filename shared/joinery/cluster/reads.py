@@ -65,6 +65,8 @@ class Reads:
     def _read(self, mirrors: list[Mirror]) -> Mapping[str, Listed]:
         oldest = max(mirrors, key=lambda mirror: mirror.age)
         nodes_fixed: Future[None] = Future()
+        if all(mirror.kind.field != NODES for mirror in mirrors):
+            nodes_fixed.set_result(None)
 
         def read(mirror: Mirror) -> Listed:
             verify = mirror is oldest and mirror.age > RELIST_SECONDS
