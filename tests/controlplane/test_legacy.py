@@ -173,7 +173,7 @@ def test_a_cluster_without_them_is_asked_once(joinery_api_server: ControlPlane) 
     for _ in range(3):
         assert isinstance(cluster.snapshot().node_claims, tuple)
     assert transport.asked.count("/apis/karpenter.sh") == 1
-    assert legacy.fields == ()
+    assert legacy.served().fields == ()
 
 
 @pytest.fixture

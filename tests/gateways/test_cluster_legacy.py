@@ -3,9 +3,13 @@
 import pytest
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cluster.legacy import LegacyApis
+from joinery.cluster.connection import connection
+from joinery.cluster.kubernetes import KubernetesCluster
+from joinery.cluster.legacy import ABSENT_SECONDS, LegacyApis, Served
+from joinery.cluster.transport import Transport
 from joinery.errors import UnavailableError
-from tests.gateways.scripted import refuses, says, scripted
+from simulator.clock import Clock
+from tests.gateways.scripted import page, refuses, says, scripted
 
 GROUP = {"versions": [{"version": "v1beta1"}]}
 
@@ -16,8 +20,8 @@ def test_a_server_that_is_busy_does_not_say_that_older_apis_are_not_there(code: 
     with scripted(*[refuses(code, "too busy")] * 4, says(200, GROUP)) as script:
         legacy = LegacyApis(script.transport, EC2NodeClass)
         with pytest.raises(UnavailableError):
-            _ = legacy.serves_v1
-        assert not legacy.serves_v1
+            legacy.served()
+        assert not legacy.served().serves_v1
 
 
 @pytest.mark.parametrize("code", [403, 404])
@@ -25,5 +29,21 @@ def test_a_cluster_that_says_so_has_no_older_objects(code: int) -> None:
     """The group is not there, or discovery is nobody's right: that is an answer, and believed for a while."""
     with scripted(refuses(code, "no")) as script:
         legacy = LegacyApis(script.transport, EC2NodeClass)
-        assert (legacy.fields, legacy.serves_v1) == ((), True)
+        assert legacy.served() == Served(fields=(), is_beta=False, serves_v1=True)
         assert len(script.asked) == 1
+
+
+def test_one_read_asks_once_which_older_apis_there_are() -> None:
+    """Were one of them gone by the second answer, what was read of it would be lost, and a snapshot without the claims
+    says that their instances belong to nobody.
+    """
+    with scripted(says(200, GROUP), page()) as script:
+        transport = Transport(
+            connection(script.url),
+            clock=lambda: len(script.asked) * 2 * ABSENT_SECONDS,  # Each answer takes twice as long as it is believed.
+            patience=100 * ABSENT_SECONDS,
+        )
+        legacy = LegacyApis(transport, EC2NodeClass)
+        KubernetesCluster(transport, now=Clock().now, node_class=EC2NodeClass, legacy=legacy).claims_snapshot()
+        assert script.asked.count("GET /apis/karpenter.sh") == 1
+        assert "GET /apis/karpenter.sh/v1beta1/nodeclaims" in [line.split("?")[0] for line in script.asked]

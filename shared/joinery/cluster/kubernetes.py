@@ -87,9 +87,10 @@ class KubernetesCluster:
         now, legacy = self._now(), self._legacy
         if legacy is None:
             return kind(now=now, node_class_kind=self._node_class, **self._reads.read(fields))
-        left_out = () if legacy.serves_v1 else [custom.field for custom in self._customs.values()]
-        read = self._reads.read([*(field for field in fields if field not in left_out), *legacy.fields])
-        listed = {field: read.pop(field) for field in legacy.fields}
+        served = legacy.served()
+        left_out = () if served.serves_v1 else [custom.field for custom in self._customs.values()]
+        read = self._reads.read([*(field for field in fields if field not in left_out), *served.fields])
+        listed = {field: read.pop(field) for field in served.fields}
         return legacy.adopted(kind(now=now, node_class_kind=self._node_class, **read), listed)
 
     def node(self, name: str) -> Node:
@@ -125,7 +126,7 @@ class KubernetesCluster:
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         body = {"apiVersion": NODE_CLAIMS.api_version, "kind": NODE_CLAIMS.kind, **_creation(claim)}
-        if self._legacy is not None and self._legacy.is_beta:
+        if self._legacy is not None and self._legacy.served().is_beta:
             return self._legacy.create(claim, body, dry_run=dry_run)
         path = f"{NODE_CLAIMS.path}?dryRun=All" if dry_run else NODE_CLAIMS.path
         return decode_model(self.transport.request("POST", path, body), NodeClaim)

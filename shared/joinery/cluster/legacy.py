@@ -10,6 +10,7 @@ that is stored (``joinery.apis.legacy.rewritten``): that is read, and the patch 
 
 import contextlib
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -101,6 +102,19 @@ class DocumentKind:
         return Entry(head.version, {**msgspec.json.decode(raw), "apiVersion": api_version, "kind": kind})
 
 
+@dataclass(frozen=True)
+class Served:
+    """What a cluster served when it was asked. A read asks once: between two answers an API may come or go.
+
+    ``fields``: the legacy kinds, by their fields. ``is_beta``: whether NodePools, NodeClaims and node classes are those
+    of v1beta1. ``serves_v1``: whether the kinds of v1 are to be read.
+    """
+
+    fields: tuple[str, ...]
+    is_beta: bool
+    serves_v1: bool
+
+
 class LegacyApis:
     """The older APIs of one cluster.
 
@@ -123,31 +137,25 @@ class LegacyApis:
         self._versions: frozenset[str] = frozenset()
         self._asked_at: float | None = None
 
-    @property
-    def fields(self) -> tuple[str, ...]:
-        """The legacy kinds that the cluster serves, by their fields."""
-        versions = self._served()
-        kinds = [*(ALPHA_KINDS if _ALPHA in versions else ()), *(BETA_KINDS if self.is_beta else ())]
-        return tuple(self.kinds[version].field for version in kinds)
-
-    @property
-    def is_beta(self) -> bool:
-        """Whether NodePools, NodeClaims and node classes are those of v1beta1 here."""
-        return _BETA in self._served() and _NOW not in self._served()
-
-    @property
-    def serves_v1(self) -> bool:
-        """Whether the kinds of v1 are to be read."""
-        is_alpha_alone = _ALPHA in self._served() and not self._served() & {_BETA, _NOW}
-        return not self.is_beta and (self._needs_v1 or not is_alpha_alone)
+    def served(self) -> Served:
+        """What the cluster serves at this moment. Raises ``UnavailableError`` where the API server does not say."""
+        versions = self._group_versions()
+        is_beta = _BETA in versions and _NOW not in versions
+        kinds = [*(ALPHA_KINDS if _ALPHA in versions else ()), *(BETA_KINDS if is_beta else ())]
+        is_alpha_alone = _ALPHA in versions and not versions & {_BETA, _NOW}
+        return Served(
+            fields=tuple(self.kinds[version].field for version in kinds),
+            is_beta=is_beta,
+            serves_v1=not is_beta and (self._needs_v1 or not is_alpha_alone),
+        )
 
     def adopted(self, snapshot: S, listed: Mapping[str, tuple[Document, ...]]) -> S:
-        """The snapshot with what legacy objects are in v1. ``listed``: these, by their fields."""
-        return self._reader.adopted(snapshot, [document for field in self.fields for document in listed.get(field, ())])
+        """The snapshot with what legacy objects are in v1. ``listed``: these, by their fields in the order of ``Served``."""
+        return self._reader.adopted(snapshot, [document for documents in listed.values() for document in documents])
 
     def node_pool(self, name: str) -> NodePool:
         """One NodePool as it is now. Raises ``NotFoundError``."""
-        documents = [entry.item for field in self.fields for entry in self._list(field)]
+        documents = [entry.item for field in self.served().fields for entry in self._list(field)]
         for _, equivalent, _ in self._reader.made(documents):
             if isinstance(equivalent, NodePool) and equivalent.metadata.name == name:
                 return equivalent
@@ -157,8 +165,7 @@ class LegacyApis:
         kind = next(kind for kind in self.kinds.values() if kind.field == field)
         return list(kind.list_all(self._transport, {})[1].values())
 
-    def _served(self) -> frozenset[str]:
-        """The versions of the group. Raises ``UnavailableError`` where the API server does not say."""
+    def _group_versions(self) -> frozenset[str]:
         now = self._transport.clock()
         if self._asked_at is None or now - self._asked_at > ABSENT_SECONDS:
             answer = self._transport.ask("GET", _GROUP)
@@ -201,8 +208,9 @@ class LegacyApis:
         """Write the conditions of an object that cannot be read. ``judged`` makes them of those before and the
         generation. ``NotFoundError`` if no legacy object has that kind, as it is called in v1, and name.
         """
+        fields = self.served().fields
         for version in (version for version in _KINDS if called_now(version[1]) == kind):
-            if self.kinds[version].field not in self.fields:
+            if self.kinds[version].field not in fields:
                 continue
             origin = Origin(*version, name)
             try:
