@@ -180,6 +180,16 @@ def test_caps_without_room_for_all_serve_pods_first(world: World) -> None:
     assert len(stand.alive) == 6
 
 
+def test_a_run_says_all_that_its_caps_left_out(world: World) -> None:
+    """Pods and static NodePools are two parts of it, and the failures of one do not hide those of the other."""
+    taints = [{"key": "dedicated", "value": "base", "effect": "NoSchedule"}]
+    base = static_pool(replicas=4, taints=taints)
+    stand = static_stand(world, base, builders.node_pool(requirements=[XLARGE]), max_launches=1)
+    stand.pods(6)
+    with pytest.raises(RefusedError, match="2 failed, first: the caps leave 2 pods without a node"):
+        stand.provision()
+
+
 def test_observe_mode_says_what_it_would_do_and_writes_nothing(world: World) -> None:
     """Neither up nor down."""
     stand = static_stand(world, static_pool(replicas=2))

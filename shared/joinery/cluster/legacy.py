@@ -150,7 +150,7 @@ class LegacyApis:
         )
 
     def adopted(self, snapshot: S, listed: Mapping[str, tuple[Document, ...]]) -> S:
-        """The snapshot with what legacy objects are in v1. ``listed``: these, by their fields in the order of ``Served``."""
+        """The snapshot with what legacy objects are in v1. ``listed``: these, by the fields of ``Served``."""
         return self._reader.adopted(snapshot, [document for documents in listed.values() for document in documents])
 
     def node_pool(self, name: str) -> NodePool:

@@ -107,9 +107,8 @@ class ProvisioningController:
         caps = replace_risky_nodes(self._gateways, options, decision.snapshot, invocation, writer.actor)
         static.replace_drifted(decision.snapshot, decision.supply, replace(options, caps=caps), self._settings)
         metrics.add(*waiting(snapshot.pods, decision.packing, snapshot.now))
-        writer.actor.conclude()
-        _refuse_the_rest(decision.packing)
-        static.conclude()
+        _note_the_rest(decision.packing, writer.actor)
+        writer.actor.conclude(static.actor)
         return {**_outcome(decision.packing, writer, launched), **static.outcome}
 
     # --- deciding ---
@@ -274,11 +273,12 @@ def _having_bought(problem: Problem, caps: Caps, written: Sequence[Launch]) -> P
     return replace(problem, options=replace(problem.options, caps=rest))
 
 
-def _refuse_the_rest(packing: Packing) -> None:
-    """Raise ``RefusedError`` if the caps left pods out. Their owners read Events; this is for who runs Joinery."""
+def _note_the_rest(packing: Packing, actor: Actor) -> None:
+    """Note a ``RefusedError`` if the caps left pods out. Their owners read Events; this is for who runs Joinery."""
     reasons = [reason for unplaced in packing.unplaced for reason in unplaced.reasons if reason.code is ReasonCode.CAPS]
     if reasons:
-        raise RefusedError(f"the caps leave {len(reasons)} pods without a node: {reasons[0]}")
+        error = RefusedError(f"the caps leave {len(reasons)} pods without a node: {reasons[0]}")
+        actor.note("the plan was carried out in part", error)
 
 
 def _without_launches(decision: Decision) -> Decision:

@@ -50,6 +50,8 @@ from joinery.verification.verify import verify
 class StaticCapacity:
     """The static NodePools of one run. It takes the Lease itself.
 
+    ``actor``: who concludes the run concludes this one with it. What went wrong is noted there, and as
+    ``RefusedError`` what must not be launched now.
     ``added``, ``removed``: how many nodes were asked for and given up. ``replaced``: how many drifted ones are being
     replaced from now on.
     """
@@ -57,8 +59,7 @@ class StaticCapacity:
     def __init__(self, gateways: Gateways, snapshot: Snapshot, invocation: Invocation) -> None:
         self._gateways = gateways
         self._invocation = invocation
-        self._actor = Actor(gateways, snapshot.now, invocation)
-        self._refused = ""
+        self.actor = Actor(gateways, snapshot.now, invocation)
         self._is_postponed = False
         self.added = self.removed = self.replaced = 0
 
@@ -93,7 +94,7 @@ class StaticCapacity:
         if not fits(packing.launches, problem.options.caps):
             self._is_postponed = True
             return snapshot
-        writer = ClaimWriter(self._gateways.cluster, self._gateways.workers, self._actor)
+        writer = ClaimWriter(self._gateways.cluster, self._gateways.workers, self.actor)
         self._write(problem, packing, supply, writer)
         return writer.rest(problem).snapshot
 
@@ -106,7 +107,7 @@ class StaticCapacity:
         if not self._is_postponed:
             return
         # What was written for pods is launched all the same where another run has the Lease now.
-        with self._actor.noting("the replicas are left to the next run"), self._deciding():
+        with self.actor.noting("the replicas are left to the next run"), self._deciding():
             current = self._gateways.cluster.claims_snapshot()
             snapshot = replace(problem.snapshot, node_claims=current.node_claims)
             self._fill_up(replace(problem, snapshot=snapshot), supply, writer)
@@ -119,7 +120,8 @@ class StaticCapacity:
             lacking = Counter(launch.node_pool for launch in admission.left_out)
             text = "the caps leave no room for {} of the nodes that it lacks; the next run tries again"
             self._announce(problem.snapshot, {name: text.format(count) for name, count in lacking.items()})
-            self._refused = f"the caps leave out {lacking.total()} nodes of static NodePools"
+            error = RefusedError(f"the caps leave out {lacking.total()} nodes of static NodePools")
+            self.actor.note("static NodePools do not reach their replicas", error)
 
     def replace_drifted(self, snapshot: Snapshot, supply: Supply, options: Options, settings: Settings) -> None:
         """Start commands that replace the pools' drifted nodes, one for one.
@@ -139,27 +141,21 @@ class StaticCapacity:
         problem = Problem(snapshot=static, instance_types=supply.types, options=options)
         packing = self._planned(problem, supply, "its drifted nodes cannot be replaced")
         commands = (*_commands(drift.candidates, claims_of(packing, snapshot)), *map(_ended, drift.ending))
-        orchestrator = Orchestrator(self._gateways, self._actor, snapshot, supply, self._invocation)
-        with self._actor.noting("drifted nodes are left to the next run"):
+        orchestrator = Orchestrator(self._gateways, self.actor, snapshot, supply, self._invocation)
+        with self.actor.noting("drifted nodes are left to the next run"):
             started = orchestrator.start(commands, door="provisioning", caps=options.caps)
             self.replaced = sum(one.record is not None for one in started)
             self._record(problem, packing, supply, "decided")
-        if self._actor.is_cut_short:
-            self._actor.ring(Bell.PROVISIONING)
-
-    def conclude(self) -> None:
-        """Raise what went wrong, if anything did; ``RefusedError`` for what must not be launched now."""
-        self._actor.conclude()
-        if self._refused:
-            raise RefusedError(self._refused)
+        if self.actor.is_cut_short:
+            self.actor.ring(Bell.PROVISIONING)
 
     def _scaled_down(self, snapshot: Snapshot) -> Snapshot:
         chains = scale_down(snapshot)
         if not chains:
             return snapshot
         self.removed = len(chains)
-        self._actor.carry_out(*chains)
-        self._actor.ring(Bell.LIFECYCLE)
+        self.actor.carry_out(*chains)
+        self.actor.ring(Bell.LIFECYCLE)
         # The pods of these nodes need another place now, and their room must not be counted on.
         return self._gateways.cluster.snapshot()
 
@@ -185,14 +181,14 @@ class StaticCapacity:
         written_before, observed_before = len(writer.written), len(writer.observed)
         writer.write(problem, packing)
         added = (*writer.launches[written_before:], *writer.observed[observed_before:])
-        self._actor.ring(Bell.LIFECYCLE)
+        self.actor.ring(Bell.LIFECYCLE)
         self.added = len(added)
         self._record(problem, packing, supply, "decided")
         # Not of claims that were refused: their pool does not reach its replicas.
         self._announce(problem.snapshot, dict(_texts(added)), "ScaledUp")
 
     def _record(self, problem: Problem, packing: Packing, supply: Supply, what: str) -> None:
-        with self._actor.noting("the decision about static NodePools was not recorded"):
+        with self.actor.noting("the decision about static NodePools was not recorded"):
             record = decision_document(problem, packing, supply.unavailable)
             key = self._gateways.store.record("replicas", problem.snapshot.now, record)
             logger.info(what, extra={RECORD: key, COST: packing.hourly})

@@ -123,11 +123,16 @@ class Actor:
             count(Count.RUNS_CUT_SHORT)
             logger.warning("the run ended in time", extra={REASON: f"{self._left} chains are left to the next run"})
 
-    def conclude(self) -> None:
-        """End, and raise what went wrong, if anything did, as one error that tells the door what to do about it."""
-        self.end()
-        if self._failures:
-            raise together(self._failures) from self._failures[0]
+    def conclude(self, *others: "Actor") -> None:
+        """End, and raise what went wrong, if anything did, as one error that tells the door what to do about it.
+
+        ``others``: those that carried out another part of the run.
+        """
+        for actor in (self, *others):
+            actor.end()
+        failures = [failure for actor in (self, *others) for failure in actor._failures]
+        if failures:
+            raise together(failures) from failures[0]
 
     def note(self, what: str, error: Exception) -> None:
         """Log a failure outside of a command, to be raised at the end."""
