@@ -7,9 +7,10 @@ from typing import Any, cast
 import pytest
 
 from joinery.apis.labels import DISRUPTION, EXPIRATION_OBEYS_BUDGETS, NODE_POOL, RETIRED_FOR
+from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.acting.lease import LEASE
 from joinery.doorbell.gateway import Bell
-from joinery.errors import UnavailableError
+from joinery.errors import DeniedError, UnavailableError
 from joinery.state.claims import INSTANCE_TERMINATING, with_metadata
 from simulator import builders
 from simulator.world import World
@@ -90,6 +91,18 @@ def _old(world: World, annotation: str | None = "true", *, grace: str | None = N
     return stand
 
 
+def _move(stand: Stand, pool: str) -> NodeClaim:
+    """The first of the nodes becomes one of a NodePool of that name, which has nothing to say about budgets."""
+    (default,) = stand.world.cluster.node_pools.values()
+    metadata = default.metadata.model_copy(update={"name": pool, "annotations": {}})
+    stand.world.cluster.add(default.model_copy(update={"metadata": metadata}))
+    first = stand.claims[0]
+    labels = {**first.metadata.labels, NODE_POOL: pool}
+    stand.world.cluster.api.update(with_metadata(first, labels=labels))
+    stand.rung()
+    return first
+
+
 def _going(stand: Stand) -> int:
     """How many nodes are going as budgets count them: not those whose instance is being ended (Karpenter)."""
     return sum(claim.is_deleting and not claim.is_true(INSTANCE_TERMINATING) for claim in stand.claims)
@@ -162,16 +175,23 @@ def test_expired_nodes_wait_while_another_run_decides(world: World) -> None:
 def test_nodes_that_expire_at_once_are_replaced_although_the_others_cannot_be_read(world: World) -> None:
     """Their claims are retired before the cluster is read for the budgets of others, and nobody else rings for them."""
     stand = _old(world)
-    (careful,) = world.cluster.node_pools.values()
-    metadata = careful.metadata.model_copy(update={"name": "careless", "annotations": {}})
-    world.cluster.add(careful.model_copy(update={"metadata": metadata}))
-    first = stand.claims[0]
-    labels = {**first.metadata.labels, NODE_POOL: "careless"}
-    world.cluster.api.update(with_metadata(first, labels=labels))
-    stand.rung()
+    first = _move(stand, "careless")
     fuse = Fuse(failing="cluster.snapshot", error=UnavailableError("busy"))
     stand.gateways = fuse.protect(stand.gateways)
     with pytest.raises(UnavailableError, match="busy"):
         stand.expire()
     assert [claim.metadata.name for claim in stand.claims if claim.is_deleting] == [first.metadata.name]
     assert stand.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}
+
+
+@pytest.mark.parametrize("error", [UnavailableError("busy"), DeniedError("not yours")])
+def test_a_node_pool_that_cannot_be_read_keeps_its_own_expired_nodes_alone(world: World, error: Exception) -> None:
+    """Whether they wait for its budgets is not known; those of other NodePools do not wait for that answer."""
+    stand = _old(world, "false")
+    first = _move(stand, "other")
+    fuse = Fuse(failing="cluster.node_pool", error=error, about=lambda name: name == "other")
+    stand.gateways = fuse.protect(stand.gateways)
+    with pytest.raises(type(error)):
+        stand.expire()
+    assert {claim.metadata.name for claim in stand.claims if not claim.is_deleting} == {first.metadata.name}
+    assert stand.rung() >= {Bell.PROVISIONING, Bell.LIFECYCLE}

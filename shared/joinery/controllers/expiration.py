@@ -17,7 +17,7 @@ from joinery.controllers.acting.lease import deciding
 from joinery.disruption.expiration import expire, expired, given_up
 from joinery.disruption.expiration_budgets import Waiting, obeys_budgets, waiting
 from joinery.doorbell.gateway import Bell, ring_each
-from joinery.errors import ConfigurationError, ConflictError, NotFoundError
+from joinery.errors import ConfigurationError, ConflictError, NotFoundError, UnavailableError, UnreachableError
 from joinery.gateways import Gateways
 from joinery.observability import REASON, Count, count, logger
 from joinery.state.claim_changes import newly_leaving
@@ -37,10 +37,11 @@ class ExpirationController:
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act."""
         snapshot = self._gateways.cluster.claims_snapshot()
-        budgeted = self._budgeted_pools(snapshot)
-        kept = {claim.metadata.name for _, claim in expired(snapshot) if _pool_of(claim) in budgeted}
-        going = expire(snapshot, kept)
         actor = Actor(self._gateways, snapshot.now, invocation)
+        budgeted, unread = self._budgeted_pools(snapshot, actor)
+        staying = budgeted | unread
+        kept = {claim.metadata.name for _, claim in expired(snapshot) if _pool_of(claim) in staying}
+        going = expire(snapshot, kept)
         actor.carry_out(*going)
         more, still_waiting = 0, 0
         if budgeted:
@@ -52,10 +53,23 @@ class ExpirationController:
         actor.conclude()
         return {"expired": len(going) + more, **({"waiting": still_waiting} if still_waiting else {})}
 
-    def _budgeted_pools(self, snapshot: ClaimsSnapshot) -> Collection[str]:
-        """The names of NodePools that have expired nodes, and whose nodes expire within budgets."""
+    def _budgeted_pools(self, snapshot: ClaimsSnapshot, actor: Actor) -> tuple[frozenset[str], frozenset[str]]:
+        """Of the NodePools that have expired nodes, the names of those whose nodes expire within budgets, and of those
+        that could not be read. That is noted with the actor. Raises ``UnreachableError``: the others would not answer,
+        either.
+        """
         names = {_pool_of(claim) for _, claim in expired(snapshot)} - {""}
-        return frozenset(name for name in names if self._is_budgeted(name))
+        budgeted, unread = set(), set()
+        for name in sorted(names):
+            try:
+                if self._is_budgeted(name):
+                    budgeted.add(name)
+            except UnreachableError:
+                raise
+            except UnavailableError as error:
+                actor.note(f"the expired nodes of NodePool {name} wait for the next run", error)
+                unread.add(name)
+        return frozenset(budgeted), frozenset(unread)
 
     def _is_budgeted(self, name: str) -> bool:
         try:
