@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from joinery.apis.core import Node, Pod
-from joinery.apis.labels import DO_NOT_DISRUPT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, RETIRED_FOR
+from joinery.apis.labels import DO_NOT_DISRUPT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, RETIRED_FOR, ZONE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Evict
 from joinery.lifecycle.draining.finalization import finalize
@@ -57,6 +57,30 @@ def test_what_the_nodes_that_stay_are_short_of_counts() -> None:
     without_memory = [(_node(), (_pod("x", "1", "48Gi"),))]
     assert awaiting_larger([(_going(), pods)], without_cpu, START) == {"default/memory"}
     assert awaiting_larger([(_going(), pods)], without_memory, START) == {"default/cpu"}
+
+
+def test_a_pod_of_one_zone_chooses_before_a_larger_one_that_may_go_anywhere() -> None:
+    """It has the only place there is for it, and the other has more."""
+    staying = [(builders.node(zone, cpu="4", memory="16Gi", zone=zone), ()) for zone in ("us-east-1a", "us-east-1b")]
+    picky, free = _pod("picky", "1500m", node_selector={ZONE: "us-east-1b"}), _pod("free", "2")
+    assert awaiting_larger([(_going(), (free, picky))], staying, START) == {"default/free"}
+
+
+def test_room_behind_a_taint_is_room_for_those_who_tolerate_it() -> None:
+    """A node that was bought for others has no place for anybody else."""
+    taint = {"key": "dedicated", "value": "db", "effect": "NoSchedule"}
+    staying = [
+        (builders.node("open", cpu="8", memory="32Gi"), ()),
+        (builders.node("db", cpu="64", memory="256Gi", taints=[taint]), ()),
+    ]
+    database = _pod("database", "3", tolerations=[{"key": "dedicated", "operator": "Exists"}])
+    assert awaiting_larger([(_going(), (database, _pod("web", "1500m")))], staying, START) == {"default/database"}
+
+
+def test_a_pod_whose_place_is_a_new_node_neither_waits_nor_is_waited_for() -> None:
+    """None of the nodes that stay is for it, so it takes nobody's place."""
+    elsewhere = _pod("elsewhere", "4", node_selector={ZONE: "us-east-1f"})
+    assert awaiting_larger([(_going(), (elsewhere, _pod("small", "1")))], STAYING, START) == frozenset()
 
 
 def test_pods_that_end_take_no_room_of_nodes_that_stay() -> None:

@@ -7,19 +7,25 @@ the large ones choose first, the small ones find room in what is left, as in fir
 
 So of all pods that might be evicted in a run only those go that are nearly as large as the largest; the others follow
 in the next ticks. Pods of one size all go at once. Large is who needs much of what is scarce: a pod's size is its share
-of the room that is free on the nodes that stay. Nothing waits longer than a minute: a large pod may have a disruption
-budget that keeps it for days. Nor does a node that must be gone by a deadline, or that EC2 takes.
+of the room that is free on those nodes that stay and that it may go to. So a pod of one zone chooses before a larger
+one that may go anywhere. Who has no such node competes with nobody: its place is a new node. Nothing waits longer than
+a minute: a large pod may have a disruption budget that keeps it for days. Nor does a node that must be gone by a
+deadline, or that EC2 takes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+
+import msgspec
 
 from joinery.apis.core import Node, Pod
 from joinery.apis.labels import REPLACEMENT_LAUNCHED
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import amounts, total
 from joinery.lifecycle.view.replacement import may_drain
+from joinery.scheduling.constraints.podclasses import terms_of
 from joinery.scheduling.constraints.resources import requests_of
+from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.state.claims import leaving_since, moment
 from joinery.state.pods import is_active
 from joinery.state.retirement import deadline, is_retired
@@ -49,10 +55,9 @@ def awaiting_larger(
     competing = [pod for pods in begun for pod in plan_drain(pods, now=now, deadline=None).evict]
     if len(competing) < 2:
         return frozenset()
-    room = _free_room(staying)
-    sizes = {pod.key: _size(_requests(pod), room) for pod in competing}
+    sizes = _sizes(competing, [(node, _free(node, pods)) for node, pods in staying])
     largest = max(sizes.values())
-    return frozenset(key for key, size in sizes.items() if size <= _ALIKE * largest)
+    return frozenset(key for key, size in sizes.items() if 0 < size <= _ALIKE * largest)
 
 
 def _has_just_begun(claim: NodeClaim, pods: Sequence[Pod], now: datetime) -> bool:
@@ -68,16 +73,41 @@ def _requests(pod: Pod) -> Mapping[str, int]:
         return {}  # nobody knows how large it is, so nobody waits for it
 
 
-def _free_room(nodes: Iterable[tuple[Node, Sequence[Pod]]]) -> Mapping[str, int]:
-    """How much of each resource these nodes have left together: at least 1 of one that is used up."""
-    room = dict.fromkeys(_SCARCE, 0)
-    for node, pods in nodes:
-        allocatable, taken = amounts(node.status.allocatable), total(map(_requests, filter(is_active, pods)))
-        for name in _SCARCE:
-            room[name] += max(0, allocatable.get(name, 0) - taken.get(name, 0))
-    return {name: max(1, free) for name, free in room.items()}
+def _free(node: Node, pods: Sequence[Pod]) -> Mapping[str, int]:
+    """How much of what is scarce the node has left."""
+    allocatable, taken = amounts(node.status.allocatable), total(map(_requests, filter(is_active, pods)))
+    return {name: max(0, allocatable.get(name, 0) - taken.get(name, 0)) for name in _SCARCE}
 
 
-def _size(requests: Mapping[str, int], room: Mapping[str, int]) -> float:
-    """The largest share that it needs of a resource."""
-    return max(requests.get(name, 0) / free for name, free in room.items())
+def _sizes(pods: Iterable[Pod], free: Sequence[tuple[Node, Mapping[str, int]]]) -> Mapping[str, float]:
+    """By pod, the largest share that it needs of a resource; 0 without a node that it may go to.
+
+    ``free``: the nodes that stay, with what they have left.
+    """
+    rooms: dict[bytes, Mapping[str, int]] = {}
+    sizes = {}
+    for pod in pods:
+        choice = _choice(pod)
+        if choice not in rooms:
+            rooms[choice] = _room_for(pod, free)
+        room, requests = rooms[choice], _requests(pod)
+        sizes[pod.key] = max((requests.get(name, 0) / max(1, left) for name, left in room.items()), default=0.0)
+    return sizes
+
+
+def _choice(pod: Pod) -> bytes:
+    """What says which nodes the pod may go to: most pods have that in common with many others."""
+    spec = pod.spec
+    affinity = spec.affinity and spec.affinity.node_affinity
+    return msgspec.json.encode((spec.node_selector, affinity, spec.tolerations), order="deterministic")
+
+
+def _room_for(pod: Pod, free: Iterable[tuple[Node, Mapping[str, int]]]) -> Mapping[str, int]:
+    """What is left together on the nodes that the pod may go to (kube-scheduler NodeAffinity and TaintToleration)."""
+    terms, tolerations = terms_of(pod, []), (*pod.spec.tolerations, TOLERATE_PREFERRED)
+    return total(
+        left
+        for node, left in free
+        if first_untolerated(tolerations, node.spec.taints) is None
+        and any(term.matches(node.metadata.labels) for term in terms)
+    )

@@ -181,7 +181,7 @@ class Classifier:
             names=tuple(pod.key for pod in members),
             example=example,
             requests={**_requests(example, problems), **self._attachments(needs)},
-            terms=_terms(example, problems),
+            terms=terms_of(example, problems),
             preferred=preferred,
             impossible=impossible,
             ports=host_ports_of(example),
@@ -237,7 +237,7 @@ def _node_affinity(pod: Pod) -> NodeAffinity:
     return (pod.spec.affinity or Affinity()).node_affinity or NodeAffinity()
 
 
-def _terms(pod: Pod, problems: list[Reason]) -> tuple[Requirements, ...]:
+def terms_of(pod: Pod, problems: list[Reason]) -> tuple[Requirements, ...]:
     """The node selector with each required node affinity term; what is wrong with them goes to ``problems``.
 
     A term without expressions selects no node (kube-scheduler `NewNodeSelector`).
