@@ -1,5 +1,6 @@
 """What EC2 answers to a launch, and what becomes of the claims that were to be launched."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import cast
 
@@ -14,6 +15,7 @@ from joinery.doorbell.gateway import Bell
 from joinery.errors import CapacityError, ConfigurationError, ConflictError, UnavailableError
 from joinery.state.offerings import ALL_SPOT, OfferingKey
 from simulator.world import World
+from tests.functional.fuse import Fuse
 from tests.functional.overtaken import LostAnswer, Overtaken
 from tests.functional.stand import APART, Stand
 
@@ -78,6 +80,41 @@ def test_a_refused_launch_is_tried_again_with_the_same_token(stand: Stand) -> No
     stand.live()
     assert stand.claim.is_true("Launched")
     assert len(stand.alive) == 1
+
+
+def test_an_instance_that_cannot_be_written_to_its_claim_is_not_bought_again(stand: Stand) -> None:
+    """Were the claim given up after five minutes, another would be bought in its place, every six minutes for ever."""
+    stand.pods(1)
+    fuse = Fuse(failing="cluster.update_node_claim", error=UnavailableError("a webhook does not answer"))
+    working = stand.gateways
+    stand.gateways = fuse.protect(working)
+    with pytest.raises(UnavailableError):
+        stand.provision()
+    (instance,) = stand.alive
+    for _ in range(60):
+        stand.wait(60)
+        for door in (stand.provision, stand.live):
+            with suppress(UnavailableError):
+                door()
+    assert (stand.alive, len(stand.claims)) == ([instance], 1)
+    stand.gateways = working
+    stand.live()
+    assert stand.claim.status.provider_id.endswith(instance)
+
+
+def test_a_claim_whose_instance_ended_before_it_was_written_is_given_up(stand: Stand) -> None:
+    """Nothing is there to wait for."""
+    stand.pods(1)
+    fuse = Fuse(failing="cluster.update_node_claim", error=UnavailableError("a webhook does not answer"))
+    working = stand.gateways
+    stand.gateways = fuse.protect(working)
+    with pytest.raises(UnavailableError):
+        stand.provision()
+    stand.gateways = working
+    stand.world.cloud.terminate(stand.alive)
+    stand.wait(360)
+    stand.live()
+    assert "GivenUp" in stand.told("NodeClaim")
 
 
 def test_two_doors_that_launch_one_claim_get_one_instance(stand: Stand) -> None:

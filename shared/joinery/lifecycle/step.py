@@ -77,7 +77,8 @@ def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     is_judged = registered is not None and registered.status == "False"
     is_joining = claim.is_true(LAUNCHED) and (nodes == 1 or (nodes > 1 and not is_judged))
     given_up = overdue(claim, view.snapshot.now)
-    if given_up is not None and not is_joining:
+    # What EC2 has launched for it is written to it by this very run, however late: given up it would be bought anew.
+    if given_up is not None and not is_joining and claim.metadata.name not in view.launched_unwritten:
         return Announce("GivenUp", given_up, claim), DeleteClaim(claim, given_up)
     # The first is the live one: what its kubelet has left behind under another name may go.
     if any(node.metadata.deletion_timestamp for node in view.nodes_of(claim)[:1]):

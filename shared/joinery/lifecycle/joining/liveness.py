@@ -3,6 +3,9 @@
 The timeouts are those of Karpenter nodeclaim/lifecycle, Liveness. Both run from the claim's creation, since when its
 conditions are Unknown. Giving up deletes the claim; its pods are planned anew.
 
+A claim whose instance could only not be written to it is not given up for that (``lifecycle.step``): another instance
+would be bought in its place, and could not be written either.
+
 A claim whose Node has vanished gets the time of a new instance once more, from then on: it may be a metal one that
 starts again. It costs no more than the instance's price, because its room does not count meanwhile
 (``lifecycle.joining.membership``).

@@ -28,7 +28,16 @@ from joinery.apis.nodeclass import NodeClass
 from joinery.apis.quantity import Resources, amounts, texts
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim
 from joinery.lifecycle.launching.instance_filters import tenancy
-from joinery.state.claims import LAUNCHED, annotated, observed, settled, with_condition, with_metadata, with_status
+from joinery.state.claims import (
+    LAUNCHED,
+    annotated,
+    awaits_launch,
+    observed,
+    settled,
+    with_condition,
+    with_metadata,
+    with_status,
+)
 from joinery.state.instances import Instance, instance_id
 from joinery.state.offerings import EFA, InstanceType, OfferingKey
 
@@ -101,6 +110,18 @@ def fleet_groups(wanted: Iterable[NodeClaim], claims: Iterable[NodeClaim]) -> tu
         if launch_token(claim) in tokens:
             members[launch_token(claim)].append(claim)
     return tuple(FleetGroup(tuple(sorted(members[token], key=_name))) for token in sorted(members))
+
+
+def launched_unwritten(claims: Iterable[NodeClaim], instances: Iterable[Instance]) -> frozenset[str]:
+    """The names of claims that have an instance which nobody could write to them yet. ``claims``: all there are."""
+    by_token: dict[str, list[Instance]] = defaultdict(list)
+    for instance in instances:
+        if not instance.is_going:
+            by_token[instance.launch_token].append(instance)
+    all_claims = tuple(claims)
+    groups = fleet_groups(filter(awaits_launch, all_claims), all_claims)
+    served = (zip(group.waiting, group.free(by_token.get(group.token, ())), strict=False) for group in groups)
+    return frozenset(claim.metadata.name for pairs in served for claim, _ in pairs)
 
 
 def _name(claim: NodeClaim) -> str:

@@ -16,6 +16,7 @@ from joinery.apis.core import Node, Pod
 from joinery.apis.labels import ZONE_ID
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, Tolerate
+from joinery.lifecycle.launching.fleet_groups import launched_unwritten
 from joinery.lifecycle.view.binding import awaited_since
 from joinery.lifecycle.view.drift import DriftDetector
 from joinery.lifecycle.view.eviction_order import awaiting_larger
@@ -129,6 +130,11 @@ class View:
         """Whether the pod is not evicted for now, because its successor is to come first."""
         surge = self.surges.get(pod.key)
         return surge is not None and surge.is_held
+
+    @cached_property
+    def launched_unwritten(self) -> frozenset[str]:
+        """The names of claims that do not know yet which instance was launched for them."""
+        return launched_unwritten(self.snapshot.node_claims, self.instances.values())
 
     @cached_property
     def awaiting_larger(self) -> frozenset[str]:
