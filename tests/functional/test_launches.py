@@ -167,6 +167,17 @@ def test_pools_that_ec2_is_out_of_are_left_out_of_the_next_plan(stand: Stand) ->
     assert stand.claim.metadata.labels[CAPACITY_TYPE] == ON_DEMAND
 
 
+@pytest.mark.parametrize("error", [UnavailableError("throttled"), ConfigurationError("there is no such table")])
+def test_pods_get_nodes_while_nobody_can_say_what_ec2_was_out_of(stand: Stand, error: Exception) -> None:
+    """A plan that may ask for what EC2 is out of is better than no plan. Without need nothing is bought that way."""
+    stand.gateways = Fuse(failing="unavailable.at", error=error).protect(stand.gateways)
+    stand.pods(1)
+    assert stand.provision()["launched"] == 1
+    stand.settle()
+    with pytest.raises(type(error)):
+        stand.consolidate()
+
+
 def test_a_call_that_ec2_refuses_for_want_of_capacity_is_answered_like_one_that_brought_nothing(stand: Stand) -> None:
     """Its pools are remembered, and the next run buys of others."""
     stand.pods(1)

@@ -29,17 +29,32 @@ class Supply:
     unavailable: frozenset[OfferingKey]
 
 
-def read_supply(gateways: Gateways, node_classes: Sequence[NodeClass], now: datetime) -> Supply:
+def read_supply(
+    gateways: Gateways, node_classes: Sequence[NodeClass], now: datetime, *, is_voluntary: bool = False
+) -> Supply:
     """Read the catalogue, what is left of capacity reservations, and what EC2 was out of.
 
-    Costs about 40 ms a class that is new or counts reservations.
+    ``is_voluntary``: whether nothing has to be bought. Then it raises where nobody can say what EC2 was out of; else
+    that is a line in the log. Costs about 40 ms a class that is new or counts reservations.
     """
     types = gateways.cloud.instance_types(node_classes, current(gateways), now)
-    unavailable = gateways.unavailable.at(now)
+    unavailable = gateways.unavailable.at(now) if is_voluntary else _shortages(gateways, now)
     # A plan that may buy in an impaired zone is better than no plan.
     if shifted := shifted_zones(gateways):
         unavailable |= offered_in(chain.from_iterable(types.values()), shifted)
     return Supply({name: without(listed, unavailable) for name, listed in types.items()}, unavailable)
+
+
+def _shortages(gateways: Gateways, now: datetime) -> frozenset[OfferingKey]:
+    """What EC2 was out of; none, and a line in the log, if nobody can say.
+
+    A plan that may ask for what EC2 is out of is better than no plan: a call names many capacity pools.
+    """
+    try:
+        return gateways.unavailable.at(now)
+    except JoineryError as error:
+        logger.error("what EC2 was out of cannot be learned", extra={ERROR: str(error)})
+        return frozenset()
 
 
 def shifted_zones(gateways: Gateways) -> frozenset[str] | None:
