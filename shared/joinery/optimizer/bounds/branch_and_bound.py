@@ -10,8 +10,9 @@ Why not HiGHS's own branch and bound: its bound is right to tolerances that nobo
 """
 
 import heapq
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 import numpy as np
 
@@ -47,22 +48,40 @@ class IntegerProgram:
 
 @dataclass(frozen=True, eq=False)
 class BranchAndBoundResult:
-    """``bound``: no solution costs less than this, or the cutoff. ``values``: float64[variables], a solution of that
-    cost if one was found.
+    """``bound``: no solution costs less than this, or the cutoff. ``values``: float64[variables], a solution if one was
+    found; of that cost, unless some were refused before it.
     """
 
     bound: float
     values: Floats | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A row that all solutions keep: coefficients . (variables) <= upper. ``coefficients``: float64[variables]."""
+
+    coefficients: Floats
+    upper: float
+
+
+Check = Callable[[Floats], "bool | Cut"]
+"""Is this solution in whole numbers (float64[variables]) one? If not, maybe by a row that it breaks. A plain no is
+believed, but it proves nothing.
+"""
+
+
 @dataclass(order=True)
 class _Leaf:
-    """An open leaf of the tree. Leaves compare by bound, then by age, so that the search is deterministic."""
+    """An open leaf of the tree. Leaves compare by bound, then by age, so that the search is deterministic.
+
+    ``cuts``: how many there were when it was solved.
+    """
 
     bound: float
     number: int
     changed: VariableBounds = field(compare=False)
     values: Floats | None = field(compare=False)
+    cuts: int = field(compare=False)
 
 
 class BranchAndBound:
@@ -70,14 +89,27 @@ class BranchAndBound:
 
     ``solves``: so many linear programs may be solved at most. Work is counted, not timed, so that the bound is the
     same everywhere.
+    ``check``: what solutions in whole numbers must pass besides. It counts as ``check_solves`` programs.
+    ``goes_on``: also after a solution was refused without proof. That finds solutions, and lifts no bound.
     ``duals``: float64[rows], of the last program that was solved.
     """
 
-    def __init__(self, program: IntegerProgram, cutoff: float, solves: int) -> None:
+    def __init__(
+        self,
+        program: IntegerProgram,
+        cutoff: float,
+        solves: int,
+        *,
+        check: Check = lambda _: True,
+        check_solves: int = 0,
+        goes_on: bool = False,
+    ) -> None:
         self._program, self._cutoff, self._solves_left = program, cutoff, solves
+        self._check, self._check_solves, self._goes_on = check, check_solves, goes_on
+        self._relaxation = program.relaxation
         self._solver = Solver(program.relaxation, exact=True)
         self._high = program.relaxation.upper_bounds
-        self._leaves = 0
+        self._numbers, self._cuts = 0, 0
         self.duals: Floats = np.zeros(len(program.relaxation.row_lower))
 
     def solve_root(self) -> float:
@@ -86,35 +118,82 @@ class BranchAndBound:
 
     def solve(self) -> BranchAndBoundResult:
         """The best bound that the allowed work proves, and no more than the cutoff. Best bound first."""
-        leaves = [self._leaf({}, 0.0)]
-        while leaves[0].bound < self._cutoff * (1 - CLOSE):
-            leaf = leaves[0]
+        leaves, proven = [self._leaf({}, 0.0)], self._cutoff
+        while leaves and leaves[0].bound < self._cutoff * (1 - CLOSE):
+            leaf = heapq.heappop(leaves)
             if leaf.values is None or self._solves_left <= 0:
-                return BranchAndBoundResult(leaf.bound)
+                return BranchAndBoundResult(min(leaf.bound, proven))
             column = self._branching_variable(leaf.values)
-            if column is None:
-                return BranchAndBoundResult(leaf.bound, leaf.values)
-            heapq.heappop(leaves)
-            below = np.floor(leaf.values[column] + _INTEGRAL)
-            low, high = leaf.changed.get(column, (0.0, float(self._high[column])))
-            for bounds in ((low, below), (below + 1.0, high)):
-                heapq.heappush(leaves, self._leaf({**leaf.changed, column: bounds}, leaf.bound))
-        return BranchAndBoundResult(min(leaves[0].bound, self._cutoff))
+            if column is None and leaf.cuts == self._cuts and self._is_solution(leaf.values):
+                return BranchAndBoundResult(min(leaf.bound, proven), leaf.values)
+            if leaf.cuts < self._cuts:
+                children = [leaf.changed]
+            elif column is not None:
+                children = self._beside(leaf, column)
+            else:
+                proven = min(leaf.bound, proven)
+                if not self._goes_on:
+                    break
+                children = self._around(leaf, leaf.values)
+            for changed in children:
+                heapq.heappush(leaves, self._leaf(changed, leaf.bound))
+        return BranchAndBoundResult(min(proven, leaves[0].bound if leaves else proven))
+
+    def _is_solution(self, values: Floats) -> bool:
+        """Whether it passes the check; a row that it breaks becomes one of the program's."""
+        self._solves_left -= self._check_solves
+        answer = self._check(values)
+        if isinstance(answer, Cut):
+            self._cuts += 1
+            columns = np.flatnonzero(answer.coefficients).astype(np.int32)
+            coefficients = answer.coefficients[columns]
+            self._solver.add_row(columns, coefficients, answer.upper)
+            program = self._relaxation
+            self._relaxation = replace(
+                program,
+                row_lower=np.append(program.row_lower, -np.inf),
+                row_upper=np.append(program.row_upper, answer.upper),
+                rows=np.append(program.rows, np.full(len(columns), len(program.row_lower), dtype=np.int32)),
+                columns=np.append(program.columns, columns),
+                values=np.append(program.values, coefficients),
+            )
+        return not isinstance(answer, Cut) and bool(answer)
+
+    def _beside(self, leaf: _Leaf, column: int) -> list[VariableBounds]:
+        """The variable up to the whole number below its value, and above it."""
+        below = np.floor(cast(Floats, leaf.values)[column] + _INTEGRAL)
+        low, high = self._range(leaf, column)
+        return [{**leaf.changed, column: (low, below)}, {**leaf.changed, column: (below + 1.0, high)}]
+
+    def _around(self, leaf: _Leaf, values: Floats) -> list[VariableBounds]:
+        """All solutions but this one and those that are nowhere above it: some variable is above, none before it is."""
+        below, children = dict(leaf.changed), list[VariableBounds]()
+        for column in np.flatnonzero(self._program.priority == self._program.priority.min()):
+            value = float(np.round(values[column]))
+            low, high = self._range(leaf, column)
+            if value < high:
+                children.append({**below, column: (value + 1.0, high)})
+                below[column] = (low, value)
+        return children
+
+    def _range(self, leaf: _Leaf, column: int) -> tuple[float, float]:
+        return leaf.changed.get(column, (0.0, float(self._high[column])))
 
     def _leaf(self, changed: VariableBounds, parent_bound: float) -> _Leaf:
         """Solve the relaxation between these bounds."""
         low, high = np.zeros(len(self._high)), self._high.copy()
         for column, (least, most) in changed.items():
             low[column], high[column] = least, most
-        self._leaves += 1
+        self._numbers += 1
         self._solves_left -= 1
         self._solver.set_bounds(low, high)
         solution = self._solver.solve(_NO_ROWS, _NO_ROWS)
         if solution is None:
-            return _Leaf(max(parent_bound, self._infeasible_bound(low, high)), self._leaves, changed, None)
+            bound = max(parent_bound, self._infeasible_bound(low, high))
+            return _Leaf(bound, self._numbers, changed, None, self._cuts)
         self.duals = solution.duals
-        bound = dual_bound(self._program.relaxation, solution.duals, low, high)
-        return _Leaf(max(parent_bound, bound), self._leaves, changed, solution.values)
+        bound = max(parent_bound, dual_bound(self._relaxation, solution.duals, low, high))
+        return _Leaf(bound, self._numbers, changed, solution.values, self._cuts)
 
     def _infeasible_bound(self, low: Floats, high: Floats) -> float:
         """A bound for a leaf without solutions: past the cutoff if the solver can prove that there are none.
@@ -125,7 +204,7 @@ class BranchAndBound:
         ray = self._solver.farkas_ray()
         if ray is None:
             return 0.0
-        program = self._program.relaxation
+        program = self._relaxation
         without_costs = replace(program, costs=np.zeros(len(program.costs)))
         for duals in (ray, -ray):
             gain = dual_bound(without_costs, duals, low, high)

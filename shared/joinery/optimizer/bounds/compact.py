@@ -114,7 +114,8 @@ class CompactFormulation:
         size = self.bin_type_count + self.pair_count + len(demands)
         costs = np.concatenate([instance.costs, np.zeros(self.pair_count), np.full(len(demands), self.cutoff)])
         packed = self.constrained.max_items[self.items].astype(np.float64)
-        upper = np.concatenate([self._most_bins(), packed, demands.astype(np.float64)])
+        # One more than may be: no optimum is there, so all that duals say is said by those of the rows.
+        upper = np.concatenate([self._most_bins(), packed, demands.astype(np.float64)]) + 1.0
         is_bins = np.arange(size) < self.bin_type_count
         return IntegerProgram(self._rows.program(costs, upper), is_bins, np.zeros(size, dtype=np.int64))
 

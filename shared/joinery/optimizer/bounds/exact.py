@@ -1,7 +1,7 @@
 """The least that a small instance can cost: proven, and often with bins that cost just that.
 
 For few pods a bin more or less is a large part of the cost, so a bound that allows fractions of bins says little.
-Four steps, each on what the one before has left:
+Five steps, each on what the one before has left:
 
 1. the compact formulation is solved without whole numbers. Its optimum is a bound already;
 2. reduced cost fixing (Crowder, Johnson and Padberg 1983, "Solving large-scale zero-one linear programming problems"):
@@ -10,24 +10,25 @@ Four steps, each on what the one before has left:
 3. if the patterns that a cheaper packing could have are few enough to be listed (``enumeration``), branch and bound
    over them in whole numbers;
 4. if not, column generation to its end (``pattern_relaxation``) lifts the bound, and at its duals fewer patterns are
-   within the gap, so that is tried again. Where they are still too many, branch and bound goes on over the compact
-   formulation.
+   within the gap, so that is tried again;
+5. where they are still too many, or branching over them came to no end, whole bins are decided upon first, and only
+   then what is on them (``benders``).
 """
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.bounds.benders import solve_over_whole_bins
 from joinery.optimizer.bounds.branch_and_bound import CLOSE, BranchAndBound, IntegerProgram
 from joinery.optimizer.bounds.compact import CompactFormulation
 from joinery.optimizer.bounds.duality import of_right_sign, reduced_costs
 from joinery.optimizer.bounds.enumeration import TooManyPatternsError, enumerate_patterns, least_cost
-from joinery.optimizer.bounds.pattern_duals import pattern_duals
+from joinery.optimizer.bounds.pattern_duals import PatternDuals, pattern_duals
 from joinery.optimizer.bounds.pattern_program import PatternFormulation
 from joinery.optimizer.bounds.pattern_relaxation import converge
-from joinery.optimizer.instance.patterns import Pattern, Patterns
+from joinery.optimizer.instance.patterns import Pattern, Patterns, cost_of
 from joinery.optimizer.instance.side_constraints import ConstrainedInstance
 
 SMALL_PAIRS = 4_000
@@ -66,46 +67,67 @@ def solve_exactly(
 ) -> ExactResult:
     """The least cost, or as much as could be proven of it. ``cutoff``: $/h of a known packing.
 
-    ``is_thorough``: also branch where patterns are too many to be listed; that lifts the bound, and finds no packing.
+    ``is_thorough``: only the bound is wanted: also branch where patterns are too many to be listed, which lifts it and
+    finds no packing, and do not seek a packing that is not the cheapest.
     ``generates``: also generate columns, and branch for longer.
     """
-    formulation = CompactFormulation(constrained, cutoff)
+    kept = _affordable(constrained, cutoff)
+    reduced = constrained.restrict(kept, constrained.instance.compatible[:, kept])
+    formulation = CompactFormulation(reduced, cutoff)
     search = _search(formulation.program, cutoff)
     bound = search.solve_root()
     if bound >= cutoff * (1 - CLOSE):
         return ExactResult(bound, is_tight=True)
     bin_types, compatible = _not_fixed(formulation, search.duals, cutoff - bound)
-    reduced = constrained.restrict(bin_types, compatible)
+    reduced, kept = reduced.restrict(bin_types, compatible), kept[bin_types]
     formulation = CompactFormulation(reduced, cutoff)
     search = _search(formulation.program, cutoff)
     bound = min(max(bound, search.solve_root()), cutoff)
-    bound, patterns = _listed(formulation, search.duals, bound, generates=generates)
-    if patterns is None:
-        return ExactResult(max(bound, search.solve().bound) if is_thorough else bound)
+    if generates:
+        result = _generated(formulation, search.duals, bound, goes_on=not is_thorough)
+    else:
+        listed = _listed(formulation, pattern_duals(formulation, search.duals), bound, _ALLOWANCE)
+        result = listed or ExactResult(max(bound, search.solve().bound) if is_thorough else bound)
+    packing = result.patterns and tuple(replace(one, bin_type=int(kept[one.bin_type])) for one in result.patterns)
+    return replace(result, patterns=packing)
+
+
+def _generated(formulation: CompactFormulation, duals: Floats, bound: float, *, goes_on: bool) -> ExactResult:
+    """Steps 3 to 5. ``duals``: float64[rows], of the compact formulation's optimum."""
+    best = pattern_duals(formulation, duals)
+    result = _listed(formulation, best, bound, _LISTED_ALLOWANCE)
+    if result is None and len(formulation.constrained.demands) <= _FEW_DEMANDS:
+        best = converge(formulation, best)
+        bound = min(max(bound, least_cost(formulation, best)), formulation.cutoff)
+        result = _listed(formulation, best, bound, _LISTED_ALLOWANCE)
+    if result is not None and result.is_tight:
+        return result
+    whole = solve_over_whole_bins(formulation, best, goes_on=goes_on)
+    bound = max(bound, whole.bound, 0.0 if result is None else result.bound)
+    cost = formulation.cutoff
+    if whole.patterns is not None:
+        cost = cost_of(formulation.constrained.instance, whole.patterns)
+    return ExactResult(bound, whole.patterns, cost <= bound * (1 + CLOSE))
+
+
+def _listed(formulation: CompactFormulation, duals: PatternDuals, bound: float, allowance: float) -> ExactResult | None:
+    """Step 3: the least cost over the patterns that a cheaper packing could have; None where they are too many."""
+    try:
+        patterns = enumerate_patterns(formulation, duals)
+    except TooManyPatternsError:
+        return None
     if not len(patterns.bin_types):
         # No bin of a packing that costs less than the cutoff is left.
-        return ExactResult(max(bound, cutoff * (1 - CLOSE)), is_tight=True)
-    result = _solve_over(reduced, patterns, cutoff, _LISTED_ALLOWANCE if generates else _ALLOWANCE)
-    packing = result.patterns and tuple(replace(one, bin_type=int(bin_types[one.bin_type])) for one in result.patterns)
-    return ExactResult(max(bound, result.bound), packing, result.is_tight)
+        return ExactResult(max(bound, formulation.cutoff * (1 - CLOSE)), is_tight=True)
+    result = _solve_over(formulation.constrained, patterns, formulation.cutoff, allowance)
+    return replace(result, bound=max(bound, result.bound))
 
 
-def _listed(
-    formulation: CompactFormulation, duals: Floats, bound: float, *, generates: bool
-) -> tuple[float, Patterns | None]:
-    """The bound, lifted where columns are generated; and the patterns that a cheaper packing could have, None where
-    they are too many. ``duals``: float64[rows], of the compact formulation's optimum.
-    """
-    by_pattern = pattern_duals(formulation, duals)
-    with suppress(TooManyPatternsError):
-        return bound, enumerate_patterns(formulation, by_pattern)
-    if not generates or len(formulation.constrained.demands) > _FEW_DEMANDS:
-        return bound, None
-    by_pattern = converge(formulation, by_pattern)
-    bound = min(max(bound, least_cost(formulation, by_pattern)), formulation.cutoff)
-    with suppress(TooManyPatternsError):
-        return bound, enumerate_patterns(formulation, by_pattern)
-    return bound, None
+def _affordable(constrained: ConstrainedInstance, cutoff: float) -> Ints:
+    """The bin types (indices) that a packing cheaper than the cutoff could have."""
+    instance = constrained.instance
+    affordable: Ints = np.flatnonzero((instance.costs <= cutoff * (1 + CLOSE)) & (instance.available > 0))
+    return affordable
 
 
 def _search(program: IntegerProgram, cutoff: float, allowance: float = _ALLOWANCE) -> BranchAndBound:

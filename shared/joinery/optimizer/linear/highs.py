@@ -116,9 +116,9 @@ class Solver:
         self._highs.setBasis(basis)
         self._highs.setOptionValue("simplex_strategy", _PRIMAL_SIMPLEX)
 
-    def add_row(self, columns: Indices, values: Floats) -> None:
-        """One more row: the sum of these columns times these values is at most zero."""
-        self._highs.addRow(-np.inf, 0.0, len(columns), columns.astype(np.int32), values)
+    def add_row(self, columns: Indices, values: Floats, upper: float = 0.0) -> None:
+        """One more row: the sum of these columns times these values is at most ``upper``."""
+        self._highs.addRow(-np.inf, upper, len(columns), columns.astype(np.int32), values)
 
     def set_upper_bounds(self, upper: Floats) -> None:
         """Other upper bounds on the first variables."""
