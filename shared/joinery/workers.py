@@ -6,11 +6,13 @@ other, in the order of the calls, so that a run reads the same whichever answer 
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from joinery.errors import JoineryError
 
 T = TypeVar("T")
+First = TypeVar("First")
+Second = TypeVar("Second")
 
 
 class Workers(Protocol):
@@ -40,6 +42,14 @@ class Threads:
             return OneByOne().run(calls)
         with ThreadPoolExecutor(min(self._most, len(calls))) as threads:
             return list(threads.map(_answer, calls))
+
+
+def both(
+    workers: Workers, first: Callable[[], First], second: Callable[[], Second]
+) -> tuple[First | JoineryError, Second | JoineryError]:
+    """The answers of two calls that are about different things, or the errors that they raised."""
+    answers: list[Any] = workers.run([first, second])
+    return answers[0], answers[1]
 
 
 def _answer(call: Callable[[], T]) -> T | JoineryError:

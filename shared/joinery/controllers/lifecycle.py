@@ -6,18 +6,21 @@ something is in progress the run rings its own bell, whose queue is delayed; the
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.apis.policies import NodeRepair, Steering
+from joinery.cloudprovider.gateway import LONGEST_CALL
+from joinery.cluster import gateway as cluster
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import MOST_EVENTS, announce
-from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.acting.owners import read_owners
 from joinery.controllers.launching.launcher import Launched, finish_launches
-from joinery.controllers.launching.supply import shifted_zones
+from joinery.controllers.launching.supply import known_shifts
 from joinery.controllers.waking.pacing import reading
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, JoineryError
@@ -31,6 +34,11 @@ from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
 from joinery.state.pod_events import Digests
 from joinery.state.snapshot import Invalid
+from joinery.workers import both
+
+#: Seconds after a question to the cloud in which calls of the API server can still be begun: where the cloud is silent,
+#: nodes join and drain all the same.
+_ACTING_SECONDS = cluster.LONGEST_CALL + 2
 
 
 class LifecycleController:
@@ -66,19 +74,17 @@ class LifecycleController:
 
     def _read(self) -> tuple[View, JoineryError | None]:
         """The view, and why it has no instances, if EC2 could not be asked for them."""
-        instances, unlisted = None, None
-        # The instances first: see ``lifecycle.view.view``.
-        try:
-            instances = self._gateways.cloud.instances()
-        except JoineryError as error:
-            unlisted = error
+        # The instances first: see ``lifecycle.view.view``. Beside the shifts: a silent cloud costs its time once.
+        cloud = self._gateways.cloud
+        listed, shifts = both(self._gateways.workers, cloud.instances, cloud.shifted_zones)
         with reading():
             snapshot = self._gateways.cluster.snapshot()
         _log_invalid(snapshot.invalid)
+        unlisted = listed if isinstance(listed, JoineryError) else None
         view = view_of(
             snapshot,
-            instances,
-            shifted=shifted_zones(self._gateways),
+            None if isinstance(listed, JoineryError) else listed,
+            shifted=known_shifts(shifts),
             digests=self._digests,
             steers=self._settings.steering == Steering.TAINT,
         )
@@ -92,11 +98,27 @@ class LifecycleController:
 
     def _resolve(self, node_classes: Iterable[NodeClass], actor: Actor) -> Mapping[str, NodeClassStatus]:
         """What the cloud says of each class, by name; a class that it could not look at is left out."""
+        classes = tuple(node_classes)
+        answers = self._gateways.workers.run([partial(self._prepare, node_class, actor) for node_class in classes])
         statuses = {}
-        for node_class in node_classes:
-            with actor.noting(f"{node_class.kind} {node_class.metadata.name} could not be resolved"):
-                statuses[node_class.metadata.name] = self._gateways.cloud.prepare(node_class)
+        for node_class, answer in zip(classes, answers, strict=True):
+            name = node_class.metadata.name
+            if isinstance(answer, TimeIsOverError):
+                actor.leave(1)
+            elif isinstance(answer, Exception):
+                actor.note(f"{node_class.kind} {name} could not be resolved", answer)
+            else:
+                statuses[name] = answer
         return statuses
+
+    def _prepare(self, node_class: NodeClass, actor: Actor) -> NodeClassStatus | Exception:
+        """What the cloud says of the class, or what went wrong, even if the mistake is ours."""
+        if not actor.has_time_for(LONGEST_CALL + _ACTING_SECONDS):
+            return TimeIsOverError(f"no time is left to look at {node_class.kind} {node_class.metadata.name}")
+        try:
+            return self._gateways.cloud.prepare(node_class)
+        except Exception as error:
+            return error
 
     def _act(self, decision: LifecycleDecision, actor: Actor, invocation: Invocation) -> None:
         """Carry it out, what others wait for first: the time of a run may not be enough for everything.
@@ -138,6 +160,9 @@ class LifecycleController:
                 return Launched()
             names = {claim.metadata.name for claim in waiting}
             left_behind = [c for c in snapshot.managed_claims if c.metadata.name in names and awaits_launch(c)]
+            if not actor.has_time_for(LONGEST_CALL + _ACTING_SECONDS):
+                actor.leave(len(left_behind))
+                return Launched()
             # Without knowing the instances nothing is launched: some of these claims may have theirs already.
             instances = self._gateways.cloud.instances()
             return finish_launches(

@@ -1,0 +1,75 @@
+"""A cloud that is silent: its calls end without an answer after twenty seconds, and a run has a minute."""
+
+import contextlib
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from joinery.errors import JoineryError, UnavailableError
+from simulator import builders
+from simulator.doors.large import fill
+from simulator.doors.timed import TimedDoors
+from simulator.world import World
+from tools.template import doors, load
+
+TIMEOUTS = {door.name: float(door.timeout) for door in doors(load()).values()}
+#: What a call takes that is never answered: two attempts (``joinery.aws``).
+SILENCE = 21.0
+
+
+@pytest.fixture
+def timed(world: World) -> TimedDoors:
+    """Doors of a cluster in which one node drains, two Nodes wait to be registered and two claims to be launched.
+
+    It has four node classes: most clusters that have more than one have several.
+    """
+    fill(world, nodes=3, stalled=1, joining=2, waiting=2)
+    world.cluster.add(*(builders.node_class(f"other-{number}") for number in range(3)))
+    world.clock.advance(timedelta(seconds=20))
+    return TimedDoors(world, TIMEOUTS)
+
+
+def _silence(timed: TimedDoors, *calls: str) -> None:
+    def unanswered(*_: Any) -> None:
+        timed.latency.charge(SILENCE)
+        raise UnavailableError("no answer")
+
+    timed.latency.answers |= dict.fromkeys(calls, unanswered)
+
+
+@pytest.mark.parametrize(
+    "silent",
+    [
+        ("cloud.prepare",),
+        ("cloud.instances", "cloud.prepare", "cloud.shifted_zones"),
+        ("unavailable.at", "cloud.shifted_zones"),
+    ],
+)
+def test_nodes_join_and_drain_while_the_cloud_is_silent(timed: TimedDoors, silent: tuple[str, ...]) -> None:
+    """Neither needs it. The run is not killed, which would block its queue and lose what it remembers."""
+    _silence(timed, *silent)
+    with contextlib.suppress(JoineryError):
+        timed.live()
+    claims = timed.world.cluster.node_claims
+    assert claims["joining-0003"].is_true("Registered")
+    assert timed.latency.calls["cluster.evict"]
+
+
+@pytest.mark.parametrize("silent", [("unavailable.at", "cloud.shifted_zones"), ("cloud.instances",)])
+def test_pods_are_planned_while_the_cloud_is_silent(timed: TimedDoors, silent: tuple[str, ...]) -> None:
+    """Though claims wait for their launch, and what can be bought is asked twice for that."""
+    timed.world.cluster.add(*(builders.pod(f"pod-{number}", cpu="3500m") for number in range(3)))
+    before = len(timed.world.cluster.node_claims)
+    _silence(timed, *silent)
+    with contextlib.suppress(JoineryError):
+        timed.provision()
+    assert len(timed.world.cluster.node_claims) > before
+
+
+def test_many_node_classes_are_looked_at_side_by_side(timed: TimedDoors) -> None:
+    """Each takes nine calls, so one after another a hundred would take longer than a run may."""
+    timed.world.cluster.add(*(builders.node_class(f"team-{number:02}") for number in range(96)))
+    timed.live()
+    assert timed.latency.calls["cloud.prepare"] == 100
+    assert timed.lasted[-1] < TIMEOUTS["lifecycle"] / 2
