@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from joinery.apis.labels import INTERRUPTED_AT
 from joinery.errors import JoineryError, UnavailableError
 from simulator import builders
 from simulator.doors.large import fill
@@ -43,7 +44,7 @@ def _silence(timed: TimedDoors, *calls: str) -> None:
     [
         ("cloud.prepare",),
         ("cloud.instances", "cloud.prepare", "cloud.shifted_zones"),
-        ("unavailable.at", "cloud.shifted_zones"),
+        ("unavailable.at",),
     ],
 )
 def test_nodes_join_and_drain_while_the_cloud_is_silent(timed: TimedDoors, silent: tuple[str, ...]) -> None:
@@ -56,7 +57,7 @@ def test_nodes_join_and_drain_while_the_cloud_is_silent(timed: TimedDoors, silen
     assert timed.latency.calls["cluster.evict"]
 
 
-@pytest.mark.parametrize("silent", [("unavailable.at", "cloud.shifted_zones"), ("cloud.instances",)])
+@pytest.mark.parametrize("silent", [("unavailable.at",), ("cloud.instances",)])
 def test_pods_are_planned_while_the_cloud_is_silent(timed: TimedDoors, silent: tuple[str, ...]) -> None:
     """Though claims wait for their launch, and what can be bought is asked twice for that."""
     timed.world.cluster.add(*(builders.pod(f"pod-{number}", cpu="3500m") for number in range(3)))
@@ -73,3 +74,12 @@ def test_many_node_classes_are_looked_at_side_by_side(timed: TimedDoors) -> None
     timed.live()
     assert timed.latency.calls["cloud.prepare"] == 100
     assert timed.lasted[-1] < TIMEOUTS["lifecycle"] / 2
+
+
+def test_a_warning_is_heeded_while_nobody_remembers_what_ec2_is_out_of(timed: TimedDoors) -> None:
+    """The mark of the capacity pool is a help for the replacement. The node goes without it."""
+    _silence(timed, "unavailable.mark")
+    timed.warn([1])
+    claim = timed.world.cluster.node_claims["claim-0001"]
+    assert claim.is_deleting
+    assert INTERRUPTED_AT in claim.metadata.annotations

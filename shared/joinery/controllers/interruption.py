@@ -29,7 +29,7 @@ from joinery.interruption.notice import Notice, NoticeKind
 from joinery.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
 from joinery.interruption.rebalance import mode_of
 from joinery.interruption.recent import suffice
-from joinery.interruption.response import concerned, respond
+from joinery.interruption.response import concerned, is_about_capacity, respond
 from joinery.interruption.status import notices_of
 from joinery.interruption.unreadable import respond_without_claim, unreadable
 from joinery.observability import ERROR, NODE_CLAIM, REASON, Count, count, logger, nonempty
@@ -144,10 +144,14 @@ class InterruptionController:
                 for name in names
                 if response.is_loss or rebalance_modes[name] is Rebalance.DRAIN
             }
-        _carry_out(responses, Actor(self._gateways, snapshot.now, invocation))
+        actor = Actor(self._gateways, snapshot.now, invocation)
+        _carry_out(actor, [(response, chains) for response in responses for chains in response.chains])
         # Also for claims that are being deleted already: an earlier delivery may have failed before it rang.
         if any(response.is_loss for response in responses) or set(rebalance_modes.values()) - {Rebalance.OFF}:
             ring_each(self._gateways.doorbell, Bell.PROVISIONING, Bell.LIFECYCLE)
+        # Within the second that provisioning's bell takes.
+        _carry_out(actor, [(response, response.shortages) for response in responses])
+        actor.end()
         return [_outcome(response, snapshot) for response in responses]
 
     def _add_unreadable(self, response: "_Response", snapshot: ClaimsSnapshot) -> None:
@@ -207,12 +211,13 @@ class _Response:
     """What is done about one notice.
 
     ``claim_count``: how many claims it concerns. ``chains``: for each of them chains of commands, in the order in which
-    they are begun. ``failures``: what went wrong, so far.
+    they are begun. ``shortages``: what is remembered of pools that are short. ``failures``: what went wrong, so far.
     """
 
     notice: Notice
     claim_count: int
     chains: list[tuple[tuple[Command, ...], ...]] = field(default_factory=list)
+    shortages: list[tuple[Command, ...]] = field(default_factory=list)
     failures: list[Exception] = field(default_factory=list)
 
     @property
@@ -230,22 +235,22 @@ def _response(
 ) -> _Response:
     response = _Response(notice, len(claims))
     try:
-        response.chains = [respond(notice, [claim], nodes, now, rebalance_modes) for claim in claims]
+        answers = [respond(notice, [claim], nodes, now, rebalance_modes) for claim in claims]
+        response.chains = [tuple(chain for chain in answer if not is_about_capacity(chain)) for answer in answers]
+        response.shortages = [chain for answer in answers for chain in answer if is_about_capacity(chain)]
     except Exception as error:  # whatever is wrong with one notice, the others of its batch go on
         response.failures.append(error)
     return response
 
 
-def _carry_out(responses: Iterable[_Response], actor: Actor) -> None:
-    """Carry them out side by side: the first chains of all claims, then the second, and so on.
+def _carry_out(actor: Actor, answers: Sequence[tuple[_Response, Sequence[tuple[Command, ...]]]]) -> None:
+    """Carry out each response's chains side by side: the first chains of all, then the second, and so on.
 
     The chains of one claim do not rely on each other, but must not overlap: its mark is written before its deletion.
     """
-    by_claim = [(response, chains) for response in responses for chains in response.chains]
-    for wave in zip_longest(*(chains for _, chains in by_claim), fillvalue=()):
-        for (response, _), failures in zip(by_claim, actor.carry_out(*wave), strict=True):
+    for wave in zip_longest(*(chains for _, chains in answers), fillvalue=()):
+        for (response, _), failures in zip(answers, actor.carry_out(*wave), strict=True):
             response.failures += failures
-    actor.end()
 
 
 def _outcome(response: _Response, snapshot: ClaimsSnapshot) -> Outcome | Exception:

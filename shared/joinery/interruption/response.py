@@ -9,7 +9,7 @@ need, and lifecycle starts the drain once EC2 has accepted that launch, or after
 A rebalance recommendation becomes Events only, unless the NodePool wants more (``interruption.rebalance``).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
@@ -115,15 +115,15 @@ def _recommended(claim: NodeClaim, node: Node | None, now: datetime, mode: Rebal
     event, text = EVENTS[NoticeKind.REBALANCE_RECOMMENDATION]
     yield tuple(Announce(event, text, subject) for subject in (claim, node) if subject is not None)
     if mode is Rebalance.REPLACE:
-        yield tuple(_shortage(NoticeKind.REBALANCE_RECOMMENDATION, claim, text))
         yield (UpdateClaim(claim, annotated(claim, {REBALANCE_RECOMMENDED_AT: now.isoformat()}), text),)
+        yield tuple(_shortage(NoticeKind.REBALANCE_RECOMMENDATION, claim, text))
 
 
 def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) -> Iterable[tuple[Command, ...]]:
     event, text = EVENTS[notice.kind]
-    yield tuple(_shortage(notice.kind, claim, text))
     if claim.is_deleting:
         yield from _hurry(notice, claim, text, now)
+        yield tuple(_shortage(notice.kind, claim, text))
         return
     subjects: tuple[Subject, ...] = (claim, node) if node else (claim,)
     events = tuple(Announce(event, text, subject) for subject in subjects)
@@ -137,6 +137,14 @@ def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) 
     if node is not None and (tainted := disrupted(node)) != node:
         yield (UpdateNode(node, tainted, text),)
     yield (DeleteClaim(claim, text),)
+    yield tuple(_shortage(notice.kind, claim, text))
+
+
+def is_about_capacity(chain: Sequence[Command]) -> bool:
+    """Whether it remembers a pool that is short. That helps whoever buys the replacement, and a node goes without it:
+    nothing else must wait for whoever remembers.
+    """
+    return all(isinstance(command, MarkUnavailable) for command in chain)
 
 
 def _shortage(kind: NoticeKind, claim: NodeClaim, text: str) -> Iterable[Command]:

@@ -42,7 +42,7 @@ def _kinds(notice: Notice, snapshot: Snapshot = SNAPSHOT) -> list[str]:
 
 def test_a_spot_warning_marks_before_it_deletes() -> None:
     """The mark is what makes provisioning count the pods; it must be there when the deletion rings the bell."""
-    assert _kinds(SPOT) == ["MarkUnavailable", "UpdateClaim", "UpdateNode", "DeleteClaim"]
+    assert _kinds(SPOT) == ["UpdateClaim", "UpdateNode", "DeleteClaim", "MarkUnavailable"]
 
 
 def test_a_spot_warning_concerns_its_own_claim_only() -> None:
@@ -106,7 +106,7 @@ def test_a_rebalance_recommendation_is_only_told() -> None:
 )
 def test_every_other_notice_retires_the_claim(kind: NoticeKind) -> None:
     """Whatever takes the instance away, its claim goes and its pods are replaced first."""
-    assert _kinds(Notice(kind, ("i-node-1",)))[-3:] == ["UpdateClaim", "UpdateNode", "DeleteClaim"]
+    assert _kinds(Notice(kind, ("i-node-1",)))[:3] == ["UpdateClaim", "UpdateNode", "DeleteClaim"]
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_a_repeated_warning_finds_only_the_rest_to_do() -> None:
     claim = next(c.after for c in first if isinstance(c, UpdateClaim))
     node = next(c.after for c in first if isinstance(c, UpdateNode))
     again = replace(SNAPSHOT, node_claims=(claim,), nodes=(node,))
-    assert _kinds(SPOT, again) == ["MarkUnavailable", "DeleteClaim"]
+    assert _kinds(SPOT, again) == ["DeleteClaim", "MarkUnavailable"]
 
 
 def test_a_claim_that_goes_already_is_left_to_go() -> None:
@@ -148,8 +148,8 @@ def test_a_claim_that_goes_already_is_left_to_go() -> None:
 @pytest.mark.parametrize(
     ("kind", "written"),
     [
-        (NoticeKind.SPOT_INTERRUPTED, ["MarkUnavailable", "UpdateClaim"]),
-        (NoticeKind.CAPACITY_RESERVATION_INTERRUPTED, ["MarkUnavailable", "UpdateClaim"]),
+        (NoticeKind.SPOT_INTERRUPTED, ["UpdateClaim", "MarkUnavailable"]),
+        (NoticeKind.CAPACITY_RESERVATION_INTERRUPTED, ["UpdateClaim", "MarkUnavailable"]),
         (NoticeKind.INSTANCE_STOPPED, ["UpdateClaim"]),
         (NoticeKind.SCHEDULED_CHANGE, []),
     ],
@@ -171,7 +171,7 @@ def test_a_capacity_block_that_ends_empties_its_nodes_and_no_others() -> None:
     inside = builders.node_claim("claim-1", node="node-1", labels={RESERVATION_ID: "cr-1"})
     snapshot = replace(SNAPSHOT, node_claims=(inside, *SNAPSHOT.node_claims[1:]))
     notice = Notice(NoticeKind.CAPACITY_BLOCK_EXPIRING, reservation="cr-1")
-    assert _kinds(notice, snapshot) == ["MarkUnavailable", "UpdateClaim", "UpdateNode", "DeleteClaim"]
+    assert _kinds(notice, snapshot) == ["UpdateClaim", "UpdateNode", "DeleteClaim", "MarkUnavailable"]
     assert _chains(replace(notice, reservation="cr-2"), snapshot) == ()
 
 

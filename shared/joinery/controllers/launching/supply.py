@@ -7,7 +7,6 @@ traffic is shifted away from.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from itertools import chain
 
 from joinery.apis.nodeclass import NodeClass
@@ -16,7 +15,6 @@ from joinery.errors import JoineryError
 from joinery.gateways import Gateways
 from joinery.observability import ERROR, logger
 from joinery.state.offerings import InstanceType, OfferingKey, offered_in, without
-from joinery.workers import both
 
 
 @dataclass(frozen=True)
@@ -40,26 +38,30 @@ def read_supply(
     that is a line in the log. Costs about 40 ms a class that is new or counts reservations.
     """
     types = gateways.cloud.instance_types(node_classes, current(gateways), now)
-    # Side by side: where neither answers, the run waits once.
-    shortages, shifts = both(gateways.workers, partial(gateways.unavailable.at, now), gateways.cloud.shifted_zones)
-    if is_voluntary and isinstance(shortages, JoineryError):
-        raise shortages
-    unavailable = _known_shortages(shortages)
+    unavailable = gateways.unavailable.at(now) if is_voluntary else _shortages(gateways, now)
     # A plan that may buy in an impaired zone is better than no plan.
-    if shifted := known_shifts(shifts):
+    if shifted := known_shifts(_answer_about_shifts(gateways)):
         unavailable |= offered_in(chain.from_iterable(types.values()), shifted)
     return Supply({name: without(listed, unavailable) for name, listed in types.items()}, unavailable)
 
 
-def _known_shortages(answer: frozenset[OfferingKey] | JoineryError) -> frozenset[OfferingKey]:
+def _shortages(gateways: Gateways, now: datetime) -> frozenset[OfferingKey]:
     """What EC2 was out of; none, and a line in the log, if nobody can say.
 
     A plan that may ask for what EC2 is out of is better than no plan: a call names many capacity pools.
     """
-    if isinstance(answer, JoineryError):
-        logger.error("what EC2 was out of cannot be learned", extra={ERROR: str(answer)})
+    try:
+        return gateways.unavailable.at(now)
+    except JoineryError as error:
+        logger.error("what EC2 was out of cannot be learned", extra={ERROR: str(error)})
         return frozenset()
-    return answer
+
+
+def _answer_about_shifts(gateways: Gateways) -> frozenset[str] | JoineryError:
+    try:
+        return gateways.cloud.shifted_zones()
+    except JoineryError as error:
+        return error
 
 
 def known_shifts(answer: frozenset[str] | JoineryError) -> frozenset[str] | None:
