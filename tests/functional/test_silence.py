@@ -1,12 +1,13 @@
 """A cloud that is silent: its calls end without an answer after twenty seconds, and a run has a minute."""
 
 import contextlib
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from joinery.apis.labels import INTERRUPTED_AT
+from joinery.cluster.gateway import LONGEST_CALL
 from joinery.errors import JoineryError, UnavailableError
 from simulator import builders
 from simulator.doors.large import fill
@@ -17,6 +18,7 @@ from tools.template import doors, load
 TIMEOUTS = {door.name: float(door.timeout) for door in doors(load()).values()}
 #: What a call takes that is never answered: two attempts (``joinery.aws``).
 SILENCE = 21.0
+_AGES_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
@@ -83,3 +85,23 @@ def test_a_warning_is_heeded_while_nobody_remembers_what_ec2_is_out_of(timed: Ti
     claim = timed.world.cluster.node_claims["claim-0001"]
     assert claim.is_deleting
     assert INTERRUPTED_AT in claim.metadata.annotations
+
+
+def test_warnings_are_heeded_while_no_event_can_be_written(world: World) -> None:
+    """Somebody's admission webhook answers for Events, and is down: each takes ten seconds. They are for people."""
+    fill(world, nodes=10)
+    timed = TimedDoors(world, TIMEOUTS)
+    timed.latency.answers["recorder.emit"] = lambda _: timed.latency.charge(LONGEST_CALL)
+    timed.warn(range(10))
+    assert all(claim.is_deleting for claim in world.cluster.node_claims.values())
+    assert all(INTERRUPTED_AT in claim.metadata.annotations for claim in world.cluster.node_claims.values())
+
+
+def test_nodes_drain_while_no_event_can_be_written(timed: TimedDoors) -> None:
+    """The Events of other nodes are sent when everything is done."""
+    world = timed.world
+    world.cluster.add(*(builders.node_claim(f"late-{number}", created=_AGES_AGO) for number in range(60)))
+    timed.latency.answers["recorder.emit"] = lambda _: timed.latency.charge(LONGEST_CALL)
+    timed.live()
+    assert timed.latency.calls["recorder.emit"]
+    assert timed.latency.calls["cluster.evict"]

@@ -144,14 +144,16 @@ class InterruptionController:
                 for name in names
                 if response.is_loss or rebalance_modes[name] is Rebalance.DRAIN
             }
-        actor = Actor(self._gateways, snapshot.now, invocation)
+        actor = Actor(self._gateways, snapshot.now, invocation, tells_at_the_end=True)
         _carry_out(actor, [(response, chains) for response in responses for chains in response.chains])
-        # Also for claims that are being deleted already: an earlier delivery may have failed before it rang.
-        if any(response.is_loss for response in responses) or set(rebalance_modes.values()) - {Rebalance.OFF}:
-            ring_each(self._gateways.doorbell, Bell.PROVISIONING, Bell.LIFECYCLE)
-        # Within the second that provisioning's bell takes.
-        _carry_out(actor, [(response, response.shortages) for response in responses])
-        actor.end()
+        try:
+            # Also for claims that are being deleted already: an earlier delivery may have failed before it rang.
+            if any(response.is_loss for response in responses) or set(rebalance_modes.values()) - {Rebalance.OFF}:
+                ring_each(self._gateways.doorbell, Bell.PROVISIONING, Bell.LIFECYCLE)
+        finally:
+            # Within the second that provisioning's bell takes.
+            _carry_out(actor, [(response, response.shortages) for response in responses])
+            actor.end()
         return [_outcome(response, snapshot) for response in responses]
 
     def _add_unreadable(self, response: "_Response", snapshot: ClaimsSnapshot) -> None:

@@ -15,7 +15,7 @@ from joinery.apis.policies import NodeRepair, Steering
 from joinery.cloudprovider.gateway import LONGEST_CALL
 from joinery.cluster import gateway as cluster
 from joinery.controllers.acting.actor import Actor
-from joinery.controllers.acting.announcements import MOST_EVENTS, announce
+from joinery.controllers.acting.announcements import MOST_EVENTS
 from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.acting.owners import read_owners
@@ -53,7 +53,7 @@ class LifecycleController:
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
         view, unlisted = self._read()
-        actor = Actor(self._gateways, view.snapshot.now, invocation)
+        actor = Actor(self._gateways, view.snapshot.now, invocation, tells_at_the_end=True)
         if unlisted is not None:
             actor.note("the instances could not be listed; what needs them waits", unlisted)
         view = self._with_surges(view, actor, invocation)
@@ -141,7 +141,7 @@ class LifecycleController:
         if decision.wakes_disruption:
             actor.ring(Bell.DISRUPTION)
         # Behind all that matters: these Events are one for each pod of a node that goes.
-        announce(self._gateways, invocation, [news for sort in decision.told.values() for news in sort[:MOST_EVENTS]])
+        actor.tell([news for sort in decision.told.values() for news in sort[:MOST_EVENTS]])
 
     def _launch(self, waiting: Sequence[NodeClaim], actor: Actor, invocation: Invocation) -> Launched:
         """Launch the claims that wait, unless a plan is being written at this moment.

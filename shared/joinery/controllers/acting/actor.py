@@ -76,13 +76,19 @@ from joinery.observability import COMMAND, ERROR, REASON, Count, count, logger, 
 class Actor:
     """Carries out the commands of one reconcile. ``now`` is its snapshot's moment.
 
-    ``attempted``: how many commands were tried so far, Events not counted.
+    ``tells_at_the_end``: whether Events are sent when the run ends, because other things must not wait for them: a
+    webhook of somebody's that is down may take ten seconds for each. ``attempted``: how many commands were tried so
+    far, Events not counted.
     """
 
-    def __init__(self, gateways: Gateways, now: datetime, invocation: Invocation) -> None:
+    def __init__(
+        self, gateways: Gateways, now: datetime, invocation: Invocation, *, tells_at_the_end: bool = False
+    ) -> None:
         self._gateways = gateways
         self.now = now
         self._invocation = invocation
+        self._tells_at_the_end = tells_at_the_end
+        self._untold: list[Announce] = []
         self._failures: list[Exception] = []
         self._left = 0
         self.attempted = 0
@@ -110,15 +116,24 @@ class Actor:
                 self._log(chain)
             under_way = [chain for chain in under_way if not chain.is_over]
         self.leave(sum(chain.is_left for chain in begun))
-        announce(self._gateways, self._invocation, [news for chain in begun for news in chain.news])
+        self.tell([news for chain in begun for news in chain.news])
         return [chain.failures for chain in begun]
+
+    def tell(self, news: Sequence[Announce]) -> None:
+        """Send Events: now, or at the end of the run."""
+        if self._tells_at_the_end:
+            self._untold += news
+        else:
+            announce(self._gateways, self._invocation, news)
 
     def leave(self, number: int) -> None:
         """Take note that so many things are left to the next run, because this one has no time for them."""
         self._left += number
 
     def end(self) -> None:
-        """Log and count it if the run was cut short, which is no failure."""
+        """Send the Events that are left. Log and count it if the run was cut short, which is no failure."""
+        announce(self._gateways, self._invocation, self._untold)
+        self._untold = []
         if self._left:
             count(Count.RUNS_CUT_SHORT)
             logger.warning("the run ended in time", extra={REASON: f"{self._left} chains are left to the next run"})

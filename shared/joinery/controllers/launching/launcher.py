@@ -25,7 +25,7 @@ from joinery.cloudprovider.gateway import (
 )
 from joinery.commands import Command
 from joinery.controllers.acting.actor import Actor
-from joinery.controllers.acting.announcements import MOST_EVENTS, announce
+from joinery.controllers.acting.announcements import MOST_EVENTS
 from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.errors import CapacityError, JoineryError, UnavailableError
@@ -209,7 +209,7 @@ def finish_launches(
     held = hold_back(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
     if held.announcements:
         logger.error("launches are held back by a cap", extra={REASON: held.announcements[0].reason})
-        announce(gateways, invocation, held.announcements[:MOST_EVENTS])
+        actor.tell(held.announcements[:MOST_EVENTS])
     launcher = Launcher(gateways, actor, snapshot, supply, invocation)
     return Finished(launcher.launch(held.admitted, snapshot.node_claims, instances), held.caps)
 
