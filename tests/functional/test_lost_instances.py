@@ -2,6 +2,8 @@
 
 import pytest
 
+from joinery.apis.conditions import put
+from joinery.apis.meta import Condition
 from joinery.doorbell.gateway import Bell
 from simulator.latency import Killed
 from tests.functional.fuse import Fuse
@@ -77,3 +79,26 @@ def test_a_leak_is_collected_although_another_claim_of_its_pool_waits(stand: Sta
     stand.live()
     assert leaked not in stand.alive
     assert len(stand.alive) == 1
+
+
+@pytest.mark.parametrize("trouble", ["not ready", "not known to be ready", "changed a moment ago", "being deleted"])
+def test_an_instance_that_waits_for_its_claim_is_taken_whatever_its_class_is_now(stand: Stand, trouble: str) -> None:
+    """It was launched while the class was ready, and costs money. Given up, it would be bought anew."""
+    _launched_unknown(stand)
+    stand.wait(65)
+    api = stand.world.cluster.api
+    (node_class,) = stand.world.cluster.node_classes.values()
+    match trouble:
+        case "being deleted":
+            held = node_class.metadata.model_copy(update={"finalizers": ["karpenter.k8s.aws/termination"]})
+            api.delete(api.update(node_class.model_copy(update={"metadata": held})))
+        case "changed a moment ago":
+            api.update(node_class.model_copy(update={"spec": node_class.spec.model_copy(update={"tags": {"a": "b"}})}))
+        case _:
+            status = "False" if trouble == "not ready" else "Unknown"
+            judged = put(node_class.status.conditions, Condition(type="Ready", status=status, reason="SubnetsNotFound"))
+            conditions = node_class.status.model_copy(update={"conditions": judged})
+            api.update(node_class.model_copy(update={"status": conditions}))
+    stand.provision()
+    assert stand.claim.status.provider_id.endswith(stand.alive[0])
+    assert len(stand.world.cloud.requests) == 1

@@ -135,10 +135,11 @@ class Launcher:
     def _without_asking(self, group: FleetGroup, launched_before: Iterable[Instance]) -> "_Result | _Call":
         """What can be done for a group without EC2, or the call that it needs."""
         node_class = self._node_classes.get(group.claims[0].spec.node_class_ref.name)
+        # Whatever has become of the class since: what was launched is there, and would be bought anew.
+        if node_class is not None and (free := group.free(launched_before)):
+            return self._settle(group, _outcome_of_earlier_call(free), node_class)
         if node_class is None or unlaunchable(group.claims[0], node_class, self._now):
             return _given_up(unlaunchable(claim, node_class, self._now) for claim in group.waiting)
-        if free := group.free(launched_before):
-            return self._settle(group, _outcome_of_earlier_call(free), node_class)
         filtered_types = filtered(group.claims[0], self._types.get(node_class.metadata.name, ()), group.requests)
         if filtered_types is None:
             return _given_up(insufficient(claim, _SOLD_OUT) for claim in group.waiting)
