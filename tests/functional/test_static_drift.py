@@ -1,7 +1,9 @@
 """Drifted nodes of static NodePools."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -13,7 +15,7 @@ from joinery.errors import (
 )
 from simulator import builders
 from simulator.world import World
-from tests.functional.fuse import Fuse, crashes
+from tests.functional.fuse import Fuse, crashes, wired
 from tests.functional.stand import Stand
 from tests.functional.static_pools import (
     XLARGE,
@@ -61,6 +63,31 @@ def test_drifted_nodes_are_replaced_one_for_one_within_budgets(world: World) -> 
     assert {claim.metadata.labels.get("team") for claim in stand.claims} == {"web"}
     assert not any(claim.is_true("Drifted") for claim in stand.claims)
     assert sorted(Counter(claim.metadata.labels[ZONE] for claim in stand.claims).values()) == [1, 1, 1]
+
+
+def _ahead(stand: Stand, by: timedelta) -> Stand:
+    """The same world as a function sees it whose clock is ahead."""
+
+    def through(name: str, go: Callable[[], Any], _: Any = None) -> Any:
+        answer = go()
+        is_snapshot = name in ("cluster.snapshot", "cluster.claims_snapshot")
+        return replace(answer, now=answer.now + by) if is_snapshot else answer
+
+    return Stand(stand.world, gateways=wired(stand.gateways, through))
+
+
+@pytest.mark.parametrize("minutes", [-5, 5])
+def test_doors_whose_clocks_differ_by_minutes_buy_each_replacement_once(world: World, minutes: int) -> None:
+    """A command that was rolled back for its beginning was started anew at once: six instances a minute, for good."""
+    stand = _drifted(world, replicas=2)
+    before = len(world.cloud.requests)
+    other = _ahead(stand, timedelta(minutes=minutes))
+    for _ in range(60):
+        other.provision()
+        stand.boot()
+        stand.live()
+    assert {claim.metadata.labels.get("team") for claim in stand.claims} == {"web"}
+    assert len({request.token for request in world.cloud.requests[before:]}) == 2
 
 
 def test_a_replacement_that_does_not_come_leaves_the_old_node_as_it_was(world: World) -> None:

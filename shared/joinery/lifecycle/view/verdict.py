@@ -62,8 +62,9 @@ def judge(command: DisruptionCommand, look: SecondLook, now: datetime) -> Verdic
     if not command.candidates:
         # All of them go by themselves already. Their replacements are there for their pods.
         return Verdict(Outlook.WAIT)
-    if record.started - now >= WRITING:
-        # Somebody edited it, or a clock was wrong: none of its times would ever be over.
+    if record.started - now >= _SHORTEST:
+        # Somebody edited it: none of its times would ever be over. The clock of another function may be minutes ahead:
+        # that delays a command, and rolled back it would be started anew at once, with another replacement.
         return Verdict(Outlook.ROLL_BACK, f"it says that it began at {record.started.isoformat(timespec='seconds')}")
     missing = [*command.lost, *(command.absent if now - record.started >= WRITING else ())]
     if missing:
