@@ -1,16 +1,22 @@
 """Static NodePools: as many nodes as ``replicas`` says, whether pods need them or not."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
 from joinery.apis.labels import NODE_POOL, PLANNED_TAINT, ZONE
+from joinery.controllers.packing_options import packing_options
+from joinery.controllers.static_capacity import StaticCapacity
 from joinery.doorbell.gateway import Bell
 from joinery.errors import (
     ConfigurationError,
     JoineryError,
     RefusedError,
 )
+from joinery.scheduling.packing import Packing
+from joinery.scheduling.problem import Problem
+from joinery.scheduling.replicas import replenish
 from joinery.state.offerings import OfferingKey
 from simulator import builders
 from simulator.world import World
@@ -188,6 +194,23 @@ def test_a_run_says_all_that_its_caps_left_out(world: World) -> None:
     stand.pods(6)
     with pytest.raises(RefusedError, match="2 failed, first: the caps leave 2 pods without a node"):
         stand.provision()
+
+
+def test_a_plan_that_breaks_a_rule_is_recorded_and_fails_the_run(world: World) -> None:
+    """Nothing is launched, and somebody should look at it."""
+    stand = static_stand(world, static_pool(replicas=2))
+    snapshot = world.cluster.snapshot()
+
+    def wrong(problem: Problem) -> Packing:
+        packing = replenish(problem)
+        return replace(packing, launches=tuple(replace(launch, node_pool="other") for launch in packing.launches))
+
+    static = StaticCapacity(stand.gateways, snapshot, stand.invocation(), wrong)
+    static.adjust(snapshot, packing_options(stand.settings, stand.settings.caps))
+    assert stand.claims == []
+    assert any("-replicas-" in key for key in world.store.documents)
+    with pytest.raises(RefusedError, match="the plan for static NodePools breaks"):
+        static.actor.conclude()
 
 
 def test_observe_mode_says_what_it_would_do_and_writes_nothing(world: World) -> None:

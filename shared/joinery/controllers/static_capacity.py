@@ -9,7 +9,7 @@ the caps leave no room for all of their nodes the pods come first: a node that n
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
@@ -53,12 +53,19 @@ class StaticCapacity:
     ``actor``: who concludes the run concludes this one with it. What went wrong is noted there, and as
     ``RefusedError`` what must not be launched now.
     ``added``, ``removed``: how many nodes were asked for and given up. ``replaced``: how many drifted ones are being
-    replaced from now on.
+    replaced from now on. ``replenish``: the decision, as a function of the problem.
     """
 
-    def __init__(self, gateways: Gateways, snapshot: Snapshot, invocation: Invocation) -> None:
+    def __init__(
+        self,
+        gateways: Gateways,
+        snapshot: Snapshot,
+        invocation: Invocation,
+        replenish: Callable[[Problem], Packing] = replenish,
+    ) -> None:
         self._gateways = gateways
         self._invocation = invocation
+        self._replenish = replenish
         self.actor = Actor(gateways, snapshot.now, invocation)
         self._is_postponed = False
         self.added = self.removed = self.replaced = 0
@@ -164,7 +171,7 @@ class StaticCapacity:
 
         ``otherwise``: what it means for a pool that it cannot have them.
         """
-        packing = replenish(problem)
+        packing = self._replenish(problem)
         for reason in packing.pool_reasons:
             self._tell(problem.snapshot, reason, otherwise)
         without_pods = replace(problem, snapshot=replace(problem.snapshot, pods=()))
@@ -172,7 +179,8 @@ class StaticCapacity:
         if not violations:
             return packing
         self._record(problem, packing, supply, "refused")
-        self._refused = f"the plan for static NodePools breaks {len(violations)} rules: {violations[0]}"
+        error = RefusedError(f"the plan for static NodePools breaks {len(violations)} rules: {violations[0]}")
+        self.actor.note("static NodePools get no nodes", error)
         return replace(packing, launches=())
 
     def _write(self, problem: Problem, packing: Packing, supply: Supply, writer: ClaimWriter) -> None:
