@@ -204,6 +204,8 @@ class InMemoryCluster:
         return claim
 
     def node_pool(self, name: str) -> NodePool:
+        if (document := self._unparsed.get((NodePool.kind, name))) is not None:
+            raise ConfigurationError(f"NodePool {name}: {invalid(NodePool.kind, name, document).reason}")
         found: NodePool | None = self.snapshot().pools_by_name.get(name)
         if found is None:
             raise NotFoundError(f"NodePool {name} not found")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
@@ -77,8 +78,13 @@ def test_a_node_is_expired_once(stand: Stand) -> None:
 # --- within budgets, where that is asked for ---
 
 
-def _old(world: World, annotation: str | None = "true", *, grace: str | None = None, **settings: Any) -> Stand:
-    """Three nodes that have all expired, of a NodePool that lets one of them be disrupted at a time."""
+def _old(
+    world: World, annotation: str | None = "true", *, grace: str | None = None, age: int = 30 * DAY, **settings: Any
+) -> Stand:
+    """Three nodes of that age in seconds, of a NodePool that lets one of them be disrupted at a time.
+
+    They expire after thirty days.
+    """
     stand = Stand(world, **settings)
     budgets = [{"nodes": "1"}]
     pool = builders.node_pool(budgets=budgets, expire_after="720h", termination_grace_period=grace)
@@ -87,8 +93,15 @@ def _old(world: World, annotation: str | None = "true", *, grace: str | None = N
     )
     stand.live()
     stand.pods(3, labels={"app": "web"}, affinity=APART)
-    stand.grow_old(30 * DAY)
+    stand.grow_old(age)
     return stand
+
+
+def _older(stand: Stand, claim: NodeClaim) -> None:
+    """The claim was made an hour before it was."""
+    created = claim.metadata.creation_timestamp
+    assert created is not None
+    stand.world.cluster.add(with_metadata(claim, creation_timestamp=created - timedelta(hours=1)))
 
 
 def _move(stand: Stand, pool: str) -> NodeClaim:
@@ -162,6 +175,30 @@ def test_a_budget_is_not_exceeded_together_with_another_run(world: World) -> Non
     overtaken = Overtaken(world.cluster, "acquire_lease", lambda: disrupt(stand, first, with_replacements=False))
     stand.gateways = replace(stand.gateways, cluster=cast("Any", overtaken))
     assert stand.expire() == {"expired": 0, "waiting": 3}
+
+
+def test_nodes_that_expire_while_the_budgets_are_looked_at_wait_for_the_next_run(world: World) -> None:
+    """The budgets were asked about those that had expired before. Nodes of one launch expire in the same second."""
+    stand = _old(world, age=30 * DAY - 60)
+    _older(stand, stand.claims[0])
+    overtaken = Overtaken(world.cluster, "acquire_lease", lambda: stand.wait(120))
+    stand.gateways = replace(stand.gateways, cluster=cast("Any", overtaken))
+    assert stand.expire() == {"expired": 1, "waiting": 2}
+
+
+@pytest.mark.parametrize(("grace", "expired"), [(None, 0), ("1h", 3)])
+def test_nodes_of_a_pool_that_no_model_fits_wait_where_the_stack_asks_for_it(
+    world: World, grace: str | None, expired: int
+) -> None:
+    """Nobody knows what its budgets allow, so they wait for their deadline."""
+    stand = _old(world, None, grace=grace, age=30 * DAY + 3600, expiration_obeys_budgets=True)
+    (pool,) = world.cluster.node_pools.values()
+    document = pool.to_wire()
+    document["spec"]["disruption"]["budgets"] = [{"nodes": "one"}]
+    world.cluster.remove(pool)
+    world.cluster.add_document(document)
+    waiting = {} if expired else {"waiting": 3}
+    assert stand.expire() == {"expired": expired, **waiting}
 
 
 def test_expired_nodes_wait_while_another_run_decides(world: World) -> None:

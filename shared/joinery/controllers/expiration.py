@@ -15,7 +15,7 @@ from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.disruption.expiration import expire, expired, given_up
-from joinery.disruption.expiration_budgets import Waiting, obeys_budgets, waiting
+from joinery.disruption.expiration_budgets import Waiting, may_go, obeys_budgets, waiting
 from joinery.doorbell.gateway import Bell, ring_each
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError, UnavailableError, UnreachableError
 from joinery.gateways import Gateways
@@ -84,24 +84,25 @@ class ExpirationController:
         """Retire what has expired of these NodePools as far as their budgets allow: how many go, and how many wait."""
         cluster = self._gateways.cluster
         before = cluster.snapshot()
-        waiting_by_pool = waiting(before, budgeted)
+        staying = waiting(before, budgeted)
+        free = may_go(before, budgeted, staying)
         try:
             with deciding(cluster, "expiration", invocation):
                 current = cluster.claims_snapshot()
                 # What has begun to leave since the nodes were read is not in the figures of these budgets.
                 closed = newly_leaving(before, current)
                 due = [(at, claim) for at, claim in expired(current) if _pool_of(claim) in budgeted]
-                kept = {name for pool in waiting_by_pool for name in pool.claims}
+                # One that has expired since was not asked about its budgets: the next run asks.
                 going = [
                     given_up(claim, at)
                     for at, claim in due
-                    if claim.metadata.name not in kept and _pool_of(claim) not in closed
+                    if claim.metadata.name in free and _pool_of(claim) not in closed
                 ]
                 actor.carry_out(*going)
         except ConflictError as error:
             logger.info("expired nodes wait for the next run", extra={REASON: str(error)})
             return 0, 0
-        actor.carry_out(*((_blocked_event(pool),) for pool in waiting_by_pool))
+        actor.carry_out(*((_blocked_event(pool),) for pool in staying))
         count(Count.EXPIRATIONS_WAITING, len(due) - len(going))
         return len(going), len(due) - len(going)
 

@@ -62,6 +62,23 @@ def obeys_budgets(pool: NodePool, default: bool) -> bool:
         return True
 
 
+def may_go(snapshot: Snapshot, pools: Collection[str], staying: Iterable[Waiting]) -> frozenset[str]:
+    """The names of the expired claims of these NodePools that need not wait.
+
+    ``staying``: what waits (``waiting``). Claims of a NodePool that cannot be read wait for their deadline: nobody
+    knows what its budgets allow.
+    """
+    unreadable = {invalid.name for invalid in snapshot.invalid if invalid.kind == NodePool.kind}
+    held = {name for pool in staying for name in pool.claims}
+    due = [claim for _, claim in expired(snapshot) if claim.metadata.labels.get(NODE_POOL) in pools]
+    return frozenset(
+        claim.metadata.name
+        for claim in due
+        if claim.metadata.name not in held
+        and (claim.metadata.labels[NODE_POOL] not in unreadable or _is_past_deadline(claim, snapshot.now))
+    )
+
+
 def waiting(snapshot: Snapshot, pools: Collection[str]) -> tuple[Waiting, ...]:
     """What has expired and waits, by NodePool. ``pools``: the names of those whose nodes expire within budgets."""
     return tuple(_waiting(snapshot, pools))
@@ -97,10 +114,15 @@ def _protected(due: Iterable[NodeClaim], look: SecondLook) -> Mapping[str, str]:
 
 def _left(due: Sequence[NodeClaim], room: int, now: datetime) -> list[NodeClaim]:
     """Those for which there is no room, after those that cannot wait any longer. ``due``: the oldest first."""
-    forced = {claim.metadata.name for claim in due if (at := _deadline(claim)) is not None and at <= now}
+    forced = {claim.metadata.name for claim in due if _is_past_deadline(claim, now)}
     rest = [claim for claim in due if claim.metadata.name not in forced]
     free = [claim for claim in rest if not is_candidate(claim)][: max(0, room - len(forced))]
     return [claim for claim in rest if claim not in free]
+
+
+def _is_past_deadline(claim: NodeClaim, now: datetime) -> bool:
+    deadline = _deadline(claim)
+    return deadline is not None and deadline <= now
 
 
 def _deadline(claim: NodeClaim) -> datetime | None:
