@@ -185,8 +185,9 @@ class MovePrices:
         if at is None or at - self._now >= terms.payback:
             return price
         left = max(timedelta(), at - self._now)
+        share = left / terms.payback if left else 0.0
         message = f"its node expires within {_text(left)}, and it is evicted then anyway"
-        return _sum(*price.parts, MovePart(MoveCause.EXPIRES_SOON, price.dollars * (left / terms.payback - 1), message))
+        return _sum(*price.parts, MovePart(MoveCause.EXPIRES_SOON, price.dollars * (share - 1), message))
 
     def _is_only_replica(self, pod: Pod) -> bool:
         """Whether the largest workload that it belongs to, of those that are known, keeps one pod."""

@@ -182,6 +182,15 @@ class TestNodesThatExpireSoon:
         assert price.dollars == pytest.approx(dollars)
         assert ("ExpiresSoon" in _causes(price)) is (left < HOUR)
 
+    def test_a_node_that_has_expired_stops_no_run_where_savings_must_repay_moves_at_once(self) -> None:
+        """A payback time of nothing has no part that is left."""
+        cluster = Cluster(pools=[annotated(builders.node_pool(), {PAYBACK: "0s"})])
+        cluster.machine(pods=[on("web")], created=START - 25 * HOUR, expire_after="24h")
+        problem = cluster.problem()
+        (view,) = views(problem.packing.snapshot)
+        assert MovePrices(problem).price(cluster.pods[0], view, HOURLY).dollars == 0.0
+        decide(problem)
+
     def test_the_node_that_expires_goes_although_it_has_more_pods(self) -> None:
         """Of two nodes one is enough (Karpenter "should consider node lifetime remaining")."""
         cluster = Cluster(pools=[builders.node_pool(budgets=[{"nodes": "100%"}])])
