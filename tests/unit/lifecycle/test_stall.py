@@ -50,6 +50,13 @@ def test_an_annotation_that_cannot_be_read_is_none(text: str) -> None:
     assert pace({DRAIN_STALLED: text}, 1, START).is_due
 
 
+@pytest.mark.parametrize("ahead", [timedelta(seconds=1), timedelta(days=900)])
+def test_pods_that_were_asked_at_a_time_to_come_are_asked(ahead: timedelta) -> None:
+    """Somebody edited it, and the drain would wait for that time. A clock that is a little ahead is believed."""
+    annotation = Stall(3, START, START + ahead).annotation
+    assert pace(annotation, 3, START).is_due is (ahead > timedelta(minutes=1))
+
+
 @pytest.mark.parametrize(("minutes", "is_near"), [(-10, False), (-1, True), (3, True), (8, False)])
 def test_a_deadline_brings_the_ticks_back(minutes: float, is_near: bool) -> None:
     """Some pod must be told early enough: its own grace before the deadline."""

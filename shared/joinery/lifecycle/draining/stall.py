@@ -23,6 +23,8 @@ from joinery.state.pods import own_grace
 SHORTEST, LONGEST = timedelta(seconds=5), timedelta(seconds=55)
 #: How much earlier than its time an attempt may be made: ticks come in slots of the queue, and not to the second.
 _TOLERANCE = timedelta(seconds=1)
+#: By how much the clocks of two functions may differ.
+_CLOCK_SKEW = timedelta(minutes=1)
 #: How long something is worth ticks though nothing changes. After that the schedule's ring, once a minute, is enough:
 #: attempts are as rare by then.
 WORTH_TICKS = timedelta(minutes=2)
@@ -71,7 +73,8 @@ def stall_in(annotations: Mapping[str, str]) -> Stall | None:
 def pace(annotations: Mapping[str, str], pods: int, now: datetime) -> Pace:
     """Whether a drain that waits for so many pods asks them now. ``annotations``: of its claim or Node."""
     before = stall_in(annotations)
-    if before is None or before.pods != pods:
+    # Nobody can have asked at a time to come, beyond what clocks differ by: somebody has edited it.
+    if before is None or before.pods != pods or before.asked - now > _CLOCK_SKEW:
         return Pace(is_due=True, stall=Stall(pods, now, now))
     interval = min(max(before.asked - before.since, SHORTEST), LONGEST)
     if is_hurried(annotations, now) or now - before.asked >= interval - _TOLERANCE:
