@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from joinery.apis.core import Condition, Node
 from joinery.apis.labels import (
     DISRUPTION_COMMAND,
+    DO_NOT_DISRUPT,
     INTERRUPTED_AT,
     REBOOTED_AT,
     SURGE_BEFORE_EVICTION,
@@ -70,6 +71,25 @@ def test_moments_that_nobody_meant_stop_no_run(world: World, key: str, at: str) 
     stand = _running(world)
     world.cluster.add(with_metadata(stand.claim, annotations={**stand.claim.metadata.annotations, key: at}))
     assert _drained(stand)
+
+
+@pytest.mark.parametrize("at", ENDS_OF_TIME)
+def test_a_protected_pod_that_started_at_such_a_moment_stops_no_drain(world: World, at: str) -> None:
+    """It is said how long it is protected, and the other pods of its node go."""
+    stand = Stand(world).with_defaults()
+    stand.pods(2)
+    stand.settle()
+    first, second = world.cluster.pods.values()
+    kept = replace(first.metadata, annotations={DO_NOT_DISRUPT: "1h"})
+    status = replace(first.status, start_time=msgspec.convert(at, datetime))
+    world.cluster.api.update(replace(first, metadata=kept, status=status))
+    world.cluster.delete_node_claim(stand.claim)
+    for _ in range(8):
+        stand.provision()
+        stand.boot()
+        stand.live()
+        world.cluster.end_grace()
+    assert second.key not in world.cluster.pods
 
 
 @pytest.mark.parametrize("at", ENDS_OF_TIME)
