@@ -1,9 +1,14 @@
 """What the recorder promises of Events, in every form of it."""
 
+import re
 from datetime import timedelta
 
+import pytest
+
 from joinery.apis.labels import REPORTER
+from joinery.cluster.events import name
 from joinery.cluster.gateway import Event
+from simulator.clock import START
 from tests.gateways.clusters import Form
 
 NEWS = Event(
@@ -36,3 +41,13 @@ def test_the_same_news_is_told_once_in_two_minutes(form: Form) -> None:
     form.clock.advance(timedelta(seconds=120))
     form.recorder.emit([NEWS, Event("Registered", "", "NodeClaim", "default-1", "u-1")])
     assert sorted(told.reason for told in form.told()) == ["Launched", "Launched", "Registered"]
+
+
+@pytest.mark.parametrize("character", ["-", "."])
+def test_an_event_about_an_object_with_a_long_name_can_be_stored(form: Form, character: str) -> None:
+    """Its own name begins with as much of the object's as there is room for, and each part ends in a letter or digit."""
+    pod = f"{'p' * 199}{character}web"
+    event = Event("FailedScheduling", "no room", "Pod", pod, "u-2", "default", warning=True)
+    assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", name(event, START))
+    form.recorder.emit([event])
+    assert [told.name for told in form.told()] == [pod]

@@ -82,7 +82,8 @@ def name(event: Event, now: datetime) -> str:
     """The Event's name: the same for the same object and reason within one slot of two minutes."""
     about = event.uid or f"{event.kind}/{event.namespace}/{event.name}"
     digest = hashlib.sha256(f"{about}/{event.kind}/{event.reason}/{_slot(now)}".encode()).hexdigest()[:16]
-    return f"{event.name[:_NAME_CHARS]}.{digest}"
+    # What is cut off may leave a name that ends in the middle of a part, which the API server refuses.
+    return f"{event.name[:_NAME_CHARS].rstrip('-.')}.{digest}"
 
 
 def _slot(now: datetime) -> int:
