@@ -7,6 +7,7 @@ give, and messages name the same operators. ``Requirements`` maps labels to valu
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Literal, Protocol
 
 from joinery.apis.labels import ALIASES, canonical
@@ -114,14 +115,19 @@ class ValueSet:
         """One allowed value, always the same one.
 
         A label that may have any value gets an invented one: the smallest integer that is allowed, from 0 or the lower
-        bound on.
+        bound on. Where all integers up to the upper bound are excluded, one of them is written with leading zeros:
+        Kubernetes compares texts for NotIn, and numbers for bounds.
         """
         if not self.complement:
             return min(self.values, default="")
-        number = self.gte if self.gte is not None else min(0, self.lte if self.lte is not None else 0)
-        while str(number) in self.values:
-            number += 1 if self.lte is None or number < self.lte else -1
-        return str(number)
+        return next(value for value in self._invented() if value not in self.values)
+
+    def _invented(self) -> Iterator[str]:
+        first = self.gte if self.gte is not None else min(0, self.lte if self.lte is not None else 0)
+        last = first + len(self.values)
+        yield from map(str, range(first, 1 + (last if self.lte is None else min(last, self.lte))))
+        for width in count(len(str(first)) + 1):
+            yield str(first).zfill(width)
 
     def __str__(self) -> str:
         if self.complement and (self.gte is not None or self.lte is not None):
