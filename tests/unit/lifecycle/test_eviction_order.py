@@ -66,6 +66,18 @@ def test_a_pod_of_one_zone_chooses_before_a_larger_one_that_may_go_anywhere() ->
     assert awaiting_larger([(_going(), (free, picky))], staying, START) == {"default/free"}
 
 
+def test_a_pod_with_a_number_that_nobody_can_hold_keeps_no_other_waiting() -> None:
+    """Older API servers store any text as a value of node affinity. This is asked for all drains together."""
+    expressions = [
+        {"key": "tier", "operator": "NotIn", "values": ["9" * 5000]},
+        {"key": "tier", "operator": "Gt", "values": ["1"]},
+    ]
+    required = {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    pods = (_pod("odd", "2", affinity=affinity), _pod("large", "2"), _pod("small", "1500m"))
+    assert awaiting_larger([(_going(), pods)], STAYING, START) == {"default/small"}
+
+
 def test_room_behind_a_taint_is_room_for_those_who_tolerate_it() -> None:
     """A node that was bought for others has no place for anybody else."""
     taint = {"key": "dedicated", "value": "db", "effect": "NoSchedule"}

@@ -173,6 +173,22 @@ def test_a_claim_carries_bounds_as_gt_and_lt_and_values_in_order(listed: tuple[s
     assert shown_ == WRITTEN[listed]
 
 
+@pytest.mark.parametrize("digits", ["9" * 5000, str(2**63), str(-(2**63) - 1)])
+def test_a_number_that_go_cannot_hold_is_none(digits: str) -> None:
+    """No bound takes it, and none can be made of it (kube-scheduler reads 64 bits)."""
+    assert not _set("Gt 1").has(digits)
+    assert not _set("Lt 1").has(digits)
+    assert _set("Gt 1").intersect(_set(f"NotIn {digits}")) == _set("Gt 1")
+    with pytest.raises(UnknownOperatorError):
+        _set(f"Gt {digits}")
+
+
+@pytest.mark.parametrize("digits", ["0" * 5000 + "7", str(2**63 - 1)])
+def test_a_number_that_go_can_hold_is_one(digits: str) -> None:
+    """However it is written."""
+    assert _set("Gt 1").has(digits)
+
+
 # --- what holds for any requirements ---
 
 VALUES = st.sampled_from(("a", "b", "c", "1", "2", "3", "10", "-1", "007"))

@@ -14,6 +14,7 @@ from joinery.apis.labels import ALIASES, canonical
 from joinery.apis.meta import Requirement
 
 _MAX_INT = 2**63 - 1
+_LONGEST_INT = len(str(_MAX_INT))
 
 Operator = Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]
 
@@ -36,10 +37,15 @@ class UnknownOperatorError(ValueError):
 def integer(value: str) -> int | None:
     """The integer that a label's value stands for; None if it stands for none.
 
-    Only ASCII digits count. Python also reads ``1_000`` and digits of other scripts, Go does not.
+    Only ASCII digits count, and what 64 bits hold. Python also reads ``1_000``, digits of other scripts and larger
+    numbers, Go does not (kube-scheduler: ``strconv.ParseInt``).
     """
-    digits = value.removeprefix("-")
-    return int(value) if digits.isascii() and digits.isdigit() else None
+    sign, digits = value[: value.startswith("-")], value.removeprefix("-")
+    significant = digits.lstrip("0")
+    if not (digits.isascii() and digits.isdigit()) or len(significant) > _LONGEST_INT:
+        return None
+    number = int(f"{sign}{significant or 0}")
+    return number if -_MAX_INT - 1 <= number <= _MAX_INT else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +168,8 @@ def value_set(expression: Expression) -> ValueSet:
             return EXISTS
         case "DoesNotExist" if not values:
             return ABSENT
-        case "Gt" | "Lt" | "Gte" | "Lte" if len(values) == 1 and integer(values[0]) is not None:
-            return _bounded(expression.operator, int(values[0]))
+        case "Gt" | "Lt" | "Gte" | "Lte" if len(values) == 1 and (number := integer(values[0])) is not None:
+            return _bounded(expression.operator, number)
     shown = f"{expression.key} {expression.operator} [{', '.join(values)}]"
     raise UnknownOperatorError(f"{shown} is not a valid requirement")
 
