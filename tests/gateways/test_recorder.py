@@ -45,7 +45,7 @@ def test_the_same_news_is_told_once_in_two_minutes(form: Form) -> None:
 
 @pytest.mark.parametrize("character", ["-", "."])
 def test_an_event_about_an_object_with_a_long_name_can_be_stored(form: Form, character: str) -> None:
-    """Its own name begins with as much of the object's as there is room for, and each part ends in a letter or digit."""
+    """Its own name begins with as much of the object's as there is room for, and its parts end in letters or digits."""
     pod = f"{'p' * 199}{character}web"
     event = Event("FailedScheduling", "no room", "Pod", pod, "u-2", "default", warning=True)
     assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", name(event, START))
