@@ -27,7 +27,7 @@ _IN_TREE = {"kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _ONE_POD_ONLY = "ReadWriteOncePod"
 _MAX_ALTERNATIVES = 64
-"""How many combinations of several volumes' zones are looked at: their number grows exponentially with the volumes."""
+"""How many combinations of volumes' places are gone on with: their number may grow exponentially with the volumes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -219,18 +219,16 @@ def _driver(volume: PersistentVolume) -> str:
 
 
 def _combined(needs: list[tuple[Requirements, ...]]) -> tuple[Requirements, ...]:
-    """One alternative of each volume, in every combination.
+    """One alternative of each volume, in every combination: volume after volume, because many combinations are alike.
 
     Combinations that contradict themselves are left out. If all do, they are kept: then they say why there is no place.
     """
-    merged: list[Requirements] = []
-    for combination in product(*needs):
-        joint = NO_REQUIREMENTS
-        for requirements in combination:
-            joint = joint.intersect(requirements)
-        if joint not in merged:
-            merged.append(joint)
-        if len(merged) >= _MAX_ALTERNATIVES:
-            break
-    possible = [joint for joint in merged if not any(allowed.is_impossible for allowed in joint.sets.values())]
-    return tuple(possible or merged)
+    merged: list[Requirements] = [NO_REQUIREMENTS]
+    for alternatives_of_volume in needs:
+        grown: list[Requirements] = []
+        for one, other in product(merged, alternatives_of_volume):
+            if (joint := one.intersect(other)) not in grown:
+                grown.append(joint)
+        possible = [joint for joint in grown if not any(allowed.is_impossible for allowed in joint.sets.values())]
+        merged = (possible or grown)[:_MAX_ALTERNATIVES]
+    return tuple(merged)
