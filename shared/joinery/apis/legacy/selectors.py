@@ -6,6 +6,7 @@ alternative. So comma lists multiply into terms.
 
 from collections.abc import Mapping
 from itertools import product
+from math import prod
 from typing import Any
 
 from joinery.apis.legacy.refusal import NotConvertibleError
@@ -45,17 +46,14 @@ def _terms(
 ) -> list[Document]:
     ids = [one for key in _IDS if key in selector for one in _split(selector[key])]
     tags = {("tags", key): _split(value) for key, value in selector.items() if key not in _IDS}
-    if ids:
-        if tags or special:
-            notes.append(f"{where}: what stands beside ids is dropped, because a term with an id takes nothing else")
-        terms = [{"id": one} for one in ids]
-    else:
-        terms = [
-            _term(choice) for choice in _choices({**{(part, ""): listed for part, listed in special.items()}, **tags})
-        ]
-    if len(terms) > _MOST_TERMS:
-        raise NotConvertibleError(f"{where}: makes {len(terms)} terms, and a class takes {_MOST_TERMS} at most")
-    return terms
+    if ids and (tags or special):
+        notes.append(f"{where}: what stands beside ids is dropped, because a term with an id takes nothing else")
+    options = {**{(part, ""): listed for part, listed in special.items()}, **tags}
+    # Counted before they are made: ten keys with ten values each make more than any memory holds.
+    count = len(ids) or prod(map(len, options.values()))
+    if count > _MOST_TERMS:
+        raise NotConvertibleError(f"{where}: makes {count} terms, and a class takes {_MOST_TERMS} at most")
+    return [{"id": one} for one in ids] or [_term(choice) for choice in _choices(options)]
 
 
 def _choices(options: Mapping[tuple[str, str], list[str]]) -> list[dict[tuple[str, str], str]]:
