@@ -1,9 +1,10 @@
 """One packing from beginning to end, made by one strategy, and how it ranks among others for the same problem."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from typing import NamedTuple
 
 from joinery.optimizer.effort import Effort
@@ -243,12 +244,11 @@ class _LaunchNames:
 
     def __init__(self, work: Workspace) -> None:
         self._taken = {name for view in work.views for name in (view.node, view.claim)}
-        self._numbers: Counter[str] = Counter()
+        self._numbers: dict[str, Iterator[int]] = {}
 
     def next(self, pool: str) -> str:
-        self._numbers[pool] += 1
-        name = f"{pool}-{self._numbers[pool]}"
-        return self.next(pool) if name in self._taken else name
+        numbers = self._numbers.setdefault(pool, count(1))
+        return next(name for number in numbers if (name := f"{pool}-{number}") not in self._taken)
 
 
 def _unplaced(work: Workspace, packer: FirstFit) -> tuple[Unplaced, ...]:

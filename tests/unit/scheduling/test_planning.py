@@ -38,6 +38,13 @@ def test_a_right_plan_needs_no_warning(asked: Problem) -> None:
     assert plan(asked) == Plan(packing=solve(asked))
 
 
+def test_a_launch_is_named_past_all_the_nodes_that_have_its_pools_name() -> None:
+    """Whoever names machines himself may have called 1,500 of them so."""
+    nodes = [node(f"worker-{number}", cpu="100m") for number in range(1, 1501)]
+    launches = plan(problem(node_pool("worker"), *nodes, pod("web", cpu="1"))).packing.launches
+    assert [launch.name for launch in launches] == ["worker-1501"]
+
+
 def test_first_fit_stands_in_for_an_optimised_plan_that_is_refused(asked: Problem) -> None:
     """It costs a little more, and everybody has a place."""
 
