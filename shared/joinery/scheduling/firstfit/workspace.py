@@ -11,6 +11,7 @@ from joinery.scheduling.constraints.attachments import driver_of
 from joinery.scheduling.constraints.podclasses import Classifier, PodClass
 from joinery.scheduling.constraints.topology_rules import selector_keys
 from joinery.scheduling.constraints.volumes import Volumes
+from joinery.scheduling.firstfit.chains import depths
 from joinery.scheduling.firstfit.manners import Manner
 from joinery.scheduling.firstfit.node_room import NodeRoom
 from joinery.scheduling.firstfit.pending import pending, without
@@ -29,9 +30,6 @@ from joinery.scheduling.reason import Reason
 from joinery.state.nodes import views
 from joinery.state.plans import needs_of, unserved_needs
 from joinery.state.priorities import priorities_of
-
-_LONGEST_CHAIN = 8
-"""The search for chains of pod affinity is exponential, so longer ones are ordered only this far."""
 
 
 class Workspace:
@@ -180,21 +178,13 @@ class Workspace:
         return pool.within_limits(self.bought.get(pool.name, 0), self.charged.get(pool.name, 0))
 
     def _depths(self) -> Mapping[PodClass, int]:
-        """How many classes must be placed before each, because its pod affinity waits for theirs.
-
-        Circles end where they began.
-        """
+        """How many classes must be placed before each, because its pod affinity waits for theirs."""
         ahead_of: dict[PodClass, list[PodClass]] = {}
         for pod_class in self.possible:
             groups = [self.topology.group(r) for r in self.topology.rules[pod_class] if r.kind == "affinity"]
             others = (other for other in self.possible if other is not pod_class) if groups else ()
             ahead_of[pod_class] = [other for other in others if any(group.selects(other) for group in groups)]
-
-        def depth(pod_class: PodClass, chain: frozenset[PodClass]) -> int:
-            ahead = [other for other in ahead_of[pod_class] if other not in chain and len(chain) < _LONGEST_CHAIN]
-            return 1 + max(depth(other, chain | {other}) for other in ahead) if ahead else 0
-
-        return {pod_class: depth(pod_class, frozenset({pod_class})) for pod_class in self.possible}
+        return depths(ahead_of)
 
     def _reachable(self, pool: Pool, pod_class: PodClass, key: str, types: Mask) -> set[str]:
         requests = self.axis.vector(pod_class.requests)
