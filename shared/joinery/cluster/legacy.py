@@ -30,7 +30,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.cluster.lists import NotInstalledError, read
-from joinery.cluster.mirrors import Entry
+from joinery.cluster.mirrors import Entry, entries_of
 from joinery.cluster.patches import Document, changes, document, guarded
 from joinery.cluster.refusals import refusal
 from joinery.cluster.transport import MERGE_PATCH, Transport
@@ -89,13 +89,7 @@ class DocumentKind:
         except NotInstalledError:
             self._absent_until = self._clock() + ABSENT_SECONDS
             return "", {}
-        entries = {}
-        for raw in listed.objects:
-            head = decoder(Head).decode(raw)
-            before = known.get(head.key)
-            is_same = before is not None and before.version == head.version
-            entries[head.key] = before if before is not None and is_same else self.entry(raw, head)
-        return listed.version, entries
+        return listed.version, entries_of(listed.objects, known, self.entry)
 
     def entry(self, raw: msgspec.Raw, head: Head) -> Entry:
         api_version, kind = self._version

@@ -98,18 +98,24 @@ class CustomKind:
 
     def list_all(self, transport: Transport, known: Mapping[str, Entry]) -> tuple[str, dict[str, Entry]]:
         listed = lists.read(transport, self.path, msgspec.Raw)
-        entries = {}
-        for raw in listed.objects:
-            head = decoder(Head).decode(raw)
-            before = known.get(head.key)
-            is_same = before is not None and before.version == head.version
-            entries[head.key] = before if before is not None and is_same else self.entry(raw, head)
-        return listed.version, entries
+        return listed.version, entries_of(listed.objects, known, self.entry)
 
     def entry(self, raw: msgspec.Raw, head: Head) -> Entry:
         # A resource is validated by pydantic, which takes longer than all the rest.
         stored = lists.as_stored(raw, self._custom, self._group)
         return Entry(head.version, None, stored) if isinstance(stored, Invalid) else Entry(head.version, stored)
+
+
+def entries_of(
+    objects: Iterable[msgspec.Raw], known: Mapping[str, Entry], entry: Callable[[msgspec.Raw, Head], Entry]
+) -> dict[str, Entry]:
+    """By key, what a mirror holds of these objects. ``entry`` reads those that have changed since they were known."""
+    entries = {}
+    for raw in objects:
+        head = decoder(Head).decode(raw)
+        before = known.get(head.key)
+        entries[head.key] = before if before is not None and before.version == head.version else entry(raw, head)
+    return entries
 
 
 class Mirror:
