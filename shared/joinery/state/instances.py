@@ -41,14 +41,13 @@ class Instance:
     subnet_id: str = ""
     security_groups: frozenset[str] = frozenset()
     instance_profile: str = ""
+    placement_group_id: str = ""
+    placement_group: str = ""
 
     @property
     def is_of_older_karpenter(self) -> bool:
         """Whether Karpenter up to v0.37 has launched it."""
         return MANAGED_BY in (self.tags or {})
-
-    placement_group_id: str = ""
-    placement_group: str = ""
 
     @property
     def provider_id(self) -> str:

@@ -1,9 +1,9 @@
 """A decision as a document: what was read, with which options, and what was decided.
 
 The document is a Kubernetes ``List`` of every object of the snapshot, which ``joinery plan -f`` and ``joinery disrupt
--f`` read, so that
-a recorded decision can be made again on anybody's desk. What is not an object (the moment, the policies, the offerings
-that EC2 was out of, what was left of capacity reservations, the result) is beside it under ``joinery``.
+-f`` read, so that a recorded decision can be made again on anybody's desk. What is not an object (the moment, the
+policies, the offerings that EC2 was out of, what was left of capacity reservations, the result) is beside it under
+``joinery``.
 
 A record is kept, mailed and looked at by many, and objects carry what nobody should see: ``kubectl apply`` repeats a
 whole manifest in an annotation, user data holds tokens. So a record has what decisions read and nothing besides: the
