@@ -3,7 +3,7 @@
 import re
 
 SIZES = ("cheapest", "balanced", "small")
-CHEAPEST, BALANCED, SMALL = SIZES
+CHEAPEST, BALANCED = SIZES[:2]
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
 
 

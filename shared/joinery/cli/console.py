@@ -111,7 +111,7 @@ def fullness_cell(nodes: Sequence[Filled], resource: str) -> str:
     return f"[{colour}]{share(used, whole)}[/]\n[dim]of {size(resource, whole)}{measure}[/dim]"
 
 
-def named(pods: Sequence[str], *, most: int = _NAMED_PODS) -> str:
+def named(pods: Sequence[str]) -> str:
     """The first few pods, and how many more there are."""
-    shown = ", ".join(escape(pod) for pod in pods[:most])
-    return f"{shown} and {len(pods) - most} more" if len(pods) > most else shown
+    shown = ", ".join(escape(pod) for pod in pods[:_NAMED_PODS])
+    return f"{shown} and {len(pods) - _NAMED_PODS} more" if len(pods) > _NAMED_PODS else shown

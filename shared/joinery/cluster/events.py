@@ -19,19 +19,17 @@ from joinery.errors import ConflictError, JoineryError
 SLOT_SECONDS = 120
 NOTE_BYTES = 1024
 _NAME_CHARS = 200
+#: Which part of the reporter speaks: all functions are one to whoever reads Events.
+_INSTANCE = "joinery"
 
 
 class KubernetesRecorder:
-    """Implements ``joinery.cluster.gateway.Recorder``.
+    """Implements ``joinery.cluster.gateway.Recorder``. ``failures`` counts the Events that could not be written."""
 
-    ``instance`` says which of our functions speaks. ``failures`` counts the Events that could not be written.
-    """
-
-    def __init__(self, transport: Transport, *, now: Callable[[], datetime], instance: str = "joinery") -> None:
+    def __init__(self, transport: Transport, *, now: Callable[[], datetime]) -> None:
         self.failures = 0
         self._transport = transport
         self._now = now
-        self._instance = instance
         self._slot, self._told = 0, set[str]()
 
     def emit(self, events: Iterable[Event]) -> None:
@@ -69,7 +67,7 @@ class KubernetesRecorder:
             "metadata": {"name": name(event, now), "namespace": namespace},
             "eventTime": micro_time(now),
             "reportingController": REPORTER,
-            "reportingInstance": self._instance,
+            "reportingInstance": _INSTANCE,
             "action": event.reason,
             "reason": event.reason,
             "regarding": {**regarding, **({"namespace": event.namespace} if event.namespace else {})},

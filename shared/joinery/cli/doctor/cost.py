@@ -116,7 +116,7 @@ def price_list() -> Mapping[str, float]:
     return {name: entry["price"] for name, entry in document["prices"].items()}
 
 
-def idle(plan: Plan, *, architecture: str = "arm64") -> Usage:
+def idle(plan: Plan) -> Usage:
     """The usage of a stack whose cluster has nodes and nothing to do."""
     functions = {door: Calls(runs, runs * IDLE_SECONDS[door], plan.memory[door]) for door, runs in plan.runs.items()}
     catalog = functions["catalog"]
@@ -126,7 +126,6 @@ def idle(plan: Plan, *, architecture: str = "arm64") -> Usage:
     deciders = plan.runs["provisioning"] + plan.runs["disruption"]
     return Usage(
         functions=functions,
-        architecture=architecture,
         receives=plan.queues * RECEIVES,
         # Each ring is sent, received and deleted.
         fifo_receives=plan.fifo_queues * (RECEIVES + 3 * MINUTES),

@@ -6,9 +6,7 @@ from datetime import timedelta
 from joinery.cli.doctor.site import Site
 
 
-def metric_sum(
-    site: Site, namespace: str, name: str, dimensions: Mapping[str, str], span: timedelta, statistic: str = "Sum"
-) -> float:
+def metric_sum(site: Site, namespace: str, name: str, dimensions: Mapping[str, str], span: timedelta) -> float:
     """The sum of a metric over the last ``span``; 0 where it has no values."""
     now = site.now()
     answer = site.aws.ask(
@@ -21,6 +19,6 @@ def metric_sum(
         EndTime=now,
         # A whole number of minutes, and few enough values for one answer.
         Period=max(60, int(span.total_seconds() // 60 // 100) * 60),
-        Statistics=[statistic],
+        Statistics=["Sum"],
     )
-    return float(sum(point[statistic] for point in answer.get("Datapoints") or ()))
+    return float(sum(point["Sum"] for point in answer.get("Datapoints") or ()))

@@ -23,7 +23,7 @@ _MOST_DOCUMENTS = 200_000
 _DEEPEST, _LONGEST = 200, 32 * 2**20
 _LONGEST_NUMBER = 100  # digits; Kubernetes has none of more than nineteen
 _TEXT = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
-_OPEN, _CLOSED = b"[{", b"]}"
+_OPEN = b"[{"
 _INDENTED = re.compile(rb"^[ \t-]{%d}" % _DEEPEST, re.MULTILINE)
 
 

@@ -12,16 +12,14 @@ from joinery.apis.quantity import amount
 class Family:
     """One AMI family.
 
-    ``pod_storage``: the device that holds pods' ephemeral storage. ``root``: the root device. ``devices``: name and
-    size of each default disk. ``eni_density``: network interfaces limit the number of pods, instead of kubelet's 110.
-    ``eni_memory``: the memory kept for kubelet follows that limit even where ``maxPods`` says otherwise.
-    ``pods_per_core``: kubelet's setting of that name counts. ``windows_build``: the build that its nodes are labelled
-    with, empty for Linux.
+    ``pod_storage``: the device that holds pods' ephemeral storage. ``devices``: name and size of each default disk.
+    ``eni_density``: network interfaces limit the number of pods, instead of kubelet's 110. ``eni_memory``: the memory
+    kept for kubelet follows that limit even where ``maxPods`` says otherwise. ``pods_per_core``: kubelet's setting of
+    that name counts. ``windows_build``: the build that its nodes are labelled with, empty for Linux.
     """
 
     name: str
     pod_storage: str = ""
-    root: str = ""
     devices: tuple[tuple[str, str], ...] = ()
     eni_density: bool = True
     eni_memory: bool = True
@@ -38,7 +36,6 @@ def _windows(year: str, build: str) -> Family:
     return Family(
         name=f"Windows{year}",
         pod_storage="/dev/sda1",
-        root="/dev/sda1",
         devices=(("/dev/sda1", "50Gi"),),
         eni_density=False,
         eni_memory=False,
@@ -51,12 +48,11 @@ _LINUX = (("/dev/xvda", "20Gi"),)
 FAMILIES = {
     family.name: family
     for family in (
-        Family(name="AL2023", pod_storage="/dev/xvda", root="/dev/xvda", devices=_LINUX),
-        Family(name="AL2", pod_storage="/dev/xvda", root="/dev/xvda", devices=_LINUX),
+        Family(name="AL2023", pod_storage="/dev/xvda", devices=_LINUX),
+        Family(name="AL2", pod_storage="/dev/xvda", devices=_LINUX),
         Family(
             name="Bottlerocket",
             pod_storage="/dev/xvdb",
-            root="/dev/xvda",
             devices=(("/dev/xvda", "4Gi"), ("/dev/xvdb", "20Gi")),
             eni_memory=False,
             pods_per_core=False,

@@ -10,7 +10,6 @@ from joinery.apis.ec2nodeclass import RESTRICTED_TAGS, EC2NodeClass
 from joinery.errors import ConfigurationError
 
 CLUSTER_NAME = "eks:eks-cluster-name"
-NODE_CLAIM = f"{labels.CORE_GROUP}/nodeclaim"
 OWNER_PREFIX = "kubernetes.io/cluster/"
 
 
