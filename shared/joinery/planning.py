@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
+import msgspec
+
 from joinery.apis.core import Pod
 from joinery.scheduling.packing import Packing, Unplaced, placed_pods
 from joinery.scheduling.problem import Problem
@@ -146,16 +148,16 @@ def _at_fault(problem: Problem, packing: Packing, violations: tuple[Violation, .
     """The planned pods that a violation is about, and all that are like them, each with its violation."""
     pods = {pod.key: pod for pod in problem.snapshot.pods}
     planned = [name for name in placed_pods(packing.existing, packing.launches) if name in pods]
-    at_fault: dict[str, Violation] = {}
+    named: dict[str, Violation] = {}
     for violation in violations:
         for name in _pods_of(packing, violation.subject):
-            at_fault.setdefault(name, violation)
-    culprits = [(pods[name], violation) for name, violation in at_fault.items() if name in pods]
-    for name in planned:
-        like = next((violation for culprit, violation in culprits if _alike(culprit, pods[name])), None)
-        if like is not None:
-            at_fault.setdefault(name, like)
-    return {name: at_fault[name] for name in at_fault if name in planned}
+            named.setdefault(name, violation)
+    of_sort: dict[bytes, Violation] = {}
+    for name, violation in named.items():
+        if name in pods:
+            of_sort.setdefault(_sort(pods[name]), violation)
+    at_fault = {name: named.get(name) or of_sort.get(_sort(pods[name])) for name in planned}
+    return {name: violation for name, violation in at_fault.items() if violation is not None}
 
 
 def _pods_of(packing: Packing, subject: Subject | None) -> Iterator[str]:
@@ -170,6 +172,6 @@ def _pods_of(packing: Packing, subject: Subject | None) -> Iterator[str]:
             yield from launch.pods
 
 
-def _alike(one: Pod, other: Pod) -> bool:
-    same_labels = one.metadata.labels == other.metadata.labels
-    return same_labels and one.metadata.namespace == other.metadata.namespace and one.spec == other.spec
+def _sort(pod: Pod) -> bytes:
+    """Equal for two pods that differ in their names and states only."""
+    return msgspec.json.encode((pod.metadata.namespace, pod.metadata.labels, pod.spec), order="deterministic")
