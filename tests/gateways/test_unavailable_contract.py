@@ -8,7 +8,7 @@ import pytest
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import ALL_SPOT, OfferingKey
 from joinery.unavailable.dynamodb import EXPIRES, KEY, DynamoUnavailableOfferings
-from joinery.unavailable.gateway import UnavailableOfferings
+from joinery.unavailable.gateway import MARKED_FOR, UnavailableOfferings
 from simulator.aws import InMemoryUnavailableOfferings
 
 NOW = datetime(2026, 8, 24, 9, 0, tzinfo=UTC)
@@ -67,6 +67,13 @@ def test_an_item_that_another_version_wrote_is_passed_over(aws: object) -> None:
         boto3.client("dynamodb").put_item(TableName="joinery", Item={KEY: {"S": key}, EXPIRES: until})
     offerings.mark([LARGE], now=NOW, reason="x")
     assert offerings.at(NOW) == {LARGE}
+
+
+def test_the_tables_ttl_can_read_when_an_item_expires(aws: object) -> None:
+    """Whole seconds since 1970: "if you use any other format, the TTL processes ignore the item"."""
+    over_dynamodb().mark([LARGE], now=NOW + timedelta(milliseconds=250), reason="x")
+    (item,) = boto3.client("dynamodb").scan(TableName="joinery")["Items"]
+    assert item[EXPIRES] == {"N": str(int((NOW + MARKED_FOR).timestamp()))}
 
 
 def test_all_of_spot_may_be_marked(offerings: UnavailableOfferings) -> None:

@@ -14,7 +14,7 @@ from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
 from joinery.state.offerings import OfferingKey
 from joinery.unavailable.gateway import MARKED_FOR
 
-#: The table's partition key and its TTL attribute (seconds since 1970), as the template declares them.
+#: The table's partition key and its TTL attribute (whole seconds since 1970), as the template declares them.
 KEY, EXPIRES = "pk", "expires"
 _PREFIX = "offering#"
 _BATCH, _ROUNDS = 25, 4
@@ -43,7 +43,7 @@ class DynamoUnavailableOfferings:
             return frozenset(pool for pool in pools_by_item if pool is not None)
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
-        until = str((now + MARKED_FOR).timestamp())
+        until = str(int((now + MARKED_FOR).timestamp()))
         items = [
             {KEY: {"S": _key(pool)}, EXPIRES: {"N": until}, "reason": {"S": reason}} for pool in sorted(set(pools))
         ]
