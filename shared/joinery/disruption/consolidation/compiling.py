@@ -25,6 +25,7 @@ from joinery.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.optimizer.arrays import Floats, Ints, Mask
 from joinery.optimizer.consolidation.instance import ConsolidationInstance
 from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
+from joinery.scheduling.constraints.budgets import Coverage
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.relaxation import variants
 from joinery.scheduling.constraints.requirements import NO_REQUIREMENTS
@@ -143,13 +144,15 @@ class _Compiler:
     def _items(self) -> None:
         class_of = {name: pod_class for pod_class in self._work.possible for name in pod_class.names}
         demands: dict[PodClass, Demand] = {}
+        snapshot = self._work.problem.snapshot
+        budgets = Coverage(snapshot.disruption_budgets)
         for index, view in enumerate(self._nodes):
             candidate = self._ground.candidate(view)
             for pod in candidate.pods if candidate else ():
                 pod_class = class_of.get(pod.key)
                 if pod_class is None:
                     # One that no eviction ends gets its place when its time is over.
-                    if must_move(pod, self._work.problem.snapshot):
+                    if must_move(pod, budgets, snapshot.now):
                         self._bound_to_stay.add(index)
                     continue
                 demand = demands.get(pod_class) or demands.setdefault(pod_class, self._demand(pod_class))

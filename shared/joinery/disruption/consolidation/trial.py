@@ -15,6 +15,7 @@ from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.consolidation.model import NEGLIGIBLE, Model
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.disrupting.new_commands import as_if_retired
+from joinery.scheduling.constraints.budgets import Coverage
 from joinery.scheduling.firstfit.pending import must_move
 from joinery.scheduling.packing import ExistingPlacement, Launch, placed_pods, placements_of
 from joinery.scheduling.problem import Wishes
@@ -53,6 +54,7 @@ def trial(
     # Pods that tolerate every taint are let onto closed nodes too, and nodes without a Node yet cannot be closed.
     open_to_moves = (placement for placement in packing.existing if placement.node in judged.destinations)
     placed = set(placed_pods(open_to_moves, packing.launches))
+    budgets = Coverage(problem.packing.snapshot.disruption_budgets)
     return Trial(
         candidates=tuple(retired),
         existing=tuple(placements_of(packing.existing, home)),
@@ -61,7 +63,7 @@ def trial(
             candidate.claim.metadata.name
             for candidate in retired
             for pod in candidate.pods
-            if pod.key not in placed and must_move(pod, problem.packing.snapshot)
+            if pod.key not in placed and must_move(pod, budgets, problem.packing.snapshot.now)
         ),
     )
 

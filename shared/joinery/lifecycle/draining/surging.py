@@ -21,7 +21,7 @@ from joinery.apis.rollouts import Deployment
 from joinery.commands import Announce, RestartDeployment
 from joinery.lifecycle.view.replacement import may_drain
 from joinery.lifecycle.view.view import View
-from joinery.scheduling.constraints.budgets import covering
+from joinery.scheduling.constraints.budgets import Coverage
 from joinery.state.claims import INITIALIZED, REGISTERED, annotated, moment
 from joinery.state.plans import planned_pods
 from joinery.state.pods import is_daemon, is_protected, is_terminating, own_grace
@@ -46,12 +46,13 @@ class LeavingPod:
 
 def leaving_pods(view: View, *, single_replicas: bool) -> tuple[LeavingPod, ...]:
     """The pods whose owners have to be read, by name. ``single_replicas``: the setting."""
+    budgets = Coverage(view.snapshot.disruption_budgets)
     listed = [
         leaving
         for claim in view.snapshot.managed_claims
         if claim.is_deleting and claim.is_true(REGISTERED)
         for node in view.nodes_of(claim)[:1]
-        for leaving in _of_node(view, claim, node, single_replicas)
+        for leaving in _of_node(view, claim, node, budgets if single_replicas else None)
     ]
     return tuple(sorted(listed, key=lambda leaving: leaving.pod.key))
 
@@ -94,7 +95,8 @@ def surge_events(view: View, pods: Iterable[Pod]) -> tuple[Announce, ...]:
     return tuple(view.surges[pod.key].event for pod in pods if pod.key in view.surges)
 
 
-def _of_node(view: View, claim: NodeClaim, node: Node, single_replicas: bool) -> Iterator[LeavingPod]:
+def _of_node(view: View, claim: NodeClaim, node: Node, budgets: Coverage | None) -> Iterator[LeavingPod]:
+    """``budgets``: None where single replicas do not surge unless they ask for it."""
     pods, now = view.pods_on(node), view.snapshot.now
     # Who is retired though nothing forces us keeps its pods until EC2 has accepted what replaces it.
     if is_retired(claim) and not may_drain(claim, pods, now):
@@ -104,16 +106,15 @@ def _of_node(view: View, claim: NodeClaim, node: Node, single_replicas: bool) ->
         asks = wish == "true"
         if not is_drainable(pod, now) or is_terminating(pod) or is_daemon(pod) or is_protected(pod, now):
             continue
-        if asks or (single_replicas and wish != "false" and _is_kept_by_budget(view, pod)):
+        if asks or (budgets and wish != "false" and _is_kept_by_budget(pod, budgets)):
             yield LeavingPod(pod, claim, asks)
 
 
-def _is_kept_by_budget(view: View, pod: Pod) -> bool:
+def _is_kept_by_budget(pod: Pod, budgets: Coverage) -> bool:
     """Whether it is a ReplicaSet's and its disruption budget allows no eviction now."""
     if owner_of_kind(pod.metadata.owner_references, REPLICA_SET) is None:
         return False
-    budgets = covering(view.snapshot.disruption_budgets, pod)
-    return any(budget.status.disruptions_allowed <= 0 for budget in budgets)
+    return any(budget.status.disruptions_allowed <= 0 for budget in budgets.of(pod))
 
 
 def _is_single(owners: Owners) -> bool:

@@ -7,18 +7,11 @@ from joinery.apis.core import Pod, PodDisruptionBudget
 from joinery.scheduling.constraints.selectors import Selector, read
 
 
-def covering(budgets: Iterable[PodDisruptionBudget], pod: Pod) -> list[PodDisruptionBudget]:
-    """Those of the pod's namespace whose selector matches its labels."""
-    return [
-        budget
-        for budget in budgets
-        if budget.metadata.namespace == pod.metadata.namespace
-        and read(budget.spec.selector).matches(pod.metadata.labels)
-    ]
-
-
 class Coverage:
-    """``covering`` for many pods: selectors are read once, and pods that none of them tells apart are matched once."""
+    """The budgets of a pod's namespace whose selector matches its labels.
+
+    Selectors are read once, and pods that none of them tells apart are matched once.
+    """
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
         by_namespace: dict[str, list[tuple[PodDisruptionBudget, Selector]]] = defaultdict(list)

@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from joinery.apis.core import Pod
-from joinery.scheduling.constraints.budgets import covering
+from joinery.scheduling.constraints.budgets import Coverage
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_fully_blocking, is_pending, is_protected, is_reschedulable
@@ -17,7 +18,7 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
     """The pods to place, by name."""
     only_marked = problem.options.only_marked_unschedulable
     waiting = [pod for pod in problem.snapshot.pods if is_pending(pod, only_marked=only_marked)]
-    nodes = tuple(views)
+    nodes, budgets = tuple(views), Coverage(problem.snapshot.disruption_budgets)
     bought_for = _bought_for(nodes)
     surged = all_surged_pods(problem.snapshot) | _kept_until_succeeded(problem.snapshot)
     moving = [
@@ -25,7 +26,7 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
         for view in nodes
         if view.is_leaving
         for pod in view.pods
-        if pod.spec.node_name and pod.key not in surged and must_move(pod, problem.snapshot)
+        if pod.spec.node_name and pod.key not in surged and must_move(pod, budgets, problem.snapshot.now)
         # A candidate's pods run well until the command retires it. They are planned only to keep their next place.
         if not view.is_candidate or pod.key in bought_for.get(view.claim, ())
     ]
@@ -38,7 +39,10 @@ def _kept_until_succeeded(snapshot: Snapshot) -> frozenset[str]:
     With the setting ``SurgeSingleReplicas`` lifecycle has begun that rollout. Its claim may not remember it yet.
     """
     keeping = [budget for budget in snapshot.disruption_budgets if budget.status.disruptions_allowed <= 0]
-    return frozenset(pod.key for pod in last_old_pods(snapshot) if covering(keeping, pod)) if keeping else frozenset()
+    if not keeping:
+        return frozenset()
+    budgets = Coverage(keeping)
+    return frozenset(pod.key for pod in last_old_pods(snapshot) if budgets.of(pod))
 
 
 def _bought_for(views: Iterable[NodeView]) -> Mapping[str, set[str]]:
@@ -64,15 +68,15 @@ def without(views: Iterable[NodeView], planned: Container[str]) -> tuple[NodeVie
     )
 
 
-def must_move(pod: Pod, snapshot: Snapshot) -> bool:
+def must_move(pod: Pod, budgets: Coverage, now: datetime) -> bool:
     """Currently reschedulable: alive, not protected, and not behind a budget that never lets go."""
-    return is_reschedulable(pod) and not is_protected(pod, snapshot.now) and not _is_blocked(pod, snapshot)
+    return is_reschedulable(pod) and not is_protected(pod, now) and not _is_blocked(pod, budgets)
 
 
-def _is_blocked(pod: Pod, snapshot: Snapshot) -> bool:
+def _is_blocked(pod: Pod, budgets: Coverage) -> bool:
     """Whether no eviction will ever be granted.
 
     The API server refuses one for a pod with several PodDisruptionBudgets.
     """
-    matching = covering(snapshot.disruption_budgets, pod)
+    matching = budgets.of(pod)
     return len(matching) > 1 or any(is_fully_blocking(budget) for budget in matching)
