@@ -37,7 +37,7 @@ class Allotment:
         self._work = work
         self._topology: Topology = work.topology
         self._nodes, self._reserved = buyer.nodes, buyer.reserved
-        self._offers: dict[Demand, tuple[list[Domains], bool]] = {}
+        self._offers: dict[tuple[Demand | str, ...], tuple[list[Domains], bool]] = {}
         self._counted: dict[tuple[Demand, tuple[tuple[str, str], ...], NodeFilter], bool] = {}
         self._is_unlimited = not any(pool.limits for pool in work.pools)
         self._minds_newcomers = bool(work.topology.counting_daemons) and not manner.heedless
@@ -53,15 +53,11 @@ class Allotment:
 
         Pods are to be placed before the next combination is asked for: its share depends on them.
         """
-        keys = self._topology.keys(demand.pod_class, demand.variant.rules)
-        if self._minds_newcomers:
-            keys = tuple(sorted({*keys, *(group.rule.key for group in self._topology.counting_daemons)}))
-        if not keys:
-            if not refused:
-                yield {}, count
-            return
-        offered, is_bought = self._offered(demand, keys)
+        offered, is_bought = self._offered_over(demand, refused)
         combinations = [domains for domains in offered if domains not in refused]
+        if combinations == [{}]:
+            yield {}, count
+            return
         if self._dealing == "gathered":
             combinations = self._inhabited_first(combinations)
         if demand.gathers:
@@ -69,6 +65,21 @@ class Allotment:
         else:
             at_once = self._is_unlimited and is_bought and not self._minds_newcomers
             yield from self._shares(demand, combinations, count if at_once else 1)
+
+    def _offered_over(self, demand: Demand, refused: Sequence[Domains]) -> tuple[list[Domains], bool]:
+        """``_offered`` over all keys; where nothing is left of that, over those alone that bind the class.
+
+        To be in a known zone may be more than minValues permit, and a preference keeps nobody pending.
+        """
+        pods, rules = demand.pod_class, demand.variant.rules
+        newcomers = {group.rule.key for group in self._topology.counting_daemons} if self._minds_newcomers else set()
+        found: tuple[list[Domains], bool] = [], False
+        for keys in (self._topology.keys(pods, rules), self._topology.binding_keys(pods, rules)):
+            wanted = tuple(sorted({*keys, *newcomers}))
+            found = self._offered(demand, wanted) if wanted else ([{}], True)
+            if any(domains not in refused for domains in found[0]):
+                break
+        return found
 
     def _inhabited_first(self, combinations: list[Domains]) -> list[Domains]:
         """Those in which a node is bought already before others, else in their order."""
@@ -95,12 +106,12 @@ class Allotment:
         return dealt[0][1] if dealt else 0
 
     def _offered(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
-        """``_combinations``, remembered by demand unless a reservation can run out meanwhile."""
+        """``_combinations``, remembered unless a reservation can run out meanwhile."""
         if self._work.reservations:
             return self._combinations(demand, keys)
-        if demand not in self._offers:
-            self._offers[demand] = self._combinations(demand, keys)
-        return self._offers[demand]
+        if (demand, *keys) not in self._offers:
+            self._offers[demand, *keys] = self._combinations(demand, keys)
+        return self._offers[demand, *keys]
 
     def _combinations(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
         """Every combination of domains that some pool can offer the class, and whether each can be bought for.

@@ -213,9 +213,17 @@ class Ledger:
         return affinity is not None or any(group.selects(pod_class) for group in self._groups.values())
 
     def keys(self, pod_class: PodClass, rules: Iterable[TopologyRule]) -> tuple[str, ...]:
-        """The topology keys whose domain must be known where the class goes, in name order, without the host's."""
-        keys = {rule.key for rule in rules} | {group.rule.key for group in self.foreign(pod_class)}
-        keys |= {rule.key for rule in self.rules[pod_class] if self.group(rule).selects(pod_class)}
+        """The topology keys whose domain is to be known where the class goes, in name order, without the host's."""
+        preferred = {group.rule.key for group in self.foreign(pod_class)}
+        preferred |= {rule.key for rule in self.rules[pod_class] if self.group(rule).selects(pod_class)}
+        return tuple(sorted({*self.binding_keys(pod_class, rules), *preferred} - {HOSTNAME}))
+
+    def binding_keys(self, pod_class: PodClass, rules: Iterable[TopologyRule]) -> tuple[str, ...]:
+        """Those of them without which a rule might be broken.
+
+        The others only let preferences count the class that it does not own, or has given up.
+        """
+        keys = {rule.key for rule in rules} | {group.rule.key for group in self.foreign(pod_class) if group.is_hard}
         return tuple(sorted(keys - {HOSTNAME}))
 
     def furnish(self, host: str, pool: str) -> None:
