@@ -107,7 +107,9 @@ class _Planner:
         ground = Ground(self._problem, self._judged, candidates)
         model = model_of(ground)
         choice = consolidate(model.instance, self._effort)
-        commands = max((self._commands(model, choice), *self._smaller_plans(model, choice)), key=self._rank)
+        plans = (self._commands(model, choice), *self._smaller_plans(model, choice))
+        commands = max(plans, key=self._rank)
+        self._hold_for_want_of_budget(commands, plans)
         gone = {name for command in commands for name in command.retire}
         return _Plan(
             commands=commands,
@@ -126,6 +128,16 @@ class _Planner:
         members = [self._by_name[name] for command in commands for name in command.retire]
         drifted = sum(member.is_drifted for member in members)
         return drifted, sum(command.savings for command in commands) - sum(map(hourly, members))
+
+    def _hold_for_want_of_budget(self, chosen: Sequence[Disruption], plans: Sequence[Sequence[Disruption]]) -> None:
+        """Nodes that go by another plan alone stay because the chosen one uses their budgets up, if it does."""
+        budgets = Admission(self._problem, self._judged.nodes)
+        for command in chosen:
+            budgets.take(command)
+        for command in (command for plan in plans for command in plan if command not in chosen):
+            if objection := budgets.objection(command):
+                code = budgets.code(command)
+                self._review.hold(Held(name, code, objection, command.reason) for name in command.retire)
 
     def _stays(self, gone: Container[str]) -> tuple[Held, ...]:
         """Why each candidate stays that does not go."""

@@ -77,6 +77,15 @@ class TestBudgetsForOneReason:
             cluster.machine(name, drifted=True)
         assert _reasons(decide(cluster.problem())) == dict.fromkeys(("claim-a", "claim-b", "claim-c"), EMPTY)
 
+    def test_an_empty_node_that_waits_for_a_drifted_one_is_held_by_their_budget(self) -> None:
+        """Either of them could go, and it is not true that it is worth its price."""
+        cluster = _cluster({"nodes": "1"})
+        cluster.machine("idle")
+        cluster.machine("old", drifted=True)
+        decision = decide(cluster.problem())
+        assert _reasons(decision) == {"claim-old": EMPTY}
+        assert _held(decision) == {("claim-idle", HeldCode.BUDGET, EMPTY)}
+
 
 class TestEmptyNodesWithoutAPrice:
     """An empty node goes whatever it saves: nobody needs it."""
