@@ -10,6 +10,7 @@ from joinery.apis.labels import DO_NOT_DISRUPT
 from joinery.disruption.decide import decide
 from joinery.disruption.disruptions import HeldCode
 from simulator import builders
+from simulator.clock import START
 from tests.unit.disruption.clusters import Cluster, on
 
 LABELS = {"app": "web"}
@@ -40,6 +41,17 @@ def test_they_do_not_keep_their_node(pod: Pod, budgets: Sequence[PodDisruptionBu
     (command,) = decide(_drifted(pod, budgets=budgets).problem()).commands
     assert (command.reason, command.retire) == (DisruptionReason.DRIFTED, ("claim-n",))
     assert not command.launches
+
+
+@pytest.mark.parametrize(("annotations", "budgets"), [(PROTECTED, ()), ({}, TWO), ({}, NEVER)])
+def test_a_pod_of_a_statefulset_that_ends_already_holds_out_no_longer(
+    annotations: dict[str, str], budgets: Sequence[PodDisruptionBudget]
+) -> None:
+    """Nobody has to evict it, and its successor needs a place."""
+    owner = builders.owner("StatefulSet", "db")
+    pod = on("db-0", owner=owner, deleted=START, labels=LABELS, annotations=annotations, cpu="1")
+    (command,) = decide(_drifted(pod, budgets=budgets).problem()).commands
+    assert [launch.pods for launch in command.launches] == [("default/db-0",)]
 
 
 def test_a_place_is_found_for_the_others() -> None:

@@ -9,7 +9,7 @@ from joinery.apis.core import Pod
 from joinery.scheduling.constraints.budgets import Coverage
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView
-from joinery.state.pods import is_fully_blocking, is_pending, is_protected, is_reschedulable
+from joinery.state.pods import is_fully_blocking, is_pending, is_protected, is_reschedulable, is_terminating
 from joinery.state.snapshot import Snapshot
 from joinery.state.surged import all_surged_pods, last_old_pods
 
@@ -69,8 +69,13 @@ def without(views: Iterable[NodeView], planned: Container[str]) -> tuple[NodeVie
 
 
 def must_move(pod: Pod, budgets: Coverage, now: datetime) -> bool:
-    """Currently reschedulable: alive, not protected, and not behind a budget that never lets go."""
-    return is_reschedulable(pod) and not is_protected(pod, now) and not _is_blocked(pod, budgets)
+    """Currently reschedulable: not protected, and not behind a budget that never lets go.
+
+    A pod that is on its way out needs no eviction, so neither keeps it, and a StatefulSet makes it anew elsewhere.
+    """
+    if not is_reschedulable(pod) or is_terminating(pod):
+        return is_reschedulable(pod)
+    return not is_protected(pod, now) and not _is_blocked(pod, budgets)
 
 
 def _is_blocked(pod: Pod, budgets: Coverage) -> bool:
