@@ -98,6 +98,18 @@ def test_a_type_that_is_too_dear_in_any_zone_of_the_launch_is_not_allowed() -> N
     assert launch.instance_types == ("m7a.large", "m7a.xlarge")
 
 
+def test_a_type_that_is_out_of_spot_is_not_allowed_on_spot() -> None:
+    """It is to be had on demand only, which the launch does not ask for. The check would refuse the command."""
+    cluster = _one_large()
+    out = tuple(replace(it, available=it.capacity_type != SPOT) for it in ON_SPOT[1].offerings)
+    cluster.types = (ON_SPOT[0], replace(ON_SPOT[1], offerings=out), ON_SPOT[2])
+    decision = decide(cluster.problem())
+    assert not decision.refused
+    (command,) = decision.commands
+    (launch,) = command.launches
+    assert launch.instance_types == ("m7a.large", "m7a.2xlarge")
+
+
 def test_a_zone_where_the_expected_type_is_too_dear_is_not_allowed() -> None:
     """Elsewhere it would cost $0.12/h, which is more than what it replaces."""
     cluster = _dear_elsewhere("m7a.large", "m7a.xlarge", "m7a.2xlarge")

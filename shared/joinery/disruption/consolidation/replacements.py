@@ -110,7 +110,11 @@ class Replacements:
             launch = _narrowed(launch, CAPACITY_TYPE, {launch.offering.capacity_type})
         zones = {zone for zone, price in self._prices(launch, launch.offering.instance_type).items() if price <= most}
         limited = _narrowed(launch, ZONE, zones)
-        kept = tuple(name for name in launch.instance_types if self._worst_price(limited, name) <= most)
+        kept = tuple(
+            name
+            for name in launch.instance_types
+            if self._worst_price(limited, name) <= most and any(it.available for it in self._sold(limited, name))
+        )
         return replace(limited, instance_types=kept)
 
     def _cheapest(self, launch: Launch) -> Launch:
@@ -137,7 +141,8 @@ class Replacements:
     def _values(self, launch: Launch, key: str) -> set[str]:
         """The values of a label that nodes of the launch may have."""
         if value_of := _OF_OFFERINGS.get(key):
-            return {value_of(offering) for name in launch.instance_types for offering in self._sold(launch, name)}
+            sold = (offering for name in launch.instance_types for offering in self._sold(launch, name))
+            return {value_of(offering) for offering in sold if offering.available}
         types = self._types[launch.node_pool]
         return {value for name in launch.instance_types for value in types[name].labels.get(key, ())}
 
@@ -156,7 +161,7 @@ class Replacements:
         return prices
 
     def _sold(self, launch: Launch, name: str) -> Iterator[Offering]:
-        """The offerings of a type that the launch allows."""
+        """The offerings of a type that the launch allows, also those that EC2 is out of: it may have them by then."""
         kind, allowed = self._types[launch.node_pool].get(name), read(launch.requirements)
         zones, capacity_types = allowed.get(ZONE), allowed.get(CAPACITY_TYPE)
         for offering in kind.offerings if kind else ():
