@@ -54,6 +54,14 @@ def test_a_pod_of_a_statefulset_that_ends_already_holds_out_no_longer(
     assert [launch.pods for launch in command.launches] == [("default/db-0",)]
 
 
+@pytest.mark.parametrize("budgets", [TWO, NEVER])
+def test_a_pod_that_tolerates_the_taint_of_nodes_that_go_has_no_budget(budgets: Sequence[PodDisruptionBudget]) -> None:
+    """It is not evicted but ends with the node, whatever budgets say (Karpenter `pdb.Limits.IsFullyBlocked`)."""
+    pod = on("p", labels=LABELS, cpu="1", tolerations=[{"operator": "Exists"}])
+    (command,) = decide(_drifted(pod, budgets=budgets, period=None).problem()).commands
+    assert [launch.pods for launch in command.launches] == [("default/p",)]
+
+
 def test_a_place_is_found_for_the_others() -> None:
     """Before their node goes, as ever."""
     (command,) = decide(_drifted(on("p", annotations=PROTECTED), on("q", cpu="1")).problem()).commands

@@ -5,13 +5,17 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from joinery.apis.core import Pod
+from joinery.apis.core import Pod, Taint
+from joinery.apis.labels import DISRUPTED_TAINT, NO_SCHEDULE
 from joinery.scheduling.constraints.budgets import Coverage
+from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_fully_blocking, is_pending, is_protected, is_reschedulable, is_terminating
 from joinery.state.snapshot import Snapshot
 from joinery.state.surged import all_surged_pods, last_old_pods
+
+_DISRUPTED = Taint(key=DISRUPTED_TAINT, effect=NO_SCHEDULE)
 
 
 def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
@@ -81,7 +85,10 @@ def must_move(pod: Pod, budgets: Coverage, now: datetime) -> bool:
 def _is_blocked(pod: Pod, budgets: Coverage) -> bool:
     """Whether no eviction will ever be granted.
 
-    The API server refuses one for a pod with several PodDisruptionBudgets.
+    The API server refuses one for a pod with several PodDisruptionBudgets. A pod that tolerates the taint of nodes that
+    go is not evicted: it ends with its node.
     """
+    if first_untolerated(pod.spec.tolerations, (_DISRUPTED,)) is None:
+        return False
     matching = budgets.of(pod)
     return len(matching) > 1 or any(is_fully_blocking(budget) for budget in matching)
