@@ -74,6 +74,7 @@ def test_pods_that_another_scheduler_holds_or_has_placed_are_not_counted_with_th
     """A gated pod is told as gated, and a bound one needs no word."""
     held = pod_document("held", schedulerName="volcano", schedulingGates=[{"name": "a"}])
     bound = pod_document("bound", schedulerName="volcano", nodeName="n")
-    assert [notice["message"].split(" (")[0] for notice in plan("json", held, bound).document["notices"]] == [
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    assert [notice["message"].split(" (")[0] for notice in plan("json", held, bound, node).document["notices"]] == [
         "1 pod is gated"
     ]

@@ -5,6 +5,12 @@ from collections.abc import Iterator
 
 from joinery.apis.core import Pod
 from joinery.cli.doubts.amounts import odd_amounts
+from joinery.cli.doubts.partial_exports import (
+    claims_without_nodes,
+    nodes_without_claims,
+    nodes_without_pods,
+    pods_without_nodes,
+)
 from joinery.cli.notices import Notice, note, some_of, warning
 from joinery.cli.view.workloads import owner_of
 from joinery.cloudprovider.catalog.document import Catalog
@@ -30,23 +36,13 @@ def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Not
     """
     yield from (_takes_no_part(bad) for bad in snapshot.invalid if bad.kind == "NodePool")
     if not only_marked:
-        yield from _without_nodes(snapshot)
+        yield from pods_without_nodes(snapshot)
+        yield from nodes_without_claims(snapshot)
+        yield from claims_without_nodes(snapshot)
+        yield from nodes_without_pods(snapshot)
     waiting = sum(is_pending(pod, only_marked=only_marked) for pod in snapshot.pods)
     if waiting:
         yield note(f"{_counted(waiting, 'waits', 'wait')} for a node: joinery plan says which they get")
-
-
-def _without_nodes(snapshot: Snapshot) -> Iterator[Notice]:
-    """``kubectl get nodeclaims`` is a third of what such a decision is made from."""
-    there = {node.metadata.name for node in snapshot.nodes}
-    lacking = [one for one in snapshot.managed_claims if one.status.node_name and one.status.node_name not in there]
-    if lacking:
-        claims = "1 NodeClaim has" if len(lacking) == 1 else f"{len(lacking):,} NodeClaims have"
-        yield warning(
-            f"{claims} a Node that is not in the files ({some_of([one.metadata.name for one in lacking])}): nothing is "
-            "decided about what has no Node. All that is needed: kubectl get "
-            f"nodes,pods,nodeclaims,nodepools,{NODE_CLASS.plural},pdb -A -o json > cluster.json, and -f cluster.json"
-        )
 
 
 def _takes_no_part(bad: Invalid) -> Notice:
@@ -59,6 +55,8 @@ def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
     ``only_marked``: pending are the pods alone that a scheduler marked so, as in a cluster; in a file all that wait
     are.
     """
+    if not only_marked:
+        yield from pods_without_nodes(snapshot)
     yield from _of_fixed_size(snapshot)
     yield from _gated(snapshot)
     waiting = sum(waits_for_fargate(pod) for pod in snapshot.pods)

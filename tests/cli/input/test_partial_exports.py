@@ -1,0 +1,64 @@
+"""Exports that have a part of a cluster: what is decided without the rest may be wrong, and that is said."""
+
+from typing import Any
+
+import msgspec
+
+from joinery.cli.sources import SAMPLE
+from simulator.builders import node, node_claim, node_class, node_pool, pod
+from simulator.kubernetes.resources import encode
+from tests.cli.conftest import NOW, Run, Write
+
+PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE))
+DISRUPT = ("disrupt", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE))
+POOL = (node_class(), node_pool())
+
+
+def listed(*objects: Any) -> dict[str, Any]:
+    """The objects as ``kubectl get -o json`` prints them."""
+    return {"apiVersion": "v1", "kind": "List", "items": [msgspec.json.decode(encode(one)) for one in objects]}
+
+
+def test_pods_without_their_nodes_are_told_what_is_lacking(run: Run, write: Write) -> None:
+    """``kubectl get pods,nodepools,ec2nodeclasses -A``: the room that the nodes have is bought a second time."""
+    running = [pod(f"web-{number}", node=f"ip-10-0-1-{number % 2}", owner="web") for number in range(4)]
+    path = write("pods.json", listed(*POOL, *running, pod("waits")))
+    told = (
+        "4 pods are on 2 nodes that are not in the files (ip-10-0-1-0, ip-10-0-1-1): their room is unknown, and "
+        "may be bought anew. All that is needed: kubectl get nodes,"
+    )
+    assert f"warning: {told}" in run(*PLAN, "-f", path).err
+    assert "warning: 4 pods are on 2 nodes that are not in the files" in run(*DISRUPT, "-f", path).err
+
+
+def test_pods_whose_nodes_are_there_or_that_have_ended_lack_nothing(run: Run, write: Write) -> None:
+    """A Job's pod stays for weeks after the node that it ran on."""
+    ended = pod("import", node="ip-gone", phase="Succeeded")
+    path = write("pods.json", listed(*POOL, node("ip-there"), pod("web", node="ip-there"), ended))
+    assert "not in the files" not in run(*PLAN, "-f", path).err
+
+
+def test_nodes_without_their_claims_are_told_what_is_lacking(run: Run, write: Write) -> None:
+    """``kubectl get nodes,pods,nodepools``: a NodePool's node is nobody's to end while its claim is not there."""
+    path = write("nodes.json", listed(*POOL, node("ip-10-0-1-7"), pod("web", node="ip-10-0-1-7", owner="web")))
+    told = "warning: 1 node of a NodePool has no NodeClaim in the files (ip-10-0-1-7): nothing is decided about it. All"
+    outcome = run(*DISRUPT, "-f", path)
+    assert told in outcome.err
+    assert "NodeClaim in the files" not in run(*PLAN, "-f", path).err
+
+
+def test_nodes_that_eks_runs_itself_need_no_claims(run: Run, write: Write) -> None:
+    """Auto Mode's nodes have a NodePool's label, and are never Joinery's to end."""
+    auto = node("i-0123456789abcdef0", labels={"eks.amazonaws.com/compute-type": "auto"})
+    path = write("nodes.json", listed(*POOL, auto, pod("web", node="i-0123456789abcdef0", owner="web")))
+    assert "NodeClaim in the files" not in run(*DISRUPT, "-f", path).err
+
+
+def test_nodes_without_any_pods_are_doubted(run: Run, write: Write) -> None:
+    """``kubectl get nodes,nodeclaims,nodepools``: each would go because it is empty, and a real node never is."""
+    claimed = [node("ip-10-0-1-7"), node_claim("claim", node="ip-10-0-1-7")]
+    path = write("nodes.json", listed(*POOL, *claimed))
+    told = "warning: no pod in the files is on any of their nodes, so that each counts as empty. All that is needed: "
+    assert told in run(*DISRUPT, "-f", path).err
+    path = write("all.json", listed(*POOL, *claimed, pod("web", node="ip-10-0-1-7", owner="web")))
+    assert "counts as empty" not in run(*DISRUPT, "-f", path).err
