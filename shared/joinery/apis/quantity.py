@@ -28,6 +28,8 @@ _GRAMMAR = re.compile(
 _EXACT = Context(prec=60, rounding=ROUND_UP, Emin=-999_999, Emax=999_999, traps=[])
 _LONGEST = 400  # characters; Kubernetes writes twenty
 _BINARY = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
+#: Characters of an amount that a person takes in at a glance.
+_SHORT = 7
 #: Larger amounts count as this much, which is more of anything than there is; Kubernetes stores them.
 LARGEST = 2**63 - 1
 
@@ -80,11 +82,28 @@ def text(resource: str, value: int) -> str:
     """An amount in the API's canonical form: ``3900m``, ``14Gi``, ``12``."""
     if resource == "cpu":
         return str(value // 1000) if value % 1000 == 0 else f"{value}m"
-    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+    if _is_of_bytes(resource):
         for suffix, bits in _BINARY:
             if value and value % (1 << bits) == 0:
                 return f"{value >> bits}{suffix}"
     return str(value)
+
+
+def in_words(resource: str, value: int) -> str:
+    """An amount for a sentence: exact where that is short, else with one decimal (``250.4Mi``)."""
+    exact = text(resource, value)
+    if not _is_of_bytes(resource) or len(exact) <= _SHORT:
+        return exact
+    for suffix in ("G", "M"):
+        whole, rest = divmod(value, int(_FACTORS[suffix]))
+        if whole and not rest:
+            return f"{whole}{suffix}"
+    suffix, bits = next((unit for unit in _BINARY if value >> unit[1]), ("", 0))
+    return f"{value / (1 << bits):.1f}{suffix}"
+
+
+def _is_of_bytes(resource: str) -> bool:
+    return resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
 
 
 def texts(resources: Resources) -> dict[str, str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joinery.apis.quantity import amount, text
+from joinery.apis.quantity import amount, in_words
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.market import Mask
 from joinery.scheduling.pools.pool import Fit, Pool
@@ -52,7 +52,7 @@ def _limits(work: Workspace, pool: Pool, holding: Mask) -> str:
 
 
 def _limit(pool: Pool, name: str, left: int) -> str:
-    whole = text(name, amount(name, pool.node_pool.spec.limits[name]))
+    whole = in_words(name, amount(name, pool.node_pool.spec.limits[name]))
     if left < 0:
-        return f"{name} {whole}, exceeded by {text(name, -left)}"
-    return f"{name} {whole}, of which {text(name, left)} are left"
+        return f"{name} {whole}, exceeded by {in_words(name, -left)}"
+    return f"{name} {whole}, of which {in_words(name, left)} are left"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from joinery.apis.quantity import text
+from joinery.apis.quantity import in_words
 from joinery.scheduling.constraints.attachments import driver_of
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.resources import PODS
@@ -67,8 +67,8 @@ def _shortage(
     driver = driver_of(name)
     if driver:
         return Shortage(name, number, f"too few attachments for volumes of {driver} (the pod has {asked})")
-    parts = [f"the pod asks for {text(name, asked)}"] if asked else []
-    parts += [f"DaemonSets take up to {text(name, most)}"] if most else []
+    parts = [f"the pod asks for {in_words(name, asked)}"] if asked else []
+    parts += [f"DaemonSets take up to {in_words(name, most)}"] if most else []
     why = f"({', '.join(parts)})" if parts else "for what runs there without the pod"
     return Shortage(name, number, f"too little {_WORDS.get(name, name)} {why}")
 
@@ -76,7 +76,7 @@ def _shortage(
 def requests_in_words(pod_class: PodClass) -> str:
     """``cpu 500m, memory 1Gi``; that a pod is one pod goes without saying."""
     asked = (
-        f"{name} {text(name, value)}"
+        f"{name} {in_words(name, value)}"
         for name, value in sorted(pod_class.requests.items())
         if value and name != PODS and not driver_of(name)
     )

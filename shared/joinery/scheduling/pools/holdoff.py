@@ -22,7 +22,7 @@ from itertools import takewhile
 
 from joinery.apis.core import Pod
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.quantity import text
+from joinery.apis.quantity import in_words
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.taints import shown
 from joinery.scheduling.pools.market import Amounts, Axis
@@ -133,5 +133,5 @@ def _refusal(node: InitializedNode, pod_class: PodClass, axis: Axis) -> str:
     if lacking is None:
         return ""
     resource = axis.names[lacking]
-    free, asked = text(resource, max(int(node.room[lacking]), 0)), text(resource, int(request[lacking]))
+    free, asked = in_words(resource, max(int(node.room[lacking]), 0)), in_words(resource, int(request[lacking]))
     return f"of {resource} it has {free} for pods, and they ask for {asked}"
