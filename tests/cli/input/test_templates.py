@@ -83,6 +83,21 @@ def test_a_placeholder_of_a_node_class_is_a_warning(run: Run, write: Write) -> N
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("written", ["$CLUSTER_NAME", "<<CLUSTER_NAME>>", "<cluster name>", "KarpenterNodeRole-$NAME"])
+def test_a_node_class_has_placeholders_of_every_spelling(run: Run, write: Write, written: str) -> None:
+    """AWS allows neither of these letters in the name of a role, nor in a tag; blueprints and workshops use them."""
+    path = write("cluster.yaml", CLUSTER.replace("role: nodes", f"role: {written}"))
+    told = f"EC2NodeClass default: spec.role: '{written}' is a placeholder that nobody has filled in: planned as it"
+    assert f"warning: {path}: {told}" in run(*PLAN, "-f", path).err
+
+
+def test_what_looks_like_a_placeholder_elsewhere_may_be_meant(run: Run, cluster: str, write: Write) -> None:
+    """The kubelet fills in ``$(POD_NAME)`` itself, and a text of a pod's is nobody's business."""
+    volume = {"name": "logs", "hostPath": {"path": "/var/log/<pod>/$x"}}
+    pod = pod_document(volumes=[volume], hostname="web")
+    assert "placeholder" not in run(*PLAN, "-f", cluster, "-f", write("pod.json", pod)).err
+
+
 def test_placeholders_of_older_apis_are_told_too(run: Run, write: Write) -> None:
     """Before v1 the pages had them as well."""
     text = """\

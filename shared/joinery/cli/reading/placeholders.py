@@ -17,6 +17,9 @@ from joinery.cloudprovider.offline import CLASS_KINDS
 
 _VARIABLE, _ACTION = re.compile(r"\$\{[^}]+\}"), re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _QUICK = re.compile(rb"\$\{|\{\{")
+#: What no name and no tag of AWS has in it, so that in a node class it can only be a placeholder; Go writes ``<`` as an
+#: escape.
+_OF_CLASSES, _QUICK_OF_CLASSES = re.compile(r"\$\w|<.+>"), re.compile(rb"\$|\{\{|<|\\u003c")
 #: Texts for whoever runs on the node, or reads about it.
 _FREE = frozenset(
     {
@@ -27,6 +30,7 @@ _FREE = frozenset(
 )  # fmt: skip
 #: What a Provisioner had before there were AWSNodeTemplates.
 _INLINE_CLASS = "spec.provider."
+_WITH_CLASS = CLASS_KINDS | {"Provisioner", "Machine"}
 
 
 def unfilled(kind: str, raw: msgspec.Raw | bytes) -> list[Unknown]:
@@ -34,16 +38,21 @@ def unfilled(kind: str, raw: msgspec.Raw | bytes) -> list[Unknown]:
 
     The others carry neither, so that whoever looks at their fields can leave them alone.
     """
-    if not _QUICK.search(bytes(raw)):
+    is_class, has_class = kind in CLASS_KINDS, kind in _WITH_CLASS
+    if not (_QUICK_OF_CLASSES if has_class else _QUICK).search(bytes(raw)):
         return []
-    listed = list(_in(msgspec.json.decode(raw), ()))
+    listed = [
+        (path, text)
+        for path, text in _texts(msgspec.json.decode(raw), ())
+        if _is_placeholder(text, of_class=is_class or (has_class and path.startswith(_INLINE_CLASS)))
+    ]
     if not listed:
         return []
     path, text = listed[0]
     others = f", as in {len(listed) - 1} other field{'s' if len(listed) > 2 else ''}" if len(listed) > 1 else ""
     what = f"{shown(text)} is a placeholder that nobody has filled in{others}"
     # Of a node class a plan from files looks at hardly more than its disks.
-    if kind in CLASS_KINDS or path.startswith(_INLINE_CLASS):
+    if is_class or path.startswith(_INLINE_CLASS):
         return [Unknown(path, "", f"{what}: planned as it stands")]
     tool = "helm template" if _ACTION.search(text) else "envsubst"
     return [
@@ -52,14 +61,17 @@ def unfilled(kind: str, raw: msgspec.Raw | bytes) -> list[Unknown]:
     ]
 
 
-def _in(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:
+def _is_placeholder(text: str, *, of_class: bool) -> bool:
+    return bool(_VARIABLE.search(text) or _ACTION.search(text) or (of_class and _OF_CLASSES.search(text)))
+
+
+def _texts(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:
     if isinstance(value, str):
-        if _VARIABLE.search(value) or _ACTION.search(value):
-            yield path_of(at), value
+        yield path_of(at), value
     elif isinstance(value, dict):
         for key, member in value.items():
             if key not in _FREE:
-                yield from _in(member, (*at, key))
+                yield from _texts(member, (*at, key))
     elif isinstance(value, list):
         for index, member in enumerate(value):
-            yield from _in(member, (*at, index))
+            yield from _texts(member, (*at, index))
