@@ -73,6 +73,27 @@ def test_a_folder_that_holds_no_objects_yet_is_told_what_to_do(
     assert outcome.err == f"joinery: {tmp_path / 'folder'}: {problem}\n"
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        (
+            "kustomization.yaml",
+            "resources: [web.yaml]\nnamePrefix: dev-\n",
+            "is kustomize's: run kubectl kustomize first",
+        ),
+        ("Kustomization", "resources: [web.yaml]\n", "is kustomize's: run kubectl kustomize first"),
+        ("Chart.yaml", "apiVersion: v2\nname: web\nversion: 0.1.0\n", "is a Helm chart: run helm template first"),
+    ],
+)
+def test_a_file_that_makes_objects_is_told_what_to_do_as_its_folder_is(
+    run: Run, write: Write, name: str, content: str, problem: str
+) -> None:
+    """``-f *.yaml`` names it beside the others; kustomize itself wants neither kind nor version in it."""
+    path = write(name, content)
+    outcome = run(*PLAN, "-f", path)
+    assert (outcome.status, outcome.out, outcome.err) == (2, "", f"joinery: {path}: {problem}\n")
+
+
 def test_an_address_is_no_file(run: Run) -> None:
     """Nothing is fetched from anywhere; the line says what fetches it."""
     outcome = run(*PLAN, "-f", "https://example.com/pod.yaml")

@@ -17,7 +17,7 @@ _LISTED = ".yaml, .yml or .json"
 _MAKERS = {
     "Chart.yaml": "is a Helm chart: run helm template first",
     **dict.fromkeys(
-        ("kustomization.yaml", "kustomization.yml"), "is kustomize's: run kubectl kustomize first"
+        ("kustomization.yaml", "kustomization.yml", "Kustomization"), "is kustomize's: run kubectl kustomize first"
     ),
 }  # fmt: skip
 _ADDRESS = re.compile(r"[a-z][a-z0-9+]*://")
@@ -27,13 +27,15 @@ def files_of(path: str, *, recursive: bool = False) -> Iterator[str]:
     """The file itself (``-`` is standard input), or the folder's in the order of their names; ``recursive``: also of
     those inside.
 
-    Raises ``ConfigurationError`` for a folder without any, and for an address.
+    Raises ``ConfigurationError`` for a folder without any, for an address, and for what only makes objects.
     """
     if _ADDRESS.match(path):
         raise ConfigurationError(f"{path}: is an address, no file: curl -L {path} | joinery plan -f -")
     folder = Path(path)
     try:
         if path == "-" or not folder.is_dir():
+            if folder.name in _MAKERS and folder.is_file():
+                raise ConfigurationError(f"{path}: {_MAKERS[folder.name]}")
             yield path
             return
         inside = [*_below(folder, recursive=recursive)]
