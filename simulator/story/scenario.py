@@ -24,6 +24,7 @@ Deployments and StatefulSets are understood by the simulated workload controller
 import re
 from datetime import timedelta
 from importlib import resources
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from joinery.cli.reading.documents import read
 from joinery.cli.reading.yamls import split
 from joinery.errors import ConfigurationError
 from simulator.cloud.market import FAMILIES, ZONES
+from simulator.story.manifests import problems
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 
@@ -134,6 +136,9 @@ def _check(scenario: Scenario, source: str) -> None:
             duration(text)
         except ValueError as error:
             raise ConfigurationError(f"{source}: {error}") from error
+    manifests = chain(scenario.spec.objects, *(happening.apply for happening in scenario.spec.happenings))
+    for problem in problems(manifests):
+        raise ConfigurationError(f"{source}: {problem}")
 
 
 def duration(text: str) -> timedelta:

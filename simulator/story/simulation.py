@@ -22,10 +22,9 @@ from simulator.doors.queues import BellQueues, InterruptionQueue
 from simulator.engine import Engine, Turn
 from simulator.kubernetes.resources import from_document, with_fields
 from simulator.story import running
+from simulator.story.manifests import WORKLOADS
 from simulator.story.scenario import Happening, Nodes, Pools, Scenario, duration
 from simulator.world import World
-
-WORKLOADS = ("Deployment", "StatefulSet")
 
 
 class Simulation:

@@ -50,6 +50,32 @@ def test_a_bad_scenario_is_one_line_that_names_the_file(tmp_path: Path, text: st
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("place", ["objects: [{}]", "happenings: [{{at: 5s, apply: [{}]}}]"])
+@pytest.mark.parametrize(
+    ("manifest", "problem"),
+    [
+        ("{kind: Job, metadata: {name: pi}}", "Job pi: the simulation knows no such kind; it knows .*Deployment.*Pod"),
+        ("{metadata: {name: pi}}", "a manifest has no kind"),
+        (
+            "{kind: NodePool, metadata: {name: a}, spec: {disruption: {consolidationPolicy: WhenUnderutilized}}}",
+            "NodePool a: .*spec.disruption.consolidationPolicy: .*WhenUnderutilized",
+        ),
+        ("{kind: Deployment, metadata: {name: web}}", "Deployment web: spec is missing"),
+        ("{kind: Pod, metadata: {name: web}, spec: {containers: web}}", "Pod web: .*spec.containers"),
+    ],
+)
+def test_a_manifest_that_the_simulation_cannot_take_is_named(
+    tmp_path: Path, place: str, manifest: str, problem: str
+) -> None:
+    """Whoever writes a scenario begins with manifests that a cluster takes."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("{metadata: {name: x}, spec: {title: t, length: 5m, " + place.format(manifest) + "}}")
+    with pytest.raises(ConfigurationError, match=problem) as error:
+        load(path)
+    assert str(error.value).startswith(f"{path}: ")
+    assert "\n" not in str(error.value)
+
+
 def test_a_scenario_that_is_not_there_is_named() -> None:
     """As a user's mistake, not as a traceback."""
     with pytest.raises(ConfigurationError, match="nowhere.yaml"):
