@@ -5,9 +5,12 @@ from datetime import datetime
 from joinery.apis import labels as keys
 from joinery.apis.core import OwnerReference
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClass
 from joinery.apis.quantity import texts
 from joinery.cloudprovider.gateway import LaunchRequest, Override
 from joinery.cloudprovider.offline import instance_types
+from joinery.errors import ConfigurationError
+from joinery.state.offerings import InstanceType
 from simulator import builders
 from simulator.actors.kubelet import Kubelets
 from simulator.kubernetes.resources import with_fields, with_metadata
@@ -16,15 +19,19 @@ from simulator.world import World
 
 
 def start(world: World, kubelets: Kubelets, running: Running, number: int) -> None:
-    """Launch it at the world's present moment, with everything in place."""
+    """Launch it at the world's present moment, with everything in place.
+
+    Raises ``ConfigurationError`` for one that its NodePool could not have launched.
+    """
     name = f"{running.node_pool}-{number:05d}"
-    pool = world.cluster.node_pools[running.node_pool]
-    node_class = world.cluster.node_classes[pool.spec.template.spec.node_class_ref.name]
-    (types,) = instance_types([node_class], world.cloud.catalog()).values()
-    kind = next(instance_type for instance_type in types if instance_type.name == running.instance_type)
-    price = kind.price(running.zone, running.capacity_type)
-    if price is None:
-        raise ValueError(f"{running.instance_type} is not sold {running.capacity_type} in {running.zone}")
+    pool = world.cluster.node_pools.get(running.node_pool)
+    if pool is None:
+        raise ConfigurationError(f"running: there is no NodePool {running.node_pool}")
+    class_name = pool.spec.template.spec.node_class_ref.name
+    node_class = world.cluster.node_classes.get(class_name)
+    if node_class is None:
+        raise ConfigurationError(f"running: NodePool {running.node_pool}: there is no EC2NodeClass {class_name}")
+    kind, price = _bought(world, node_class, running)
     single = {key: values[0] for key, values in kind.labels.items() if len(values) == 1}
     bought = {keys.ZONE: running.zone, keys.CAPACITY_TYPE: running.capacity_type}
     ours = {keys.NODE_POOL: running.node_pool, keys.NODE_CLASS: node_class.metadata.name}
@@ -55,6 +62,20 @@ def start(world: World, kubelets: Kubelets, running: Running, number: int) -> No
     status = with_fields(claim.status, allocatable=dict(texts(kind.allocatable)), image_id=instance.image_id)
     world.cluster.add(_since(with_fields(claim, status=status), world.clock.now()))
     _own(world, node_name, name)
+
+
+def _bought(world: World, node_class: NodeClass, running: Running) -> tuple[InstanceType, float]:
+    """The instance type of the node, and what it costs there."""
+    (types,) = instance_types([node_class], world.cloud.catalog()).values()
+    kind = next((one for one in types if one.name == running.instance_type), None)
+    if kind is None:
+        raise ConfigurationError(f"running: the market has no instance type {running.instance_type}")
+    price = kind.price(running.zone, running.capacity_type)
+    if price is None:
+        raise ConfigurationError(
+            f"running: {running.instance_type} is not sold {running.capacity_type} in {running.zone}"
+        )
+    return kind, price
 
 
 def _join(world: World, kubelets: Kubelets, instance_id: str, claim: str) -> str:

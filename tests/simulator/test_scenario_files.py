@@ -3,6 +3,7 @@
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from joinery.errors import ConfigurationError
@@ -74,6 +75,23 @@ def test_a_manifest_that_the_simulation_cannot_take_is_named(
         load(path)
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"node_pool": "nobody"}, "there is no NodePool nobody"),
+        ({"instance_type": "m99.large"}, "the market has no instance type m99.large"),
+        ({"zone": "eu-west-1a"}, "m6a.large is not sold on-demand in eu-west-1a"),
+    ],
+)
+def test_a_running_node_that_nobody_could_have_launched_is_named(changes: dict[str, str], problem: str) -> None:
+    """A slip in a name is a line, as everywhere."""
+    scenario = load(find(Path("surge")))
+    running = msgspec.structs.replace(scenario.spec.running[0], **changes)
+    spec = msgspec.structs.replace(scenario.spec, running=(running,))
+    with pytest.raises(ConfigurationError, match=f"^running: {problem}$"):
+        Simulation(msgspec.structs.replace(scenario, spec=spec))
 
 
 def test_a_scenario_that_is_not_there_is_named() -> None:
