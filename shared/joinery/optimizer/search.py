@@ -2,18 +2,20 @@
 all patterns.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from joinery.optimizer.arrays import Ints
-from joinery.optimizer.bounds.exact import ExactResult, is_small, solve_exactly
+from joinery.optimizer.bounds.exact import SMALL_DEMAND, ExactResult, is_small, solve_exactly
 from joinery.optimizer.columns.descent import descend
 from joinery.optimizer.columns.generation import generate_and_dive
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.decomposition import decompose
 from joinery.optimizer.instance.packing_instance import PackingInstance, is_little
 from joinery.optimizer.instance.patterns import Pattern, cost_of
+from joinery.optimizer.instance.reachable import with_reachable_capacities
 from joinery.optimizer.instance.side_constraints import unconstrained
 from joinery.optimizer.local_search import destroy_and_repair
 from joinery.optimizer.relaxation.core import CoreSelection
@@ -35,6 +37,7 @@ are more (many small demands in many zones) it triples to save one percent.
 """
 _SOON_LISTED = 16
 """For no more copies patterns are mostly soon listed, so that is tried before anything else improves the packing."""
+_ROUNDING = 1e-9
 _HASTY = RoundingRule(share=1.0, tolerance=0.2, keeps_duals=True)
 """A packing that columns are generated from: how good it is makes no difference to where they end."""
 
@@ -47,9 +50,26 @@ def pack(
     ``block``: int64[bin types], see ``decomposition``; blocks are packed by themselves at first. ``selection``: of the
     instance, if there is one already.
     """
+    tightened, random = with_reachable_capacities(instance, instance.demands), np.random.default_rng(effort.seed)
+    if instance.demands.sum() > SMALL_DEMAND:
+        return _searched(tightened, block, effort, selection, random)
+    best = _searched(instance, block, effort, selection, random)
+    result = _solved_exactly(instance, best, effort)
+    best = list((result and result.patterns) or best)
+    if result is None or result.is_tight or cost_of(instance, best) <= result.bound * _GOOD_ENOUGH:
+        return best
+    # From other duals the search takes another way, which for few copies ends some percent elsewhere.
+    other = _searched(tightened, block, effort, selection, random)
+    is_cheaper = cost_of(instance, other) < cost_of(instance, best) * (1 - _ROUNDING)
+    return other if is_cheaper and _packed(other) == instance.demands.sum() else best
+
+
+def _searched(
+    instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None, random: np.random.Generator
+) -> list[Pattern]:
+    """Rounded, and improved where that does not take too long."""
     core = _core(instance, selection)
     restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
-    random = np.random.default_rng(effort.seed)
     # Which items get the bins of a limited supply is decided with more care than by a hasty rule.
     rule = _HASTY if _has_few_pairs(restricted) and not restricted.is_limited.any() else RoundingRule()
     start, duals = _started(restricted, block[core], rule, effort, random)
@@ -60,8 +80,7 @@ def pack(
             return list(result.patterns or best)
     if duals is not None and _has_few_pairs(restricted):
         best = _of_whole(core, _improved(restricted, block[core], start, duals, effort, random))
-    result = _solved_exactly(instance, best, effort)
-    return list((result and result.patterns) or best)
+    return best
 
 
 def _core(instance: PackingInstance, selection: CoreSelection | None) -> Ints:
@@ -77,11 +96,15 @@ def _of_whole(core: Ints, patterns: list[Pattern]) -> list[Pattern]:
 
 def _solved_exactly(instance: PackingInstance, best: list[Pattern], effort: Effort) -> ExactResult | None:
     """The cheapest bins of all, where the instance is small and ``best`` packs all of it; None elsewhere."""
-    packed = sum(int(pattern.counts.sum()) * pattern.copies for pattern in best)
     constrained = unconstrained(instance)
-    if effort.is_over() or packed < instance.demands.sum() or not is_small(constrained):
+    if effort.is_over() or _packed(best) < instance.demands.sum() or not is_small(constrained):
         return None
     return solve_exactly(constrained, cost_of(instance, best), is_thorough=False)
+
+
+def _packed(patterns: Sequence[Pattern]) -> int:
+    """How many copies are on the bins."""
+    return sum(int(pattern.counts.sum()) * pattern.copies for pattern in patterns)
 
 
 def _improved(

@@ -44,8 +44,10 @@ _ROOT_CUTS = 20
 """Cuts that are sought before branching, at most."""
 _MOST_PAIRS = 110
 """With more items times bins a program that says what is on which takes too long."""
-_MOST_ENLARGED = 3
+_MOST_ENLARGED = 2
 """How often bins that were refused are tried with one more."""
+_FEW_PAIRS = 80
+"""And with no more items times bins: one more bin is sought in several tries."""
 _BROKEN = 1e-7
 """A cut is broken by no less, as a share of its right side."""
 _LEAST_PRICE = 1e-3
@@ -159,7 +161,8 @@ class _Decomposition:
             return False
         bin_types = np.repeat(np.arange(len(bins)), bins.astype(np.int64))
         packing = pack_into(self._formulation, bin_types)
-        if packing is None and self._goes_on and self._refused < _MOST_ENLARGED:
+        is_soon_tried = bins.sum() * len(self._instance.demands) <= _FEW_PAIRS
+        if packing is None and self._goes_on and is_soon_tried and self._refused < _MOST_ENLARGED:
             self._enlarge(bin_types)
         self._refused += packing is None
         self._packing = packing or self._packing

@@ -29,6 +29,7 @@ from joinery.optimizer.bounds.pattern_duals import PatternDuals, pattern_duals
 from joinery.optimizer.bounds.pattern_program import PatternFormulation
 from joinery.optimizer.bounds.pattern_relaxation import converge
 from joinery.optimizer.instance.patterns import Pattern, Patterns, cost_of
+from joinery.optimizer.instance.reachable import with_reachable_capacities
 from joinery.optimizer.instance.side_constraints import ConstrainedInstance
 
 SMALL_PAIRS = 4_000
@@ -73,6 +74,7 @@ def solve_exactly(
     """
     kept = _affordable(constrained, cutoff)
     reduced = constrained.restrict(kept, constrained.instance.compatible[:, kept])
+    reduced = replace(reduced, instance=with_reachable_capacities(reduced.instance, reduced.max_items))
     formulation = CompactFormulation(reduced, cutoff)
     search = _search(formulation.program, cutoff)
     bound = search.solve_root()

@@ -14,7 +14,7 @@ from joinery.optimizer.instance.patterns import Pattern
 from joinery.optimizer.linear.highs import LinearProgram, Solver
 from joinery.optimizer.linear.rows import RowWriter
 
-_BRANCHES = 1_000
+_BRANCHES = 300
 
 
 def pack_into(formulation: CompactFormulation, bin_types: Ints) -> tuple[Pattern, ...] | None:
