@@ -12,7 +12,13 @@ from joinery.optimizer.bounds.exact import SMALL_DEMAND, is_small, solve_exactly
 from joinery.optimizer.bounds.lower_bound import lower_bound
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.optimise.proof_demands import ProofDemand, hard_demands, keeps_preferences, kept_demands
+from joinery.scheduling.optimise.proof_demands import (
+    ProofDemand,
+    hard_demands,
+    keeps_preferences,
+    kept_demands,
+    with_gathered,
+)
 from joinery.scheduling.optimise.proof_instance import ProofInstances
 from joinery.scheduling.optimise.weakness import WEAK, weaknesses
 from joinery.scheduling.pools.pool import Pool
@@ -77,6 +83,7 @@ def _proven(
     price: float,
 ) -> _Bound:
     """The best bound for its time; no more than ``price``, because nodes that cost so much are known."""
+    demands = with_gathered(work, demands)
     instances = ProofInstances(work, demands, nodes, pools)
     if sum(demand.count for demand in demands) <= SMALL_DEMAND:
         constrained = instances.constrained()

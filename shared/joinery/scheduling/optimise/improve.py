@@ -6,7 +6,7 @@ checked again pod by pod, and pods that a node does not take after all are bough
 implementation. The new nodes replace first-fit's only if they cost less and leave every count per domain as it was.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -22,13 +22,14 @@ from joinery.optimizer.relaxation.relaxation import relax
 from joinery.optimizer.search import pack
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.firstfit.buying import Buyer
+from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.new_nodes import FairPrice, NewNodes, is_open_to
 from joinery.scheduling.firstfit.reservations import must_reserve
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, spot_factor, supplies
 from joinery.scheduling.optimise.dominance import bin_types_for
-from joinery.scheduling.optimise.orders import Order, gathers, host_rules, orders_of
+from joinery.scheduling.optimise.orders import Order, all_together, gathers, host_rules, orders_of
 from joinery.scheduling.pools.node_size import factors
 from joinery.scheduling.pools.pool import Pool
 
@@ -52,8 +53,9 @@ def cheaper(work: Workspace, bought: NewNodes, effort: Effort) -> Better | None:
     nodes = bought.opened.nodes
     if effort.is_over() or all(node.reservation for node in nodes):
         return None
-    kept, free = _kept_and_free(work, nodes)
-    orders = orders_of(free)
+    together = all_together(nodes, work.topology)
+    kept, free = _kept_and_free(work, nodes, together)
+    orders = orders_of(free, together)
     if not orders:
         return None
     size_factors = _size_factors(work, nodes)
@@ -98,16 +100,20 @@ def _cost(work: Workspace, bought: NewNodes, size_factors: Mapping[str, Floats])
     )
 
 
-def _kept_and_free(work: Workspace, nodes: Sequence[NewNode]) -> tuple[list[NewNode], list[NewNode]]:
+def _kept_and_free(
+    work: Workspace, nodes: Sequence[NewNode], together: Container[Demand]
+) -> tuple[list[NewNode], list[NewNode]]:
     """Nodes that stay as they are, and those that may change.
 
-    Nodes stay whose pods must share a host, or have nothing but a capacity reservation. So does a limited pool's node
-    while lighter pools are used too: another packing might leave room under the limit, and then the lighter pools'
-    pods would be in the wrong pool.
+    Nodes stay whose pods must share a host with others than their like (``together``), or have nothing but a capacity
+    reservation. So does a limited pool's node while lighter pools are used too: another packing might leave room under
+    the limit, and then the lighter pools' pods would be in the wrong pool.
     """
     lightest = min((node.pool.weight for node in nodes), default=0)
     stays = [
-        gathers(node) or _has_no_choice(work, node) or (bool(node.pool.limits) and node.pool.weight > lightest)
+        gathers(node, together)
+        or _has_no_choice(work, node)
+        or (bool(node.pool.limits) and node.pool.weight > lightest)
         for node in nodes
     ]
     kept = [node for node, stay in zip(nodes, stays, strict=True) if stay]
@@ -136,7 +142,7 @@ class _Rebuilding:
 
     def run(self, effort: Effort) -> Better | None:
         """Nodes that carry out all orders; None where that failed."""
-        requests = np.array([order.demand.requests for order in self._orders], dtype=np.int64)
+        requests = np.array([order.demand.requests * order.unit for order in self._orders], dtype=np.int64)
         uses = _pool_uses(self._work, self._orders)
         bin_types = bin_types_for(self._work.pools, requests, uses, self._preferences)
         instance = self._instance(requests, bin_types)
@@ -154,7 +160,7 @@ class _Rebuilding:
         available, supply = supplies(bin_types, self._nodes.reservations.remaining())
         return PackingInstance(
             sizes=requests,
-            demands=np.array([len(order.pods) for order in self._orders], dtype=np.int64),
+            demands=np.array([len(order.pods) // order.unit for order in self._orders], dtype=np.int64),
             costs=bin_types.costs,
             capacities=bin_types.capacities,
             compatible=bin_types.compatible,
@@ -169,7 +175,7 @@ class _Rebuilding:
         pool = self._work.pools[int(bin_types.pool[pattern.bin_type])]
         instance_type = int(bin_types.instance_type[pattern.bin_type])
         reserved = bin_types.offerings[pattern.bin_type] if bin_types.reservations[pattern.bin_type] else None
-        items = [(int(item), int(pattern.counts[item])) for item in np.flatnonzero(pattern.counts)]
+        items = [(int(i), int(pattern.counts[i]) * self._orders[i].unit) for i in np.flatnonzero(pattern.counts)]
         is_repeatable = False
         for _ in range(pattern.copies):
             wanted = [
@@ -208,7 +214,7 @@ class _Rebuilding:
         if solution is None:
             return self._nodes.fair_price
         duals = zip(self._orders, solution.item_duals, strict=True)
-        by_demand = {order.demand: float(dual) for order, dual in duals if dual > 0}
+        by_demand = {order.demand: float(dual) / order.unit for order, dual in duals if dual > 0}
         return by_demand.get
 
 

@@ -7,7 +7,7 @@ and keep the rules over hosts make a packing as right as first-fit's, so the opt
 ones. Each order is an item of its instance.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -26,12 +26,20 @@ Limit = tuple[tuple[int, ...], int]
 
 @dataclass(eq=False)
 class Order:
-    """``pods`` (names) of one demand, wanted in these domains on nodes of pools of this weight."""
+    """``pods`` (names) of one demand, wanted in these domains on nodes of pools of this weight. All of them on one node
+    if they go ``together``.
+    """
 
     demand: Demand
     domains: Domains
     weight: int
+    together: bool = False
     pods: list[str] = field(default_factory=list)
+
+    @property
+    def unit(self) -> int:
+        """How many of the pods are one copy of its item."""
+        return len(self.pods) if self.together else 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,20 +50,52 @@ class HostRules:
     conflicts: Mask
 
 
-def orders_of(nodes: Iterable[NewNode]) -> tuple[Order, ...]:
-    """What the nodes carry out; pods of one demand in the same domains and tier are one order."""
+def orders_of(nodes: Iterable[NewNode], together: Container[Demand]) -> tuple[Order, ...]:
+    """What the nodes carry out; pods of one demand in the same domains and tier are one order. ``together``: demands
+    whose pods share one node.
+    """
     orders: dict[tuple[Demand, tuple[tuple[str, str], ...], int], Order] = {}
     for node in nodes:
         for batch in node.placed:
             key = (batch.demand, tuple(sorted(batch.domains.items())), node.pool.weight)
-            order = orders.setdefault(key, Order(batch.demand, batch.domains, node.pool.weight))
+            order = orders.setdefault(
+                key, Order(batch.demand, batch.domains, node.pool.weight, batch.demand in together)
+            )
             order.pods += batch.pods
     return tuple(orders.values())
 
 
-def gathers(node: NewNode) -> bool:
-    """Whether pods of the node must share their host with others: such a node stays as first-fit made it."""
-    return any(batch.demand.gathers for batch in node.placed)
+def gathers(node: NewNode, together: Container[Demand]) -> bool:
+    """Whether pods of the node must share their host with others than their like: such a node stays as first-fit made
+    it.
+    """
+    return any(batch.demand.gathers and batch.demand not in together for batch in node.placed)
+
+
+def all_together(nodes: Iterable[NewNode], topology: Topology) -> frozenset[Demand]:
+    """Demands whose pods must all share one host, with none but each other, and on which no other rule over hosts
+    counts. Wherever they go they go together, so they are one large item.
+    """
+    batches: dict[Demand, list[int]] = {}
+    for batch in (batch for node in nodes for batch in node.placed):
+        batches.setdefault(batch.demand, []).append(len(batch.pods))
+    return frozenset(
+        demand
+        for demand, counts in batches.items()
+        if demand.gathers and len(counts) == 1 and _share_one_host(demand, counts[0], batches, topology)
+    )
+
+
+def _share_one_host(demand: Demand, count: int, demands: Iterable[Demand], topology: Topology) -> bool:
+    own = [rule for rule in demand.variant.rules if rule.key == HOSTNAME]
+    others = [rule for other in demands if other is not demand for rule in other.variant.rules if rule.key == HOSTNAME]
+    pods = demand.pod_class
+    return (
+        not pods.ports
+        and all(rule.kind == "affinity" and topology.group(rule).selects(pods) for rule in own)
+        and all(topology.group(rule).counts.total() == count for rule in own)
+        and not any(topology.group(rule).selects(pods) for rule in others)
+    )
 
 
 def host_rules(orders: Sequence[Order], topology: Topology) -> HostRules:

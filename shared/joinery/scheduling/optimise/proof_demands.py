@@ -5,8 +5,9 @@ By hard rules alone, which no plan may break; or with the preferences that this 
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.topology_rules import TopologyRule
@@ -69,6 +70,32 @@ def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
             is_settled=len(demand.pod_class.terms) == len(demand.pod_class.volumes.alternatives) == 1,
         )
         for demand, count in counts.items()
+    )
+
+
+def with_gathered(work: Workspace, demands: Sequence[ProofDemand]) -> tuple[ProofDemand, ...]:
+    """The demands, but pods that must all share one host are one large pod.
+
+    Affinity over hosts to none but each other says so: a pod may go only where another one is, but for the first of
+    all (kube-scheduler InterPodAffinity). Where any other rule counts such pods they stay single.
+    """
+    return tuple(
+        replace(demand, count=1, row=demand.row * demand.count) if _is_gathered(work, demand, demands) else demand
+        for demand in demands
+    )
+
+
+def _is_gathered(work: Workspace, demand: ProofDemand, demands: Sequence[ProofDemand]) -> bool:
+    def selects(rule: TopologyRule, other: ProofDemand) -> bool:
+        return work.topology.group(rule).selects(other.pod_class)
+
+    gathering = [rule for rule in demand.rules if rule.key == HOSTNAME and rule.kind == "affinity"]
+    counting = [rule for other in demands for rule in other.rules if selects(rule, demand)]
+    return (
+        bool(gathering)
+        and all(rule in gathering for rule in counting)
+        and all(work.topology.group(rule).counts.total() == demand.count for rule in gathering)
+        and all([other for other in demands if selects(rule, other)] == [demand] for rule in gathering)
     )
 
 
