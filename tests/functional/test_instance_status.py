@@ -1,6 +1,7 @@
 """What EC2 says of instances when it is asked, followed through the controllers."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT, TERMINATION_TIMESTAMP
 from joinery.controllers.interruption import InterruptionController
 from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, ConflictError
+from joinery.errors import ConfigurationError, ConflictError, RefusedError
 from joinery.interruption.notice import Notice, NoticeKind
+from joinery.settings import Settings
 from joinery.state.claims import moment
 from joinery.state.instances import InstanceStatus
 from tests.functional.fuse import Fuse
@@ -64,6 +66,27 @@ def test_a_scheduled_event_retires_the_node_as_a_warning_does(running: Stand) ->
     _poll(running)
     assert running.claim.is_deleting
     assert TERMINATION_TIMESTAMP not in running.claim.metadata.annotations
+
+
+def test_an_event_that_is_weeks_ahead_leaves_pods_where_they_are_until_they_have_a_place(running: Stand) -> None:
+    """No other node can be bought now. Evicted, they would wait for weeks; its start ends that."""
+    running.settings = Settings(cluster=running.settings.cluster, max_launches=0)
+    starts = running.world.clock.now() + timedelta(hours=1)
+    _find(running, events=("instance-retirement",), starts=starts)
+    _poll(running)
+    for _ in range(4):
+        running.wait(60)
+        _poll(running)
+        with suppress(RefusedError):
+            running.provision()
+        running.live()
+    assert running.claim.is_deleting
+    assert moment(running.claim.metadata.annotations[TERMINATION_TIMESTAMP]) == starts
+    assert "Evicted" not in running.told("Pod")
+    assert "EC2 has scheduled a change of its instance" in " ".join(running.messages("NodeLeaving").values())
+    running.wait(60 * 53 + 40)
+    running.live()
+    assert "Evicted" in running.told("Pod")
 
 
 def test_an_instance_with_both_gets_its_deadline(running: Stand) -> None:

@@ -14,7 +14,7 @@ from joinery.state.instances import InstanceStatus
 from tests.real.answers import ERRORS, answering, as_parsed, read
 
 NOBODY: dict[str, Any] = {"InstanceStatuses": []}
-STOP = InstanceStatus("i-0598c7d356eba48d7", events=("instance-stop",))
+STOP = InstanceStatus("i-0598c7d356eba48d7", events=("instance-stop",), starts=datetime(2026, 12, 4, 20, tzinfo=UTC))
 FAILED = InstanceStatus(
     "i-0598c7d356eba48d9",
     instance_failed=datetime(2026, 11, 21, 21, 50, tzinfo=UTC),

@@ -8,11 +8,14 @@ composed the event; older events have neither. An event may name no entity at al
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 from joinery.interruption.envelope import Ignored
 from joinery.interruption.fields import MalformedNoticeError, mapping, text
+from joinery.state.claims import moment
 
 _TO_COME = ("open", "upcoming")
 _OVER = ("RESOLVED", "UNIMPAIRED")
@@ -22,11 +25,13 @@ _OVER = ("RESOLVED", "UNIMPAIRED")
 class Threatened:
     """The ids of the instances that a scheduled change is still to come for.
 
-    ``unread``: what is wrong with the first entity that could not be read; empty if all could.
+    ``unread``: what is wrong with the first entity that could not be read; empty if all could. ``starts``: when the
+    change begins; None if the event does not say.
     """
 
     instances: tuple[str, ...]
     unread: str = ""
+    starts: datetime | None = None
 
 
 def threatened(detail: Mapping[str, Any]) -> Threatened | Ignored:
@@ -42,7 +47,8 @@ def threatened(detail: Mapping[str, Any]) -> Threatened | Ignored:
         return Ignored("the scheduled change names no instance")
     if not isinstance(entities, list):
         raise MalformedNoticeError("detail.affectedEntities is not a list")
-    return _of_entities(entities)
+    about = _of_entities(entities)
+    return about if isinstance(about, Ignored) else replace(about, starts=_start(detail.get("startTime")))
 
 
 def _of_entities(entities: Iterable[object]) -> Threatened | Ignored:
@@ -65,6 +71,16 @@ def _waiting(entity: Mapping[str, Any]) -> list[str]:
         return []
     name = _without_arn(text(entity, "entityValue"))
     return [name] if name.startswith("i-") else []
+
+
+def _start(said: object) -> datetime | None:
+    """The moment as Health writes it, ``Fri, 20 Mar 2026 09:00:00 GMT``, or as other services do."""
+    if not isinstance(said, str):
+        return None
+    try:
+        return moment(parsedate_to_datetime(said).isoformat())
+    except ValueError:
+        return moment(said)
 
 
 def _without_arn(value: str) -> str:

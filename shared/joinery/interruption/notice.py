@@ -45,7 +45,8 @@ class Notice:
 
     ``instances``: their ids; or ``reservation``: the id of the capacity reservation in which all instances are
     concerned. ``unread``: what of the event could not be read, to be raised once the rest is done. Usually empty.
-    ``at``: when it was sent, in UTC; None if the event does not say.
+    ``at``: when it was sent, in UTC; None if the event does not say. ``starts``: when a scheduled change begins;
+    None if nobody says, and for all other kinds.
     """
 
     kind: NoticeKind
@@ -53,6 +54,7 @@ class Notice:
     reservation: str = ""
     unread: str = ""
     at: datetime | None = None
+    starts: datetime | None = None
 
 
 Reader = Callable[[Mapping[str, Any]], Notice | Ignored]
@@ -102,7 +104,7 @@ def _scheduled_change(detail: Mapping[str, Any]) -> Notice | Ignored:
     about = health.threatened(detail)
     if isinstance(about, Ignored):
         return about
-    return Notice(NoticeKind.SCHEDULED_CHANGE, about.instances, unread=about.unread)
+    return Notice(NoticeKind.SCHEDULED_CHANGE, about.instances, unread=about.unread, starts=about.starts)
 
 
 #: By source and detail-type. The warning of an interruptible reservation has had two names (EC2 User Guide), and so has

@@ -6,6 +6,9 @@ for a replacement. From the mark on its pods count as pending: provisioning, whi
 need, and lifecycle starts the drain once EC2 has accepted that launch, or after fifteen seconds
 (``lifecycle.view.replacement``).
 
+A change that EC2 has scheduled for later leaves time. Its claim is retired like one for its age: its pods stay until
+their next node is launched, and the start of the change is its deadline.
+
 A rebalance recommendation becomes Events only, unless the NodePool wants more (``interruption.rebalance``).
 """
 
@@ -20,6 +23,7 @@ from joinery.apis.labels import (
     REBALANCE_RECOMMENDED_AT,
     RESERVATION_ID,
     RESERVED,
+    RETIRED_FOR,
     SPOT,
     TERMINATION_TIMESTAMP,
     ZONE,
@@ -28,10 +32,10 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import Rebalance
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, Subject, UpdateClaim, UpdateNode
 from joinery.interruption.notice import Notice, NoticeKind
-from joinery.state.claims import annotated, moment
+from joinery.state.claims import annotated, moment, with_metadata
 from joinery.state.instances import instance_id
 from joinery.state.offerings import OfferingKey
-from joinery.state.retirement import is_retired
+from joinery.state.retirement import SCHEDULED_CHANGE, deadline, is_retired
 from joinery.termination.taint import disrupted
 
 #: Kind of notice to the reason of its Event and what it says (Karpenter interruption controller).
@@ -132,11 +136,14 @@ def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) 
     # the Node of whatever is being deleted. The mark comes first because it outlives a deletion that fails: lifecycle
     # deletes what is marked.
     marks = _marks(notice, claim, now)
-    if marks:
-        yield (UpdateClaim(claim, annotated(claim, marks), text),)
+    mark = (UpdateClaim(claim, annotated(claim, marks), text),) if marks else ()
+    has_time = RETIRED_FOR in marks
+    if not has_time:
+        yield mark
     if node is not None and (tainted := disrupted(node)) != node:
         yield (UpdateNode(node, tainted, text),)
-    yield (DeleteClaim(claim, text),)
+    # Without its mark a claim that has time would be drained like one that has none.
+    yield (*(mark if has_time else ()), DeleteClaim(claim, text))
     yield tuple(_shortage(notice.kind, claim, text))
 
 
@@ -176,10 +183,25 @@ def _marks(notice: Notice, claim: NodeClaim, now: datetime) -> dict[str, str]:
 
     Empty if it says so already.
     """
+    if notice.starts is not None and notice.starts > now:
+        return _marks_before(notice.starts, claim, now)
     marks = {} if INTERRUPTED_AT in claim.metadata.annotations else {INTERRUPTED_AT: _since(notice, now).isoformat()}
-    deadline = moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
-    if notice.kind in _BROKEN and (deadline is None or deadline > now):
+    ends = moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
+    if notice.kind in _BROKEN and (ends is None or ends > now):
         marks[TERMINATION_TIMESTAMP] = now.isoformat()
+    return marks
+
+
+def _marks_before(starts: datetime, claim: NodeClaim, now: datetime) -> dict[str, str]:
+    """The annotations for a claim that has time until a change of its instance begins."""
+    annotations = claim.metadata.annotations
+    if INTERRUPTED_AT in annotations:
+        return {}
+    marks = {} if claim.is_deleting or RETIRED_FOR in annotations else {RETIRED_FOR: SCHEDULED_CHANGE}
+    # Its own grace period may be over before that.
+    ends = deadline(claim if claim.is_deleting else with_metadata(claim, deletion_timestamp=now))
+    if ends is None or ends > starts:
+        marks[TERMINATION_TIMESTAMP] = starts.isoformat()
     return marks
 
 

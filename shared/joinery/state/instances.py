@@ -69,13 +69,15 @@ class InstanceStatus:
     """What EC2 says is wrong with an instance, its own or somebody else's of the account (EC2 API `InstanceStatus`).
 
     ``instance_failed``, ``system_failed``: since when EC2's check of the instance, or of the host below it, has failed;
-    None if it has not. ``events``: the codes of what EC2 has scheduled for the instance and not done yet.
+    None if it has not. ``events``: the codes of what EC2 has scheduled for the instance and not done yet. ``starts``:
+    when the first of these begins; None if one does not say.
     """
 
     instance_id: str
     instance_failed: datetime | None = None
     system_failed: datetime | None = None
     events: tuple[str, ...] = ()
+    starts: datetime | None = None
 
 
 def instance_id(provider_id: str) -> str:

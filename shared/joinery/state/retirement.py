@@ -1,9 +1,10 @@
 """When the drain of a claim that is leaving begins though nothing has replaced it.
 
 A claim leaves because it is lost (EC2 takes its instance, a person deletes it), or because we retire it though nothing
-forces us: for its age, or to save money. Pods of the first kind are drained soon, with or without a replacement: a pod
-that is moved late is better off than one that is killed. Pods of the second kind run well where they are, so they stay
-until their next node is launched. Only a deadline ends that: the claim's ``terminationGracePeriod``.
+forces us now: for its age, to save money, or for a change that EC2 has scheduled for later. Pods of the first kind are
+drained soon, with or without a replacement: a pod that is moved late is better off than one that is killed. Pods of the
+second kind run well where they are, so they stay until their next node is launched. Only a deadline ends that: the
+claim's ``terminationGracePeriod``, or the start of the change.
 """
 
 from collections.abc import Iterable
@@ -16,6 +17,8 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import leaving_since, moment
 from joinery.state.pods import own_grace
 
+#: What a claim is retired for that goes before a change that EC2 has scheduled.
+SCHEDULED_CHANGE = "scheduled_change"
 #: How long the drain waits for the replacement to be launched.
 LONGEST_WAIT_FOR_REPLACEMENT = timedelta(seconds=15)
 #: How long before its deadline a node is drained without a replacement, beside the time that its pods take to end: as

@@ -27,6 +27,23 @@ def _health(**detail: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
+    ("said", "starts"),
+    [
+        ("Fri, 20 Mar 2026 09:00:00 GMT", datetime(2026, 3, 20, 9, tzinfo=UTC)),
+        ("2026-03-20T09:00:00Z", datetime(2026, 3, 20, 9, tzinfo=UTC)),
+        ("soon", None),
+        (7, None),
+        (None, None),
+    ],
+)
+def test_a_health_event_says_when_its_change_begins(said: object, starts: datetime | None) -> None:
+    """Weeks ahead, mostly. An event that does not say it is for now."""
+    notice = parse(_health(startTime=said))
+    assert isinstance(notice, Notice)
+    assert notice.starts == starts
+
+
+@pytest.mark.parametrize(
     ("event", "kind"),
     [
         (_envelope("EC2 Spot Instance Interruption Warning", {"instance-id": "i-1"}), NoticeKind.SPOT_INTERRUPTED),

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT, RESERVATION_ID
+from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT, RESERVATION_ID, RETIRED_FOR, TERMINATION_TIMESTAMP
+from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim, UpdateNode
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.interruption.response import concerned, respond
@@ -158,6 +159,42 @@ def test_a_claim_that_goes_already_is_marked_where_two_minutes_are_left(kind: No
     """Its drain has had time until now. A change that EC2 has scheduled leaves it days."""
     going = builders.node_claim("claim-1", node="node-1", labels={RESERVATION_ID: "cr-1"}, deleted=START)
     assert _kinds(Notice(kind, ("i-node-1",)), replace(SNAPSHOT, node_claims=(going,))) == written
+
+
+LATER = replace(Notice(NoticeKind.SCHEDULED_CHANGE, ("i-node-1",)), starts=START + timedelta(days=20))
+
+
+def _marks(notice: Notice, claim: NodeClaim) -> dict[str, str]:
+    """The annotations that the notice adds to the claim."""
+    updates = [c for c in _commands(notice, replace(SNAPSHOT, node_claims=(claim,))) if isinstance(c, UpdateClaim)]
+    added = [c.after.metadata.annotations.items() - claim.metadata.annotations.items() for c in updates]
+    return {key: value for items in added for key, value in items}
+
+
+def test_a_change_that_is_weeks_ahead_retires_a_claim_that_has_time() -> None:
+    """Nothing forces it before the change begins."""
+    starts = (START + timedelta(days=20)).isoformat()
+    assert _marks(LATER, SNAPSHOT.node_claims[0]) == {RETIRED_FOR: "scheduled_change", TERMINATION_TIMESTAMP: starts}
+
+
+def test_a_claim_s_own_grace_period_may_end_before_a_change_begins() -> None:
+    """It is what the user has granted; the change does not prolong it."""
+    granted = builders.node_claim("claim-1", node="node-1", terminationGracePeriod="1h")
+    assert _marks(LATER, granted) == {RETIRED_FOR: "scheduled_change"}
+
+
+def test_a_claim_that_waits_for_its_replacement_goes_on_to_wait_until_a_change_begins() -> None:
+    """It was retired for its age before. The event is told again and again."""
+    aged = builders.node_claim("claim-1", node="node-1", annotations={RETIRED_FOR: "expired"}, deleted=START)
+    assert _marks(LATER, aged) == {TERMINATION_TIMESTAMP: (START + timedelta(days=20)).isoformat()}
+    now = replace(LATER, starts=START)
+    assert _marks(now, aged) == {INTERRUPTED_AT: START.isoformat()}
+
+
+def test_a_claim_that_has_time_is_not_deleted_without_its_mark() -> None:
+    """It would be drained like one that has none, for nothing but a conflict."""
+    chains = [[type(c).__name__ for c in chain if not isinstance(c, Announce)] for chain in _chains(LATER)]
+    assert [chain for chain in chains if chain] == [["UpdateNode"], ["UpdateClaim", "DeleteClaim"]]
 
 
 def test_a_claim_is_found_before_it_has_a_node() -> None:

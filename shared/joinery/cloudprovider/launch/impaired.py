@@ -41,15 +41,18 @@ def impaired(clients: Clients) -> tuple[InstanceStatus, ...]:
 
 
 def _as_ours(entry: Mapping[str, Any]) -> InstanceStatus:
+    events = [
+        event
+        for event in entries(entry, "Events", "Code", call=_CALL)
+        if event["Code"] in EVENT_CODES and not str(at(event, "Description") or "").startswith(_OVER)
+    ]
+    starts = [event["NotBefore"] for event in events if event.get("NotBefore")]
     return InstanceStatus(
         instance_id=entry["InstanceId"],
         instance_failed=_failed_since(at(entry, "InstanceStatus.Details")),
         system_failed=_failed_since(at(entry, "SystemStatus.Details")),
-        events=tuple(
-            event["Code"]
-            for event in entries(entry, "Events", "Code", call=_CALL)
-            if event["Code"] in EVENT_CODES and not str(at(event, "Description") or "").startswith(_OVER)
-        ),
+        events=tuple(event["Code"] for event in events),
+        starts=min(starts) if starts and len(starts) == len(events) else None,
     )
 
 

@@ -17,7 +17,7 @@ from joinery.commands import Announce
 from joinery.lifecycle.view.view import View
 from joinery.state.claims import moment
 from joinery.state.pods import go_duration, is_reschedulable
-from joinery.state.retirement import drains_at
+from joinery.state.retirement import SCHEDULED_CHANGE, drains_at
 from joinery.termination.drain import is_drainable
 from joinery.termination.taint import disrupted
 
@@ -57,6 +57,8 @@ def _why(view: View, claim: NodeClaim | None) -> str:
     if view.is_gone(claim):
         return "its instance is gone"
     reason = claim.metadata.annotations.get(RETIRED_FOR, "")
+    if reason == SCHEDULED_CHANGE:
+        return "EC2 has scheduled a change of its instance"
     return _WHY.get(DisruptionReason(reason), reason) if reason in {*DisruptionReason} else "its NodeClaim is deleted"
 
 
