@@ -38,7 +38,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts
 from joinery.state.claims import INSTANCE_TERMINATING, has_lost_node
 from joinery.state.disruption import is_candidate, replaces_of
-from joinery.state.plans import expected, is_kept, planned_pods
+from joinery.state.plans import expectation, is_kept, planned_pods
 from joinery.state.pods import is_terminal
 from joinery.state.snapshot import Snapshot
 
@@ -59,6 +59,9 @@ class NodeView:
     pods, and those it has need another place. ``is_terminating``: its instance is being ended.
     ``is_unlaunched``: its claim is not launched yet, so its room is for ``planned`` only. ``pods``: those bound to it
     or nominated for it. ``planned``: the pods (namespace/name) that its claim is there for now.
+
+    ``in_transit``: pods of other nodes that were asked to go a moment ago. Their successors, still to come, have
+    their room here.
 
     ``is_candidate``: it is leaving, but only because a disruption command will retire it; its pods need another place
     only as far as the command has bought one. ``replaces``: the names of the claims that its claim will replace.
@@ -81,6 +84,7 @@ class NodeView:
     planned: tuple[str, ...]
     is_candidate: bool = False
     replaces: tuple[str, ...] = ()
+    in_transit: tuple[Pod, ...] = ()
 
     @property
     def name(self) -> str:
@@ -108,8 +112,13 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
         is_double = claim is not None and node is not nodes[node.spec.provider_id][0]
         merged.append(replace(view, capacity={}, allocatable={}) if is_double else view)
     merged += [_of_claim(claim, snapshot.now) for claim in ours if claim.metadata.name not in joined]
-    planned = expected(ours, snapshot.nodes, snapshot.pods)
-    merged = [replace(view, planned=planned[view.claim]) if planned.get(view.claim) else view for view in merged]
+    coming = expectation(ours, snapshot.nodes, snapshot.pods, snapshot.now)
+    merged = [
+        replace(view, planned=coming.pods[view.claim], in_transit=coming.in_transit.get(view.claim, ()))
+        if coming.pods.get(view.claim)
+        else view
+        for view in merged
+    ]
     return tuple(sorted(merged, key=lambda view: (not view.is_initialized, view.name)))
 
 

@@ -3,13 +3,15 @@
 A controller recreates an evicted pod under a new name. The claim that was bought for the first pod has to be there for
 the second, or another node would be bought for it. So a claim remembers the names of its pods, and for each the owner
 and a digest of its needs. A waiting pod with the same owner and equal needs takes the place of one that is gone, one
-for one.
+for one. Between an eviction and its recreation the place is nobody else's: a plan that gave it away would leave the
+evicted pod without a node.
 """
 
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from hashlib import sha256
 
 import msgspec
@@ -19,12 +21,29 @@ from joinery.apis.core import Node, Pod, Taint
 from joinery.apis.labels import NO_SCHEDULE, PLANNED_NEEDS, PLANNED_PODS, PLANNED_TAINT, UNSERVED_NEEDS
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import INITIALIZED, has_joined
-from joinery.state.pods import is_active, is_reschedulable, lasting, owner_uid
+from joinery.state.pods import is_active, is_reschedulable, lasting, own_grace, owner_uid
+from joinery.state.retirement import USUAL_GRACE
 
 #: The most that the two annotations together may take, in bytes: the API server takes 256 KiB of all annotations of an
 #: object. Pods beyond that are planned onto the node as well, but it is not kept for them.
 MOST_BYTES = 128 << 10
+#: How long a place is kept for the successor of a pod that was asked to go: its owner makes it at once, unless it is
+#: scaled down.
+LONGEST_TRANSIT = timedelta(seconds=10)
 _DIGITS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """Whom claims are there for now, by the claim's name.
+
+    ``pods``: the pods (namespace/name) that it was launched for; in the place of one that is gone stands a waiting pod
+    that is like it. ``in_transit``: those of them that were asked to go elsewhere a moment ago, and whose successors
+    are still to come.
+    """
+
+    pods: Mapping[str, tuple[str, ...]]
+    in_transit: Mapping[str, tuple[Pod, ...]]
 
 
 def remembered(names: Iterable[str], pods: Mapping[str, Pod]) -> dict[str, str]:
@@ -100,10 +119,30 @@ def unserved(digests: Collection[str]) -> dict[str, str]:
 def expected(
     claims: Iterable[NodeClaim], nodes: Iterable[Node], pods: Collection[Pod]
 ) -> Mapping[str, tuple[str, ...]]:
-    """By the claim's name, the pods (namespace/name) that it is there for now.
+    """By the claim's name, the pods (namespace/name) that it is there for now, as ``Expectation`` has them."""
+    return _matched(claims, nodes, pods)[0]
 
-    These are the pods that it was launched for; in the place of one that is gone stands a waiting pod that is like it.
-    """
+
+def expectation(
+    claims: Collection[NodeClaim], nodes: Iterable[Node], pods: Collection[Pod], now: datetime
+) -> Expectation:
+    by_claim, vacancies = _matched(claims, nodes, pods)
+    if not vacancies:
+        return Expectation(by_claim, {})
+    node_of = {claim.metadata.name: claim.status.node_name for claim in claims}
+    going = {pod.key: pod for pod in pods if pod.spec.node_name and _has_just_gone(pod, now)}
+    in_transit: dict[str, list[Pod]] = defaultdict(list)
+    for vacancy in vacancies:
+        pod = going.get(by_claim[vacancy.claim][vacancy.index])
+        if pod is not None and pod.spec.node_name != node_of[vacancy.claim]:
+            in_transit[vacancy.claim].append(pod)
+    return Expectation(by_claim, {claim: tuple(own) for claim, own in in_transit.items()})
+
+
+def _matched(
+    claims: Iterable[NodeClaim], nodes: Iterable[Node], pods: Collection[Pod]
+) -> "tuple[Mapping[str, tuple[str, ...]], list[_Vacancy]]":
+    """Whom each claim is for, and the places that nobody has taken."""
     all_claims = tuple(claims)
     by_claim = {claim.metadata.name: list(planned_pods(claim)) for claim in all_claims}
     planned = {name for names in by_claim.values() for name in names}
@@ -112,10 +151,13 @@ def expected(
     held = {pod.key for pod in pods if _holds_place(pod)} if any(map(_groups, awaited)) else set()
     vacancies = list(_vacancies(awaited, held))
     successors = _successors(pods, {vacancy.owner for vacancy in vacancies}, planned)
+    left = []
     for vacancy in vacancies:
         if waiting := successors.get(vacancy.group):
             by_claim[vacancy.claim][vacancy.index] = waiting.pop(0)
-    return {claim: tuple(names) for claim, names in by_claim.items()}
+        else:
+            left.append(vacancy)
+    return {claim: tuple(names) for claim, names in by_claim.items()}, left
 
 
 def kept_by(claim: NodeClaim) -> Taint:
@@ -191,6 +233,12 @@ def _vacancies(claims: Iterable[NodeClaim], held: Collection[str]) -> Iterator[_
 def _holds_place(pod: Pod) -> bool:
     """Whether it is alive, or a StatefulSet's, which comes back under its own name."""
     return is_active(pod) or is_reschedulable(pod)
+
+
+def _has_just_gone(pod: Pod, now: datetime) -> bool:
+    """Whether it was asked to go a moment ago. The API server says when its grace ends."""
+    ends, grace = pod.metadata.deletion_timestamp, own_grace(pod)
+    return ends is not None and now - ends < LONGEST_TRANSIT - (USUAL_GRACE if grace is None else grace)
 
 
 def _successors(pods: Iterable[Pod], owners: Collection[str], planned: Collection[str]) -> dict[str, list[str]]:

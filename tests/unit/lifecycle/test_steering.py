@@ -16,6 +16,7 @@ from joinery.lifecycle.view.view import Step, view_of
 from joinery.scheduling.packing import ExistingPlacement, Packing
 from joinery.state.instances import Instance
 from joinery.state.nodes import views
+from joinery.state.plans import planned_pods, remembered
 from joinery.state.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -221,6 +222,18 @@ def test_pods_planned_for_a_node_since_its_launch_are_promised_it(reached: tuple
     nodes = (_kept(),) if reached else ()
     assert _promised(_claim(*reached, planned='["default/gone"]'), *nodes) == ['["default/a"]']
     assert _promised(_claim(*reached), *nodes) == []
+
+
+def test_a_promise_to_others_forgets_no_pod_whose_successor_is_still_to_come() -> None:
+    """It was asked to go a moment ago, and the node was bought for it."""
+    gone = builders.pod("web-a", owner="web", node="old", deleted=START + timedelta(seconds=30))
+    claim = builders.node_claim(
+        "claim-1", conditions=("Launched",), annotations=remembered([gone.key], {gone.key: gone})
+    )
+    snapshot = Snapshot(now=START, pods=(builders.pod("b"), gone), node_claims=(claim,))
+    packing = Packing(existing=(ExistingPlacement("", "claim-1", ("default/b",)),))
+    (update,) = promises(snapshot, packing)
+    assert planned_pods(update.after) == ("default/b", "default/web-a")
 
 
 def test_a_node_that_is_open_to_all_needs_no_promise() -> None:

@@ -32,7 +32,7 @@ from joinery.scheduling.packing import Packing
 from joinery.scheduling.pools.daemonsets import read_daemons
 from joinery.state.claims import INITIALIZED, REGISTERED, annotated, has_joined
 from joinery.state.nodes import node_view
-from joinery.state.plans import is_kept, kept_by, needs, planned_pods, remembered
+from joinery.state.plans import expectation, is_kept, kept_by, needs, planned_pods, remembered
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 
@@ -138,12 +138,14 @@ def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
         for claim in snapshot.managed_claims
         if not (claim.is_true(REGISTERED) and claim.status.provider_id in free)
     }
+    in_transit = expectation(claims.values(), snapshot.nodes, snapshot.pods, snapshot.now).in_transit
     updates = []
     for placement in packing.existing:
         claim = claims.get(placement.node_claim)
         newcomers = set(placement.pods) & waiting
         if claim is not None and not newcomers <= set(planned_pods(claim)):
-            expected = sorted((set(planned_pods(claim)) & waiting) | set(placement.pods))
+            coming = waiting.union(pod.key for pod in in_transit.get(placement.node_claim, ()))
+            expected = sorted((set(planned_pods(claim)) & coming) | set(placement.pods))
             promised = annotated(claim, remembered(expected, pods))
             updates.append(UpdateClaim(claim, promised, f"{len(newcomers)} more pods were planned for it"))
     return tuple(updates)

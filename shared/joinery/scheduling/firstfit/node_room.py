@@ -1,11 +1,11 @@
 """What nodes that exist have left for pods, beside those that run there and those that DaemonSets will still bring."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from joinery.apis.core import CSINode
+from joinery.apis.core import CSINode, Pod
 from joinery.apis.labels import INSTANCE_TYPE
 from joinery.apis.quantity import total
 from joinery.scheduling.constraints.attachments import NO_LIMIT
@@ -38,12 +38,17 @@ class NodeRoom:
     def existing(self, view: NodeView) -> ExistingNode:
         """The node as a target, with what is left of it."""
         free = self._allocatable(view)
-        free -= self.axis.vector(total(requests_of(pod) for pod in view.pods))
+        free -= self._taken(view.pods)
         free -= self._missing_daemons(view)
-        ports = {port for pod in view.pods for port in host_ports_of(pod)}
+        # Where less is left than they had, what is left is for them.
+        free -= np.minimum(self._taken(view.in_transit), np.maximum(free, 0))
+        ports = {port for pod in (*view.pods, *view.in_transit) for port in host_ports_of(pod)}
         ports |= {port for daemon in self.daemons if daemon.runs_on(view) for port in host_ports_of(daemon.pod)}
         attached = {name for pod in view.pods for name in self.volumes.needs(pod).claims}
         return ExistingNode(view, free, self._attachments(view), attached, ports)
+
+    def _taken(self, pods: Iterable[Pod]) -> Amounts:
+        return self.axis.vector(total(map(requests_of, pods)))
 
     def empty(self, view: NodeView) -> Amounts:
         """What the node would have for pods if only its DaemonSets' pods ran there."""
