@@ -70,6 +70,35 @@ def test_a_claim_that_may_have_been_written_is_launched_with_its_siblings(stand:
     assert len(stand.alive) == 3
 
 
+def test_a_claim_that_is_deleted_before_its_instance_is_written_costs_its_siblings_nothing(stand: Stand) -> None:
+    """Provisioning was killed right after EC2's answer, and somebody deletes one of the two claims."""
+    stand.pods(2, labels={"app": "web"}, affinity=APART)
+    fuse = Fuse(after=5)
+    assert not fuse.outlives(Stand(stand.world, gateways=fuse.protect(stand.gateways)).provision)
+    assert fuse.writes[-1] == "cloud.launch"
+    launched = set(stand.alive)
+    stand.world.cluster.delete_node_claim(stand.claims[0])
+    for _ in range(12):
+        stand.live()
+        stand.wait(10)
+    assert len(stand.world.cloud.requests) == 1
+    assert stand.claim.is_true("Launched")
+    assert set(stand.alive) < launched
+
+
+def test_nothing_is_bought_for_a_claim_that_is_deleted_before_its_launch(stand: Stand) -> None:
+    """Its sibling is launched alone."""
+    stand.pods(2, labels={"app": "web"}, affinity=APART)
+    stand.world.cloud.fail_next("launch", UnavailableError("timed out"))
+    with suppress(UnavailableError):
+        stand.provision()
+    stand.world.cluster.delete_node_claim(stand.claims[0])
+    stand.live()
+    stand.live()
+    assert len(stand.alive) == 1
+    assert stand.claim.is_true("Launched")
+
+
 def test_a_refused_launch_is_tried_again_with_the_same_token(stand: Stand) -> None:
     """EC2 remembers no refusal, and somebody else may be making the same call: two tokens would launch twice."""
     stand.pods(1)

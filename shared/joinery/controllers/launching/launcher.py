@@ -232,7 +232,7 @@ def _request(group: FleetGroup, node_class: NodeClass, filtered_types: FilteredT
     claim = group.waiting[0]
     return LaunchRequest(
         token=group.token,
-        count=len(group.claims),
+        count=group.count,
         node_pool=claim.metadata.labels.get(NODE_POOL, ""),
         node_class=node_class,
         capacity_type=filtered_types.capacity_type,

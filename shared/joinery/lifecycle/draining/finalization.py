@@ -30,6 +30,7 @@ from joinery.commands import (
 from joinery.lifecycle.draining import stall
 from joinery.lifecycle.draining.pod_events import pod_events
 from joinery.lifecycle.draining.surging import begun, surge_events
+from joinery.lifecycle.launching.fleet_groups import is_needed
 from joinery.lifecycle.view.replacement import may_drain
 from joinery.lifecycle.view.view import Step, View, is_ready
 from joinery.state.claims import (
@@ -269,6 +270,8 @@ def _end_instance(so_far: _Pass, node: Node | None = None) -> _Pass:
 def _let_go(so_far: _Pass, node: Node | None, reason: str) -> _Pass:
     if node is not None and TERMINATION_FINALIZER in node.metadata.finalizers:
         so_far = so_far.then(UpdateNode(node, unfinalized(node), reason))
+    if is_needed(so_far.claim, so_far.view.snapshot.managed_claims):
+        return so_far
     return so_far.then(claim=without_finalizer(so_far.claim))
 
 

@@ -5,7 +5,9 @@ Claims that were planned alike carry the same launch token, an annotation; all c
 a crash asks with the same token, and gets the same instances (EC2 API CreateFleet, "Ensuring idempotency"). EC2 repeats
 the answer that a fleet was made without instances, too. Therefore its claims get a new annotation before the next try.
 
-Instances are written to their claims before any claim is deleted, so that a repeated call finds them taken.
+Instances are written to their claims before any claim is deleted, so that a repeated call finds them taken. And a claim
+that somebody deletes stays until none of its call waits any more (``is_needed``): without it the others would ask with
+another token, and get instances once more.
 """
 
 import hashlib
@@ -63,6 +65,11 @@ class FleetGroup:
         return tuple(claim for claim in self.claims if not claim.status.provider_id and not claim.is_deleting)
 
     @property
+    def count(self) -> int:
+        """How many instances are asked for: one for each claim that has one or waits for it."""
+        return sum(bool(claim.status.provider_id) for claim in self.claims) + len(self.waiting)
+
+    @property
     def requests(self) -> Resources:
         """What an instance must hold to serve any of them: of each resource the largest request."""
         requests = [amounts(claim.spec.resources.requests) for claim in self.claims]
@@ -100,6 +107,12 @@ def launch_token(claim: NodeClaim) -> str:
     A claim that another controller wrote has no token, and is launched alone.
     """
     return claim.metadata.annotations.get(LAUNCH_TOKEN) or claim.metadata.name
+
+
+def is_needed(claim: NodeClaim, claims: Iterable[NodeClaim]) -> bool:
+    """Whether others of its call still wait for their instances, and need its UID for their token. ``claims``: all."""
+    token = claim.metadata.annotations.get(LAUNCH_TOKEN)
+    return bool(token) and any(awaits_launch(other) and launch_token(other) == token for other in claims)
 
 
 def fleet_groups(wanted: Iterable[NodeClaim], claims: Iterable[NodeClaim]) -> tuple[FleetGroup, ...]:
