@@ -50,6 +50,13 @@ def test_small_pods_wait_for_large_ones_of_any_node() -> None:
     assert waiting == {"default/small"}
 
 
+def test_nobody_waits_for_a_drain_that_is_said_to_begin_tomorrow() -> None:
+    """Somebody edited the annotation: small pods would wait until then."""
+    large, small = (_pod("large", "2"),), (_pod("small", "1500m"),)
+    edited = _going("a", since=START + timedelta(days=1)), _going("b", since=START + timedelta(days=1))
+    assert awaiting_larger([(edited[0], large), (edited[1], small)], STAYING, START) == frozenset()
+
+
 def test_what_the_nodes_that_stay_are_short_of_counts() -> None:
     """A pod with much memory is large where memory is short, whatever its CPU; else one with much CPU is."""
     pods = (_pod("cpu", "2", "1Gi"), _pod("memory", "100m", "8Gi"))

@@ -85,7 +85,7 @@ def pace(annotations: Mapping[str, str], pods: int, now: datetime) -> Pace:
 def is_hurried(annotations: Mapping[str, str], now: datetime) -> bool:
     """Whether EC2 takes the instance within moments, so that every tick counts."""
     warned = moment(annotations.get(INTERRUPTED_AT, ""))
-    return warned is not None and now - warned < _HURRY
+    return warned is not None and abs(now - warned) < _HURRY
 
 
 def is_deadline_near(deadline: datetime | None, pods: Iterable[Pod], now: datetime) -> bool:

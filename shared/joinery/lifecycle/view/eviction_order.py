@@ -63,7 +63,8 @@ def awaiting_larger(
 def _has_just_begun(claim: NodeClaim, pods: Sequence[Pod], now: datetime) -> bool:
     """Whether the claim's node is drained, and not for long."""
     begun = moment(claim.metadata.annotations.get(REPLACEMENT_LAUNCHED, "")) or leaving_since(claim)
-    return begun is not None and now - begun < LONGEST_WAIT and may_drain(claim, pods, now)
+    # Anybody may edit an annotation: a moment that is far ahead makes no drain a young one.
+    return begun is not None and abs(now - begun) < LONGEST_WAIT and may_drain(claim, pods, now)
 
 
 def _requests(pod: Pod) -> Mapping[str, int]:
