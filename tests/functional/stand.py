@@ -93,7 +93,7 @@ class Stand:
     def receive(self, event: str, about: str) -> Mapping[str, Any]:
         """A sample event of ``events/``, about that instance or capacity reservation."""
         record = json.loads((EVENTS / f"{event}.json").read_text())["Records"][0]
-        envelope = json.loads(record["body"])
+        envelope = {**json.loads(record["body"]), "time": self.world.clock.now().isoformat()}
         if "affectedEntities" in envelope["detail"]:
             envelope["detail"]["affectedEntities"] = [{"entityValue": about}]
         named = "capacity-reservation-id"

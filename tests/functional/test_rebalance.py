@@ -1,15 +1,17 @@
 """A rebalance recommendation, followed through the controllers: told, treated as a warning, or replaced first."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from joinery.apis.labels import INSTANCE_TYPE, INTERRUPTED_AT, REBALANCE, ZONE
+from joinery.apis.labels import INSTANCE_TYPE, INTERRUPTED_AT, REBALANCE, REBALANCE_RECOMMENDED_AT, ZONE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError
 from joinery.interruption.notice import Notice, NoticeKind
+from joinery.state.claims import annotated
 from joinery.state.disruption import record_of
 from simulator import builders
 from simulator.latency import Killed
@@ -77,6 +79,38 @@ def test_drain_treats_it_as_a_warning(world: World) -> None:
     stand.provision()
     (new,) = [claim for claim in stand.claims if not claim.is_deleting]
     assert _pool_of(new) != _pool_of(old)
+
+
+@pytest.mark.parametrize("mode", ["drain", "replace"])
+def test_a_recommendation_that_is_days_old_costs_no_node(world: World, mode: str) -> None:
+    """A person sends a dead letter again. EC2 repeats what still holds."""
+    stand = _running(world, mode)
+    (old,) = stand.claims
+    sent = world.clock.now() - timedelta(days=3)
+    stand.notify(Notice(NoticeKind.REBALANCE_RECOMMENDATION, (stand.alive[0],), at=sent))
+    assert "SpotRebalanceRecommendation" in stand.told("NodeClaim")
+    stand.provision()
+    stand.live()
+    assert stand.claims == [old]
+
+
+def test_a_recommendation_is_as_old_as_its_message(world: World) -> None:
+    """Its queue may have had to deliver it again. Ten minutes after it was sent nothing is begun."""
+    stand = _running(world, "replace")
+    sent = world.clock.now() - timedelta(minutes=8)
+    stand.notify(Notice(NoticeKind.REBALANCE_RECOMMENDATION, (stand.alive[0],), at=sent))
+    stand.wait(150)
+    stand.provision()
+    assert len(stand.claims) == 1
+
+
+def test_a_recommendation_that_is_said_to_come_tomorrow_costs_no_node(world: World) -> None:
+    """Somebody edited the annotation. Until then its node would be replaced again and again."""
+    stand = _running(world, "replace")
+    tomorrow = (world.clock.now() + timedelta(days=1)).isoformat()
+    world.cluster.api.update(annotated(stand.claim, {REBALANCE_RECOMMENDED_AT: tomorrow}))
+    stand.provision()
+    assert len(stand.claims) == 1
 
 
 @pytest.mark.parametrize(

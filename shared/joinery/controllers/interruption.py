@@ -27,7 +27,7 @@ from joinery.gateways import Gateways
 from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
-from joinery.interruption.rebalance import mode_of
+from joinery.interruption.rebalance import is_acted_upon, mode_of
 from joinery.interruption.recent import suffice
 from joinery.interruption.response import concerned, is_about_capacity, respond
 from joinery.interruption.status import notices_of
@@ -130,7 +130,7 @@ class InterruptionController:
         rebalance_modes = self._rebalance_modes(
             claims[name]
             for notice, names in zip(notices, names_by_notice, strict=True)
-            if notice.kind is NoticeKind.REBALANCE_RECOMMENDATION
+            if is_acted_upon(notice, snapshot.now)
             for name in names
         )
         responses: list[_Response] = []
@@ -142,7 +142,7 @@ class InterruptionController:
             claims |= {
                 name: _as_deleted(claims[name], snapshot.now)
                 for name in names
-                if response.is_loss or rebalance_modes[name] is Rebalance.DRAIN
+                if response.is_loss or rebalance_modes.get(name) is Rebalance.DRAIN
             }
         actor = Actor(self._gateways, snapshot.now, invocation, tells_at_the_end=True)
         _carry_out(actor, [(response, chains) for response in responses for chains in response.chains])

@@ -12,6 +12,7 @@ from joinery.apis.labels import REBALANCE, REBALANCE_RECOMMENDED_AT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.policies import Rebalance
+from joinery.interruption.notice import Notice, NoticeKind
 from joinery.state.claims import INITIALIZED, moment
 from joinery.state.disruption import record_of, replaces_of
 from joinery.state.nodes import is_leaving
@@ -27,10 +28,17 @@ def mode_of(pool: NodePool, default: Rebalance) -> Rebalance:
     return Rebalance(wanted) if wanted in list(Rebalance) else Rebalance.OFF
 
 
+def is_acted_upon(notice: Notice, now: datetime) -> bool:
+    """Whether the notice is a recommendation of now. An older one is a dead letter that a person sends again."""
+    is_recent = notice.at is None or now - notice.at < ACTED_UPON
+    return notice.kind is NoticeKind.REBALANCE_RECOMMENDATION and is_recent
+
+
 def is_to_be_replaced(claim: NodeClaim, now: datetime) -> bool:
     """Whether a disruption command should be started for the claim, because of a recommendation."""
     recommended = moment(claim.metadata.annotations.get(REBALANCE_RECOMMENDED_AT, ""))
-    if recommended is None or now - recommended >= ACTED_UPON:
+    # Anybody may edit an annotation, and the clocks of two functions differ.
+    if recommended is None or abs(now - recommended) >= ACTED_UPON:
         return False
     is_in_command = record_of(claim) is not None or replaces_of(claim) is not None
     return claim.is_true(INITIALIZED) and not is_in_command and not is_leaving(None, claim)

@@ -106,20 +106,23 @@ def respond(
         name = claim.metadata.name
         mode = rebalance.get(name, Rebalance.OFF)
         if notice.kind is NoticeKind.REBALANCE_RECOMMENDATION and mode is not Rebalance.DRAIN:
-            chains += _recommended(claim, nodes.get(name), now, mode)
+            chains += _recommended(claim, nodes.get(name), notice.at, now, mode)
         else:
             chains += _chains(notice, claim, nodes.get(name), now)
     return tuple(chain for chain in chains if chain)
 
 
-def _recommended(claim: NodeClaim, node: Node | None, now: datetime, mode: Rebalance) -> Iterable[tuple[Command, ...]]:
+def _recommended(
+    claim: NodeClaim, node: Node | None, sent: datetime | None, now: datetime, mode: Rebalance
+) -> Iterable[tuple[Command, ...]]:
     """Tell of a recommendation and, where the node is to be replaced, leave that to provisioning."""
     if claim.is_deleting:
         return
     event, text = EVENTS[NoticeKind.REBALANCE_RECOMMENDATION]
     yield tuple(Announce(event, text, subject) for subject in (claim, node) if subject is not None)
     if mode is Rebalance.REPLACE:
-        yield (UpdateClaim(claim, annotated(claim, {REBALANCE_RECOMMENDED_AT: now.isoformat()}), text),)
+        at = min(sent or now, now).isoformat()
+        yield (UpdateClaim(claim, annotated(claim, {REBALANCE_RECOMMENDED_AT: at}), text),)
         yield tuple(_shortage(NoticeKind.REBALANCE_RECOMMENDATION, claim, text))
 
 
