@@ -34,9 +34,12 @@ def disrupt(
     *candidates: NodeClaim,
     reason: DisruptionReason = DisruptionReason.UNDERUTILIZED,
     with_replacements: bool = True,
+    meanwhile: Callable[[], None] = lambda: None,
     **given: Any,
 ) -> Started:
-    """Start one command, with replacements for the candidates' pods. ``given``: fields of ``NewCommand``."""
+    """Start one command, with replacements for the candidates' pods. ``meanwhile``: what happens between its decision
+    and its start. ``given``: fields of ``NewCommand``.
+    """
     gateways, invocation = stand.gateways, stand.invocation()
     snapshot = gateways.cluster.snapshot()
     names = [claim.metadata.name for claim in candidates]
@@ -48,6 +51,8 @@ def disrupt(
     replacements = claims_of(packing, snapshot) if with_replacements else ()
     command = NewCommand(reason=reason, candidates=tuple(candidates), replacements=replacements, **given)
     actor = Actor(gateways, snapshot.now, invocation)
+    meanwhile()
+    supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
     orchestrator = Orchestrator(gateways, actor, snapshot, supply, invocation)
     (started,) = orchestrator.start([command], door="test", caps=stand.settings.caps)
     actor.conclude()

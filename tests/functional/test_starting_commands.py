@@ -12,6 +12,7 @@ from joinery.controllers.orchestration import MOST_AT_ONCE, Orchestrator
 from joinery.errors import UnavailableError
 from joinery.lifecycle.disrupting.new_commands import NewCommand
 from joinery.state.disruption import Readiness
+from joinery.state.offerings import OfferingKey
 from tests.functional.disrupting import disrupt, others, running, stays
 from tests.functional.fuse import wired
 from tests.functional.stand import Stand
@@ -48,6 +49,26 @@ def test_a_command_charges_the_caps_with_the_claims_that_it_writes(stand: Stand,
     started = disrupt(stand.observing() if is_observed else stand, old, waits_for=Readiness.WRITTEN)
     assert started.obstacle == ""
     assert started.caps.launched == len(started.command.replacements) == 1
+    assert started.caps.hourly > 0
+
+
+def _sell_out(stand: Stand) -> None:
+    pools = [OfferingKey(o.instance_type, o.zone, o.capacity_type) for o in stand.world.cloud.catalog().offerings]
+    stand.world.unavailable.mark(pools, now=stand.world.clock.now(), reason="EC2 is out of it")
+
+
+def test_a_command_whose_replacements_nobody_sells_any_more_is_not_started(stand: Stand) -> None:
+    """It would count as nothing under the caps, and be rolled back."""
+    (old,) = running(stand)
+    assert "is on sale" in disrupt(stand, old, meanwhile=lambda: _sell_out(stand)).obstacle
+    assert stays(stand, old)
+
+
+def test_a_command_that_ends_its_node_first_is_charged_though_nothing_is_sold_now(stand: Stand) -> None:
+    """What has ended may be on sale again."""
+    (old,) = running(stand)
+    started = disrupt(stand, old, waits_for=Readiness.WRITTEN, meanwhile=lambda: _sell_out(stand))
+    assert started.obstacle == ""
     assert started.caps.hourly > 0
 
 

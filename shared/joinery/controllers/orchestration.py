@@ -21,7 +21,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import msgspec
 
@@ -55,6 +55,7 @@ from joinery.observability import COMMAND, COST, REASON, logger
 from joinery.scheduling.admission import Purchase, admit, over
 from joinery.state.claim_changes import newly_leaving
 from joinery.state.disruption import CommandRecord, Readiness
+from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot
 from joinery.state.urgency import LEAST_URGENT
 from joinery.termination.taint import tainted
@@ -139,8 +140,9 @@ class Orchestrator:
 
         ``claims``: by name, all that there are; those that are marked are replaced in it.
         """
-        groups = fleet_groups(command.replacements, command.replacements)
-        hourly = sum((cheapest(group, self._supply.types) or 0.0) * len(group.waiting) for group in groups)
+        hourly = self._hourly(command)
+        if hourly is None:
+            return Started(command, caps, obstacle="nothing that its replacements may be is on sale"), []
         purchase = Purchase(len(command.replacements), hourly, LEAST_URGENT, pods=0)
         cap = admit([purchase], caps)[0]
         why = str(over(cap, caps)) if cap is not None else ""
@@ -164,6 +166,26 @@ class Orchestrator:
         # What ends first is replaced by lifecycle, when it is gone.
         to_launch = [] if command.waits_for is Readiness.WRITTEN else replacements
         return Started(command, caps.after(len(command.replacements), hourly), record, added_cost=cost), to_launch
+
+    def _hourly(self, command: NewCommand) -> float | None:
+        """$/h of its replacements; None if nothing that one of them may be is on sale.
+
+        What is launched later is bought out of what is on sale then.
+        """
+        types = self._restocked if command.waits_for is Readiness.WRITTEN else self._supply.types
+        groups = fleet_groups(command.replacements, command.replacements)
+        hourly = 0.0
+        for group in groups:
+            price = cheapest(group, types)
+            if price is None:
+                return None
+            hourly += price * len(group.waiting)
+        return hourly
+
+    @cached_property
+    def _restocked(self) -> Mapping[str, Sequence[InstanceType]]:
+        """What can be bought, as if EC2 were out of nothing."""
+        return {name: [kind.restocked for kind in kinds] for name, kinds in self._supply.types.items()}
 
     def _mark(self, candidates: Sequence[NodeClaim], record: CommandRecord) -> tuple[list[NodeClaim], list[str]]:
         """The candidates that are marked now, and the names of those that could not be."""

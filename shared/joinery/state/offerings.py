@@ -102,6 +102,11 @@ class InstanceType:
         """
         return next((o.price for o in self.offerings if o.zone == zone and o.capacity_type == capacity_type), None)
 
+    @property
+    def restocked(self) -> "InstanceType":
+        """The type as if EC2 were out of none of it."""
+        return replace(self, offerings=tuple(replace(each, available=True) for each in self.offerings))
+
 
 def key_of(instance_type: InstanceType, offering: Offering) -> OfferingKey:
     """The capacity pool of one of the type's offerings."""
