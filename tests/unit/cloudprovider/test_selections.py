@@ -6,9 +6,10 @@ from datetime import timedelta
 import pytest
 
 from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, SecurityGroupStatus, SubnetStatus
+from joinery.aws import error
 from joinery.cloudprovider.nodeclass.readiness import Selection
 from joinery.cloudprovider.nodeclass.selections import Selections
-from joinery.errors import UnavailableError
+from joinery.errors import JoineryError, UnavailableError
 from simulator import builders
 from simulator.clock import Clock
 
@@ -72,13 +73,57 @@ def test_what_is_missing_is_looked_for_each_time() -> None:
     assert asked.times == 2
 
 
-def test_a_failure_is_not_remembered() -> None:
-    """The next run asks again."""
-    asked = _Asked()
+class _Failing(_Asked):
+    """AWS does not say what it has. ``error``: what it says."""
 
-    def fail() -> Selection:
-        raise UnavailableError("throttled")
+    def __init__(self, error: JoineryError) -> None:
+        super().__init__()
+        self.error: JoineryError | None = error
 
-    with pytest.raises(UnavailableError):
-        asked.selections.of(builders.node_class(), "find", fail)
+    def _select(self) -> Selection:
+        super()._select()
+        if self.error is not None:
+            raise self.error
+        return self.selection
+
+    def fails(self) -> None:
+        with pytest.raises(JoineryError):
+            self()
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [error("Throttling", "slow down", doing="asking"), error("AccessDenied", "no", doing="asking")],
+)
+def test_a_refusal_is_not_remembered(refusal: JoineryError) -> None:
+    """The next run asks again: it costs no time."""
+    asked = _Failing(refusal)
+    asked.fails()
+    asked.error = None
+    assert asked() is WHOLE
+
+
+def test_a_service_that_is_silent_is_not_waited_for_again_for_half_a_minute() -> None:
+    """Each run would wait for twenty seconds in vain, and look at nodes every twenty-five."""
+    asked = _Failing(UnavailableError("SSM did not answer"))
+    for _ in range(6):
+        asked.fails()
+        asked.clock.advance(timedelta(seconds=5))
+    assert asked.times == 1
+    asked.error = None
+    assert asked() is WHOLE
+
+
+def test_after_a_silence_a_class_that_has_changed_is_looked_at_at_once() -> None:
+    """It may need nothing of what is silent. The same where a launch was refused."""
+    asked, node_class = _Failing(UnavailableError("SSM did not answer")), builders.node_class()
+    asked.fails()
+    asked.error = None
+    changed = node_class.model_copy(update={"spec": node_class.spec.model_copy(update={"role": "another"})})
+    assert asked(changed) is WHOLE
+    asked.error = UnavailableError("SSM did not answer")
+    asked.selections.forget(node_class.metadata.name)
+    asked.fails()
+    asked.error = None
+    asked.selections.forget(node_class.metadata.name)
     assert asked() is WHOLE

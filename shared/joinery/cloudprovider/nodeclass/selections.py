@@ -1,6 +1,7 @@
 """What the selectors of node classes found, kept for a minute.
 
 To find it out takes nine calls of AWS a class, and lifecycle asks every five seconds while anything is in progress.
+Where nobody answers, that is kept as well, for half a minute: a run that waits in vain has less time for nodes.
 Nothing that is kept here decides alone: a launch that is refused, as for a subnet that is gone, makes the class be
 looked at anew.
 """
@@ -11,9 +12,14 @@ from threading import Lock
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cloudprovider.nodeclass.readiness import Selection
+from joinery.errors import UnavailableError
 
 #: How long a selection is good for (Karpenter for AWS `DefaultTTL`, for subnets and security groups).
 TIME_TO_LIVE = timedelta(minutes=1)
+
+
+#: How long the silence of one is remembered.
+SILENCE_REMEMBERED = timedelta(seconds=30)
 
 
 class Selections:
@@ -23,9 +29,11 @@ class Selections:
         self._now = now
         self._lock = Lock()
         self._kept: dict[str, tuple[str, datetime, Selection]] = {}
+        self._silences: dict[str, tuple[str, datetime, UnavailableError]] = {}
 
     def of(self, node_class: EC2NodeClass, purpose: str, select: Callable[[], Selection]) -> Selection:
-        """The selection of a class, from memory or from ``select``, whose errors are raised and not remembered.
+        """The selection of a class, from memory or from ``select``, whose errors are raised. Of these a silence
+        alone is remembered.
 
         ``purpose``: selections for different purposes are different, as one may make what another only looks for. A
         class whose spec has changed, that lacks something, or whose status names another instance profile is looked at
@@ -38,7 +46,7 @@ class Selections:
         agrees = node_class.status.instance_profile in ("", selection.instance_profile)
         if before == asked and now - at < TIME_TO_LIVE and _is_whole(selection) and agrees:
             return selection
-        selection = select()
+        selection = self._selected(name, asked, now, select)
         with self._lock:
             self._kept[name] = (asked, now, selection)
         return selection
@@ -47,6 +55,21 @@ class Selections:
         """Look at the class of that name anew the next time."""
         with self._lock:
             self._kept.pop(name, None)
+            self._silences.pop(name, None)
+
+    def _selected(self, name: str, asked: str, now: datetime, select: Callable[[], Selection]) -> Selection:
+        with self._lock:
+            before, at, silence = self._silences.get(name, ("", now, None))
+        if silence is not None and before == asked and now - at < SILENCE_REMEMBERED:
+            raise silence
+        try:
+            return select()
+        except UnavailableError as error:
+            if not error.code and not error.is_answer:
+                with self._lock:
+                    # From its end: the waiting may have taken as long.
+                    self._silences[name] = (asked, self._now(), error)
+            raise
 
 
 def _is_whole(selection: Selection) -> bool:
