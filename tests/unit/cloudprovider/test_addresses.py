@@ -113,6 +113,16 @@ def test_after_a_minute_ec2_is_asked_again() -> None:
     assert subnets.times == 2
 
 
+def test_a_call_that_is_under_way_while_ec2_is_asked_again_gives_back_no_more_than_it_took() -> None:
+    """Its addresses would count as free twice, for a minute."""
+    subnets = _Subnets(a1=100, a2=120)
+    under_way = subnets.addresses.choose(request(), NONE)
+    subnets.clock.advance(timedelta(minutes=1))
+    assert subnets.launch(request())[0] == "a1"
+    subnets.addresses.settle(request(), under_way)
+    assert [subnets.launch(request())[0] for _ in range(3)] == ["a2", "a2", "a1"]
+
+
 def test_without_an_answer_the_order_of_the_status_has_to_do() -> None:
     """A launch must not fail for it. The next one asks again."""
     subnets = _Subnets(a1=100, a2=120)

@@ -47,6 +47,7 @@ class Addresses:
         self._describe, self._now, self._tell = describe, now, tell
         self._lock = Lock()
         self._free: dict[str, int] = {}
+        self._under_way: dict[str, int] = {}
         self._asked: dict[str, datetime] = {}
 
     def choose(self, request: LaunchRequest, full: frozenset[str]) -> Places:
@@ -66,6 +67,8 @@ class Addresses:
             count = min(request.count, *(nodes or request.count for nodes in fits))
             taken = {name: count * pods[zone] for zone, name in chosen.items()}
             self._add(taken, -1)
+            for name, number in taken.items():
+                self._under_way[name] = self._under_way.get(name, 0) + number
         return Places({**first, **chosen}, count, taken)
 
     def settle(self, request: LaunchRequest, places: Places, launched: Iterable[LaunchedInstance] = ()) -> None:
@@ -74,6 +77,8 @@ class Addresses:
         used = {name: zones.count(zone) * pods.get(zone, 0) for zone, name in places.subnets.items()}
         with self._lock:
             self._add({name: taken - used.get(name, 0) for name, taken in places.taken.items()}, 1)
+            for name, number in places.taken.items():
+                self._under_way[name] -= number
 
     def _rivals(self, request: LaunchRequest, full: frozenset[str]) -> Mapping[str, list[str]]:
         """The subnets of each zone of the request that has several, in the order of the status."""
@@ -87,15 +92,18 @@ class Addresses:
     def _is_known(self, names: set[str]) -> bool:
         """Whether their free addresses are known. What is old is asked for again, and what was reckoned is forgotten.
 
+        Not what calls have taken that are under way: EC2 does not count it, and they give some of it back.
+
         Without an answer the order of the status has to do, which is by free addresses a minute ago.
         """
         now = self._now()
         if any(name not in self._asked or now - self._asked[name] >= TIME_TO_LIVE for name in names):
             try:
-                self._free |= self._describe(sorted(names))
+                described = self._describe(sorted(names))
             except JoineryError as error:
                 self._tell(f"free addresses of subnets are not known: {error}")
                 return False
+            self._free |= {name: free - self._under_way.get(name, 0) for name, free in described.items()}
             self._asked |= dict.fromkeys(names, now)
         return True
 
