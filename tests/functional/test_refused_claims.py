@@ -6,6 +6,7 @@ import pytest
 
 from joinery.errors import ConfigurationError
 from simulator import builders
+from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 
 
@@ -38,6 +39,17 @@ def test_a_pod_that_spoils_a_claim_is_left_out_and_the_others_are_served(stand: 
     there = {f"pod should schedule on nodeclaim/{claim.metadata.name}" for claim in stand.claims}
     assert set(nominated.values()) == there
     assert len(stand.alive) == len(stand.claims)
+
+
+@pytest.mark.usefixtures("many_labels")
+def test_what_was_refused_is_recorded_when_the_lease_is_given_back(stand: Stand) -> None:
+    """A bucket that is silent would keep all others from deciding."""
+    stand.pods(4)
+    stand.world.cluster.add(builders.pod("picky", cpu="900m", affinity=_many(range(44))))
+    fuse = Fuse()
+    Stand(stand.world, gateways=fuse.protect(stand.gateways)).provision()
+    assert fuse.calls.index("store.record") > fuse.calls.index("cluster.release_lease")
+    assert fuse.calls.count("store.record") == 2
 
 
 @pytest.mark.usefixtures("many_labels")

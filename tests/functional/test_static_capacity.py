@@ -37,6 +37,21 @@ def _pools(stand: Stand) -> dict[str, int]:
     return dict(Counter(claim.metadata.labels[NODE_POOL] for claim in stand.claims))
 
 
+def test_nothing_but_the_api_server_is_called_while_the_lease_is_held(world: World) -> None:
+    """A bucket, a queue or a cloud that is silent would keep all others from deciding. One pool grows, one shrinks."""
+    stand = static_stand(world, static_pool("grows", replicas=1), static_pool("shrinks", replicas=2))
+    settled(stand)
+    scaled(stand, 3, "grows")
+    scaled(stand, 1, "shrinks")
+    fuse = Fuse()
+    Stand(world, gateways=fuse.protect(stand.gateways)).provision()
+    taken, free = (fuse.calls.index(f"cluster.{call}_lease") for call in ("acquire", "release"))
+    held = fuse.calls[taken + 1 : free]
+    assert {"cluster.create_node_claim", "cluster.delete_node_claim"} <= set(held)
+    assert {call.partition(".")[0] for call in held} <= {"cluster", "recorder"}
+    assert "store.record" in fuse.calls[free:]
+
+
 def test_a_static_pool_gets_its_nodes_and_then_stays_as_it_is(world: World) -> None:
     """In all zones, by one CreateFleet call for each, and open to every pod."""
     stand = static_stand(world, static_pool(replicas=4))

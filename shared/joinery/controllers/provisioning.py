@@ -126,13 +126,16 @@ class ProvisioningController:
                 return decision, self._writer(decision, invocation)
             with self._deciding(invocation):
                 changed = changed_claims(snapshot, self._gateways.cluster.claims_snapshot())
-                if not changed:
-                    return self._write_claims(decision, invocation)
+                written = None if changed else self._write_claims(decision, invocation)
+            if written is not None:
+                return self._recorded(*written)
             text = f"{len(changed)} claims have changed since the plan was made, first {changed[0]}"
             logger.info("planned again", extra={REASON: text})
             snapshot = self._gateways.cluster.snapshot()
         with self._deciding(invocation):
-            return self._write_claims(self._plan(self._gateways.cluster.snapshot(), caps, invocation), invocation)
+            decision = self._plan(self._gateways.cluster.snapshot(), caps, invocation)
+            written = self._write_claims(decision, invocation)
+        return self._recorded(*written)
 
     def _deciding(self, invocation: Invocation) -> AbstractContextManager[None]:
         return deciding(self._gateways.cluster, "provisioning", invocation)
@@ -182,26 +185,36 @@ class ProvisioningController:
         actor = Actor(self._gateways, decision.snapshot.now, invocation)
         return ClaimWriter(self._gateways.cluster, self._gateways.workers, actor)
 
-    def _write_claims(self, decision: Decision, invocation: Invocation) -> tuple[Decision, ClaimWriter]:
+    def _recorded(
+        self, decision: Decision, writer: ClaimWriter, refused: Sequence[Decision]
+    ) -> tuple[Decision, ClaimWriter]:
+        """Record what was refused, when the Lease is given back: others must not wait for a bucket that is silent."""
+        for one in refused:
+            self._record(one, "refused", writer.actor)
+        return decision, writer
+
+    def _write_claims(
+        self, decision: Decision, invocation: Invocation
+    ) -> tuple[Decision, ClaimWriter, Sequence[Decision]]:
         """Create the claims of the plan, by the Lease.
 
         Where some are refused, the rest is planned again without what is at fault.
 
-        Returns the last decision, whose snapshot has the claims that were written before, and the writer with all of
-        them.
+        Returns the last decision, whose snapshot has the claims that were written before, the writer with all of them,
+        and the decisions of which something was refused.
         """
         caps, stopwatch = decision.problem.options.caps, invocation.stopwatch()
-        writer = self._writer(decision, invocation)
+        writer, refused = self._writer(decision, invocation), list[Decision]()
         for _ in range(_MOST_PLANS):
             if not writer.write(decision.problem, decision.packing):
                 break
-            self._record(decision, "refused", writer.actor)
+            refused.append(decision)
             rest = _having_bought(writer.rest(decision.problem), caps, writer.launches)
             decision = decide(rest, decision.supply, stopwatch=stopwatch, refused=writer.refused)
             if decision.objection:
                 writer.actor.note("the rest was not planned again", RefusedError(decision.objection))
-                return _without_launches(decision), writer
-        return decision, writer
+                return _without_launches(decision), writer, refused
+        return decision, writer, refused
 
     def _refuse_if_objectionable(self, decision: Decision, actor: Actor) -> None:
         """Raise ``RefusedError`` for a plan that must not be acted upon, and record it for whoever looks into that."""

@@ -10,8 +10,9 @@ the caps leave no room for all of their nodes the pods come first: a node that n
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import NODE_POOL
@@ -68,6 +69,7 @@ class StaticCapacity:
         self._replenish = replenish
         self.actor = Actor(gateways, snapshot.now, invocation)
         self._is_postponed = False
+        self._later: list[Callable[[], None]] | None = None
         self.added = self.removed = self.replaced = 0
 
     @property
@@ -83,17 +85,36 @@ class StaticCapacity:
         """
         if not any(pool.lacking for pool in static_pools(snapshot).values()):
             return snapshot
+        # Before the Lease: others must not wait for a cloud that is silent.
+        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now) if _is_short(snapshot) else None
         with self._deciding():
-            return self._adjusted(self._gateways.cluster.snapshot(), options)
+            return self._adjusted(self._gateways.cluster.snapshot(), supply, options)
 
-    def _deciding(self) -> AbstractContextManager[None]:
-        return deciding(self._gateways.cluster, "provisioning", self._invocation)
+    @contextmanager
+    def _deciding(self) -> Iterator[None]:
+        """Hold the Lease. What nobody has to wait for is done when it is given back (``_when_free``)."""
+        later: list[Callable[[], None]] = []
+        try:
+            with deciding(self._gateways.cluster, "provisioning", self._invocation):
+                self._later = later
+                yield
+        finally:
+            self._later = None
+            for do in later:
+                do()
 
-    def _adjusted(self, snapshot: Snapshot, options: Options) -> Snapshot:
+    def _when_free(self, do: Callable[[], None]) -> None:
+        """Do it now, or when the Lease is given back."""
+        if self._later is None:
+            do()
+        else:
+            self._later.append(do)
+
+    def _adjusted(self, snapshot: Snapshot, supply: Supply | None, options: Options) -> Snapshot:
+        """``supply``: what can be bought; None where nothing was lacking a moment ago."""
         snapshot = self._scaled_down(snapshot)
-        if not any(pool.lacking > 0 for pool in static_pools(snapshot).values()):
+        if supply is None or not _is_short(snapshot):
             return snapshot
-        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
         waiting = sum(map(awaits_launch, snapshot.managed_claims))
         options = replace(options, caps=options.caps.after(waiting, 0.0))
         problem = Problem(snapshot=snapshot, instance_types=supply.types, options=options)
@@ -162,7 +183,7 @@ class StaticCapacity:
             return snapshot
         self.removed = len(chains)
         self.actor.carry_out(*chains)
-        self.actor.ring(Bell.LIFECYCLE)
+        self._when_free(partial(self.actor.ring, Bell.LIFECYCLE))
         # The pods of these nodes need another place now, and their room must not be counted on.
         return self._gateways.cluster.snapshot()
 
@@ -189,13 +210,16 @@ class StaticCapacity:
         written_before, observed_before = len(writer.written), len(writer.observed)
         writer.write(problem, packing)
         added = (*writer.launches[written_before:], *writer.observed[observed_before:])
-        self.actor.ring(Bell.LIFECYCLE)
+        self._when_free(partial(self.actor.ring, Bell.LIFECYCLE))
         self.added = len(added)
         self._record(problem, packing, supply, "decided")
         # Not of claims that were refused: their pool does not reach its replicas.
         self._announce(problem.snapshot, dict(_texts(added)), "ScaledUp")
 
     def _record(self, problem: Problem, packing: Packing, supply: Supply, what: str) -> None:
+        self._when_free(partial(self._keep, problem, packing, supply, what))
+
+    def _keep(self, problem: Problem, packing: Packing, supply: Supply, what: str) -> None:
         with self.actor.noting("the decision about static NodePools was not recorded"):
             record = decision_document(problem, packing, supply.unavailable)
             key = self._gateways.store.record("replicas", problem.snapshot.now, record)
@@ -212,7 +236,11 @@ class StaticCapacity:
         """Events about NodePools, by name."""
         pools = snapshot.pools_by_name
         news = [Announce(event, text, pools[name]) for name, text in texts.items()]
-        announce(self._gateways, self._invocation, news)
+        self._when_free(partial(announce, self._gateways, self._invocation, news))
+
+
+def _is_short(snapshot: Snapshot) -> bool:
+    return any(pool.lacking > 0 for pool in static_pools(snapshot).values())
 
 
 def _commands(candidates: Iterable[NodeClaim], replacements: Iterable[NodeClaim]) -> Iterator[NewCommand]:
