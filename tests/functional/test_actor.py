@@ -67,7 +67,7 @@ def test_a_run_ends_before_it_is_killed(
 ) -> None:
     """No call is begun that may outlast it. What is left is told, and is no failure."""
     claims = _claims(stand, 5)
-    left = iter([60.0, 30.0, 12.0, 10.9, 10.8, 10.7, 10.6])
+    left = iter([60.0, 30.0, 13.5, 12.9, 12.8, 12.7, 12.6])
     actor = Actor(stand.gateways, stand.world.clock.now(), Invocation("a", lambda: next(left)))
     failures = actor.carry_out(*((DeleteClaim(claim, "it is old"),) for claim in claims))
     actor.conclude()

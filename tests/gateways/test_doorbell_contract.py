@@ -2,7 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Thread
+from time import monotonic
 from typing import Any, Protocol
 
 import boto3
@@ -13,9 +15,9 @@ from botocore.credentials import Credentials as BotocoreCredentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.doorbell.gateway import DELAYS, Bell, Doorbell, message, not_before
+from joinery.doorbell.gateway import DELAYS, LONGEST_RING, Bell, Doorbell, message, not_before
 from joinery.doorbell.signature import Credentials, Scope, signed
-from joinery.doorbell.sqs import SqsDoorbell
+from joinery.doorbell.sqs import SILENCE_REMEMBERED, SqsDoorbell
 from joinery.errors import ConfigurationError, UnavailableError
 from joinery.settings import Settings
 from simulator.aws import InMemoryDoorbell
@@ -183,6 +185,37 @@ def test_the_signature_is_the_one_botocore_makes(body: bytes, access: str, secre
     moment = datetime.strptime(theirs.context["timestamp"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
     ours = signed(plain, body, credentials=Credentials(access, secret, token), scope=Scope("eu-west-1", "sqs", moment))
     assert ours["Authorization"] == theirs.headers["Authorization"]
+
+
+class _Silent(StreamRequestHandler):
+    """Takes every connection, and answers nothing on it."""
+
+    connections = 0
+
+    def handle(self) -> None:
+        type(self).connections += 1
+        self.rfile.read()
+
+
+def test_a_queue_that_is_silent_is_waited_for_once_a_run() -> None:
+    """A run rings up to three bells at its end. Waiting for each would have it killed, and its Events lost."""
+    with ThreadingTCPServer(("127.0.0.1", 0), _Silent) as server:
+        Thread(target=server.serve_forever).start()
+        environment = {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y"}
+        queue, clock = f"http://127.0.0.1:{server.server_address[1]}/1/q.fifo", Clock()
+        settings = Settings(cluster="demo", lifecycle_queue=queue, provisioning_queue=queue, disruption_queue=queue)
+        doorbell = SqsDoorbell(settings, now=clock.now, environment=environment)
+        begun = monotonic()
+        for bell in Bell:
+            with pytest.raises(UnavailableError):
+                doorbell.ring(bell)
+        assert monotonic() - begun < LONGEST_RING + 1
+        assert _Silent.connections == 1
+        clock.advance(SILENCE_REMEMBERED)
+        with pytest.raises(UnavailableError):
+            doorbell.ring(Bell.LIFECYCLE)
+        assert _Silent.connections == 2
+        server.shutdown()
 
 
 class _Closing(BaseHTTPRequestHandler):

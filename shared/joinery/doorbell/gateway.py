@@ -18,6 +18,10 @@ from typing import Any, Protocol
 
 from joinery.errors import JoineryError, together
 
+#: Seconds after which all rings of a run have ended, with an answer or without. After one that nobody answers, the
+#: others are not tried.
+LONGEST_RING = 2.0
+
 
 class Bell(Enum):
     """Which door to wake; the value is the queue's message group."""

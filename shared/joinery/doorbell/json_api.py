@@ -31,7 +31,7 @@ class JsonApi:
         self._connection: http.client.HTTPConnection | None = None
 
     def call(self, doing: str, endpoint: SplitResult, target: str, body: Mapping[str, Any]) -> bytes:
-        """The answer's body. ``doing``: for the words of an error. Sent twice where the first got no answer.
+        """The answer's body. ``doing``: for the words of an error. Sent twice where a kept connection was of no use.
 
         Raises ``ConfigurationError`` (nothing of that name, no right) and ``UnavailableError``.
         """
@@ -62,11 +62,14 @@ class JsonApi:
     def _answer(self, doing: str, exchange: Callable[[], tuple[int, bytes]]) -> tuple[int, bytes]:
         # The first may meet a connection that the service closed while Lambda slept.
         for _ in range(_ATTEMPTS):
+            is_kept = self._connection is not None
             try:
                 return exchange()
             except (OSError, http.client.HTTPException) as failed:
                 self.close()
                 cause = failed
+            if isinstance(cause, TimeoutError) and not is_kept:
+                break  # a service that is silent would be as silent once more
         raise UnavailableError(f"{doing}: {cause!r}") from cause
 
     def _exchange(self, endpoint: SplitResult, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:

@@ -2,13 +2,16 @@
 
 import os
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from urllib.parse import SplitResult, urlsplit
 
 from joinery.doorbell.gateway import Bell, deduplication_id, message
 from joinery.doorbell.json_api import JsonApi
-from joinery.errors import ConfigurationError
+from joinery.errors import ConfigurationError, UnavailableError
 from joinery.settings import Settings
+
+#: How long nothing is sent after SQS was silent: a run has several bells to ring, and no time to wait for each.
+SILENCE_REMEMBERED = timedelta(seconds=5)
 
 
 class SqsDoorbell:
@@ -24,6 +27,7 @@ class SqsDoorbell:
             Bell.DISRUPTION: settings.disruption_queue,
         }
         self._environment = environment
+        self._silent_at: datetime | None = None
         self._sqs = JsonApi("sqs", "1.0", settings.region, now=now, environment=environment)
 
     def ring(self, bell: Bell, not_before: datetime | None = None) -> None:
@@ -34,6 +38,7 @@ class SqsDoorbell:
         queue = self._queues[bell]
         if not queue:
             raise ConfigurationError(f"no queue is set for the {bell.value} bell")
+        self._raise_if_silent(bell)
         one = deduplication_id(self._cluster, bell, self._now(), rests=not_before is not None)
         body = {
             "QueueUrl": queue,
@@ -41,7 +46,16 @@ class SqsDoorbell:
             "MessageGroupId": self._cluster,
             "MessageDeduplicationId": one,
         }
-        self._sqs.call(f"ringing the {bell.value} bell", self._endpoint(queue), "AmazonSQS.SendMessage", body)
+        try:
+            self._sqs.call(f"ringing the {bell.value} bell", self._endpoint(queue), "AmazonSQS.SendMessage", body)
+        except UnavailableError as error:
+            self._silent_at = None if error.code else self._now()
+            raise
+
+    def _raise_if_silent(self, bell: Bell) -> None:
+        silent = self._silent_at
+        if silent is not None and timedelta() <= self._now() - silent < SILENCE_REMEMBERED:
+            raise UnavailableError(f"ringing the {bell.value} bell: SQS was silent a moment ago")
 
     def close(self) -> None:
         """Let the connection go; the next ring makes another."""

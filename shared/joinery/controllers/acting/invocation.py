@@ -3,7 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from joinery.doorbell.gateway import LONGEST_RING
 from joinery.errors import UnavailableError
+
+#: Seconds in which a run whose calls are over rings, even where nobody answers that, and logs.
+_END_SECONDS = LONGEST_RING + 1
 
 
 def _a_minute() -> float:
@@ -39,6 +43,6 @@ class Invocation:
     def has_time_for(self, seconds: float) -> bool:
         """Whether a call that takes so long at most may be begun.
 
-        A second is kept for what the run still has to do when its calls are over: to ring, and to log.
+        Something is kept for what the run still has to do when its calls are over.
         """
-        return self.remaining() >= seconds + 1
+        return self.remaining() >= seconds + _END_SECONDS
