@@ -22,6 +22,7 @@ from joinery.errors import (
     UnreachableError,
 )
 from joinery.partitions import pricing_region
+from joinery.patience import in_time
 
 if TYPE_CHECKING:
     from boto3.session import Session
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 #: retry mode"). Together less than ``cloudprovider.gateway.LONGEST_CALL``, which no run outlasts. A CreateFleet call
 #: that takes longer is repeated with its token, and gets what the first one got.
 ATTEMPTS, CONNECT_SECONDS, READ_SECONDS = 2, 2, 10
+LONGEST_REQUEST = ATTEMPTS * (CONNECT_SECONDS + READ_SECONDS) + 1.0
 
 
 def error(code: str, message: str, *, doing: str, status: int = 400) -> JoineryError:
@@ -59,7 +61,10 @@ def _kind(code: str, status: int) -> type[JoineryError]:
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Run AWS calls. Raises one of our errors, with the original as cause; ``CapacityError`` for a launch alone."""
+    """Run AWS calls. Raises one of our errors, with the original as cause; ``CapacityError`` for a launch alone.
+
+    Raises ``TimeIsOverError`` before them where the limits of ``joinery.patience`` leave no time for one.
+    """
     from botocore.exceptions import (
         BotoCoreError,
         ClientError,
@@ -70,6 +75,7 @@ def translated(doing: str) -> Iterator[None]:
         IncompleteReadError,
     )
 
+    in_time(doing, LONGEST_REQUEST)
     try:
         yield
     except ClientError as refused:

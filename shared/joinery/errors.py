@@ -10,6 +10,7 @@
     ├── RefusedError            a plan failed verification or a cap     -> act on nothing, tell a person
     └── UnavailableError        throttled, timed out, 5xx               -> raise; the event source retries
         ├── DeniedError         a right is missing                      -> no ring; but others may be allowed
+        ├── TimeIsOverError     the run has no time for a call          -> the next run makes it
         └── UnreachableError    there was no answer at all              -> to a person: is there a way there?
 
 A pod that fits nowhere is a result (``packing.unplaced``), not an error.
@@ -81,6 +82,10 @@ class DeniedError(UnavailableError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, is_answer=True)
+
+
+class TimeIsOverError(UnavailableError):
+    """The run has too little time left to begin a call. Nothing is wrong: the next run goes on from here."""
 
 
 class UnreachableError(UnavailableError):

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from joinery.apis.labels import INTERRUPTED_AT
+from joinery.aws import LONGEST_REQUEST
 from joinery.cluster.gateway import LONGEST_CALL
 from joinery.errors import JoineryError, UnavailableError
+from joinery.patience import in_time
 from simulator import builders
 from simulator.doors.large import fill
 from simulator.doors.timed import TimedDoors
@@ -68,6 +70,37 @@ def test_pods_are_planned_while_the_cloud_is_silent(timed: TimedDoors, silent: t
     with contextlib.suppress(JoineryError):
         timed.provision()
     assert len(timed.world.cluster.node_claims) > before
+
+
+def _make_slow(timed: TimedDoors, call: str) -> None:
+    """Let a call take nine requests, of eight seconds each: none of them is given up."""
+
+    def requests(*_: Any) -> None:
+        for number in range(9):
+            in_time(f"request {number}", LONGEST_REQUEST)
+            timed.latency.charge(8.0)
+
+    timed.latency.answers[call] = requests
+
+
+def test_a_launch_of_many_requests_does_not_outlast_its_run(timed: TimedDoors) -> None:
+    """The run is not killed, and the next one launches the claims."""
+    _make_slow(timed, "cloud.launch")
+    with contextlib.suppress(JoineryError):
+        timed.provision()
+    assert timed.latency.calls["cloud.launch"]
+    assert timed.latency.calls["doorbell.ring"]
+    timed.latency.answers.clear()
+    timed.provision()
+    assert all(claim.is_true("Launched") for claim in timed.world.cluster.node_claims.values())
+
+
+def test_node_classes_of_many_requests_leave_time_for_nodes(timed: TimedDoors) -> None:
+    """They join and drain. The classes are looked at again by the next run."""
+    _make_slow(timed, "cloud.prepare")
+    timed.live()
+    assert timed.world.cluster.node_claims["joining-0003"].is_true("Registered")
+    assert timed.latency.calls["cluster.evict"]
 
 
 def test_many_node_classes_are_looked_at_side_by_side(timed: TimedDoors) -> None:

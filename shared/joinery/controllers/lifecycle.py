@@ -16,20 +16,21 @@ from joinery.cloudprovider.gateway import LONGEST_CALL
 from joinery.cluster import gateway as cluster
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import MOST_EVENTS
-from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.acting.owners import read_owners
 from joinery.controllers.launching.launcher import Launched, finish_launches
 from joinery.controllers.launching.supply import known_shifts
 from joinery.controllers.waking.pacing import reading
 from joinery.doorbell.gateway import Bell
-from joinery.errors import ConflictError, JoineryError
+from joinery.errors import ConflictError, JoineryError, TimeIsOverError
 from joinery.gateways import Gateways
 from joinery.lifecycle.decision import LifecycleDecision, decide
 from joinery.lifecycle.draining.surging import leaving_pods, surges
 from joinery.lifecycle.view.view import View, view_of
 from joinery.measuring.pods import Arrivals
 from joinery.observability import REASON, Count, count, logger, metrics
+from joinery.patience import within
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
 from joinery.state.pod_events import Digests
@@ -116,7 +117,8 @@ class LifecycleController:
         if not actor.has_time_for(LONGEST_CALL + _ACTING_SECONDS):
             return TimeIsOverError(f"no time is left to look at {node_class.kind} {node_class.metadata.name}")
         try:
-            return self._gateways.cloud.prepare(node_class)
+            with within(lambda seconds: actor.has_time_for(seconds + _ACTING_SECONDS)):
+                return self._gateways.cloud.prepare(node_class)
         except Exception as error:
             return error
 

@@ -32,12 +32,12 @@ from joinery.cluster.gateway import LONGEST_CALL
 from joinery.commands import Announce
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import MOST_EVENTS, announce
-from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.launcher import Launcher
 from joinery.controllers.launching.supply import Supply
 from joinery.doorbell.gateway import Bell
-from joinery.errors import JoineryError, UnavailableError
+from joinery.errors import JoineryError, TimeIsOverError, UnavailableError
 from joinery.gateways import Gateways
 from joinery.lifecycle.disrupting.drift_costs import added_cost, dearer_events
 from joinery.lifecycle.disrupting.new_commands import (

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from joinery.answers import entries
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.aws import Clients, code, translated
+from joinery.aws import LONGEST_REQUEST, Clients, code, translated
 from joinery.cloudprovider.catalog.description import Description
 from joinery.cloudprovider.catalog.structs import converted
 from joinery.cloudprovider.gateway import Instance, LaunchedInstance, LaunchRequest, LaunchResult, Override
@@ -31,6 +31,7 @@ from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.tags import instance_tags
 from joinery.codes import ALREADY_EXISTS, SUBNET_FULL, TEMPLATE_NOT_FOUND, TOKEN_REUSED
 from joinery.errors import CapacityError, ConfigurationError, UnavailableError
+from joinery.patience import in_time
 from joinery.state.offerings import Reservation
 
 _TYPES = "EC2 DescribeInstanceTypes"
@@ -172,6 +173,7 @@ class CreateFleet:
 
         with translated("creating a fleet"):
             self._ensure(templates)
+            in_time("creating a fleet", LONGEST_REQUEST)
             try:
                 return self._clients.ec2.create_fleet(**call)
             except ClientError as refused:
@@ -219,6 +221,7 @@ class CreateFleet:
         for wanted in templates:
             if wanted.name in self._made:
                 continue
+            in_time("creating a launch template", LONGEST_REQUEST)
             try:
                 self._clients.ec2.create_launch_template(
                     LaunchTemplateName=wanted.name,

@@ -12,7 +12,7 @@ from threading import Lock
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cloudprovider.nodeclass.readiness import Selection
-from joinery.errors import UnavailableError
+from joinery.errors import TimeIsOverError, UnavailableError
 
 #: How long a selection is good for (Karpenter for AWS `DefaultTTL`, for subnets and security groups).
 TIME_TO_LIVE = timedelta(minutes=1)
@@ -65,7 +65,7 @@ class Selections:
         try:
             return select()
         except UnavailableError as error:
-            if not error.code and not error.is_answer:
+            if not (error.code or error.is_answer or isinstance(error, TimeIsOverError)):
                 with self._lock:
                     # From its end: the waiting may have taken as long.
                     self._silences[name] = (asked, self._now(), error)

@@ -58,7 +58,7 @@ from joinery.controllers.acting.chain import (
     is_silence,
     longest,
 )
-from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
+from joinery.controllers.acting.invocation import Invocation
 from joinery.doorbell.gateway import Bell
 from joinery.errors import (
     ConfigurationError,
@@ -66,6 +66,7 @@ from joinery.errors import (
     DeniedError,
     JoineryError,
     NotFoundError,
+    TimeIsOverError,
     together,
 )
 from joinery.gateways import Gateways

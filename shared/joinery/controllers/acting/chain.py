@@ -25,8 +25,7 @@ from joinery.commands import (
     Tolerate,
     UpdatePod,
 )
-from joinery.controllers.acting.invocation import TimeIsOverError
-from joinery.errors import DeniedError, UnavailableError
+from joinery.errors import DeniedError, TimeIsOverError, UnavailableError
 
 Together = TerminateInstance | MarkUnavailable
 """Commands that one call carries out for many objects, of whatever chains."""

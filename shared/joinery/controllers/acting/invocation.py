@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from joinery.doorbell.gateway import LONGEST_RING
-from joinery.errors import UnavailableError
 
 #: Seconds in which a run whose calls are over rings, even where nobody answers that, and logs.
 _END_SECONDS = LONGEST_RING + 1
@@ -12,10 +11,6 @@ _END_SECONDS = LONGEST_RING + 1
 
 def _a_minute() -> float:
     return 60.0
-
-
-class TimeIsOverError(UnavailableError):
-    """The run has too little time left to begin a call. Nothing is wrong: the next run goes on from here."""
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from joinery.apis.core import ObjectMeta, Pod
 from joinery.apis.rollouts import Deployment, ReplicaSet
 from joinery.cluster.gateway import LONGEST_CALL
 from joinery.controllers.acting.actor import Actor
-from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
-from joinery.errors import DeniedError, JoineryError, NotFoundError
+from joinery.controllers.acting.invocation import Invocation
+from joinery.errors import DeniedError, JoineryError, NotFoundError, TimeIsOverError
 from joinery.gateways import Gateways
 from joinery.termination.surge import DEPLOYMENT, REPLICA_SET, Owners, owner_of_kind
 

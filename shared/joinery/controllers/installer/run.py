@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from joinery.account.gateway import LONGEST_CALL, Account
 from joinery.cluster.gateway import Objects
-from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
-from joinery.errors import ConfigurationError
+from joinery.controllers.acting.invocation import Invocation
+from joinery.errors import ConfigurationError, TimeIsOverError
 from joinery.installation import objects as installed
 from joinery.installation.conflicts import FieldConflict, conflict_message
 from joinery.installation.references import Document, Reference, reference

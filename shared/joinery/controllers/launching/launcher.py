@@ -26,9 +26,9 @@ from joinery.cloudprovider.gateway import (
 from joinery.commands import Command
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import MOST_EVENTS
-from joinery.controllers.acting.invocation import Invocation, TimeIsOverError
+from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.supply import Supply, read_supply
-from joinery.errors import CapacityError, JoineryError, UnavailableError
+from joinery.errors import CapacityError, JoineryError, TimeIsOverError, UnavailableError
 from joinery.gateways import Gateways
 from joinery.lifecycle.launching.fleet_groups import (
     FleetGroup,
@@ -42,6 +42,7 @@ from joinery.lifecycle.launching.fleet_groups import (
 from joinery.lifecycle.launching.held_launches import hold_back
 from joinery.lifecycle.launching.instance_filters import FilteredTypes, filtered, is_relaxed, tenancy
 from joinery.observability import REASON, logger
+from joinery.patience import within
 from joinery.state.instances import Instance
 from joinery.state.offerings import EFA
 from joinery.state.snapshot import Snapshot
@@ -146,11 +147,15 @@ class Launcher:
         return _Call(group, _request(group, node_class, filtered_types))
 
     def _ask(self, request: LaunchRequest) -> LaunchResult:
-        """One CreateFleet call, beside others; none where it might not end in time."""
+        """One CreateFleet call, beside others; none where it might not end in time.
+
+        A launch is several requests, of which others may wait for the first.
+        """
         if not self._invocation.has_time_for(LONGEST_CALL):
             raise TimeIsOverError("no time is left for a CreateFleet call")
         try:
-            return self._gateways.cloud.launch(request)
+            with within(self._invocation.has_time_for):
+                return self._gateways.cloud.launch(request)
         except JoineryError:
             raise
         except Exception as error:  # also a mistake of our own stops no other call, and nothing that follows
