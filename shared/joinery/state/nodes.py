@@ -25,6 +25,7 @@ from joinery.apis.labels import (
     EPHEMERAL_TAINTS,
     HOSTNAME,
     INITIALIZED,
+    INSTANCE_TYPE,
     INTERRUPTED_AT,
     NODE_POOL,
     PROVISIONER_NAME,
@@ -32,6 +33,7 @@ from joinery.apis.labels import (
     TERMINATION_FINALIZER,
     UNREGISTERED_TAINT,
     ZONE,
+    canonical,
     with_aliases,
 )
 from joinery.apis.nodeclaim import NodeClaim
@@ -58,7 +60,8 @@ class NodeView:
     ``is_initialized``: it is fit for pods. ``is_ready``: its kubelet says so now. ``is_leaving``: it takes no more
     pods, and those it has need another place. ``is_terminating``: its instance is being ended.
     ``is_unlaunched``: its claim is not launched yet, so its room is for ``planned`` only. ``pods``: those bound to it
-    or nominated for it. ``planned``: the pods (namespace/name) that its claim is there for now.
+    or nominated for it. ``planned``: the pods (namespace/name) that its claim is there for now. ``may_be``: the
+    instance types that a claim names which is not launched yet.
 
     ``in_transit``: pods of other nodes that were asked to go a moment ago. Their successors, still to come, have
     their room here.
@@ -82,6 +85,7 @@ class NodeView:
     is_unlaunched: bool
     pods: tuple[Pod, ...]
     planned: tuple[str, ...]
+    may_be: tuple[str, ...] = ()
     is_candidate: bool = False
     replaces: tuple[str, ...] = ()
     in_transit: tuple[Pod, ...] = ()
@@ -252,8 +256,14 @@ def _of_claim(claim: NodeClaim, now: datetime) -> NodeView:
         is_unlaunched=not launched,
         pods=(),
         planned=planned_pods(claim),
+        may_be=() if launched else _named_types(claim),
         **_in_command(claim),
     )
+
+
+def _named_types(claim: NodeClaim) -> tuple[str, ...]:
+    rules = (rule for rule in claim.spec.requirements if canonical(rule.key) == INSTANCE_TYPE and rule.operator == "In")
+    return next((tuple(rule.values) for rule in rules), ())
 
 
 def _settled(labels: Mapping[str, str], node: Node, claim: NodeClaim | None) -> Mapping[str, str]:

@@ -22,8 +22,8 @@ class FinalNode:
     """A node once it has booted and is initialised.
 
     ``room``: what is allocatable; ``pool``: the name of its NodePool, if any; ``is_leaving``: it is being deleted.
-    ``only_for``: of a claim that is not launched yet, the only pods that may use it. ``held``: all pods on it by
-    class, ``planned``: the names of those that the plan puts there.
+    ``only_for``: of a claim that is not launched yet, the only pods that may use it; ``may_be``: the types that it
+    names. ``held``: all pods on it by class, ``planned``: the names of those that the plan puts there.
     """
 
     name: str
@@ -34,6 +34,7 @@ class FinalNode:
     pool: str = ""
     is_leaving: bool = False
     only_for: frozenset[str] | None = None
+    may_be: tuple[str, ...] = ()
     held: "dict[EquivalenceClass, int]" = field(default_factory=dict)
     planned: "dict[EquivalenceClass, list[str]]" = field(default_factory=dict)
 
@@ -77,6 +78,7 @@ def existing_node(view: NodeView, node: Node | None) -> FinalNode:
         pool=view.pool,
         is_leaving=view.is_leaving,
         only_for=frozenset(view.planned) if view.is_unlaunched else None,
+        may_be=view.may_be,
     )
 
 

@@ -185,8 +185,12 @@ def usage_of(state: FinalState) -> dict[str, dict[str, int]]:
 
 
 def _capacity(state: FinalState, node: FinalNode) -> Resources:
+    """Of a claim that is not launched yet, the most that it may become."""
     pool = state.pools.get(node.pool)
-    kind = state.types_of(pool).get(node.labels.get(keys.INSTANCE_TYPE, "")) if pool else None
+    types = state.types_of(pool) if pool else {}
+    if possible := [types[name].capacity for name in node.may_be if name in types]:
+        return most_of(possible)
+    kind = types.get(node.labels.get(keys.INSTANCE_TYPE, ""))
     return node.capacity or (kind.capacity if kind else {})
 
 
