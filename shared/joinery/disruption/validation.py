@@ -21,7 +21,7 @@ from joinery.apis.quantity import total
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.terminate_first import violation
 from joinery.lifecycle.disrupting.new_commands import as_if_retired
-from joinery.scheduling.constraints.resources import requests_of
+from joinery.scheduling.constraints.resources import made_anew, requests_of
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, placed_pods, placements_of
 from joinery.scheduling.problem import Problem
 from joinery.state.pods import is_reschedulable
@@ -204,6 +204,6 @@ class _Present:
         gone = [self._pods_before[pod] for pod in launch.pods if pod not in there and pod in self._pods_before]
         if not gone:
             return launch
-        freed = total(map(requests_of, gone))
+        freed = total(requests_of(made_anew(pod)) for pod in gone)
         requests = {name: value - freed.get(name, 0) for name, value in launch.requests.items()}
         return replace(launch, pods=tuple(pod for pod in launch.pods if pod in there), requests=requests)

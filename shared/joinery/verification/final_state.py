@@ -31,6 +31,7 @@ from joinery.verification.predicates import (
     held_by,
     ports_of,
     requests_of,
+    without_resize,
 )
 from joinery.verification.violation import Violation, ViolationCode, of_launch, of_pod
 
@@ -95,7 +96,7 @@ class FinalState:
 
     def class_of(self, pod: Pod) -> EquivalenceClass:
         """The class of the pod. Pods of one class differ in nothing that a rule looks at."""
-        key = _identity(pod)
+        key = identity_of(pod)
         pod_class = self.classes.get(key)
         if pod_class is None:
             pod_class = EquivalenceClass(
@@ -190,10 +191,10 @@ def _place(state: FinalState, node: FinalNode | None, pods: Iterable[str], name:
     for key in pods:
         pod = state.pods.get(key)
         if pod is not None:
-            state.put(node, pod, planned_as=key)
+            state.put(node, without_resize(pod) if pod.spec.node_name else pod, planned_as=key)
 
 
-def _identity(pod: Pod) -> bytes:
+def identity_of(pod: Pod) -> bytes:
     """Everything about a pod that a rule looks at, as bytes."""
     spec, meta = pod.spec, pod.metadata
     claims = [v.persistent_volume_claim or v for v in spec.volumes if v.persistent_volume_claim or v.ephemeral]

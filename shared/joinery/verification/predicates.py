@@ -7,6 +7,8 @@ have to be made twice to stay unseen: where the two differ, one of them is wrong
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from msgspec.structs import replace as with_fields
+
 from joinery.apis.core import (
     Container,
     LabelSelector,
@@ -249,6 +251,16 @@ def held_by(pod: Pod) -> dict[str, Held]:
         for name, running, allocated in told
         if running is not None or allocated
     }
+
+
+def without_resize(pod: Pod) -> Pod:
+    """The pod as it comes back after an eviction: nobody holds more for it than it asks for."""
+    if not held_by(pod):
+        return pod
+    untold = with_fields(
+        pod.status, container_statuses=[], init_container_statuses=[], resources=None, allocated_resources={}
+    )
+    return with_fields(pod, status=untold)
 
 
 def _counted(asked: dict[str, int], held: Held | None) -> Mapping[str, int]:

@@ -14,22 +14,25 @@ from joinery.state.pods import is_reschedulable
 from joinery.state.snapshot import Snapshot
 from joinery.verification.affinity import with_own_labels
 from joinery.verification.census import Census, by_domain
-from joinery.verification.final_state import FinalState
+from joinery.verification.final_state import FinalState, identity_of
 from joinery.verification.nodes import EquivalenceClass, FinalNode
-from joinery.verification.predicates import term_matches, tolerates
+from joinery.verification.predicates import term_matches, tolerates, without_resize
 from joinery.verification.spread import eligible_nodes, spread_selector
 
 
 def honoured(state: FinalState) -> Mapping[bytes, tuple[str, int]]:
-    """By class, as ``FinalState.classes`` names them: one of its pods (namespace/name), and the weights of all
-    preferences of all its pods that hold; a taint with PreferNoSchedule that a pod does not tolerate is minus one.
+    """By class, as ``FinalState.classes`` names them, resizes apart: one of its pods (namespace/name), and the weights
+    of all preferences of all its pods that hold; a taint with PreferNoSchedule that a pod does not tolerate is minus
+    one.
     """
     judge = _Judge(state)
-    return {
-        identity: (pod_class.pod.key, sum(judge.weights(pod_class)))
-        for identity, pod_class in state.classes.items()
-        if is_reschedulable(pod_class.pod)
-    }
+    weights: dict[bytes, tuple[str, int]] = {}
+    for pod_class in state.classes.values():
+        if is_reschedulable(pod_class.pod):
+            identity = identity_of(without_resize(pod_class.pod))
+            first, so_far = weights.get(identity, (pod_class.pod.key, 0))
+            weights[identity] = first, so_far + sum(judge.weights(pod_class))
+    return weights
 
 
 def is_anything_preferred(snapshot: Snapshot) -> bool:

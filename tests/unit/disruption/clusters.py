@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from joinery.apis.conditions import put, true
-from joinery.apis.core import Node, Pod, PodDisruptionBudget
+from joinery.apis.core import ContainerStatus, Node, Pod, PodDisruptionBudget
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
@@ -86,6 +86,12 @@ class Cluster:
         )
         packing = Problem(snapshot=snapshot, instance_types={"default": self.types})
         return DisruptionProblem(packing=packing, options=DisruptionOptions(**options), replicas=dict(replicas or {}))
+
+
+def resized(pod: Pod, **given: str) -> Pod:
+    """The pod while it is resized: ``given`` is what its node has given its container."""
+    reported = ContainerStatus(name=pod.spec.containers[0].name, allocated_resources=dict(given))
+    return replace(pod, status=replace(pod.status, container_statuses=[reported]))
 
 
 def on(name: str, node: str = "n", *, owner: Any = "web-1", started: datetime | None = None, **spec: Any) -> Pod:

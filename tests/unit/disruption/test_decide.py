@@ -18,7 +18,7 @@ from joinery.state.offerings import InstanceType
 from simulator import builders
 from simulator.clock import START
 from tests.properties import examples
-from tests.unit.disruption.clusters import Cluster, annotated, on
+from tests.unit.disruption.clusters import Cluster, annotated, on, resized
 
 #: 4 vCPUs and 16 GiB for $0.40/h, and half of that for half the price.
 LARGE = builders.instance_type("m7a.xlarge", price=0.40, spot=None)
@@ -68,6 +68,14 @@ def test_a_large_node_becomes_a_small_one() -> None:
     (command,) = decide(cluster.problem()).commands
     assert [launch.offering.instance_type for launch in command.launches] == ["m7a.large"]
     assert command.savings == pytest.approx(0.20)
+
+
+def test_a_pod_that_its_node_has_given_more_moves_with_what_it_asks_for() -> None:
+    """It is made anew, and nothing has been given to it there."""
+    cluster = _cluster()
+    cluster.machine("n", [resized(on("p", cpu="1"), cpu="3")])
+    (command,) = decide(cluster.problem()).commands
+    assert [launch.offering.instance_type for launch in command.launches] == ["m7a.large"]
 
 
 def test_moves_that_do_not_repay_themselves_are_not_made() -> None:

@@ -13,7 +13,7 @@ from joinery.disruption.disruptions import Disruption
 from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.packing import ExistingPlacement
 from simulator import builders
-from tests.unit.disruption.clusters import Cluster, on
+from tests.unit.disruption.clusters import Cluster, on, resized
 
 APP = {"app": "web"}
 HERE, THERE = builders.ZONES[:2]
@@ -72,6 +72,13 @@ def _is_agreeable(cluster: Cluster) -> bool:
 def test_a_pod_does_not_move_to_where_less_of_what_it_prefers_holds(pod: dict[str, Any]) -> None:
     """It has its way where it is."""
     assert not _is_agreeable(_two_nodes(**pod))
+
+
+def test_nor_does_a_pod_whose_node_has_given_it_more_than_it_asks_for() -> None:
+    """Nothing is given to it there, so it looks like another pod."""
+    cluster = _two_nodes(affinity=_prefers(HERE))
+    cluster.pods[0] = resized(cluster.pods[0], cpu="200m")
+    assert not _is_agreeable(cluster)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import amounts, total
 from joinery.lifecycle.view.replacement import may_drain
 from joinery.scheduling.constraints.podclasses import terms_of
-from joinery.scheduling.constraints.resources import requests_of
+from joinery.scheduling.constraints.resources import made_anew, requests_of
 from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.state.claims import leaving_since, moment
 from joinery.state.pods import is_active
@@ -91,7 +91,7 @@ def _sizes(pods: Iterable[Pod], free: Sequence[tuple[Node, Mapping[str, int]]]) 
         choice = _choice(pod)
         if choice not in rooms:
             rooms[choice] = _room_for(pod, free)
-        room, requests = rooms[choice], _requests(pod)
+        room, requests = rooms[choice], _requests(made_anew(pod))
         sizes[pod.key] = max((requests.get(name, 0) / max(1, left) for name, left in room.items()), default=0.0)
     return sizes
 

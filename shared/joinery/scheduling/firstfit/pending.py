@@ -8,6 +8,7 @@ from datetime import datetime
 from joinery.apis.core import Pod, Taint
 from joinery.apis.labels import DISRUPTED_TAINT, NO_SCHEDULE
 from joinery.scheduling.constraints.budgets import Coverage
+from joinery.scheduling.constraints.resources import made_anew
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView
@@ -19,14 +20,14 @@ _DISRUPTED = Taint(key=DISRUPTED_TAINT, effect=NO_SCHEDULE)
 
 
 def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
-    """The pods to place, by name."""
+    """The pods to place, by name. Those whose node is about to go are as they will be made anew."""
     only_marked = problem.options.only_marked_unschedulable
     waiting = [pod for pod in problem.snapshot.pods if is_pending(pod, only_marked=only_marked)]
     nodes, budgets = tuple(views), Coverage(problem.snapshot.disruption_budgets)
     bought_for = _bought_for(nodes)
     surged = all_surged_pods(problem.snapshot) | _kept_until_succeeded(problem.snapshot)
     moving = [
-        pod
+        made_anew(pod)
         for view in nodes
         if view.is_leaving
         for pod in view.pods
