@@ -32,7 +32,7 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch, solve
 from joinery.state.nodes import NodeView, cordoned, views
 from joinery.state.offerings import InstanceType, Offering
-from joinery.state.pods import bound_to
+from joinery.state.pods import bound_to, evictions_allowed
 from joinery.state.snapshot import Snapshot
 from joinery.verification.verify import verify
 
@@ -172,7 +172,7 @@ def _may_all_go(pods: Iterable[Pod], snapshot: Snapshot) -> bool:
         for budget in coverage.of(pod):
             key = f"{budget.metadata.namespace}/{budget.metadata.name}"
             wanted[key] += 1
-            allowed[key] = budget.status.disruptions_allowed
+            allowed[key] = evictions_allowed(budget)
     return all(count <= allowed[key] for key, count in wanted.items())
 
 

@@ -175,3 +175,18 @@ def is_fully_blocking(budget: PodDisruptionBudget) -> bool:
     """Whether the budget never lets any pod be evicted (Karpenter `pdb.Limits.isFullyBlocked`)."""
     spec = budget.spec
     return str(spec.max_unavailable) in ("0", "0%") or str(spec.min_available) == "100%"
+
+
+def evictions_allowed(budget: PodDisruptionBudget) -> int:
+    """How many evictions the budget grants now.
+
+    None if it never grants any, whatever its status says: that is older than its spec, and the API server heeds no such
+    status.
+    """
+    return 0 if is_fully_blocking(budget) else budget.status.disruptions_allowed
+
+
+def is_let_go(pod: Pod, budget: PodDisruptionBudget) -> bool:
+    """Whether the budget does not count for the pod, because that is not ready."""
+    is_unready = any(condition.type == "Ready" and condition.status == "False" for condition in pod.status.conditions)
+    return is_unready and budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"

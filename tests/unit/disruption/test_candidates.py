@@ -227,6 +227,12 @@ class TestPods:
         held = [(held.code, held.disruption) for held in _judged(cluster).held]
         assert held == ([] if allowed else [(HeldCode.POD_DISRUPTION_BUDGET, UNDERUTILIZED)])
 
+    def test_a_budget_that_lets_nobody_go_keeps_the_node_whatever_its_status_says(self) -> None:
+        """The status is older than the spec. No place would be planned for the pod, because it cannot be evicted."""
+        cluster = _one(on("web", labels={"app": "web"}), drifted=True)
+        cluster.budgets = [builders.pdb("web", labels={"app": "web"}, allowed=1, max_unavailable=0)]
+        assert _held(cluster) == [(HeldCode.POD_DISRUPTION_BUDGET, None)]
+
     def test_two_budgets_over_a_pod_always_keep_its_node(self) -> None:
         """The eviction API refuses such a pod."""
         cluster = _one(on("web", labels={"app": "web"}))

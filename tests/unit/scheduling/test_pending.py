@@ -1,10 +1,12 @@
 """Which pods of leaving nodes a plan places: a rollout may have replaced one already."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from joinery.apis.core import Pod
+from joinery.apis.core import Condition, Pod
 from joinery.apis.labels import INTERRUPTED_AT, RESTARTED_AT
 from joinery.scheduling.firstfit.pending import pending
 from joinery.scheduling.problem import Problem
@@ -23,14 +25,14 @@ def _pod(name: str, *, node: str = "", restarted: str = "") -> Pod:
     )
 
 
-def _planned(*pods: Pod, allowed: int = 0) -> set[str]:
-    """The names of the pods that a plan places. The node ``leaving`` goes, and a budget lets ``allowed`` of them go."""
+def _planned(*pods: Pod, **budget: Any) -> set[str]:
+    """The names of the pods that a plan places. The node ``leaving`` goes, and a ``budget`` is about them."""
     snapshot = Snapshot(
         now=START,
         pods=pods,
         nodes=(builders.node("leaving"),),
         node_claims=(builders.node_claim("leaving", node="leaving", annotations={INTERRUPTED_AT: START.isoformat()}),),
-        disruption_budgets=(builders.pdb(labels={"app": "web"}, allowed=allowed),),
+        disruption_budgets=(builders.pdb(labels={"app": "web"}, **budget),),
     )
     problem = Problem(snapshot=snapshot, instance_types={})
     return {pod.metadata.name for pod in pending(problem, views(snapshot))}
@@ -53,3 +55,11 @@ def test_the_last_old_pod_of_a_rollout_needs_no_other_node_while_its_budget_keep
 def test_any_other_pod_of_a_leaving_node_does(others: tuple[Pod, ...], allowed: int) -> None:
     """Nothing says that a successor of its own is on its way."""
     assert "old" in _planned(_pod("old", node="leaving"), *others, allowed=allowed)
+
+
+@pytest.mark.parametrize(("policy", "planned"), [("AlwaysAllow", {"old"}), ("IfHealthyBudget", set[str]())])
+def test_a_pod_that_is_not_ready_is_kept_by_a_budget_that_counts_such_pods(policy: str, planned: set[str]) -> None:
+    """The eviction API asks no other one about it, not even one that never lets a pod go."""
+    pod = _pod("old", node="leaving")
+    unready = replace(pod, status=replace(pod.status, conditions=[Condition(type="Ready", status="False")]))
+    assert _planned(unready, max_unavailable=0, unhealthy=policy) == planned

@@ -24,7 +24,7 @@ from joinery.lifecycle.view.view import View
 from joinery.scheduling.constraints.budgets import Coverage
 from joinery.state.claims import INITIALIZED, REGISTERED, annotated, moment
 from joinery.state.plans import planned_pods
-from joinery.state.pods import is_daemon, is_protected, is_terminating, own_grace
+from joinery.state.pods import evictions_allowed, is_daemon, is_protected, is_terminating, own_grace
 from joinery.state.retirement import USUAL_GRACE, deadline, is_retired
 from joinery.state.surged import remembered, surged_pods
 from joinery.termination.drain import is_drainable
@@ -114,7 +114,7 @@ def _is_kept_by_budget(pod: Pod, budgets: Coverage) -> bool:
     """Whether it is a ReplicaSet's and its disruption budget allows no eviction now."""
     if owner_of_kind(pod.metadata.owner_references, REPLICA_SET) is None:
         return False
-    return any(budget.status.disruptions_allowed <= 0 for budget in budgets.of(pod))
+    return any(evictions_allowed(budget) <= 0 for budget in budgets.of(pod))
 
 
 def _is_single(owners: Owners) -> bool:

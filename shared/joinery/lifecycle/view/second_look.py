@@ -19,7 +19,7 @@ from joinery.apis.labels import DO_NOT_DISRUPT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.scheduling.constraints.budgets import Coverage
 from joinery.state.claims import DRIFTED
-from joinery.state.pods import bound_at, is_active, is_protected, is_reschedulable
+from joinery.state.pods import bound_at, evictions_allowed, is_active, is_let_go, is_protected, is_reschedulable
 from joinery.state.snapshot import Snapshot
 from joinery.state.stops import stop_in_force
 from joinery.termination.drain import is_drainable
@@ -119,11 +119,6 @@ class SecondLook:
             # The eviction API refuses such a pod whatever the budgets say.
             return f"pod {pod.key} has more than one PodDisruptionBudget"
         budget = matching[0]
-        is_let_go = budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and _is_unready(pod)
-        if budget.status.disruptions_allowed > 0 or is_let_go:
+        if evictions_allowed(budget) > 0 or is_let_go(pod, budget):
             return ""
         return f"PodDisruptionBudget {budget.metadata.name} allows no eviction of pod {pod.key} now"
-
-
-def _is_unready(pod: Pod) -> bool:
-    return any(condition.type == "Ready" and condition.status == "False" for condition in pod.status.conditions)

@@ -12,7 +12,15 @@ from joinery.scheduling.constraints.resources import made_anew
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView
-from joinery.state.pods import is_fully_blocking, is_pending, is_protected, is_reschedulable, is_terminating
+from joinery.state.pods import (
+    evictions_allowed,
+    is_fully_blocking,
+    is_let_go,
+    is_pending,
+    is_protected,
+    is_reschedulable,
+    is_terminating,
+)
 from joinery.state.snapshot import Snapshot
 from joinery.state.surged import all_surged_pods, last_old_pods
 
@@ -43,7 +51,7 @@ def _kept_until_succeeded(snapshot: Snapshot) -> frozenset[str]:
 
     With the setting ``SurgeSingleReplicas`` lifecycle has begun that rollout. Its claim may not remember it yet.
     """
-    keeping = [budget for budget in snapshot.disruption_budgets if budget.status.disruptions_allowed <= 0]
+    keeping = [budget for budget in snapshot.disruption_budgets if evictions_allowed(budget) <= 0]
     if not keeping:
         return frozenset()
     budgets = Coverage(keeping)
@@ -92,4 +100,4 @@ def _is_blocked(pod: Pod, budgets: Coverage) -> bool:
     if first_untolerated(pod.spec.tolerations, (_DISRUPTED,)) is None:
         return False
     matching = budgets.of(pod)
-    return len(matching) > 1 or any(is_fully_blocking(budget) for budget in matching)
+    return len(matching) > 1 or any(is_fully_blocking(budget) and not is_let_go(pod, budget) for budget in matching)
