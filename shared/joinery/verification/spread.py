@@ -156,11 +156,14 @@ def eligible_nodes(
 
 
 def spread_selector(constraint: TopologySpreadConstraint, pod_class: EquivalenceClass) -> LabelSelector | None:
-    """The selector with the pod's own values of matchLabelKeys; those alone where there is no selector."""
+    """The selector with the pod's own values of matchLabelKeys; those alone where there is no selector.
+
+    The scheduler counts nothing for a selector that is empty, as if there were none.
+    """
     selector = constraint.label_selector
     wanted = [key for key in constraint.match_label_keys if key in pod_class.labels]
     if not wanted:
-        return selector
+        return None if selector == LabelSelector() else selector
     own = [LabelSelectorRequirement(key=key, operator="In", values=[pod_class.labels[key]]) for key in wanted]
     if selector is None:
         return LabelSelector(match_expressions=own)

@@ -20,6 +20,7 @@ from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.selectors import (
+    NOTHING,
     Selector,
     label_clauses,
     namespaces_of,
@@ -153,8 +154,10 @@ def _terms_of(pod: Pod) -> Iterable[PodAffinityTerm]:
 
 
 def _spread(constraint: TopologySpreadConstraint, pod_class: PodClass) -> TopologyRule:
+    """For a spread an empty selector selects nothing either (kube-scheduler ``countPodsMatchSelector``)."""
     labels = pod_class.labels
     selector = read(constraint.label_selector, label_clauses(labels, constraint.match_label_keys))
+    selector = selector if selector.clauses else NOTHING
     return TopologyRule(
         kind="spread",
         key=constraint.topology_key,
