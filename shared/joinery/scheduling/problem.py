@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from joinery.apis.caps import Caps
+from joinery.apis.quantity import Resources
 from joinery.apis.sizes import BALANCED
+from joinery.state.nodes import NodeView
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot
 
@@ -78,3 +80,17 @@ class Problem:
     instance_types: Mapping[str, tuple[InstanceType, ...]]
     options: Options = field(default_factory=Options)
     wishes: Wishes = field(default_factory=Wishes)
+
+    def charged(self, view: NodeView) -> Resources:
+        """What a node or claim takes of its NodePool's limits.
+
+        A claim that is not launched yet counts as the most that the instance types it names have.
+        """
+        pool = self.snapshot.pools_by_name.get(view.pool) if view.may_be else None
+        if pool is None:
+            return view.capacity
+        most = dict(view.capacity)
+        for kind in self.instance_types.get(pool.spec.template.spec.node_class_ref.name, ()):
+            if kind.name in view.may_be:
+                most |= {name: max(number, most.get(name, 0)) for name, number in kind.capacity.items()}
+        return most

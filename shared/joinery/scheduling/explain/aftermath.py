@@ -46,7 +46,7 @@ def aftermath(problem: Problem, packing: Packing, pod: str) -> Problem:
     target = {name: placement.node or placement.node_claim for placement in packing.existing for name in placement.pods}
     target |= {name: launch.name for launch in packing.launches for name in launch.pods}
     launches = [launch for launch in packing.launches if launch.pods != (pod,)]
-    existing = (_standing(view, pod, now=snapshot.now) for view in views(snapshot))
+    existing = (_standing(problem, view, pod) for view in views(snapshot))
     after = replace(
         snapshot,
         pods=tuple(_pods(snapshot.pods, target, pod)),
@@ -72,12 +72,13 @@ def _pods(pods: Iterable[Pod], target: Mapping[str, str], waiting: str) -> Itera
             yield msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations))
 
 
-def _standing(view: NodeView, pod: str, *, now: datetime) -> Node:
+def _standing(problem: Problem, view: NodeView, pod: str) -> Node:
     """A node or claim as the packing counted it. One whose room is for other pods has a taint that says so."""
     labels = {**view.labels, NODE_POOL: view.pool} if view.pool else dict(view.labels)
     is_kept = view.is_unlaunched and pod not in view.planned
     taints = [*view.taints, _KEPT] if is_kept else list(view.taints)
-    return _node(view.name, labels, taints, (view.capacity, view.allocatable), deleted=now if view.is_leaving else None)
+    deleted = problem.snapshot.now if view.is_leaving else None
+    return _node(view.name, labels, taints, (problem.charged(view), view.allocatable), deleted)
 
 
 def _booted(launch: Launch, problem: Problem) -> Node:

@@ -8,7 +8,7 @@ import numpy as np
 from joinery.apis.labels import NODE_POOL, canonical
 from joinery.apis.meta import Requirement
 from joinery.apis.nodepool import NodePool
-from joinery.apis.quantity import Resources, amount, total
+from joinery.apis.quantity import amount, total
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError, of_labels, one_of, read
 from joinery.scheduling.constraints.resources import host_ports_of
 from joinery.scheduling.pools.daemonsets import Daemon
@@ -166,28 +166,16 @@ class _Builder:
         return room
 
     def _left_of_limits(self, node_pool: NodePool) -> Mapping[str, int]:
-        """The NodePool's limits less the capacity of its nodes. Nodes that are being deleted no longer count.
-
-        A claim that is not launched yet counts as the most that the instance types it names have.
-        """
+        """The NodePool's limits less the capacity of its nodes. Nodes that are being deleted no longer count."""
         limits = {name: amount(name, text) for name, text in node_pool.spec.limits.items()}
         if not limits:
             return limits
         used = total(
-            {**view.capacity, **self._most_of(node_pool, view.may_be), "nodes": 1}
+            {**self._problem.charged(view), "nodes": 1}
             for view in self._nodes
             if view.pool == node_pool.metadata.name and not view.is_leaving
         )
         return {name: limit - used.get(name, 0) for name, limit in limits.items()}
-
-    def _most_of(self, node_pool: NodePool, names: Sequence[str]) -> Resources:
-        """The most that any of these instance types has, by resource."""
-        types = self._problem.instance_types.get(node_pool.spec.template.spec.node_class_ref.name, ())
-        most: dict[str, int] = {}
-        for kind in types if names else ():
-            if kind.name in names:
-                most |= {name: max(number, most.get(name, 0)) for name, number in kind.capacity.items()}
-        return most
 
 
 def _template_requirements(node_pool: NodePool) -> Requirements:
