@@ -46,11 +46,14 @@ def term(expressions: Sequence[Expression]) -> Requirements:
 def alternatives(terms: Iterable[NodeSelectorTerm]) -> tuple[Requirements, ...]:
     """The required terms that some node can match; any one of them will do.
 
-    Raises ``InvalidTermError`` if there are terms but none that a node can match.
+    Raises ``InvalidTermError`` if there are terms but none that a node can match. One that says nothing matches none.
     """
     valid: list[Requirements] = []
     first_error = None
     for node_selector_term in terms:
+        if not node_selector_term.match_expressions and not node_selector_term.match_fields:
+            first_error = first_error or InvalidTermError("a term without expressions matches no node")
+            continue
         try:
             valid.append(term(node_selector_term.match_expressions))
         except InvalidTermError as error:

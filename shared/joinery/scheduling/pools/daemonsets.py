@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from joinery.apis.core import DaemonSet, Pod, PodSpec
+from joinery.apis.core import DaemonSet, NodeSelectorTerm, Pod, PodSpec
 from joinery.apis.labels import INITIALIZED, REGISTERED
 from joinery.apis.quantity import Resources
 from joinery.scheduling.constraints.nodeterms import alternatives, selector
@@ -18,6 +18,9 @@ from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike,
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_active, is_daemon
 
+_NAME = "metadata.name"
+"""The field of a node that terms may ask for."""
+
 
 @dataclass(frozen=True, eq=False)
 class Daemon:
@@ -26,7 +29,7 @@ class Daemon:
     name       namespace/name of the DaemonSet
     pod        made from its template
     requests   what the pod takes
-    terms      requirements on its node; any one of them will do
+    terms      requirements on its node, of which its name is one (``_NAME``); any one of them will do
     """
 
     name: str
@@ -46,15 +49,21 @@ class Daemon:
         """
         if not self.tolerates(view.taints):
             return False
-        labels = {**view.labels, REGISTERED: "true", INITIALIZED: "true"} if view.claim else view.labels
+        settled = {REGISTERED: "true", INITIALIZED: "true"} if view.claim else {}
+        labels = {**view.labels, **settled, _NAME: view.node}
         return any(term.matches(labels) for term in self.terms)
 
     @property
     def new_node_terms(self) -> tuple[Requirements, ...]:
-        """``terms`` for a new node: without the labels that every node gets when it registers and is initialized."""
+        """``terms`` for a new node: without the labels that every node gets when it registers and is initialized.
+
+        Nobody can know its name yet.
+        """
+        settled = (REGISTERED, INITIALIZED, _NAME)
         return tuple(
-            Requirements({key: allowed for key, allowed in term.sets.items() if key not in (REGISTERED, INITIALIZED)})
+            Requirements({key: allowed for key, allowed in term.sets.items() if key not in settled})
             for term in self.terms
+            if _NAME not in term.sets or term.sets[_NAME].has("")
         )
 
 
@@ -112,4 +121,9 @@ def _terms(spec: PodSpec) -> tuple[Requirements, ...]:
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     if required is None:
         return (chosen,)
-    return tuple(chosen.intersect(term) for term in alternatives(required.node_selector_terms))
+    return tuple(chosen.intersect(term) for term in alternatives(map(_with_fields, required.node_selector_terms)))
+
+
+def _with_fields(term: NodeSelectorTerm) -> NodeSelectorTerm:
+    """The term with its fields among its expressions: the one field that Kubernetes knows is the node's name."""
+    return NodeSelectorTerm(match_expressions=[*term.match_expressions, *term.match_fields])
