@@ -14,6 +14,7 @@ import msgspec
 from joinery.apis import labels as keys
 from joinery.apis.core import Pod
 from joinery.apis.nodepool import NodePool
+from joinery.apis.quantity import fits
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import views
@@ -121,12 +122,15 @@ class FinalState:
         pod_class.places[node] = pod_class.places.get(node, 0) + 1
         node.held[pod_class] = node.held.get(pod_class, 0) + 1
 
-    def put_daemons(self, node: FinalNode, running: Iterable[str] = ()) -> None:
+    def put_daemons(self, node: FinalNode, running: Iterable[str] = (), *, is_there: bool = False) -> None:
         """Add the DaemonSets' pods that the node does not run yet;
         ``running`` names DaemonSets as ``namespace/name``.
+
+        On a node that ``is_there`` those that are too large for it never run. None should be bought like that.
         """
         for pod_class in self.daemon_sets.missing(node, frozenset(running)):
-            self._count(node, pod_class)
+            if not is_there or fits(pod_class.requests, node.room):
+                self._count(node, pod_class)
 
 
 def final_state(problem: Problem, packing: Packing) -> FinalState:
@@ -158,7 +162,7 @@ def _add_existing(state: FinalState, named: set[str]) -> dict[str, FinalNode]:
             state.put(node, pod)
             if is_daemon(pod):
                 running += [f"{pod.metadata.namespace}/{o.name}" for o in pod.metadata.owner_references]
-        state.put_daemons(node, running)
+        state.put_daemons(node, running, is_there=True)
     return by_name
 
 

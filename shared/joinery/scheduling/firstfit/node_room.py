@@ -7,7 +7,7 @@ import numpy as np
 
 from joinery.apis.core import CSINode, Pod
 from joinery.apis.labels import INSTANCE_TYPE
-from joinery.apis.quantity import total
+from joinery.apis.quantity import fits, total
 from joinery.scheduling.constraints.attachments import NO_LIMIT
 from joinery.scheduling.constraints.resources import host_ports_of, requests_of
 from joinery.scheduling.constraints.volumes import Volumes
@@ -43,7 +43,7 @@ class NodeRoom:
         # Where less is left than they had, what is left is for them.
         free -= np.minimum(self._taken(view.in_transit), np.maximum(free, 0))
         ports = {port for pod in (*view.pods, *view.in_transit) for port in host_ports_of(pod)}
-        ports |= {port for daemon in self.daemons if daemon.runs_on(view) for port in host_ports_of(daemon.pod)}
+        ports |= {port for daemon in self._daemons_of(view) for port in host_ports_of(daemon.pod)}
         attached = {name for pod in view.pods for name in self.volumes.needs(pod).claims}
         return ExistingNode(view, free, self._attachments(view), attached, ports)
 
@@ -52,7 +52,7 @@ class NodeRoom:
 
     def empty(self, view: NodeView) -> Amounts:
         """What the node would have for pods if only its DaemonSets' pods ran there."""
-        expected = total(daemon.requests for daemon in self.daemons if daemon.runs_on(view))
+        expected = total(daemon.requests for daemon in self._daemons_of(view))
         room: Amounts = self._allocatable(view) - self.axis.vector(expected)
         return room
 
@@ -70,12 +70,16 @@ class NodeRoom:
             if is_daemon(pod)
             for owner in pod.metadata.owner_references
         }
-        missing = tuple(d.pod for d in self.daemons if d.name not in running and d.runs_on(view))
+        missing = tuple(daemon.pod for daemon in self._daemons_of(view) if daemon.name not in running)
         return replace(view, pods=(*view.pods, *missing)) if missing else view
+
+    def _daemons_of(self, view: NodeView) -> Sequence[Daemon]:
+        """Those that run on the node. One that asks for more than all of it waits there for ever, and takes nothing."""
+        return [daemon for daemon in self.daemons if daemon.runs_on(view) and fits(daemon.requests, view.allocatable)]
 
     def _missing_daemons(self, view: NodeView) -> Amounts:
         """What DaemonSets will still take: all that belong there, less those that already run."""
-        expected = total(daemon.requests for daemon in self.daemons if daemon.runs_on(view))
+        expected = total(daemon.requests for daemon in self._daemons_of(view))
         present = total(requests_of(pod) for pod in view.pods if is_daemon(pod))
         missing: Amounts = np.maximum(self.axis.vector(expected) - self.axis.vector(present), 0)
         return missing
