@@ -73,11 +73,31 @@ def _beyond_size(asked: Asked, ways: Sequence[Way]) -> tuple[Reason, ...]:
     """
     work, pod_class, pool = asked.work, asked.pod_class, asked.pool
     words, is_total = blocking_rules(work.topology, pod_class, lambda key: work.offered(pool, pod_class, key))
+    if not is_total and (tied := _tied(asked)):
+        return (tied,)
     rules = Reason(ReasonCode.TOPOLOGY, words, asked.subject)
     limits = exhausted(work, pool, [(way.fit, way.types) for way in ways])
     if not limits or not (is_total or pod_class in work.dealt):
         return (rules,)
     return (*((rules,) if is_total else ()), Reason(ReasonCode.LIMITS, limits, asked.subject))
+
+
+def _tied(asked: Asked) -> Reason | None:
+    """Why none of its nodes would keep minValues: a rule ties each node to one domain of a label that needs several."""
+    if asked.work.problem.options.best_effort_min_values:
+        return None
+    least = asked.pool.min_values
+    rule = next((rule for rule in asked.hard_rules() if least.get(rule.key, 0) > 1), None)
+    if rule is None:
+        return None
+    return Reason.of(
+        ReasonCode.MIN_VALUES,
+        "minValues of {label} is {min_values}, and a node that keeps {rule} has only one of its values",
+        asked.subject,
+        label=rule.key,
+        min_values=least[rule.key],
+        rule=str(rule),
+    )
 
 
 # --- clusters that buy nothing ---
