@@ -71,8 +71,8 @@ class Slack:
     """Which types a launch may carry beside the cheapest, under the limits of its pool.
 
     EC2 may choose any type that a launch carries, and the plan charged the limits with the cheapest one. So types that
-    take more of a limited resource are left out. With minValues the plan charged the limits with the largest type
-    already (``firstfit.limits``), and all types may stay.
+    take more of a limited resource are left out. Where minValues need others too, the plan charged the limits with the
+    largest type already (``firstfit.limits``), and all types may stay.
     """
 
     def __init__(self, pools: Sequence[Pool]) -> None:
@@ -81,7 +81,7 @@ class Slack:
     def types(self, node: NewNode, cheapest: int) -> Mask:
         """bool[types]: those that take no more of any limited resource than the type in row ``cheapest``."""
         capacity = self._limited.get(node.pool.name)
-        if capacity is None or not capacity.shape[1] or node.min_values:
+        if capacity is None or not capacity.shape[1] or node.needs_more_than(cheapest):
             return np.ones_like(node.types)
         within: Mask = np.asarray((capacity <= capacity[cheapest]).all(axis=1))
         return within

@@ -57,6 +57,7 @@ class Limits:
 
         Where minValues keep larger types in the launch, the most that any of them takes.
         """
-        if not node.min_values:
-            return np.asarray(self._capacity[node.cheapest()])
+        cheapest = node.cheapest()
+        if not node.needs_more_than(cheapest):
+            return np.asarray(self._capacity[cheapest])
         return np.asarray(self._capacity[node.types].max(axis=0))

@@ -240,6 +240,13 @@ class NewNode:
         """The row of the cheapest type that the node may be now."""
         return int(np.where(self.types, self.least_prices, np.inf).argmin())
 
+    def needs_more_than(self, row: int) -> bool:
+        """Whether minValues ask for more types than the one in that row."""
+        if not self.min_values:
+            return False
+        alone = np.arange(len(self.types)) == row
+        return not can_meet(self.pool, alone, self.columns, self.min_values)
+
     def counts(self, nodes: NodeFilter) -> bool:
         """Whether the node will count for a spread with that filter, as far as its labels are settled."""
         if any(not self.values(key) for key in nodes.keys):
