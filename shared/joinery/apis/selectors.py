@@ -125,14 +125,14 @@ class AMISelectorTerm(Model):
         str,
         Field(max_length=30),
         Rule(
-            "self.matches('^[a-zA-Z0-9]+@.+$')",
-            "'alias' must have the format family@version",
-            lambda alias: alias.partition("@")[0].isalnum() and bool(alias.partition("@")[2]),
-        ),
-        Rule(
             "self.find('^[^@]+') in [" + ", ".join(f"'{family}'" for family in ALIAS_FAMILIES) + "]",
             f"the family must be one of {', '.join(ALIAS_FAMILIES)}",
             lambda alias: alias.partition("@")[0] in ALIAS_FAMILIES,
+        ),
+        Rule(
+            "self.matches('^[a-zA-Z0-9]+@.+$')",
+            "'alias' must have the format family@version",
+            lambda alias: alias.partition("@")[0].isalnum() and bool(alias.partition("@")[2]),
         ),
         Rule(
             "!self.startsWith('windows') || self.endsWith('@latest')",

@@ -204,6 +204,11 @@ def test_a_quantity_beyond_every_node_is_the_pods_own_problem(run: Run, cluster:
         ),
         ("  role: nodes", "  role: nodes\n  roel: x", "EC2NodeClass default: spec.roel: no such field; is it role?"),
         (
+            "  role: nodes",
+            "  role: nodes\n  placementGroup: {name: analytics, partition: 2}",
+            "spec.placementGroup: no such field; is it placementGroupSelector, with a name or an id and no partition?",
+        ),
+        (
             "operator: In, values: [on",
             "operator: In, valeus: [], values: [on",
             "spec.template.spec.requirements[1].valeus: no such field; is it values?",
@@ -216,6 +221,21 @@ def test_a_misspelt_field_is_named_with_what_was_meant(
     """Whoever wrote it means it to act, and a plan without it would be for something else."""
     assert CLUSTER.count(before) == 1
     assert problem in _refused(run, "-f", write("cluster.yaml", CLUSTER.replace(before, after)))
+
+
+def test_security_groups_of_one_vpc_are_not_selected_in_silence(run: Run, write: Write) -> None:
+    """It is proposed for Karpenter, whose API server prunes it until a release has it."""
+    written = CLUSTER.replace("securityGroupSelectorTerms: [{", "securityGroupSelectorTerms: [{vpcID: vpc-1, ")
+    outcome = run("plan", "--now", NOW, "-f", write("cluster.yaml", written))
+    assert outcome.status == 0
+    assert "spec.securityGroupSelectorTerms[0].vpcID: no such field, so groups of every VPC are selec" in outcome.err
+
+
+def test_an_alias_of_a_family_that_nobody_knows_is_told_the_families(run: Run, write: Write) -> None:
+    """A dash in it is no fault of the alias' format."""
+    written = CLUSTER.replace("al2023@latest", "bottlerocket-fips@latest")
+    refused = _refused(run, "-f", write("cluster.yaml", written))
+    assert "spec.amiSelectorTerms[0].alias: the family must be one of al2, al2023, bottlerocket, " in refused
 
 
 MISPLACED = [

@@ -17,6 +17,17 @@ from joinery.apis.slips import meant_by
 from joinery.cli.reading.fields import Unknown, Walk, is_served, slip
 from joinery.cloudprovider.offline import NODE_CLASS
 
+#: Fields that are proposed for Karpenter and that no release of it has: what holds without them.
+_PROPOSED = {
+    "vpcID": Unknown(
+        "",
+        "",
+        "no such field, so groups of every VPC are selected; name the group's id, or tags that no other VPC's has",
+    ),
+    "placementGroup": Unknown(
+        "", "no such field; is it placementGroupSelector, with a name or an id and no partition?"
+    ),
+}
 _TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 
 
@@ -84,11 +95,13 @@ def _lacking(model: type[BaseModel], value: Mapping[str, Any]) -> Iterator[tuple
 
 def _unknown(path: str, key: str, known: Iterable[str], root: type[BaseModel]) -> Unknown:
     """What to do about an unknown field; nothing where no field of our kinds is called anything like it."""
+    of_class = _model_in(NODE_CLASS.model_fields["spec"].annotation)
+    if root is of_class and key in _PROPOSED:
+        return _PROPOSED[key]._replace(path=path)
     if meant := meant_by(key, known):
         return slip(path, meant)
     if place := _place_in_model(key, root):
         return Unknown(path, f"no such field here; it belongs to {place}")
-    of_class = _model_in(NODE_CLASS.model_fields["spec"].annotation)
     elsewhere = NodePoolSpec if of_class is None or root is of_class else of_class
     if place := _place_in_model(key, elsewhere):
         kind = elsewhere.__name__.removesuffix("Spec")
