@@ -76,6 +76,18 @@ def test_budgets_hold_nodes_and_may_be_ignored(run: Run, write: Write) -> None:
     assert sorted(name for command in ignoring["commands"] for name in command["retire"]) == ["claim-c", "claim-d"]
 
 
+def test_nodes_have_their_price_without_their_node_class(run: Run, write: Write) -> None:
+    """``kubectl get nodes,nodeclaims,nodepools,pods``: they all stay, and what they cost is known all the same."""
+    cluster = cluster_of(("a", "b"), ("c",))
+    cluster["items"] = [one for one in cluster["items"] if one["kind"] != "EC2NodeClass"]
+    document = run(*JSON, "-f", write("cluster.json", cluster)).document
+    assert document["commands"] == []
+    assert {held["reason"] for held in document["held"]} == {
+        "its NodePool default has no instance types to choose from"
+    }
+    assert (document["cost"]["before"], document["cost"]["after"]) == pytest.approx((3 * PRICE, 3 * PRICE))
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

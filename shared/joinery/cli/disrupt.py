@@ -180,7 +180,7 @@ def _problem(inputs: "DecisionInput", options: "DisruptionOptions", packing: "Op
     )
     # All pods of a live cluster are there to be counted; a file may hold one of many.
     replicas = replicas_of(snapshot.pods) if packing.only_marked_unschedulable else inputs.replicas
-    return DisruptionProblem(packing=problem, options=options, replicas=replicas)
+    return DisruptionProblem(packing=problem, options=options, replicas=replicas, sold=inputs.catalogue.sold)
 
 
 def _show(view: "DisruptionView", output: DecisionFormat, *, with_pods: bool) -> None:

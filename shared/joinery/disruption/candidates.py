@@ -38,6 +38,7 @@ from joinery.lifecycle.view.second_look import ObjectionKind, SecondLook
 from joinery.state.claims import DRIFTED
 from joinery.state.disruption import record_of
 from joinery.state.nodes import NodeView, is_leaving, views
+from joinery.state.offerings import price_among
 from joinery.state.plans import is_kept
 from joinery.state.pod_events import empty_since, is_empty, quiet_since
 from joinery.state.pods import is_reschedulable
@@ -146,6 +147,7 @@ class _Judge:
             name: {instance_type.name: instance_type for instance_type in types}
             for name, types in problem.packing.instance_types.items()
         }
+        self._sold = problem.sold
         self._prices = {view.claim: price for view in self._views if view.claim and (price := self._price(view))}
         self._stop = "" if problem.options.ignore_budgets else stop_in_force(self._snapshot)
         self._look = SecondLook(self._snapshot, heeds_stop=False)  # the stop is heeded here already
@@ -297,8 +299,10 @@ class _Judge:
 
     def _price(self, view: NodeView) -> float | None:
         instance_type, zone, capacity_type = _offering(view)
-        node_class = self._claims[view.claim].spec.node_class_ref.name
-        sold = self._types.get(node_class, {}).get(instance_type)
+        types = self._types.get(self._claims[view.claim].spec.node_class_ref.name)
+        if types is None:
+            return price_among(self._sold.get(instance_type, ()), zone, capacity_type)
+        sold = types.get(instance_type)
         return sold.price(zone, capacity_type) if sold else None
 
     def _quiet_since(self, view: NodeView, claim: NodeClaim) -> datetime | None:

@@ -1,12 +1,13 @@
 """What ``decide`` is asked: a cluster, what can be bought, and what an eviction is worth."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from joinery.apis.disruption import CanaryRule
 from joinery.apis.policies import TerminateFirst
 from joinery.scheduling.problem import Problem
+from joinery.state.offerings import Offering
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +48,10 @@ class DisruptionProblem:
     options      the policies of disruption
     replicas     how many pods workloads keep, by ``Kind namespace/name``, as far as that is known. Workloads are in no
                  snapshot; against a live cluster their pods are counted (``disruption.moves.replicas_of``)
+    sold         the catalogue's offerings of each type: what nodes cost whose node class is not there
     """
 
     packing: Problem
     options: DisruptionOptions = field(default_factory=DisruptionOptions)
     replicas: Mapping[str, int] = field(default_factory=dict)
+    sold: Mapping[str, Sequence[Offering]] = field(default_factory=dict)

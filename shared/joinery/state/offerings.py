@@ -100,7 +100,12 @@ class InstanceType:
 
         Reservations of one type all have one price.
         """
-        return next((o.price for o in self.offerings if o.zone == zone and o.capacity_type == capacity_type), None)
+        return price_among(self.offerings, zone, capacity_type)
+
+
+def price_among(offerings: Iterable[Offering], zone: str, capacity_type: str) -> float | None:
+    """$/h of the offering of that zone and capacity type; None where there is none."""
+    return next((o.price for o in offerings if o.zone == zone and o.capacity_type == capacity_type), None)
 
     @property
     def restocked(self) -> "InstanceType":

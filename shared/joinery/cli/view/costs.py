@@ -16,7 +16,7 @@ from joinery.cli.view.figures import count, money
 from joinery.scheduling.constraints.resources import PODS, requests_of
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Problem
-from joinery.state.offerings import Offering
+from joinery.state.offerings import Offering, price_among
 
 CURRENCY = "USD"
 """AWS bills every Region but China's in US dollars, and the price list that a catalogue is read from is in them."""
@@ -144,5 +144,4 @@ def node_price(node: Node, sold: Sold) -> float | None:
     offerings = sold.get(labels.get(INSTANCE_TYPE, ""), ())
     if capacity_type == RESERVED:
         return 0.0 if offerings else None
-    zone = labels.get(ZONE, "")
-    return next((o.price for o in offerings if (o.zone, o.capacity_type) == (zone, capacity_type)), None)
+    return price_among(offerings, labels.get(ZONE, ""), capacity_type)
