@@ -4,12 +4,16 @@ a claim without one, an object that cannot be deleted.
 
 from collections.abc import Iterator
 
+from simulator.story.running import unready
 from simulator.story.simulation import Simulation
 
 
 def leaks(simulation: Simulation) -> tuple[str, ...]:
-    """Everything that leaked by now, a sentence each. The product promises that there is nothing."""
-    return *left_behind(simulation), *_messages(simulation)
+    """Everything that leaked by now, a sentence each, and what may be its cause. The product promises that there is
+    nothing.
+    """
+    leaked = (*left_behind(simulation), *_messages(simulation))
+    return (*leaked, *_causes(simulation)) if leaked else ()
 
 
 def left_behind(simulation: Simulation) -> tuple[str, ...]:
@@ -75,3 +79,8 @@ def _messages(simulation: Simulation) -> Iterator[str]:
     for call in simulation.doors.calls:
         if call.error:
             yield f"the {call.door} door failed at {call.at:%H:%M:%S}: {call.error}"
+
+
+def _causes(simulation: Simulation) -> Iterator[str]:
+    """Node classes that no node can be launched with: a scenario's own fault, as a rule."""
+    yield from filter(None, map(unready, simulation.world.cluster.node_classes.values()))

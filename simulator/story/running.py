@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from joinery.apis import conditions
 from joinery.apis import labels as keys
 from joinery.apis.core import OwnerReference
 from joinery.apis.nodeclaim import NodeClaim
@@ -13,9 +14,18 @@ from joinery.errors import ConfigurationError
 from joinery.state.offerings import InstanceType
 from simulator import builders
 from simulator.actors.kubelet import Kubelets
+from simulator.cloud.network import DISCOVERY_TAG
 from simulator.kubernetes.resources import with_fields, with_metadata
 from simulator.story.scenario import Running
-from simulator.world import World
+from simulator.world import CLUSTER, World
+
+_TAGGED = f"; those of the simulation have the tag {DISCOVERY_TAG}: {CLUSTER}"
+#: What a class can select here, by why it is not Ready.
+_THERE_IS = {
+    "SubnetsNotFound": _TAGGED,
+    "SecurityGroupsNotFound": _TAGGED,
+    "AMINotFound": "; the simulation has AL2023's alone",
+}
 
 
 def start(world: World, kubelets: Kubelets, running: Running, number: int) -> None:
@@ -31,6 +41,8 @@ def start(world: World, kubelets: Kubelets, running: Running, number: int) -> No
     node_class = world.cluster.node_classes.get(class_name)
     if node_class is None:
         raise ConfigurationError(f"running: NodePool {running.node_pool}: there is no EC2NodeClass {class_name}")
+    if why := unready(node_class):
+        raise ConfigurationError(f"running: {why}")
     kind, price = _bought(world, node_class, running)
     single = {key: values[0] for key, values in kind.labels.items() if len(values) == 1}
     bought = {keys.ZONE: running.zone, keys.CAPACITY_TYPE: running.capacity_type}
@@ -62,6 +74,14 @@ def start(world: World, kubelets: Kubelets, running: Running, number: int) -> No
     status = with_fields(claim.status, allocatable=dict(texts(kind.allocatable)), image_id=instance.image_id)
     world.cluster.add(_since(with_fields(claim, status=status), world.clock.now()))
     _own(world, node_name, name)
+
+
+def unready(node_class: NodeClass) -> str:
+    """Why nothing can be launched with the class, as a sentence; empty for one that is Ready."""
+    ready = next((one for one in node_class.status.conditions if one.type == conditions.READY), None)
+    if ready is None or ready.status == "True":
+        return ""
+    return f"EC2NodeClass {node_class.metadata.name} is not Ready: {ready.message}{_THERE_IS.get(ready.reason, '')}"
 
 
 def _bought(world: World, node_class: NodeClass, running: Running) -> tuple[InstanceType, float]:

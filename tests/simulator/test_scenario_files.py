@@ -5,9 +5,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from joinery.errors import ConfigurationError
+from simulator.story.leaks import leaks
 from simulator.story.scenario import duration, find, load
+from simulator.story.show import run
 from simulator.story.simulation import Simulation
 
 OURS = sorted((Path(__file__).parents[2] / "simulator" / "scenarios").glob("*.yaml"))
@@ -92,6 +95,35 @@ def test_a_running_node_that_nobody_could_have_launched_is_named(changes: dict[s
     spec = msgspec.structs.replace(scenario.spec, running=(running,))
     with pytest.raises(ConfigurationError, match=f"^running: {problem}$"):
         Simulation(msgspec.structs.replace(scenario, spec=spec))
+
+
+NOT_READY = "EC2NodeClass default is not Ready: subnetSelectorTerms select no subnet; those of the simulation have the "
+
+
+def _elsewhere(tmp_path: Path, *, running: bool) -> Path:
+    """A scenario of somebody who wrote their own cluster's tag."""
+    ours = find(Path("surge"))
+    assert ours is not None
+    document = yaml.safe_load(ours.read_text().replace("discovery: simulated", "discovery: blue"))
+    document["spec"] |= {"length": "1m"} | ({} if running else {"running": []})
+    path = tmp_path / "blue.yaml"
+    path.write_text(yaml.safe_dump(document))
+    return path
+
+
+def test_pods_that_wait_for_a_node_class_are_told_what_it_lacks(tmp_path: Path) -> None:
+    """The subnets of the simulation are found by one tag, which nobody can guess."""
+    simulation = Simulation(load(_elsewhere(tmp_path, running=False)))
+    run(simulation)
+    waits, *causes = leaks(simulation)
+    assert waits.endswith("has no node")
+    assert causes == [f"{NOT_READY}tag karpenter.sh/discovery: simulated"]
+
+
+def test_a_running_node_of_a_class_that_is_not_ready_is_told_why(tmp_path: Path) -> None:
+    """It could not have been launched either."""
+    with pytest.raises(ConfigurationError, match=f"^running: {NOT_READY}"):
+        Simulation(load(_elsewhere(tmp_path, running=True)))
 
 
 def test_a_scenario_that_is_not_there_is_named() -> None:
