@@ -18,10 +18,11 @@
         - {at: 1m, runOut: {zones: [us-east-1a], capacityTypes: [spot]}, say: why}
         - {at: 9m, restock: {}, say: why}
 
-Deployments and StatefulSets are understood by the simulated workload controllers.
+Deployments and StatefulSets are understood by the simulated workload controllers. A list stands for its items.
 """
 
 import re
+from collections.abc import Iterator
 from datetime import timedelta
 from importlib import resources
 from itertools import chain
@@ -29,12 +30,13 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from joinery.cli.reading.documents import read
 from joinery.cli.reading.yamls import split
 from joinery.errors import ConfigurationError
-from simulator.cloud.market import FAMILIES, ZONES
-from simulator.story.manifests import problems
+from simulator.cloud.market import FAMILIES, ZONES, sample
+from simulator.story.manifests import problems, taken_apart, twice
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 
@@ -121,24 +123,43 @@ def load(path: Path | None = None) -> Scenario:
         scenario = msgspec.json.decode(documents[0], type=Scenario)
     except msgspec.DecodeError as error:
         raise ConfigurationError(f"{source}: {error}") from error
-    _check(scenario, source)
+    scenario = replace(scenario, spec=_with_single_objects(scenario.spec))
+    _check(scenario.spec, source)
     return scenario
 
 
-def _check(scenario: Scenario, source: str) -> None:
-    lengths = (
-        scenario.spec.length,
-        *(happening.at for happening in scenario.spec.happenings),
-        *(r.age for r in scenario.spec.running),
+def _with_single_objects(spec: Spec) -> Spec:
+    happenings = (replace(one, apply=tuple(taken_apart(one.apply))) for one in spec.happenings)
+    return replace(spec, objects=tuple(taken_apart(spec.objects)), happenings=tuple(happenings))
+
+
+def _check(spec: Spec, source: str) -> None:
+    """Raises ``ConfigurationError`` for the first thing that is wrong."""
+    try:
+        length, *_ = [duration(text) for text in (spec.length, *(running.age for running in spec.running))]
+        late = [happening.at for happening in spec.happenings if happening.after > length]
+    except ValueError as error:
+        raise ConfigurationError(f"{source}: {error}") from error
+    lists = [spec.objects, *(happening.apply for happening in spec.happenings)]
+    found = chain(
+        (f"happenings: {at} is after the end, {spec.length}" for at in late),
+        _unsold(spec.market),
+        problems(chain(*lists)),
+        *map(twice, lists),
+        # What is applied again is changed by it; a pod cannot be.
+        twice(one for one in chain(*lists) if one["kind"] == "Pod"),
     )
-    for text in lengths:
-        try:
-            duration(text)
-        except ValueError as error:
-            raise ConfigurationError(f"{source}: {error}") from error
-    manifests = chain(scenario.spec.objects, *(happening.apply for happening in scenario.spec.happenings))
-    for problem in problems(manifests):
+    for problem in found:
         raise ConfigurationError(f"{source}: {problem}")
+
+
+def _unsold(wanted: Market) -> Iterator[str]:
+    """A line for what the recorded region does not sell."""
+    sold = sample()
+    families = {described.instance_type.partition(".")[0] for described in sold.described}
+    zones = {zone.name for zone in sold.zones}
+    yield from (f"market: there is no family {name}" for name in wanted.families if name not in families)
+    yield from (f"market: there is no zone {name} in {sold.region}" for name in wanted.zones if name not in zones)
 
 
 def duration(text: str) -> timedelta:

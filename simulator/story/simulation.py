@@ -114,8 +114,10 @@ class Simulation:
         for document in documents:
             if document["kind"] in WORKLOADS:
                 self.workloads.apply(workload(document))
-            else:
+            elif document["metadata"].get("name"):
                 self.world.cluster.add(from_document(document["kind"], document))
+            else:
+                self.world.cluster.api.create(from_document(document["kind"], document))
 
     def _happen(self, happening: Happening) -> None:
         for told in self.when_happening:

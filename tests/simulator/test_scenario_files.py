@@ -65,6 +65,13 @@ def test_a_bad_scenario_is_one_line_that_names_the_file(tmp_path: Path, text: st
             "NodePool a: .*spec.disruption.consolidationPolicy: .*WhenUnderutilized",
         ),
         ("{kind: Deployment, metadata: {name: web}}", "Deployment web: spec is missing"),
+        ("{kind: Pod}", "Pod: metadata.name is missing"),
+        ("{kind: List, items: [{kind: Job}]}", "Job: the simulation knows no such kind"),
+        ("{kind: List, items: [web]}", "a manifest is not a map"),
+        (
+            "{kind: NodePool, apiVersion: karpenter.sh/v1beta1, metadata: {name: a}}",
+            "NodePool a: the simulation knows no NodePool of karpenter.sh/v1beta1; write it in karpenter.sh/v1",
+        ),
         ("{kind: Pod, metadata: {name: web}, spec: {containers: web}}", "Pod web: .*spec.containers"),
     ],
 )
@@ -78,6 +85,38 @@ def test_a_manifest_that_the_simulation_cannot_take_is_named(
         load(path)
     assert str(error.value).startswith(f"{path}: ")
     assert "\n" not in str(error.value)
+
+
+POD = "kind: Pod, metadata: {name: web}"
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ("length: 2m, happenings: [{at: 9m}]", "happenings: 9m is after the end, 2m"),
+        ("length: 2m, market: {families: [m7a, x99]}", "market: there is no family x99"),
+        ("length: 2m, market: {zones: [eu-west-1a]}", "market: there is no zone eu-west-1a in us-east-1"),
+        ("length: 2m, objects: [{" + POD + "}, {" + POD + "}]", "Pod web: is there 2 times"),
+        ("length: 2m, objects: [{" + POD + "}], happenings: [{at: 5s, apply: [{" + POD + "}]}]", "Pod web: is there 2"),
+    ],
+)
+def test_what_would_not_happen_is_named(tmp_path: Path, spec: str, problem: str) -> None:
+    """It was passed over in silence."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("{metadata: {name: x}, spec: {title: t, " + spec + "}}")
+    with pytest.raises(ConfigurationError, match=f"^{path}: {problem}"):
+        load(path)
+
+
+def test_pods_of_one_generated_name_are_two(tmp_path: Path) -> None:
+    """``kubectl create`` makes a name for each; a list stands for what is in it."""
+    pod = "{kind: Pod, metadata: {generateName: web-}, spec: {containers: [{name: web}]}}"
+    path = tmp_path / "mine.yaml"
+    objects = f"[{{kind: List, items: [{pod}, {pod}]}}]"
+    path.write_text("{metadata: {name: x}, spec: {title: t, length: 1m, objects: " + objects + "}}")
+    pods = Simulation(load(path)).world.cluster.pods
+    assert len(pods) == 2
+    assert all(name.startswith("default/web-") for name in pods)
 
 
 @pytest.mark.parametrize(
