@@ -55,7 +55,7 @@ def call(event: dict[str, Any], path: Path) -> tuple[str, dict[str, Any]]:
         return str(event.get("door") or path.stem.partition("_")[0]), event
     if detail_type(event):
         return "interruption", {"Records": [record("message-1", "joinery-interruptions", event)]}
-    if copies := [body for body in _copied(event) if _is_event(body)]:
+    if copies := [body for body in _copied(event) if isinstance(body, str)]:
         blank = [record(f"message-{number}", "joinery-interruptions", {}) for number in range(1, len(copies) + 1)]
         return "interruption", {"Records": [one | {"body": body} for one, body in zip(blank, copies, strict=True)]}
     door = next(filter(None, map(_door_of, _objects(event, "Records"))), "")
@@ -90,7 +90,10 @@ def _is_event(body: object) -> bool:
 
 
 def _door_of(message: Mapping[str, Any]) -> str:
-    """By the queue's name; a queue of another name is the one that events come over, if this is one."""
+    """By the queue's name. A queue of another name is the one that events come over: that door says why a message is
+    none.
+    """
     source = str(message.get("eventSourceARN", "")).lower()
     named = next((door for part, door in _QUEUES.items() if part in source), "")
-    return named or ("interruption" if _is_event(message.get("body")) else "")
+    is_of_queue = isinstance(message.get("body"), str) and message.get("eventSource") == "aws:sqs"
+    return named or ("interruption" if is_of_queue or _is_event(message.get("body")) else "")

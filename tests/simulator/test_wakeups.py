@@ -54,6 +54,15 @@ def test_a_queue_of_any_name_is_known_by_what_comes_over_it(tmp_path: Path) -> N
     assert woken(tmp_path, json.dumps(event)) == ("interruption", event)
 
 
+@pytest.mark.parametrize("body", ["Hello from SQS!", "{}"])
+def test_a_message_that_is_no_event_comes_over_the_interruption_queue(tmp_path: Path, body: str) -> None:
+    """The test event of AWS's console: the door says what is wrong with it."""
+    record = {"messageId": "1", "body": body, "eventSource": "aws:sqs", "eventSourceARN": "arn:aws:sqs:eu-1:1:MyQueue"}
+    assert woken(tmp_path, json.dumps({"Records": [record]})) == ("interruption", {"Records": [record]})
+    door, event = woken(tmp_path, json.dumps({"Messages": [{"Body": body}]}))
+    assert (door, [one["body"] for one in event["Records"]]) == ("interruption", [body])
+
+
 def test_an_empty_file_is_called_empty(tmp_path: Path) -> None:
     """No position of a JSON reader."""
     with pytest.raises(ConfigurationError, match="event.json: is empty"):
