@@ -359,6 +359,22 @@ def test_names_that_the_api_server_generates_are_numbered(read: Any) -> None:
     assert names(read(pod, pod)) == ["default/run-1", "default/run-2"]
 
 
+@pytest.mark.parametrize(
+    ("field", "kind", "spec"),
+    [
+        ("namespaces", "v1 Namespace", {}),
+        ("volumes", "v1 PersistentVolume", {"capacity": {"storage": "1Gi"}, "hostPath": {"path": "/a"}}),
+        ("volume_claims", "v1 PersistentVolumeClaim", {"resources": {"requests": {"storage": "1Gi"}}}),
+        ("node_pools", "karpenter.sh/v1alpha5 Provisioner", {"providerRef": {"name": "default"}}),
+    ],
+)
+def test_names_of_every_kind_may_be_generated(read: Any, field: str, kind: str, spec: Any) -> None:
+    """A namespace for a run of tests, say."""
+    version, _, kind = kind.partition(" ")
+    given = {"apiVersion": version, "kind": kind, "metadata": {"generateName": "run-"}, "spec": spec}
+    assert sorted(read(given, given).objects[field])[-1].endswith("run-2")
+
+
 def test_an_exported_workload_with_an_empty_template_makes_no_pods(read: Any) -> None:
     """The API server takes such a StatefulSet, and no pod of it."""
     given = workload("StatefulSet", template={"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}})

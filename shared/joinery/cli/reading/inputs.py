@@ -68,7 +68,7 @@ class Inputs:
     def add(self, document: Document) -> None:
         """Take one object in, or what is wrong with it."""
         if is_legacy((f"{document.group}/{document.version}", document.kind)):
-            self._refuse(document, *(() if document.name else (_NAMELESS,)))
+            document = self._named(document)
             for open_one in unfilled(document.kind, document.raw):
                 self._refuse(document, *([f"{open_one.path}: {open_one.problem}"] if open_one.problem else ()))
                 self._wonder(document, open_one)
