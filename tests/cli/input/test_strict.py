@@ -172,6 +172,19 @@ def test_other_peoples_kinds_are_nobodys_mistake(run: Run, write: Write, version
     assert f"ignored 1 object of kind {kind}: not used in a plan" in outcome.err
 
 
+@pytest.mark.parametrize(
+    ("version", "instead"),
+    [("extensions/v1beta1", "apps/v1"), ("apps/v1beta2", "apps/v1"), ("apps/v1", ""), ("", "")],
+)
+def test_a_version_that_no_cluster_takes_any_more_is_told(run: Run, write: Write, version: str, instead: str) -> None:
+    """It is planned: what it means is known. ``kubectl apply`` would refuse it."""
+    given = {**_template("Deployment"), "apiVersion": version}
+    outcome = run("plan", "--now", NOW, "-f", write("d.json", {k: v for k, v in given.items() if v}))
+    assert "default/web-1" in outcome.out
+    told = f"warning: no supported cluster takes 1 object of kind Deployment of {version}; write {instead}"
+    assert (told in outcome.err.splitlines()) == bool(instead)
+
+
 def test_what_an_api_server_served_is_newer_at_most(run: Run, write: Write) -> None:
     """Its unknown fields are warnings also where a person's would be misplaced; a slip in them stays a slip."""
     pod = pod_document(requests={"cpu": 1}, telepathy=True)

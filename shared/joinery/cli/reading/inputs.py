@@ -24,7 +24,7 @@ from joinery.cli.reading.decoding import read as read_object
 from joinery.cli.reading.documents import Document, documents, read, source_name
 from joinery.cli.reading.fields import Unknown
 from joinery.cli.reading.files import files_of
-from joinery.cli.reading.kinds import ASIDE, Kind, in_place_of, kind_of, makes_pods, problem_of, unsupported
+from joinery.cli.reading.kinds import ASIDE, Kind, gone_for, in_place_of, kind_of, makes_pods, problem_of, unsupported
 from joinery.cli.reading.legacy_fields import unknown_in_legacy
 from joinery.cli.reading.own_annotations import nothing_reads
 from joinery.cli.reading.placeholders import unfilled
@@ -64,6 +64,8 @@ class Inputs:
     """What makes pods only while Helm is at work."""
     generated: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How many names were made for each kind and ``generateName``."""
+    gone: Counter[tuple[str, str, str]] = field(default_factory=Counter)
+    """How many objects are of a version that no cluster takes: by kind, version, and what to write instead."""
 
     def add(self, document: Document) -> None:
         """Take one object in, or what is wrong with it."""
@@ -83,6 +85,8 @@ class Inputs:
         elif kind is None:
             self._ignore(document)
         else:
+            if instead := gone_for(document):
+                self.gone[document.kind, f"{document.group}/{document.version}", instead] += 1
             self._keep(self._named(document), kind)
 
     def _ignore(self, document: Document) -> None:
@@ -200,7 +204,11 @@ class Inputs:
             note(f"ignored {_number(kind, n)}: {_IGNORED.get(kind, 'not used in a plan')}")
             for kind, n in sorted(self.ignored.items())
         ]
-        return self.notices + pods + hooks + fields + kinds
+        gone = [
+            warning(f"no supported cluster takes {_number(kind, n)} of {version}; write {instead}")
+            for (kind, version, instead), n in sorted(self.gone.items())
+        ]
+        return self.notices + pods + hooks + gone + fields + kinds
 
 
 def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:

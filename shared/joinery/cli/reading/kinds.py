@@ -64,6 +64,8 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     ("karpenter.sh", "NodeClaim"): Kind("node_claims", NodeClaim),
     (NODE_CLASS.identity().group, NODE_CLASS.kind): Kind("node_classes", NODE_CLASS),
 }
+#: Older versions that API servers go on to take. All others of ``KINDS`` have left Kubernetes, from 1.16 to 1.26.
+_SERVED_BESIDE = {("autoscaling", "HorizontalPodAutoscaler"): ("v1",)}
 #: What is read beside the snapshot: it becomes pods, or a word.
 ASIDE = frozenset({"workloads", "limit_ranges", "autoscalers", "scaled_objects", "runtime_classes"})
 #: Objects of others that say how many pods there are. Of their many other fields there is no table.
@@ -118,6 +120,15 @@ def kind_of(document: Document) -> Kind | None:
 def unsupported(document: Document) -> str:
     """Why an object takes no part that should; empty for all others."""
     return _NOT_SUPPORTED.get((document.group, document.kind), "")
+
+
+def gone_for(document: Document) -> str:
+    """The ``apiVersion`` to write instead of one that is read and that no supported API server takes; or empty."""
+    group, name = _identity(document)
+    kind = KINDS.get((group, name))
+    served = {kind.versions[0], *_SERVED_BESIDE.get((group, name), ())} if kind else set()
+    is_served = group == document.group and document.version in served
+    return "" if kind is None or not document.version or is_served else _version(group, kind)
 
 
 def makes_pods(one: Document) -> bool:
