@@ -136,6 +136,7 @@ def test_what_becomes_of_the_stack_is_asked(account: AwsAccount) -> None:
     with Stubber(account._clients.stacks) as stacks:
         stacks.add_response("describe_stacks", {"Stacks": [stack]}, {"StackName": "arn:stack"})
         assert account.stack_status("arn:stack") == "DELETE_IN_PROGRESS"
+        stacks.assert_no_pending_responses()
 
 
 def test_other_partitions_have_policies_of_their_own(stubs: Stubs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,6 +147,7 @@ def test_other_partitions_have_policies_of_their_own(stubs: Stubs, monkeypatch: 
         policy, scope = POLICY.replace("arn:aws:", "arn:aws-us-gov:"), {"type": "cluster"}
         eks.add_response("associate_access_policy", {}, {**OURS, "policyArn": policy, "accessScope": scope})
         account.grant_access("blue", {})
+        eks.assert_no_pending_responses()
 
 
 # --- the answer to CloudFormation ---

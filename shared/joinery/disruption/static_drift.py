@@ -63,16 +63,17 @@ def to_replace(
     ``canary``: how new images are tried, for node classes that do not say. ``terminate_first``: where nodes end first,
     for NodePools that do not say.
     """
+    pools = static_pools(snapshot)
     drifted = {
         name: claims
-        for name, pool in static_pools(snapshot).items()
+        for name, pool in pools.items()
         if (claims := [one for one in pool.staying if one.is_true(DRIFTED) and not ends_first(one)])
         and pool.lacking == 0
     }
     if not drifted:
         return StaticDrift()
     choice = _Choice(snapshot, trials(snapshot, canary), terminate_first)
-    chosen = [choice.of(pool, drifted[name]) for name, pool in static_pools(snapshot).items() if name in drifted]
+    chosen = [choice.of(pools[name], claims) for name, claims in drifted.items()]
     return StaticDrift(
         candidates=tuple(claim for part in chosen for claim in part.candidates),
         ending=tuple(claim for part in chosen for claim in part.ending),
