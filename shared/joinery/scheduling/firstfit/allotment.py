@@ -205,19 +205,32 @@ class Allotment:
 
         Where pods are gathered, the ``last`` one as long as it may, then the first one.
         """
-        pods, rules, is_ahead = demand.pod_class, demand.variant.rules, self._dealing == "ahead"
         best: tuple[int, int, int] | None = None
+        asked: dict[tuple[str, str], tuple[int, int]] = {}
         for index, domains in enumerate(combinations):
             allowed, pressure = UNLIMITED, 0
-            for key, domain in ((key, domain) for key, domain in domains.items() if domain):
-                allowed = min(allowed, self._topology.allowance(pods, rules, key, domain, cautious=cautious))
-                if self._dealing == "gathered":
-                    pressure = int(index != last)
-                else:
-                    pressure += self._topology.pressure(pods, rules, key, domain, ahead=is_ahead)
+            for place in domains.items():
+                if not place[1]:
+                    continue
+                # Hundreds of combinations share a few domains.
+                if place not in asked:
+                    asked[place] = self._asked(demand, *place, cautious=cautious)
+                allowed = min(allowed, asked[place][0])
+                pressure = int(index != last) if self._dealing == "gathered" else pressure + asked[place][1]
             if allowed > 0 and (best is None or pressure < best[0]):
                 best = (pressure, index, allowed)
         return None if best is None else (best[1], best[2])
+
+    def _asked(self, demand: Demand, key: str, domain: str, *, cautious: bool) -> tuple[int, int]:
+        """How many more pods of the class the domain may take by the counts as they are, and under what pressure it is.
+
+        Where pods are gathered nobody asks for the pressure.
+        """
+        pods, rules, topology = demand.pod_class, demand.variant.rules, self._topology
+        allowed = topology.allowance(pods, rules, key, domain, cautious=cautious)
+        if allowed <= 0 or self._dealing == "gathered":
+            return allowed, 0
+        return allowed, topology.pressure(pods, rules, key, domain, ahead=self._dealing == "ahead")
 
     def _room(self, node: NewNode, demand: Demand) -> tuple[int, int]:
         """How many pods the node holds, whatever it may be, and how many with lower minValues.

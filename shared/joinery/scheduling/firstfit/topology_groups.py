@@ -81,6 +81,9 @@ class TopologyGroup:
         """
         if len(self.domains) < self.rule.min_domains:
             return 0
+        if len(self.counts) < len(self.domains) and not self.awaited_daemons:
+            # Some domain has never been counted. There may be a domain for each of 800 instance types.
+            return 0
         return min((self.filled(domain) for domain in self.domains), default=0)
 
     def filled(self, domain: str) -> int:
