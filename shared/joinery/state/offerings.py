@@ -102,15 +102,15 @@ class InstanceType:
         """
         return price_among(self.offerings, zone, capacity_type)
 
+    @property
+    def restocked(self) -> "InstanceType":
+        """The type as if EC2 were out of none of it."""
+        return replace(self, offerings=tuple(replace(offering, available=True) for offering in self.offerings))
+
 
 def price_among(offerings: Iterable[Offering], zone: str, capacity_type: str) -> float | None:
     """$/h of the offering of that zone and capacity type; None where there is none."""
     return next((o.price for o in offerings if o.zone == zone and o.capacity_type == capacity_type), None)
-
-    @property
-    def restocked(self) -> "InstanceType":
-        """The type as if EC2 were out of none of it."""
-        return replace(self, offerings=tuple(replace(each, available=True) for each in self.offerings))
 
 
 def key_of(instance_type: InstanceType, offering: Offering) -> OfferingKey:
