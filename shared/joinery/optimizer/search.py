@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from joinery.optimizer.arrays import Ints
-from joinery.optimizer.bounds.exact import SMALL_DEMAND, ExactResult, is_small, solve_exactly
+from joinery.optimizer.bounds.exact import ExactResult, is_small, solve_exactly
 from joinery.optimizer.columns.descent import descend
 from joinery.optimizer.columns.generation import generate_and_dive
 from joinery.optimizer.effort import Effort
@@ -50,15 +50,14 @@ def pack(
     ``block``: int64[bin types], see ``decomposition``; blocks are packed by themselves at first. ``selection``: of the
     instance, if there is one already.
     """
-    tightened, random = with_reachable_capacities(instance, instance.demands), np.random.default_rng(effort.seed)
-    if instance.demands.sum() > SMALL_DEMAND:
-        return _searched(tightened, block, effort, selection, random)
+    random = np.random.default_rng(effort.seed)
     best = _searched(instance, block, effort, selection, random)
     result = _solved_exactly(instance, best, effort)
     best = list((result and result.patterns) or best)
     if result is None or result.is_tight or cost_of(instance, best) <= result.bound * _GOOD_ENOUGH:
         return best
     # From other duals the search takes another way, which for few copies ends some percent elsewhere.
+    tightened = with_reachable_capacities(instance, instance.demands)
     other = _searched(tightened, block, effort, selection, random)
     is_cheaper = cost_of(instance, other) < cost_of(instance, best) * (1 - _ROUNDING)
     return other if is_cheaper and _packed(other) == instance.demands.sum() else best

@@ -13,8 +13,6 @@ import numpy as np
 from joinery.optimizer.arrays import Ints
 from joinery.optimizer.instance.packing_instance import PackingInstance
 
-_MOST_COPIES = 1_600
-"""Of more copies nearly every sum is within reach."""
 _MOST_UNITS = 1 << 17
 """Capacities of more units (of the greatest common divisor of all sizes) are rounded to whole units only: on so large
 bins nearly every sum is within reach as well.
@@ -27,8 +25,6 @@ items in all; else for all bin types together.
 
 def with_reachable_capacities(instance: PackingInstance, copies: Ints) -> PackingInstance:
     """The same instance as far as whole copies go. ``copies``: int64[items], of each at most on one bin."""
-    if copies.sum() > _MOST_COPIES:
-        return instance
     copies = np.minimum(copies, instance.max_per_bin.max(axis=1, initial=0))
     groups, number = np.unique(instance.compatible, axis=1, return_inverse=True)
     if groups.size > _MOST_SUMS:
