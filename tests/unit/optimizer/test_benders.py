@@ -120,6 +120,22 @@ def _can_hold(instance: PackingInstance, bins: Ints) -> bool:
     return any(not any(left) for left in states)
 
 
+def test_where_no_bin_is_within_the_gap_the_known_packing_is_cheapest() -> None:
+    """A bin that costs more than the known packing is in none that costs less."""
+    instance = PackingInstance(
+        sizes=np.array([[1]]),
+        demands=np.array([1]),
+        costs=np.array([3.0]),
+        capacities=np.array([[1]]),
+        compatible=np.ones((1, 1), dtype=np.bool_),
+        cardinality_limits=(),
+        conflicts=np.zeros((1, 1), dtype=np.bool_),
+    )
+    result = _solved(_formulation(instance, 2.0))
+    assert result.bound == pytest.approx(2.0)
+    assert result.patterns is None
+
+
 def test_side_constraints_are_part_of_a_cut() -> None:
     """Three copies that may be in either of two zones, two in each at most: a bin in each is needed, though one would
     hold all.

@@ -74,6 +74,9 @@ def solve_over_whole_bins(formulation: CompactFormulation, duals: PatternDuals, 
     ``goes_on``: also when bins were refused without proof, so that a packing is found even if it is not the cheapest.
     """
     kept = _not_fixed(formulation, duals)
+    if not len(kept):
+        # No bin of a packing that costs less than the cutoff is left.
+        return WholeBins(formulation.cutoff, None)
     compatible = formulation.constrained.instance.compatible[:, kept]
     reduced = CompactFormulation(formulation.constrained.restrict(kept, compatible), formulation.cutoff)
     result = _Decomposition(reduced, _prices(formulation, duals.coupling), goes_on=goes_on).solve()
