@@ -1,6 +1,7 @@
 """Whole bins that could hold everything: what they cost at least, and whether given ones do."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -157,6 +158,20 @@ def test_side_constraints_are_part_of_a_cut() -> None:
     assert result.bound == pytest.approx(2.25)
     assert result.patterns is not None
     assert sum(pattern.counts.sum() for pattern in result.patterns) == 3
+
+
+@examples(80)
+@given(instances(), st.data())
+def test_whatever_the_prices_of_the_first_cut_the_bound_holds(instance: PackingInstance, data: st.DataObject) -> None:
+    """Also where a side constraint is priced so high that the cut says nothing."""
+    best, items = cheapest(instance), len(instance.demands)
+    row = SideConstraint(np.eye(items)[0], np.zeros(len(instance.costs)), float(instance.demands[0]))
+    constrained = replace(unconstrained(instance), side_constraints=(row,))
+    formulation = CompactFormulation(constrained, 2 * best)
+    rows = len(formulation.program.relaxation.row_lower)
+    prices = data.draw(st.lists(st.floats(-3, 3), min_size=rows, max_size=rows))
+    result = solve_over_whole_bins(formulation, pattern_duals(formulation, np.array(prices)), goes_on=True)
+    assert result.bound <= best + PENNY
 
 
 def test_a_limit_of_bins_is_kept() -> None:

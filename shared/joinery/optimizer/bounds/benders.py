@@ -254,7 +254,7 @@ class _Decomposition:
 def _rounded(cuts: Sequence[Cut], bins: Floats) -> list[Cut]:
     """Of each cut the mixed-integer rounding that these bins (float64[bin types], fractions) break most, if any.
 
-    With a_k >= 0, b and any d above zero, whole x_k that keep sum_k a_k x_k >= b also keep::
+    With a_k >= 0, b > 0 and any d above zero, whole x_k that keep sum_k a_k x_k >= b also keep::
 
         sum_k (floor(a_k / d) + min(1, frac(a_k / d) / f)) x_k  >=  ceil(b / d)         f = frac(b / d)
 
@@ -267,7 +267,7 @@ def _rounded(cuts: Sequence[Cut], bins: Floats) -> list[Cut]:
         worth, least = -cut.coefficients * (1 + _ROUNDING), -cut.upper * (1 - _ROUNDING)
         candidates = []
         for divisor in np.unique(worth[fractional]):
-            share = least / divisor - np.floor(least / divisor) if divisor > 0 else 0.0
+            share = least / divisor - np.floor(least / divisor) if min(divisor, least) > 0 else 0.0
             if share > _FRACTION:
                 scaled = worth / divisor
                 row = np.floor(scaled) + np.minimum(1.0, (scaled - np.floor(scaled)) / share)
