@@ -174,6 +174,21 @@ def test_whatever_the_prices_of_the_first_cut_the_bound_holds(instance: PackingI
     assert result.bound <= best + PENNY
 
 
+@examples(80)
+@given(instances(), st.data())
+def test_a_cut_that_is_nothing_but_rounding_is_none(instance: PackingInstance, data: st.DataObject) -> None:
+    """Where a side constraint lets in all copies and no more, its price may cancel theirs."""
+    best, items = cheapest(instance), len(instance.demands)
+    no_bins = np.zeros(len(instance.costs))
+    side = tuple(SideConstraint(np.eye(items)[item], no_bins, float(instance.demands[item])) for item in range(items))
+    formulation = CompactFormulation(replace(unconstrained(instance), side_constraints=side), 2 * best)
+    duals = np.zeros(len(formulation.program.relaxation.row_lower))
+    prices = np.array(data.draw(st.lists(st.integers(0, 9), min_size=items, max_size=items))) / 10
+    duals[formulation.demand_rows], duals[-items:] = prices, -prices
+    result = solve_over_whole_bins(formulation, pattern_duals(formulation, duals), goes_on=True)
+    assert result.bound <= best + PENNY
+
+
 def test_a_limit_of_bins_is_kept() -> None:
     """Three small bins would be cheapest, and there may be two bins."""
     instance = PackingInstance(

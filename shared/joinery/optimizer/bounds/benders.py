@@ -53,6 +53,7 @@ _BROKEN = 1e-7
 _LEAST_PRICE = 1e-3
 """A copy without a bin counts as no less, as a share of the dearest one."""
 _ROUNDING = 1e-9
+"""What a sum of floats may be wrong by, as a share of the absolute values summed."""
 _FRACTION = 0.01
 _WORTH_ADDING = 1e-4
 _NO_ROWS: Floats = np.zeros(0)
@@ -207,12 +208,15 @@ class _Decomposition:
         return cut if cut.coefficients @ bins > cut.upper + _BROKEN * abs(cut.upper) else None
 
     def _cut(self, prices: Floats) -> Cut:
-        """The cut at these prices, as an "at most" row, scaled to a right side of one."""
+        """The cut at these prices, as an "at most" row, scaled to a right side of about one.
+
+        Prices of side constraints may cancel those of copies; then nothing but the rounding of floats would be left.
+        """
         ends = np.concatenate([self._constrained.demands, [row.upper for row in self._constrained.side_constraints]])
-        worth = float(prices @ ends)
-        scale = max(abs(worth), 1e-300)
+        worth, summed = float(prices @ ends), float(np.abs(prices) @ np.maximum(np.abs(ends), 1.0))
+        scale = max(abs(worth), _BROKEN * summed, 1e-300)
         values = self._values.of(_item_prices(self._formulation, prices))
-        return Cut(-values / scale, -worth / scale * (1 - _ROUNDING))
+        return Cut(-values / scale, (_ROUNDING * summed - worth) / scale)
 
     def _master(self, most: Floats) -> IntegerProgram:
         """Its variables are the bins of each type, then those of at least some size in sum.
