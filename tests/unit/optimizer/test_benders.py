@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.arrays import Ints
+from joinery.optimizer.arrays import UNLIMITED, Ints
 from joinery.optimizer.bounds.benders import WholeBins, solve_over_whole_bins
 from joinery.optimizer.bounds.bin_values import BinValues
 from joinery.optimizer.bounds.branch_and_bound import BranchAndBound, Cut, IntegerProgram
@@ -208,6 +208,24 @@ def test_a_limit_of_bins_is_kept() -> None:
     assert result.bound == pytest.approx(3.5)
     assert result.patterns is not None
     assert sorted(pattern.bin_type for pattern in result.patterns) == [0, 1]
+
+
+@pytest.mark.parametrize("limit", ["a supply", "a side constraint"])
+def test_no_bin_is_added_that_a_limit_refuses(limit: str) -> None:
+    """Cut to pieces the copies are on two bins. Whole ones need three, and there are two."""
+    instance = PackingInstance(
+        sizes=np.array([[7], [4]]),
+        demands=np.array([2, 1]),
+        costs=np.array([2.0]),
+        capacities=np.array([[10]]),
+        compatible=np.ones((2, 1), dtype=np.bool_),
+        cardinality_limits=(),
+        conflicts=np.zeros((2, 2), dtype=np.bool_),
+        available=np.array([2 if limit == "a supply" else UNLIMITED]),
+    )
+    rows = (SideConstraint(np.zeros(2), np.ones(1), 2.0),) if limit == "a side constraint" else ()
+    constrained = replace(unconstrained(instance), side_constraints=rows)
+    assert _solved(CompactFormulation(constrained, 10.0)).patterns is None
 
 
 def _question() -> IntegerProgram:

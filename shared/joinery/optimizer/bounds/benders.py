@@ -123,7 +123,7 @@ class _Decomposition:
     def __init__(self, formulation: CompactFormulation, prices: Floats, *, goes_on: bool) -> None:
         self._formulation, self._constrained = formulation, formulation.constrained
         self._instance, self._goes_on = formulation.constrained.instance, goes_on
-        self._values = BinValues(formulation)
+        self._values, self._limits = BinValues(formulation), _limits(formulation)
         self._program = formulation.program.relaxation
         self._without_bins = self._copies_without_bins(prices)
         self._packing: tuple[Pattern, ...] | None = None
@@ -178,7 +178,8 @@ class _Decomposition:
         spent = float(costs[bin_types].sum())
         below = self._formulation.cutoff if self._packing is None else cost_of(self._instance, self._packing)
         affordable = np.argsort(costs, kind="stable")
-        affordable = affordable[spent + costs[affordable] < below * (1 - CLOSE)]
+        is_open = self._may_be_added(np.bincount(bin_types, minlength=len(costs)))
+        affordable = affordable[is_open[affordable] & (spent + costs[affordable] < below * (1 - CLOSE))]
         low, high = 0, len(affordable)
         while low < high:
             # The dearest first: mostly not even that helps.
@@ -186,6 +187,13 @@ class _Decomposition:
             packing = pack_into(self._formulation, np.append(bin_types, affordable[middle]))
             low, high = (middle + 1, high) if packing is None else (low, middle)
             self._packing = packing or self._packing
+
+    def _may_be_added(self, bins: Ints) -> Mask:
+        """bool[bin types]: whether limits let one more bin join these (int64[bin types], how many of each)."""
+        is_open = np.ones(len(bins), dtype=np.bool_)
+        for coefficients, most in self._limits:
+            is_open &= coefficients @ bins + coefficients <= most * (1 + _ROUNDING)
+        return is_open
 
     def _copies_without_bins(self, prices: Floats) -> Solver:
         """The compact formulation, asked how much stays without a bin; each copy counts as it is priced."""
@@ -228,12 +236,8 @@ class _Decomposition:
             columns = np.flatnonzero(cut.coefficients)
             rows.add(np.zeros(len(columns), dtype=np.int64), columns, cut.coefficients[columns])
             rows.close_at_most(np.array([cut.upper]))
-        for row in self._constrained.side_constraints:
-            if not row.items.any():
-                rows.add_row(row.bin_types, row.upper)
-        for supply in np.unique(instance.supply[instance.is_limited]):
-            draws = instance.is_limited & (instance.supply == supply)
-            rows.add_row(draws.astype(np.float64), float(instance.available[draws][0]))
+        for coefficients, upper in self._limits:
+            rows.add_row(coefficients, upper)
         # A size is what a bin is worth, to a power of two.
         sizes = np.round(np.log2(np.maximum(-self._cuts[0].coefficients, 1e-9)))
         least_sizes = np.unique(sizes)
@@ -253,6 +257,16 @@ class _Decomposition:
         most = self._program.upper_bounds[: len(self._instance.costs)].copy()
         most[_have_double(self._formulation, self._values)] = 1.0
         return most
+
+
+def _limits(formulation: CompactFormulation) -> list[tuple[Floats, float]]:
+    """The rows that count bins alone: float64[bin types], what a bin counts, and how much there may be of it."""
+    constrained, instance = formulation.constrained, formulation.constrained.instance
+    limits = [(row.bin_types, row.upper) for row in constrained.side_constraints if not row.items.any()]
+    for supply in np.unique(instance.supply[instance.is_limited]):
+        draws = instance.is_limited & (instance.supply == supply)
+        limits.append((draws.astype(np.float64), float(instance.available[draws][0])))
+    return limits
 
 
 def _rounded(cuts: Sequence[Cut], bins: Floats) -> list[Cut]:
