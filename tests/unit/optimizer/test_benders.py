@@ -12,16 +12,15 @@ from hypothesis import strategies as st
 from joinery.optimizer.arrays import UNLIMITED, Ints
 from joinery.optimizer.bounds.benders import WholeBins, solve_over_whole_bins
 from joinery.optimizer.bounds.bin_values import BinValues
-from joinery.optimizer.bounds.branch_and_bound import BranchAndBound, Cut, IntegerProgram
+from joinery.optimizer.bounds.branch_and_bound import BranchAndBound, Cut
 from joinery.optimizer.bounds.compact import CompactFormulation
 from joinery.optimizer.bounds.given_bins import pack_into
 from joinery.optimizer.bounds.pattern_duals import pattern_duals
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import cost_of
 from joinery.optimizer.instance.side_constraints import ConstrainedInstance, SideConstraint, unconstrained
-from joinery.optimizer.linear.highs import LinearProgram
 from tests.properties import examples
-from tests.unit.optimizer.instances import cheapest, holds, instances, seeded, wrong
+from tests.unit.optimizer.instances import cheapest, holds, instances, seeded, two_variables, whole_numbers, wrong
 
 PENNY = 1e-7
 
@@ -228,24 +227,10 @@ def test_no_bin_is_added_that_a_limit_refuses(limit: str) -> None:
     assert _solved(CompactFormulation(constrained, 10.0)).patterns is None
 
 
-def _question() -> IntegerProgram:
-    """Buy x at 1 and y at 1.5; 2x + 3y >= 7."""
-    program = LinearProgram(
-        costs=np.array([1.0, 1.5]),
-        upper_bounds=np.array([9.0, 9.0]),
-        row_lower=np.array([7.0]),
-        row_upper=np.array([np.inf]),
-        rows=np.array([0, 0], dtype=np.int32),
-        columns=np.array([0, 1], dtype=np.int32),
-        values=np.array([2.0, 3.0]),
-    )
-    return IntegerProgram(program, np.array([True, True]), np.zeros(2, dtype=np.int64))
-
-
 def test_a_solution_that_breaks_a_cut_is_none() -> None:
     """3.5 is the least that holds seven; with at most one y it is two and a half x more than one."""
     search = BranchAndBound(
-        _question(), 10.0, 99, check=lambda values: values[1] < 0.5 or Cut(np.array([0.0, 1.0]), 0.0)
+        whole_numbers(two_variables()), 10.0, 99, check=lambda values: values[1] < 0.5 or Cut(np.array([0.0, 1.0]), 0.0)
     )
     result = search.solve()
     assert result.bound == pytest.approx(4.0)
@@ -254,8 +239,10 @@ def test_a_solution_that_breaks_a_cut_is_none() -> None:
 
 def test_a_refusal_without_proof_lifts_no_bound_but_the_search_goes_on() -> None:
     """Nobody knows whether whoever refused was right."""
-    refusing = BranchAndBound(_question(), 10.0, 99, check=lambda values: bool(values[1] < 0.5), goes_on=True)
+    refusing = BranchAndBound(
+        whole_numbers(two_variables()), 10.0, 99, check=lambda values: bool(values[1] < 0.5), goes_on=True
+    )
     result = refusing.solve()
     assert result.bound == pytest.approx(3.5)
     assert result.values == pytest.approx([4.0, 0.0])
-    assert BranchAndBound(_question(), 10.0, 99, check=lambda values: False).solve().values is None
+    assert BranchAndBound(whole_numbers(two_variables()), 10.0, 99, check=lambda values: False).solve().values is None

@@ -1,13 +1,11 @@
 """Bounds on programs with whole numbers: whatever duals the solver suggests, what they prove holds."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.bounds.branch_and_bound import BranchAndBound, IntegerProgram
+from joinery.optimizer.bounds.branch_and_bound import BranchAndBound
 from joinery.optimizer.bounds.compact import CompactFormulation
 from joinery.optimizer.bounds.duality import dual_bound
 from joinery.optimizer.bounds.enumeration import least_cost
@@ -17,9 +15,8 @@ from joinery.optimizer.bounds.pattern_relaxation import converge
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import cost_of
 from joinery.optimizer.instance.side_constraints import ConstrainedInstance, SideConstraint, unconstrained
-from joinery.optimizer.linear.highs import LinearProgram
 from tests.properties import examples
-from tests.unit.optimizer.instances import cheapest, instances, wrong
+from tests.unit.optimizer.instances import cheapest, instances, two_variables, whole_numbers, wrong
 
 PENNY = 1e-7
 
@@ -56,42 +53,24 @@ def test_any_duals_prove_a_bound_that_holds(instance: PackingInstance, data: st.
     assert dual_bound(program, prices, np.zeros(len(program.costs)), program.upper_bounds) <= best + PENNY
 
 
-def _program(**given: object) -> LinearProgram:
-    """Buy x at 1 and y at 1.5; 2x + 3y >= 7."""
-    known = LinearProgram(
-        costs=np.array([1.0, 1.5]),
-        upper_bounds=np.array([9.0, 9.0]),
-        row_lower=np.array([7.0]),
-        row_upper=np.array([np.inf]),
-        rows=np.array([0, 0], dtype=np.int32),
-        columns=np.array([0, 1], dtype=np.int32),
-        values=np.array([2.0, 3.0]),
-    )
-    return replace(known, **given)  # type: ignore[arg-type]
-
-
-def _question(program: LinearProgram) -> IntegerProgram:
-    return IntegerProgram(program, np.array([True, True]), np.zeros(2, dtype=np.int64))
-
-
 def test_whole_numbers_cost_more_than_fractions() -> None:
     """Seven out of twos and threes: 3.5 in fractions, and in whole numbers too (2 + 2 + 3)."""
-    proof = BranchAndBound(_question(_program()), 10.0, 50).solve()
+    proof = BranchAndBound(whole_numbers(two_variables()), 10.0, 50).solve()
     assert proof.bound == pytest.approx(3.5)
-    dearer = BranchAndBound(_question(_program(costs=np.array([1.0, 1.6]))), 10.0, 50)
+    dearer = BranchAndBound(whole_numbers(two_variables(costs=np.array([1.0, 1.6]))), 10.0, 50)
     assert dearer.solve().bound == pytest.approx(3.6)
 
 
 def test_what_nothing_answers_costs_as_much_as_anyone_would_pay() -> None:
     """Where the rows cannot be kept the bound is the cutoff: nothing below it exists."""
-    proof = BranchAndBound(_question(_program(row_lower=np.array([70.0]))), 10.0, 50).solve()
+    proof = BranchAndBound(whole_numbers(two_variables(row_lower=np.array([70.0]))), 10.0, 50).solve()
     assert (proof.bound, proof.values) == (10.0, None)
 
 
 def test_work_that_is_used_up_leaves_the_bound_so_far() -> None:
     """One program solved is the bound of fractions."""
-    program = _program(costs=np.array([1.0, 1.6]))
-    assert BranchAndBound(_question(program), 10.0, 1).solve().bound == pytest.approx(3.5)
+    program = two_variables(costs=np.array([1.0, 1.6]))
+    assert BranchAndBound(whole_numbers(program), 10.0, 1).solve().bound == pytest.approx(3.5)
 
 
 def test_side_constraints_count() -> None:

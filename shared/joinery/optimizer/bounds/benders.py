@@ -299,7 +299,7 @@ def _rounded(cuts: Sequence[Cut], bins: Floats) -> list[Cut]:
 
 def _have_double(formulation: CompactFormulation, values: BinValues) -> Mask:
     """bool[bin types]: those of which two could be one bin of another type that costs no more than the two."""
-    constrained, instance = formulation.constrained, formulation.constrained.instance
+    instance = formulation.constrained.instance
     have_double = np.zeros(len(instance.costs), dtype=np.bool_)
     if instance.cardinality_limits or instance.conflicts.any():
         return have_double
@@ -308,7 +308,7 @@ def _have_double(formulation: CompactFormulation, values: BinValues) -> Mask:
     usable = np.array([values.in_fractions(instance.sizes[:, one].astype(np.float64)) for one in resources]).T
     usable = np.minimum(usable * (1 + _ROUNDING), instance.capacities[:, resources])
     is_free = instance.available >= UNLIMITED
-    limits = np.array([row.bin_types for row in constrained.side_constraints if not row.items.any()])
+    limits = np.array([counted for counted, _ in _limits(formulation)])
     for one in np.flatnonzero(is_free):
         is_double = (
             is_free
