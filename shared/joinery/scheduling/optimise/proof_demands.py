@@ -90,10 +90,11 @@ def _is_gathered(work: Workspace, demand: ProofDemand, demands: Sequence[ProofDe
         return work.topology.group(rule).selects(other.pod_class)
 
     gathering = [rule for rule in demand.rules if rule.key == HOSTNAME and rule.kind == "affinity"]
+    if not gathering:
+        return False
     counting = [rule for other in demands for rule in other.rules if selects(rule, demand)]
     return (
-        bool(gathering)
-        and all(rule in gathering for rule in counting)
+        all(rule in gathering for rule in counting)
         and all(work.topology.group(rule).counts.total() == demand.count for rule in gathering)
         and all([other for other in demands if selects(rule, other)] == [demand] for rule in gathering)
     )
