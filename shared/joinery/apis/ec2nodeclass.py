@@ -82,7 +82,6 @@ _DYNAMIC_FIELDS = {
     "ami_selector_terms",
     "ami_family",
     "ip_prefix_count",
-    "kubelet",
 }
 
 #: The setting of the kubelet with which it asks an URL for static pods.
@@ -228,11 +227,14 @@ class EC2NodeClass(NodeClass):
     def static_hash(self) -> str:
         """Selectors do not count (what they select is compared with each instance), the *effective* AMI family does.
 
-        (Karpenter for AWS `EC2NodeClass.Hash`.)
+        (Karpenter for AWS `EC2NodeClass.Hash`.) Detailed monitoring and enclaves are off where nothing is said of them.
         """
-        content = self.spec.model_dump(mode="json", exclude=_DYNAMIC_FIELDS)
+        content = self.spec.model_dump(mode="json", exclude_defaults=True, exclude=_DYNAMIC_FIELDS)
         content["ami_family"] = self.spec.family
-        content["kubelet"] = self.spec.kubelet.model_dump(mode="json") if self.spec.kubelet else None
+        if not self.spec.detailed_monitoring:
+            content.pop("detailed_monitoring", None)
+        if self.spec.enclave_options and not self.spec.enclave_options.enabled:
+            del content["enclave_options"]
         return digest(content)
 
     @property

@@ -4,8 +4,9 @@ A NodePool and a node class carry a hash of what cannot change on a running node
 its creation. A difference is drift, but only between hashes of the same version: Karpenter's numbers cannot be
 reproduced, so ours have a version string of their own, and a claim that carries another is re-stamped, never drifted.
 
-What goes in follows Karpenter (`NodePool.Hash`; a node class says itself what counts). Lists are sets, and a value that
-says nothing (absent, false, zero, empty) is left out, so that spelling out a default is not drift.
+What goes in follows Karpenter (`NodePool.Hash`; a node class says itself what counts). Lists are sets, and a field that
+has its default is left out, so that spelling it out is not drift. False, zero and an empty text count where they are
+not the default: they overrule what the subnet, the kubelet or EC2 would do, and a label may have an empty value.
 """
 
 import hashlib
@@ -17,7 +18,7 @@ from joinery.apis import duration
 from joinery.apis.nodepool import NodePool
 
 #: To be raised with every change of what goes into a hash: claims are then re-stamped instead of replaced.
-HASH_VERSION = "joinery-v1"
+HASH_VERSION = "joinery-v2"
 
 
 def node_pool_hash(pool: NodePool) -> str:
@@ -25,9 +26,9 @@ def node_pool_hash(pool: NodePool) -> str:
     template = pool.spec.template
     # Up to v0.37 a pool's expiry held for the nodes that it had, so that a change of it never replaced one.
     left_out = {"requirements", "expire_after"} if pool.origin else {"requirements"}
-    content = template.model_dump(mode="json", exclude={"spec": left_out})
-    for field in ("expire_after", "termination_grace_period"):
-        content["spec"][field] = _seconds(content["spec"].get(field))
+    durations = {"expire_after", "termination_grace_period"}
+    content = template.model_dump(mode="json", exclude_defaults=True, exclude={"spec": left_out | durations})
+    content["spec"] |= {field: _seconds(getattr(template.spec, field)) for field in durations - left_out}
     return digest(content)
 
 
@@ -39,7 +40,7 @@ def _seconds(text: str | None) -> str:
 
 
 def digest(content: object) -> str:
-    """The hash of a document, as a decimal number below 2^64."""
+    """The hash of a document without its defaults, as a decimal number below 2^64."""
     text = json.dumps(_canonical(content), sort_keys=True, separators=(",", ":"))
     return str(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big"))
 
@@ -47,7 +48,7 @@ def digest(content: object) -> str:
 def _canonical(value: object) -> Any:
     if isinstance(value, dict):
         fields = {str(key): _canonical(item) for key, item in value.items()}
-        return {key: item for key, item in fields.items() if item not in (None, "", 0, False, [], {})}
+        return {key: item for key, item in fields.items() if item is not None and item != [] and item != {}}
     if isinstance(value, list):
         return _as_set(_canonical(item) for item in value)
     return value

@@ -10,7 +10,7 @@ from joinery.apis.nodepool import NodePool
 from tests.unit.apis.objects import changed, good
 
 #: Of the smallest pool and class. They change only together with ``HASH_VERSION``.
-GOLDEN_POOL, GOLDEN_CLASS = "5181837943176683900", "155943485618688972"
+GOLDEN_POOL, GOLDEN_CLASS = "544452657149194917", "12684005005537336766"
 TAINTS = [{"key": "a", "effect": "NoSchedule"}, {"key": "b", "value": "c", "effect": "NoExecute"}]
 DISKS = [
     {"deviceName": "/dev/xvda", "ebs": {"volumeSize": "20Gi"}},
@@ -38,7 +38,7 @@ def test_a_hash_is_a_decimal_number_with_a_version_of_our_own() -> None:
     """Karpenter's annotations, never Karpenter's version: its claims are re-stamped, not drifted."""
     assert pool().isdecimal()
     assert int(pool()) < 2**64
-    assert HASH_VERSION == "joinery-v1"
+    assert HASH_VERSION == "joinery-v2"
 
 
 def test_a_hash_stays_the_same_from_release_to_release() -> None:
@@ -51,7 +51,9 @@ def test_a_hash_stays_the_same_from_release_to_release() -> None:
     ("field", "value"),
     [
         ("spec__template__metadata__labels", {"a": "b"}),
+        ("spec__template__metadata__labels", {"node-role.kubernetes.io/worker": ""}),
         ("spec__template__metadata__annotations", {"a": "b"}),
+        ("spec__template__metadata__annotations", {"a": ""}),
         ("spec__template__spec__taints", TAINTS),
         ("spec__template__spec__startupTaints", TAINTS),
         ("spec__template__spec__nodeClassRef__name", "other"),
@@ -100,10 +102,12 @@ STATIC: list[dict[str, Any]] = [
     {"role": "other"},
     {"role": None, "instanceProfile": "p"},
     {"tags": {"a": "b"}},
+    {"tags": {"a": ""}},
     {"context": "c"},
     {"userData": "u"},
     {"detailedMonitoring": True},
     {"associatePublicIPAddress": True},
+    {"associatePublicIPAddress": False},
     {"placementGroupSelector": {"name": "x"}},
     {"instanceStorePolicy": "RAID0"},
     {"networkInterfaces": [{"networkCardIndex": 0, "deviceIndex": 0}]},
@@ -116,11 +120,15 @@ STATIC: list[dict[str, Any]] = [
     {"enclaveOptions": {"enabled": True}},
     {"kubelet": {"maxPods": 10}},
     {"kubelet": {"clusterDNS": ["10.0.0.10"]}},
+    {"kubelet": {"cpuCFSQuota": False}},
+    {"kubelet": {"serializeImagePulls": False}},
+    {"kubelet": {"registryPullQPS": 0}},
     {"amiFamily": "Custom"},
     {"blockDeviceMappings": DISKS},
     {"blockDeviceMappings": DISKS[:1]},
     {"blockDeviceMappings": [{**DISKS[0], "ebs": {"volumeSize": "21Gi"}}]},
     {"blockDeviceMappings": [{**DISKS[0], "ebs": {"volumeSize": "20Gi", "encrypted": True}}]},
+    {"blockDeviceMappings": [{**DISKS[0], "ebs": {"volumeSize": "20Gi", "deleteOnTermination": False}}]},
     {"blockDeviceMappings": [{**DISKS[0], "rootVolume": True}]},
 ]
 
@@ -142,6 +150,8 @@ def test_every_static_field_changes_the_classs_hash_in_its_own_way() -> None:
         {"amiFamily": "AL2023"},
         {"ipPrefixCount": 3},
         {"detailedMonitoring": False, "tags": {}, "kubelet": {}},
+        {"enclaveOptions": {"enabled": False}},
+        {"metadataOptions": {"httpTokens": "required", "httpPutResponseHopLimit": 1}},
     ],
 )
 def test_selectors_and_what_says_nothing_leave_the_classs_hash(spec: dict[str, Any]) -> None:

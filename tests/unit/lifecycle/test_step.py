@@ -9,6 +9,7 @@ import pytest
 
 from joinery.apis.conditions import true
 from joinery.apis.core import Node
+from joinery.apis.hashing import HASH_VERSION
 from joinery.apis.labels import (
     DO_NOT_SYNC_TAINTS,
     INITIALIZED,
@@ -254,7 +255,7 @@ def test_a_claim_of_another_controller_is_stamped_and_not_drifted() -> None:
     """A user may move a cluster here and back without replacing a node."""
     claim = builders.node_claim(node="node-1", annotations={NODE_POOL_HASH_VERSION: "v3"}, created=START)
     step = _step(claim, builders.node("node-1"), node_pools=(builders.node_pool(),))
-    assert _one(step, UpdateClaim).after.metadata.annotations[NODE_POOL_HASH_VERSION] == "joinery-v1"
+    assert _one(step, UpdateClaim).after.metadata.annotations[NODE_POOL_HASH_VERSION] == HASH_VERSION
 
 
 def test_an_instance_is_named_after_its_node_once() -> None:
