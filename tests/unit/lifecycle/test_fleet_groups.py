@@ -73,6 +73,13 @@ def test_a_served_claim_says_what_it_got() -> None:
     assert after.is_true("Launched")
 
 
+def test_a_served_claim_keeps_annotations_that_say_nothing() -> None:
+    """A NodePool's template may have some without a value, and its nodes have them too."""
+    claim = builders.node_claim("a", annotations={"example.com/keep": ""}, conditions=())
+    (update,) = _settle(FleetGroup((claim,)), instances=(_instance(1),))
+    assert update.after.metadata.annotations["example.com/keep"] == ""
+
+
 def test_instances_are_given_out_in_a_fixed_order() -> None:
     """Whoever repeats the call gives each claim the same instance."""
     group = FleetGroup((_claim("a"), _claim("b")))

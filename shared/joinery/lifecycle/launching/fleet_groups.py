@@ -246,7 +246,7 @@ def _served(
     labels = {**type_labels, **({TENANCY: tenancy(claim)} if has_tenancy else {}), **claim.metadata.labels}
     annotations = {**claim.metadata.annotations, **node_class.claim_annotations}
     after = with_status(
-        with_metadata(claim, labels=labels, annotations={k: v for k, v in annotations.items() if v}),
+        with_metadata(claim, labels=labels, annotations=annotations),
         provider_id=instance.provider_id,
         image_id=instance.image_id,
         capacity=_texts(instance_type.capacity) if instance_type else {},
