@@ -47,6 +47,12 @@ def test_no_type_is_allowed_that_costs_as_much_as_what_it_replaces() -> None:
     assert "m7a.4xlarge" not in launch.instance_types
 
 
+def test_nor_is_one_where_moves_cost_nothing() -> None:
+    """It would be replaced by its like again and again, while EC2 is out of the cheaper ones."""
+    (command,) = _decided(_one_large().problem(move_price=0))
+    assert command.launches[0].instance_types == ("m7a.large", "m7a.xlarge")
+
+
 def test_where_several_are_bought_each_may_cost_its_part_of_the_savings() -> None:
     """Or all of them together would cost more than is saved."""
     problem = _one_large().problem()

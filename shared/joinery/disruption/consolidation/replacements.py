@@ -65,8 +65,10 @@ class Replacements:
         """The command, whose launches allow nothing with which it would not repay the moves of its candidates."""
         if command.reason is DisruptionReason.DRIFTED or not command.launches:
             return command
-        # Every launch might end with its dearest type.
-        spare = max(0.0, command.savings - sum(map(hourly, candidates))) / len(command.launches)
+        # Every launch might end with its dearest type. Where moves cost nothing, it has to be cheaper all the same.
+        count = len(command.launches)
+        demanded = max(sum(map(hourly, candidates)), 2 * _NEGLIGIBLE * count)
+        spare = max(0.0, command.savings - demanded) / count
         launches = tuple(
             self._limited(launch, min(launch.offering.price + spare + _NEGLIGIBLE, _kept_instead(launch, candidates)))
             for launch in command.launches
