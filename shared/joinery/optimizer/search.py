@@ -12,7 +12,6 @@ from joinery.optimizer.bounds.exact import ExactResult, is_small, solve_exactly
 from joinery.optimizer.columns.descent import descend
 from joinery.optimizer.columns.generation import generate_and_dive
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.instance.decomposition import decompose
 from joinery.optimizer.instance.packing_instance import PackingInstance, is_little
 from joinery.optimizer.instance.patterns import Pattern, cost_of
 from joinery.optimizer.instance.reachable import with_reachable_capacities
@@ -20,8 +19,8 @@ from joinery.optimizer.instance.side_constraints import unconstrained
 from joinery.optimizer.local_search import destroy_and_repair
 from joinery.optimizer.relaxation.core import CoreSelection
 from joinery.optimizer.relaxation.merged_duals import MergedDuals
-from joinery.optimizer.relaxation.relaxation import relax
-from joinery.optimizer.rounding.rounding import RoundingRule, round_up
+from joinery.optimizer.rounding.blocks import BlockRounding
+from joinery.optimizer.rounding.rounding import RoundingRule
 
 _CORE_CLASSES = 50
 """Classes of bin types in the core."""
@@ -37,6 +36,8 @@ are more (many small demands in many zones) it triples to save one percent.
 """
 _SOON_LISTED = 16
 """For no more copies patterns are mostly soon listed, so that is tried before anything else improves the packing."""
+_NEARLY_BOUGHT = 0.05
+"""Bin types whose reduced cost is at most this share of their cost hold what dives leave."""
 _ROUNDING = 1e-9
 _HASTY = RoundingRule(share=1.0, tolerance=0.2, keeps_duals=True)
 """A packing that columns are generated from: how good it is makes no difference to where they end."""
@@ -118,13 +119,16 @@ def _improved(
     search.
     """
 
+    near = np.flatnonzero((duals.reduced_costs <= _NEARLY_BOUGHT * instance.costs) | instance.is_limited)
+    of_near = instance.restrict(np.arange(len(instance.demands)), near, instance.demands)
+    rounding = BlockRounding(of_near, block[near], effort, random, is_swift=not _has_few_pairs(instance))
+
     def finish(residual: Ints, available: Ints, below: float) -> list[Pattern] | None:
-        rest = replace(instance, available=available)
-        patterns, rest_duals = _rounded(rest, block, residual, RoundingRule(), effort, random, below)
-        return None if rest_duals is None else patterns
+        patterns, rest_duals = rounding.pack(residual, available[near], RoundingRule(), below)
+        return None if rest_duals is None else _of_whole(near, patterns)
 
     enough = duals.cost * _GOOD_ENOUGH
-    effort.begin()
+    effort.begin(instance)
     if cost_of(instance, best) > enough:
         best = generate_and_dive(instance, duals, best, finish, effort, random)
     if is_little(instance) and cost_of(instance, best) > enough:
@@ -140,50 +144,16 @@ def _started(
     Where limited supplies hold some items and not all, which ones they hold decides what is bought for the others.
     Then it is the cheaper of two packings: by the relaxation's wishes, and by opportunity cost.
     """
-    best, duals = _rounded(instance, block, instance.demands, rule, effort, random)
+    rounding = BlockRounding(instance, block, effort, random, is_swift=not _has_few_pairs(instance))
+    best, duals = rounding.pack(instance.demands, instance.available, rule)
     if duals is None or not instance.is_limited.any():
         return best, duals
     if not all(instance.is_limited[pattern.bin_type] for pattern in best):
         rule = replace(rule, by_opportunity_cost=True)
-        other, other_duals = _rounded(instance, block, instance.demands, rule, effort, random)
+        other, other_duals = rounding.pack(instance.demands, instance.available, rule)
         if other_duals is not None and cost_of(instance, other) < cost_of(instance, best):
             best = other
     return best, duals
-
-
-def _rounded(
-    instance: PackingInstance,
-    block: Ints,
-    demands: Ints,
-    rule: RoundingRule,
-    effort: Effort,
-    random: np.random.Generator,
-    below: float = np.inf,
-) -> tuple[list[Pattern], MergedDuals | None]:
-    """Bins for these demands, block by block, and the duals of the blocks' relaxations.
-
-    None for the duals if copies are left without a bin, or if the bins would cost ``below`` ($/h) or more; then there
-    may be no bins.
-    """
-    duals, patterns, is_whole = MergedDuals.empty(instance), list[Pattern](), True
-    is_swift = not _has_few_pairs(instance)
-    parts = [(part, relax(part.instance, is_swift=is_swift)) for part in decompose(instance, block, demands)]
-    solutions = [relaxation.solve(part.instance.demands) for part, relaxation in parts]
-    # What the blocks packed so far cost, and a bound on what the others will.
-    at_least = sum(solution.cost for solution in solutions if solution is not None)
-    for (part, relaxation), first in zip(parts, solutions, strict=True):
-        if first is None:
-            is_whole = False
-            continue
-        most = below - at_least + first.cost
-        rounded = round_up(part.instance, relaxation, rule, random, first=first, effort=effort, below=most)
-        if rounded is None:
-            return [], None
-        patterns += [part.lift(pattern) for pattern in rounded.patterns]
-        at_least += cost_of(part.instance, rounded.patterns) - first.cost
-        is_whole = is_whole and not rounded.residual.any()
-        duals.add(part, first)
-    return patterns, duals if is_whole else None
 
 
 def _has_few_pairs(instance: PackingInstance) -> bool:

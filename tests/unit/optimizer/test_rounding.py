@@ -27,9 +27,9 @@ RULES = st.builds(
 )
 
 
-def _begun(**given: int) -> Effort:
+def _begun(instance: PackingInstance, **given: int) -> Effort:
     effort = Effort(**given)  # type: ignore[arg-type]
-    effort.begin()
+    effort.begin(instance)
     return effort
 
 
@@ -49,7 +49,9 @@ def _merged(answer: RelaxationSolution) -> MergedDuals:
 @given(instances(most_copies=12), RULES, st.integers(0, 99))
 def test_every_pod_getsone_block(instance: PackingInstance, rule: RoundingRule, seed: int) -> None:
     """Whatever the rule, each copy is on one bin, and none is overfull."""
-    found = round_up(instance, AssignmentRelaxation(instance), rule, np.random.default_rng(seed), effort=_begun())
+    found = round_up(
+        instance, AssignmentRelaxation(instance), rule, np.random.default_rng(seed), effort=_begun(instance)
+    )
     assert found is not None
     patterns, left = found
     assert not left.any()
@@ -63,7 +65,7 @@ def test_rounding_gives_up_where_it_cannot_be_cheap_enough(
 ) -> None:
     """Bins are found for less than the given cost, or none are."""
     program, random = AssignmentRelaxation(instance), np.random.default_rng(0)
-    found = round_up(instance, program, rule, random, effort=_begun(), below=below)
+    found = round_up(instance, program, rule, random, effort=_begun(instance), below=below)
     assert found is None or cost_of(instance, found[0]) < below
 
 
@@ -78,7 +80,7 @@ def test_repaired_bins_hold_the_same_items_for_no_more(
     assert answer is not None
     random = np.random.default_rng(seed)
     after = destroy_and_repair(
-        instance, data.draw(blocks(instance)), before, _merged(answer), answer.cost, _begun(repairs=8), random
+        instance, data.draw(blocks(instance)), before, _merged(answer), answer.cost, _begun(instance, repairs=8), random
     )
     assert wrong(instance, after) == []
     assert cost_of(instance, after) <= cost_of(instance, before) + 1e-9
@@ -113,7 +115,7 @@ def test_local_search_finds_what_single_bins_waste() -> None:
         _singly(instance),
         _merged(answer),
         0.0,
-        _begun(repairs=100),
+        _begun(instance, repairs=100),
         np.random.default_rng(0),
     )
     assert wrong(instance, after) == []
@@ -131,7 +133,7 @@ def test_local_search_copes_with_bins_that_cost_nothing() -> None:
         _singly(instance),
         _merged(answer),
         -1.0,
-        _begun(repairs=20),
+        _begun(instance, repairs=20),
         np.random.default_rng(0),
     )
     assert wrong(instance, after) == []
@@ -180,7 +182,7 @@ def test_a_search_whose_time_is_up_midway_keeps_what_it_has() -> None:
 def test_effort_is_counted_not_timed() -> None:
     """Improving ends when the allowance is used up, on a machine of any speed, and not because a stopwatch said so."""
     instance, effort = seeded(40), Effort(allowance=50.0)
-    effort.begin()
+    effort.begin(instance)
     assert not effort.is_spent()
     for _ in range(100):
         effort.use(instance)
