@@ -118,6 +118,8 @@ def _domains(key: str, pools: Iterable[Pool], work: Workspace) -> list[str]:
 def offerings_inside(pool: Pool, item: Item) -> Mask:
     """bool[offering columns of the pool's market]: those in the item's domains."""
     columns = pool.market.columns
+    if not item.domains:
+        return np.ones(len(columns), dtype=np.bool_)
     is_inside = [all(column.value(key) == value for key, value in item.domains.items()) for column in columns]
     return np.array(is_inside, dtype=np.bool_)
 

@@ -7,6 +7,7 @@ than price, so bin types of such pools dominate only those of their own pool; an
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -44,6 +45,7 @@ def bin_types_for(
 
 def _undominated(bin_types: BinTypes, pools: Sequence[Pool], *, with_limits: bool) -> Ints:
     """Indices, in order."""
+    bin_types = replace(bin_types, compatible=_distinct(bin_types.compatible))
     order = np.lexsort((bin_types.instance_type, -bin_types.capacities.sum(axis=1), bin_types.costs))
     order = order[bin_types.compatible[:, order].any(axis=0)]
     kept: Ints = np.flatnonzero(bin_types.is_reserved)
@@ -56,6 +58,12 @@ def _undominated(bin_types: BinTypes, pools: Sequence[Pool], *, with_limits: boo
         merits = _merits(bin_types, pools[pool], of_pool) if with_limits else bin_types.capacities
         kept = np.concatenate([kept, _best(bin_types, merits, of_pool, best)])
     return np.sort(np.concatenate([kept, best]))
+
+
+def _distinct(compatible: Mask) -> Mask:
+    """The rows that differ: of hundreds of items many are for the same bin types."""
+    packed = np.packbits(compatible, axis=1)
+    return compatible[np.unique(packed, axis=0, return_index=True)[1]] if packed.size else compatible
 
 
 def _merits(bin_types: BinTypes, pool: Pool, of_pool: Ints) -> Ints:
