@@ -132,9 +132,11 @@ class Rank(NamedTuple):
 def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
     """Place pods first-fit, look for cheaper nodes for the same pods, and place what finds room then."""
     work, packer = first_fit(problem, strategy)
-    better = None if problem.options.first_fit_only else cheaper(work, packer.nodes, effort)
+    better = None if problem.options.first_fit_only else cheaper(work, packer.nodes, packer.deferred, effort)
     if better is not None:
         packer.resume(better.buyer)
+    else:
+        packer.place_deferred()
     packer.place_leftovers()
     packer.nodes.note_usage()
     packing = Packing(
@@ -189,7 +191,7 @@ def left_by_priority(packer: FirstFit) -> list[tuple[int, int]]:
 def _packed(problem: Problem, strategy: Strategy) -> tuple[Workspace, FirstFit]:
     asked = closed(problem, strategy.closed) if strategy.closed else problem
     work = Workspace(asked, strategy.unforeseen, strategy.staying)
-    packer = FirstFit(work, strategy.manner)
+    packer = FirstFit(work, strategy.manner, defers=not problem.options.first_fit_only)
     packer.run()
     return work, packer
 

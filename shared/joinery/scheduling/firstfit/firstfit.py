@@ -17,6 +17,7 @@ from joinery.scheduling.constraints.relaxation import Variant, variants
 from joinery.scheduling.constraints.topology_rules import NodeFilter
 from joinery.scheduling.firstfit.allotment import Allotment
 from joinery.scheduling.firstfit.buying import Buyer
+from joinery.scheduling.firstfit.deferral import Deferral, Deferred
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.existing import ExistingCapacity
 from joinery.scheduling.firstfit.manners import USUAL, Manner
@@ -34,9 +35,12 @@ class FirstFit:
     classes   in the order in which they are placed
     left      the pods without a place, by class
     relaxed   the preferences that were given up, by pod
+    deferred  pods that get their nodes from the optimizer, or from ``place_deferred``
+
+    ``defers``: whether there may be any.
     """
 
-    def __init__(self, work: Workspace, manner: Manner = USUAL) -> None:
+    def __init__(self, work: Workspace, manner: Manner = USUAL, *, defers: bool = False) -> None:
         self._manner = manner
         self._work = work
         self._topology: Topology = work.topology
@@ -48,6 +52,9 @@ class FirstFit:
         self.relaxed: dict[str, tuple[str, ...]] = {}
         self.left: dict[PodClass, Sequence[str]] = {}
         self.classes: tuple[PodClass, ...] = ()
+        self.deferred: list[Deferred] = []
+        self._defers = defers
+        self._deferral: Deferral | None = None
 
     @property
     def nodes(self) -> NewNodes:
@@ -69,8 +76,18 @@ class FirstFit:
                 for pod_class in self.classes
             )
             self._only_reservations = {pod_class: reservations for pod_class, reservations in only if reservations}
+        if self._defers and self.nodes.tiers:
+            self._deferral = Deferral(self._work, self.nodes.tiers[0], self.classes)
         self._keep_plans()
         self._buy_wished()
+        self._place_all()
+        self._deferral = None
+
+    def place_deferred(self) -> None:
+        """Buy nodes for the deferred pods after all."""
+        for deferred in self.deferred:
+            self.left[deferred.demand.pod_class] = deferred.pods
+        self.deferred = []
         self._place_all()
 
     def resume(self, buyer: Buyer) -> None:
@@ -216,9 +233,12 @@ class FirstFit:
     def _place_demand(self, demand: Demand, names: Sequence[str]) -> int:
         """One pass over all targets: existing capacity, then new nodes."""
         placed = self._existing.take(demand, names)
-        if placed < len(names) and demand.pod_class not in self._work.held:
-            placed += self._place_on_new_nodes(demand, names[placed:])
-        return placed
+        if placed == len(names) or demand.pod_class in self._work.held:
+            return placed
+        if self._deferral and (deferred := self._deferral.of(demand, names[placed:])):
+            self.deferred.append(deferred)
+            return len(names)
+        return placed + self._place_on_new_nodes(demand, names[placed:])
 
     def _place_on_new_nodes(self, demand: Demand, names: Sequence[str]) -> int:
         """Deal the pods out over domains and buy there.

@@ -8,7 +8,7 @@ implementation. The new nodes replace first-fit's only if they cost less and lea
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from joinery.optimizer.relaxation.relaxation import relax
 from joinery.optimizer.search import pack
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.firstfit.buying import Buyer
+from joinery.scheduling.firstfit.deferral import Deferred
 from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.new_nodes import FairPrice, NewNodes, is_open_to
 from joinery.scheduling.firstfit.reservations import must_reserve
@@ -29,7 +30,7 @@ from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, spot_factor, supplies
 from joinery.scheduling.optimise.dominance import bin_types_for
-from joinery.scheduling.optimise.orders import Order, all_together, gathers, host_rules, orders_of
+from joinery.scheduling.optimise.orders import Order, all_together, gathers, host_rules, order_of, orders_of
 from joinery.scheduling.pools.node_size import factors
 from joinery.scheduling.pools.pool import Pool
 
@@ -44,21 +45,22 @@ class Better:
     resilience_cost: float
 
 
-def cheaper(work: Workspace, bought: NewNodes, effort: Effort) -> Better | None:
-    """Nodes that cost less, as their size is preferred; then the workspace's counts are those of these nodes.
+def cheaper(work: Workspace, bought: NewNodes, deferred: Sequence[Deferred], effort: Effort) -> Better | None:
+    """Nodes that cost less, as their size is preferred, or hold the deferred pods too; then the workspace's counts are
+    those of these nodes.
 
     None if none were found, if there is no time to look for them, or if all are in reservations, which are paid for.
     Then the counts are as they were.
     """
     nodes = bought.opened.nodes
-    if effort.is_over() or all(node.reservation for node in nodes):
+    if effort.is_over() or (not deferred and all(node.reservation for node in nodes)):
         return None
     together = all_together(nodes, work.topology)
     kept, free = _kept_and_free(work, nodes, together)
-    orders = orders_of(free, together)
+    orders = (*orders_of(free, together), *map(order_of, deferred))
     if not orders:
         return None
-    size_factors = _size_factors(work, nodes)
+    size_factors = _size_factors(work, nodes, deferred)
     before = work.topology.saved()
     for node in free:
         for batch in node.placed:
@@ -67,7 +69,7 @@ def cheaper(work: Workspace, bought: NewNodes, effort: Effort) -> Better | None:
     better = _Rebuilding(work, orders, kept, preferences).run(effort)
     if (
         better is None
-        or _cost(work, better.buyer.nodes, size_factors) >= _cost(work, bought, size_factors) - 1e-9
+        or (not deferred and _cost(work, better.buyer.nodes, size_factors) >= _cost(work, bought, size_factors) - 1e-9)
         or work.topology.differs(before)
     ):
         work.topology.restore(before)
@@ -75,7 +77,7 @@ def cheaper(work: Workspace, bought: NewNodes, effort: Effort) -> Better | None:
     return better
 
 
-def _size_factors(work: Workspace, nodes: Sequence[NewNode]) -> dict[str, Floats]:
+def _size_factors(work: Workspace, nodes: Sequence[NewNode], deferred: Sequence[Deferred]) -> dict[str, Floats]:
     """By pool, what the price of each type counts as, given all pods that run in pools of its weight or are to run
     there.
     """
@@ -85,7 +87,8 @@ def _size_factors(work: Workspace, nodes: Sequence[NewNode]) -> dict[str, Floats
         names = {pool.name for pool in tier}
         running = total(requests_of(pod) for view in work.views if view.pool in names for pod in view.pods)
         new = (node.used for node in nodes if node.pool.weight == weight)
-        requested = sum(new, work.axis.vector(running))
+        to_come = (pods.demand.requests * len(pods.pods) for pods in deferred if pods.weight == weight)
+        requested = sum(chain(new, to_come), work.axis.vector(running))
         by_pool |= {pool.name: factors(pool, requested, work.problem.options.node_size) for pool in tier}
     return by_pool
 

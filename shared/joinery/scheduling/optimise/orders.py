@@ -16,6 +16,7 @@ import numpy as np
 from joinery.apis.labels import HOSTNAME
 from joinery.optimizer.arrays import Mask
 from joinery.scheduling.constraints.resources import ports_clash
+from joinery.scheduling.firstfit.deferral import Deferred
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
@@ -63,6 +64,11 @@ def orders_of(nodes: Iterable[NewNode], together: Container[Demand]) -> tuple[Or
             )
             order.pods += batch.pods
     return tuple(orders.values())
+
+
+def order_of(deferred: Deferred) -> Order:
+    """Deferred pods as an order: nothing ties them to a domain."""
+    return Order(deferred.demand, {}, deferred.weight, pods=list(deferred.pods))
 
 
 def gathers(node: NewNode, together: Container[Demand]) -> bool:
