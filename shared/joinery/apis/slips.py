@@ -4,7 +4,7 @@ Nobody is corrected by it. The name stays wrong or unusual; whoever wrote it is 
 """
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 
 from joinery.apis import labels
 
@@ -82,8 +82,16 @@ def value_meant_by(key: str, value: str, known: Iterable[str]) -> str:
         return synonym if synonym in names else ""
     alike = [name for name in names if _digits(name) == _digits(value)]
     same = [name for name in alike if _plain(name) == _plain(value)]
-    near = same or get_close_matches(value, [one for one in alike if abs(len(one) - len(value)) <= 1], cutoff=_ALIKE)
+    near = same or _nearest(value, [name for name in alike if abs(len(name) - len(value)) <= 1])
     return near[0] if len(near) == 1 and near[0] != value else ""
+
+
+def _nearest(value: str, names: Iterable[str]) -> list[str]:
+    """Those to which the value is most alike: ``m5.large`` for ``m5.lrage``, beside ``m5a.large``."""
+    ratios = {
+        name: SequenceMatcher(None, value, name).ratio() for name in get_close_matches(value, names, cutoff=_ALIKE)
+    }
+    return [name for name, ratio in ratios.items() if ratio == max(ratios.values())]
 
 
 def _digits(text: str) -> str:

@@ -23,6 +23,8 @@ class Prices:
     cluster_region: str = ""
     lacking: tuple[str, ...] = ()
     """Zones of the cluster's region that the catalogue does not have: nothing can be bought there."""
+    guessed_zone_ids: tuple[str, ...] = ()
+    """Ids of zones of which nothing says the names."""
 
     @property
     def is_sample(self) -> bool:
@@ -74,6 +76,11 @@ class Prices:
             yield warning(
                 f"SAMPLE PRICES: the catalogue that comes with the source code, of {self.region} and {self.date}, is "
                 f"used. For today's {remedy}"
+            )
+        if self.guessed_zone_ids:
+            yield warning(
+                f"GUESSED: which zones have the ids {', '.join(self.guessed_zone_ids)}. Every account has an order of "
+                "its own: its Nodes, the status of an EC2NodeClass, or a catalogue of its region would tell"
             )
         if self.lacking:
             yield warning(

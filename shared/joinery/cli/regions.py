@@ -20,6 +20,15 @@ _NAME = re.compile(
     r"(us|eu|ap|sa|ca|me|af|il|mx|cn|eusc)(-[a-z]+)*?"
     r"-(north|south|east|west|central|northeast|northwest|southeast|southwest)-\d+"
 )
+#: ``eu-central-1a``, ``us-west-2-lax-1a``, ``us-east-1-wl1-bos-wlz-1``: what follows the region in a zone's name.
+_OF_ZONE = re.compile(r"[a-z]|(-[a-z]+\d*)+-\d+[a-z]?")
+#: ``euc1-az2``, ``usgw1-az1``, ``usw2-lax1-az1``: a zone's id begins with its region in short.
+_ID = re.compile(r"(us|usg|eu|ap|sa|ca|me|af|il|mx|cn)(n|s|e|w|c|ne|nw|se|sw)(\d+)(-[a-z]+\d*)*-(az|wlz)\d+")
+_AREAS: Mapping[str, str] = {"usg": "us-gov"}
+_QUARTERS: Mapping[str, str] = {
+    "n": "north", "s": "south", "e": "east", "w": "west", "c": "central",
+    "ne": "northeast", "nw": "northwest", "se": "southeast", "sw": "southwest",
+}  # fmt: skip
 _Teller = Callable[[Snapshot], Iterator[str]]
 _PROVIDER_ID = re.compile(r"aws:///(?P<zone>[^/]+)/|eks-hybrid:///(?P<region>[^/]+)/")
 
@@ -28,6 +37,17 @@ def region_in(text: str) -> str:
     """The AWS region that a region's or zone's name begins with; empty where it is none of AWS."""
     match = _NAME.match(text)
     return match[0] if match else ""
+
+
+def is_zone(text: str) -> bool:
+    """Whether the text may be a zone's name: ``eu-central-1-a`` is that of none."""
+    return bool((region := region_in(text)) and _OF_ZONE.fullmatch(text, len(region)))
+
+
+def region_of_zone_id(text: str) -> str:
+    """The region of a zone's id: ``eu-central-1`` of ``euc1-az2``; empty where it is none."""
+    match = _ID.fullmatch(text)
+    return f"{_AREAS.get(match[1], match[1])}-{_QUARTERS[match[2]]}-{match[3]}" if match else ""
 
 
 def is_region(text: str) -> bool:
@@ -50,7 +70,8 @@ def cluster_zones(snapshot: Snapshot, region: str) -> Mapping[str, str]:
     What runs or lies in a zone proves it. Only where nothing does, the zones that NodePools and storage classes ask for
     are taken on trust. What a pod asks for proves nothing: a slip of the pen would become a zone to buy nodes in.
     """
-    named = _zones_of(region, _PROOFS, snapshot) or _zones_of(region, _TRUSTED, snapshot)
+    trusted = (zone for zone in _zones_of(region, _TRUSTED, snapshot) if is_zone(zone))
+    named = _zones_of(region, _PROOFS, snapshot) or trusted
     zone_ids = {node.metadata.labels.get(ZONE, ""): node.metadata.labels.get(ZONE_ID, "") for node in snapshot.nodes}
     zone_ids |= {zone: zone_id for node_class in snapshot.node_classes for zone, zone_id in node_class.zones}
     return {zone: zone_ids.get(zone, "") for zone in sorted(named)}
@@ -59,6 +80,13 @@ def cluster_zones(snapshot: Snapshot, region: str) -> Mapping[str, str]:
 def zones_asked_for(snapshot: Snapshot, region: str) -> tuple[str, ...]:
     """Every zone of the region that objects other than pods name, whether it is known to exist or not."""
     return tuple(sorted(_zones_of(region, (*_PROOFS, *_TRUSTED), snapshot)))
+
+
+def zone_ids_asked_for(snapshot: Snapshot, region: str) -> tuple[str, ...]:
+    """Every zone id of the region that NodePools ask for."""
+    requirements = (one for pool in snapshot.node_pools for one in pool.spec.template.spec.requirements)
+    named = {value for one in requirements if one.key == ZONE_ID and one.operator == "In" for value in one.values}
+    return tuple(sorted(zone_id for zone_id in named if region_of_zone_id(zone_id) == region))
 
 
 def _zones_of(region: str, tellers: Iterable[_Teller], snapshot: Snapshot) -> set[str]:
@@ -70,6 +98,7 @@ def _zones_of(region: str, tellers: Iterable[_Teller], snapshot: Snapshot) -> se
 
 def _labelled(labels: Mapping[str, str]) -> Iterator[str]:
     yield from (labels[key] for key in (REGION, _OLD_REGION, ZONE, _OLD_ZONE) if key in labels)
+    yield from filter(None, [region_of_zone_id(labels.get(ZONE_ID, ""))])
 
 
 def _identified(provider_id: str) -> Iterator[str]:
@@ -146,8 +175,10 @@ def _required(requirements: Iterable[Any]) -> Iterator[str]:
 
 def _places(requirements: Iterable[Any]) -> Iterator[str]:
     """Values of requirements on region or zone,
-    also on a driver's own key for it (``topology.ebs.csi.aws.com/zone``).
+    also on a driver's own key for it (``topology.ebs.csi.aws.com/zone``). Of a zone's id the region.
     """
     for requirement in requirements:
+        if requirement.key == ZONE_ID:
+            yield from filter(None, map(region_of_zone_id, requirement.values))
         if requirement.key.rpartition("/")[2] in ("zone", "region"):
             yield from requirement.values

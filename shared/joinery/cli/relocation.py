@@ -16,13 +16,17 @@ from joinery.cloudprovider.catalog.document import Catalog, CatalogOffering, Zon
 _FEWEST, _LETTERS = 3, "abc"
 
 
-def relocated(catalog: Catalog, region: str, zones: Mapping[str, str]) -> Catalog:
+def relocated(catalog: Catalog, region: str, zones: Mapping[str, str], asked_ids: Iterable[str] = ()) -> Catalog:
     """The same types at the same prices in the zones of another region. ``zones``: those known of it, name to id.
+
+    ``asked_ids``: ids that NodePools ask for. Those of no known zone are given to zones without an id, in order.
 
     A region has three zones at least (but for two that are older than the rule): missing ones are named by letter. What
     is left of capacity reservations is another region's, and left out.
     """
     targets = _zones(region, zones)
+    unnamed = iter(sorted({*asked_ids} - {*zones.values()}))
+    ids = {zone: zones.get(zone) or next(unnamed, "") for zone in targets}
     ranked = _ranked(catalog)
     if not ranked:
         return msgspec.structs.replace(catalog, region=region)
@@ -30,7 +34,7 @@ def relocated(catalog: Catalog, region: str, zones: Mapping[str, str]) -> Catalo
     return msgspec.structs.replace(
         catalog,
         region=region,
-        zones=tuple(Zone(zone, zones.get(zone, "")) for zone in targets),
+        zones=tuple(Zone(zone, ids[zone]) for zone in targets),
         offerings=tuple(_moved(catalog.offerings, source)),
         capacity_reservations=(),
     )

@@ -12,7 +12,7 @@ from joinery.cli.notices import tell, warning
 from joinery.cli.prices import SAMPLE as SAMPLE_NAME
 from joinery.cli.prices import Prices
 from joinery.cli.reading.documents import read, source_name
-from joinery.cli.regions import cluster_region, cluster_zones, is_region, zones_asked_for
+from joinery.cli.regions import cluster_region, cluster_zones, is_region, zone_ids_asked_for, zones_asked_for
 from joinery.cli.relocation import relocated
 from joinery.errors import ConfigurationError
 
@@ -87,6 +87,7 @@ def prices_of(loaded: Loaded, snapshot: "Snapshot", region: str = "") -> tuple["
     zones = cluster_zones(snapshot, cluster) if cluster else {}
     sold = {zone.name for zone in catalog.zones} | {offering.zone for offering in catalog.offerings}
     is_foreign = is_region(catalog.region) and cluster not in ("", catalog.region) and not zones.keys() & sold
+    asked_ids = tuple(one for one in zone_ids_asked_for(snapshot, cluster) if one not in zones.values())
     prices = Prices(
         region=catalog.region,
         source=loaded.source,
@@ -95,8 +96,9 @@ def prices_of(loaded: Loaded, snapshot: "Snapshot", region: str = "") -> tuple["
         lacking=()
         if is_foreign or cluster != catalog.region
         else tuple(zone for zone in zones_asked_for(snapshot, cluster) if zone not in sold),
+        guessed_zone_ids=asked_ids if is_foreign else (),
     )
-    return (relocated(catalog, cluster, zones) if is_foreign else catalog), prices
+    return (relocated(catalog, cluster, zones, asked_ids) if is_foreign else catalog), prices
 
 
 def _catalog_file(path: str) -> "Catalog":

@@ -141,8 +141,17 @@ def test_numbers_are_no_slips() -> None:
     """A newer instance type or another zone is not a misspelt one."""
     assert value_meant_by("node.kubernetes.io/instance-type", "m9.large", ["m5.large"]) == ""
     assert value_meant_by("node.kubernetes.io/instance-type", "m5.larg", ["m5.large", "m5.xlarge"]) == "m5.large"
+    assert value_meant_by("node.kubernetes.io/instance-type", "m7.large", ["m7a.large", "m7g.large"]) == ""
     assert value_meant_by("topology.kubernetes.io/zone", "eu-central-1x", ["eu-central-1a", "eu-central-1b"]) == ""
     assert value_meant_by("topology.kubernetes.io/zone", "eu-central1a", ["eu-central-1a"]) == "eu-central-1a"
+
+
+def test_of_several_that_are_alike_the_nearest_is_meant(warned: Any) -> None:
+    """A list with one misspelt type is shorter than its writer thinks, and nothing else tells of it."""
+    assert warned(CLUSTER.replace("[m7a.large, m7a.xlarge]", "[m5.lrage, m7a.xlarge]"), pod_document()) == [
+        "warning: NodePool default: spec.template.spec.requirements: node.kubernetes.io/instance-type is nowhere "
+        "m5.lrage; is it m5.large?"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 import yaml
 
-from joinery.cli.regions import region_in
+from joinery.cli.regions import is_zone, region_in, region_of_zone_id
 from joinery.cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
@@ -171,6 +171,30 @@ def test_zone_ids_of_nodes_and_subnets_stay_theirs(run: Run, write: Write) -> No
     assert document["launch"][0]["offering"]["zone"] == "eu-central-1a"
 
 
+def test_a_node_pools_slip_in_a_zones_name_makes_no_zone(run: Run, write: Write) -> None:
+    """No zone of AWS is called so, and Karpenter would buy nothing: which was meant is asked."""
+    files = write("files.json", _files(_in_zone("eu-central-1-a"), pod_document()))
+    outcome = run(*JSON, "-f", files)
+    assert outcome.document["launch"] == []
+    assert "topology.kubernetes.io/zone is nowhere eu-central-1-a; is it eu-central-1a?" in outcome.err
+
+
+def test_zone_ids_that_a_node_pool_asks_for_tell_the_region(run: Run, write: Write) -> None:
+    """A newcomer of Frankfurt is not asked whether Virginia was meant; which zone has which id is a guess, and said."""
+    pool = _in_zone("")
+    pool["spec"]["template"]["spec"]["requirements"][-1] = {
+        "key": "topology.k8s.aws/zone-id",
+        "operator": "In",
+        "values": ["euc1-az2", "euc1-az3"],
+    }
+    outcome = run(*JSON, "-f", write("files.json", _files(pool, pod_document())))
+    assert outcome.document["catalogue"]["clusterRegion"] == FRANKFURT
+    assert outcome.document["unschedulable"] == []
+    assert outcome.document["launch"][0]["offering"]["zone"] in ("eu-central-1a", "eu-central-1b")
+    assert "warning: GUESSED: which zones have the ids euc1-az2, euc1-az3." in outcome.err
+    assert "is it use1" not in outcome.err
+
+
 def test_a_zone_that_the_catalogue_lacks_is_named(run: Run, write: Write) -> None:
     """Of the right region, but not in it: nothing can be bought there."""
     files = write("files.json", _files(_in_zone("us-east-1z"), pod_document()))
@@ -243,3 +267,29 @@ def test_a_catalogue_can_be_saved_and_planned_with(run: Run, cluster: str, tmp_p
 def test_a_zones_name_begins_with_its_region(name: str, region: str) -> None:
     """Local zones and other partitions too; zones of others are none of AWS's."""
     assert region_in(name) == region
+
+
+@pytest.mark.parametrize(
+    ("name", "exists"),
+    [
+        ("eu-central-1a", True), ("us-west-2-lax-1a", True), ("us-east-1-wl1-bos-wlz-1", True),
+        ("eusc-de-east-1b", True), ("eu-central-1-a", False), ("eu-central-1A", False), ("eu-central-1", False),
+        ("us-central1-a", False),
+    ],
+)  # fmt: skip
+def test_a_zones_name_ends_with_a_letter_or_its_place(name: str, exists: bool) -> None:
+    """Of the region, a local zone or a wavelength zone."""
+    assert is_zone(name) is exists
+
+
+@pytest.mark.parametrize(
+    ("zone_id", "region"),
+    [
+        ("euc1-az2", FRANKFURT), ("use1-az6", "us-east-1"), ("usgw1-az1", "us-gov-west-1"),
+        ("apne1-az4", "ap-northeast-1"), ("usw2-lax1-az1", "us-west-2"), ("use1-wl1-bos-wlz1", "us-east-1"),
+        ("euc1", ""), ("az-1", ""),
+    ],
+)  # fmt: skip
+def test_a_zones_id_begins_with_its_region(zone_id: str, region: str) -> None:
+    """In short."""
+    assert region_of_zone_id(zone_id) == region
