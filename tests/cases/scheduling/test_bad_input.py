@@ -55,6 +55,7 @@ BAD_PODS: dict[str, Document] = {
     "a number that Go does not read": {"require": ["instance-cpu Gt 1_0"]},
     "an unknown preferred operator": {"prefer": ["10: zone Near z2"]},
     "an unknown effect": {"tolerate": [{"key": "a", "operator": "Exists", "effect": "Never"}]},
+    "a toleration of whatever value, with one": {"tolerate": [{"key": "a", "operator": "Exists", "value": "b"}]},
     "a toleration of nothing": {"tolerate": [{"operator": "Equal", "value": "a"}]},
     "a port beyond all": {"hostPorts": [70000]},
     "an unknown protocol": {"hostPorts": [{"hostPort": 80, "protocol": "HTTP"}]},

@@ -72,6 +72,32 @@ def test_amounts_that_may_be_meant_are_not_doubted(run: Run, cluster: str, write
     assert "is it" not in run(*PLAN, "-f", cluster, write("pod.json", pod_document(containers=[container]))).err
 
 
+SPREAD = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+
+
+@pytest.mark.parametrize(
+    ("spread", "why"),
+    [
+        (SPREAD, "it has no labelSelector"),
+        ({**SPREAD, "labelSelector": {}}, "it has no labelSelector"),
+        (
+            {**SPREAD, "labelSelector": {"matchLabels": {"app": "wbe"}}},
+            "its labelSelector (app=wbe) matches none of them",
+        ),
+        ({**SPREAD, "labelSelector": {"matchLabels": {"app": "web"}}}, ""),
+    ],
+)
+def test_a_spread_that_does_not_count_its_own_pods_is_told(
+    run: Run, cluster: str, write: Write, spread: dict[str, Any], why: str
+) -> None:
+    """It puts all of them into one zone, which is what it was written against."""
+    spec = {**TEMPLATE["spec"], "topologySpreadConstraints": [spread]}
+    given = write("web.json", workload(replicas=3, template={**TEMPLATE, "spec": spec}))
+    doubt = f"pods of default/web: their topology spread over topology.kubernetes.io/zone spreads nothing: {why}"
+    err = run(*PLAN, "-f", cluster, given).err
+    assert f"warning: {doubt}\n" in err if why else "spreads nothing" not in err
+
+
 def test_kinds_of_others_that_make_pods_are_told(run: Run, cluster: str, write: Write) -> None:
     """An Argo Rollout is a Deployment to whoever wrote it; in a cluster's export its pods are there."""
     rollout = {**workload(), "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}

@@ -232,11 +232,64 @@ def test_names_and_labels_that_no_api_server_takes_are_refused(
             {"containers": [{"name": "a", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]},
             "spec.containers[0].resources.requests.cpu: 2 is more than the limit of 1",
         ),
+        (
+            {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": "500m"}}}]},
+            "spec.containers[0].resources.limits.nvidia.com/gpu: 500m must be a whole number",
+        ),
+        (
+            {"containers": [{"name": "a", "resources": {"requests": {"a.b/c": 1}, "limits": {"a.b/c": 2}}}]},
+            "spec.containers[0].resources.requests.a.b/c: 1 must be the same as the limit of 2",
+        ),
     ],
 )
 def test_pods_that_no_api_server_takes_are_refused(run: Run, write: Write, spec: Any, problem: str) -> None:
     """A pod without containers asks for nothing, and would be planned for nothing."""
     assert problem in _refused(run, write, {**pod_document(), "spec": spec})
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
+def test_a_selector_that_does_not_match_its_own_template_is_refused(run: Run, write: Write, kind: str) -> None:
+    """An API server refuses it, and the plan would be for pods that no spread and no affinity of theirs counts."""
+    given = _template(kind)
+    given["spec"]["template"]["metadata"]["labels"] = {"app": "b"}
+    problem = f"{kind} web: spec.selector: does not match the labels of spec.template: app: b"
+    assert problem in _refused(run, write, given)
+
+
+INDENTED = "no such field; is it {0}? Then indent it deeper than {1}"
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        (pod_document(nodeSelector=None, team="web"), ("spec.team", "nodeSelector.team", "nodeSelector")),
+        (
+            {**pod_document(), "metadata": {"name": "web", "labels": None, "app": "web"}},
+            ("metadata.app", "labels.app", "labels"),
+        ),
+        (
+            POOL.replace("\nspec:", "\nspec:\n  limits:\n  cpu: 100"),
+            ("spec.cpu", "limits.cpu", "limits"),
+        ),
+        (
+            CLUSTER.replace("metadata: {labels: {team: web}}", "metadata: {labels: , team: web}"),
+            ("spec.template.metadata.team", "labels.team", "labels"),
+        ),
+    ],
+)
+def test_members_of_a_map_that_are_not_indented_are_refused(
+    run: Run, write: Write, document: Any, problem: tuple[str, str, str]
+) -> None:
+    """``limits:`` with ``cpu: 100`` below it is no limit at all, and a plan without it buys without one."""
+    path, *meant = problem
+    assert f"{path}: {INDENTED.format(*meant)}" in _refused(run, write, document)
+
+
+def test_a_newer_field_beside_an_empty_map_is_newer_still(run: Run, write: Write) -> None:
+    """Charts write ``nodeSelector: {}``, and what is itself a map or a list is no member of one."""
+    for beside in ({"nodeSelector": {}, "newer": "a"}, {"nodeSelector": None, "newer": {"a": "b"}}):
+        outcome = run("plan", "--now", NOW, "-f", write("pod.json", pod_document(**beside)))
+        assert "warning: ignored spec.newer of 1 object of kind Pod: no such field" in outcome.err
 
 
 def test_the_table_of_fields_is_the_clients() -> None:

@@ -11,6 +11,7 @@ from joinery.cli.doubts.partial_exports import (
     nodes_without_pods,
     pods_without_nodes,
 )
+from joinery.cli.doubts.spreads import idle_spreads
 from joinery.cli.notices import Notice, note, some_of, warning
 from joinery.cli.view.workloads import owner_of
 from joinery.cloudprovider.catalog.document import Catalog
@@ -71,6 +72,7 @@ def _asking_oddly(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
     """The scheduler packs by requests alone, so that pods without any may be many on a node that is small."""
     pending = [pod for pod in snapshot.pods if is_pending(pod, only_marked=only_marked)]
     yield from odd_amounts(pending)
+    yield from idle_spreads(pending)
     asking = [pod for pod in pending if not requests_of(pod).get("memory")]
     if asking:
         owners = some_of(list(dict.fromkeys(map(owner_of, asking))))

@@ -26,7 +26,7 @@ from joinery.cli.reading.kinds import Kind
 from joinery.cli.reading.model_fields import unknown_in_model
 from joinery.cli.reading.placeholders import unfilled
 from joinery.cli.reading.quantities import wrong_bounds, wrong_quantities
-from joinery.cli.reading.validity import wrong_labels, wrong_metadata, wrong_pod, wrong_workload
+from joinery.cli.reading.validity import wrong_labels, wrong_metadata, wrong_pod, wrong_selector, wrong_workload
 from joinery.cli.reading.workloads import API_VERSIONS
 from joinery.cloudprovider.offline import NODE_CLASS
 
@@ -66,8 +66,13 @@ def read(document: Document, kind: Kind) -> Reading:
 
 
 def _follows(problem: str, wrong: Iterable[str]) -> bool:
-    """Whether a problem is about a field that has one already, or misses one that stands in a wrong place."""
+    """Whether a problem is about a field that has one already, or misses one that stands in a wrong place.
+
+    Labels that cannot be read match nothing.
+    """
     path, _, what = problem.partition(": ")
+    if what.startswith("does not match the labels") and any(".metadata" in one for one in wrong):
+        return True
     lost = {one.rpartition(".")[2] for one in wrong}
     return path in wrong or (what.startswith("is missing") and path.rpartition(".")[2] in lost)
 
@@ -195,6 +200,7 @@ def _unchanged(decoded: Any) -> Any:
 def _wrong_daemon_set(daemon_set: core.DaemonSet) -> Iterator[str]:
     template = daemon_set.spec.template
     yield from wrong_labels(template.metadata.labels, "spec.template.metadata.labels")
+    yield from wrong_selector(daemon_set, daemon_set.spec.selector, template, "spec")
     yield from wrong_pod(template.spec, "spec.template.spec")
 
 

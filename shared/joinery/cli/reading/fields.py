@@ -55,6 +55,15 @@ def slip(path: str, meant: str) -> Unknown:
     return Unknown(path, f"no such field; is it {meant}?", meant=meant)
 
 
+def member_of(emptied: Sequence[str], key: str, value: Any) -> str:
+    """What is wrong with an unknown field of a single value beside the only map that holds nothing: ``limits:`` with
+    ``cpu: 100`` below it, not indented.
+    """
+    if len(emptied) != 1 or isinstance(value, dict | list | None):
+        return ""
+    return f"no such field; is it {_member(emptied[0], key)}? Then indent it deeper than {emptied[0]}"
+
+
 @cache
 def _table() -> Mapping[str, Any]:
     loaded: Mapping[str, Any] = json.loads(
@@ -130,10 +139,13 @@ class Walk:
             yield Unknown(at or "object", must_be("a map", value))
             return
         fields, inside = _fields(name), (*above, (at, name))
+        emptied = [field for field, shape in fields.items() if shape[0] == "{" and value.get(field, "") is None]
         for key, member in value.items():
             path = f"{at}.{key}" if at else key
             if key in fields:
                 yield from self._of_shape(fields[key], member, path, inside)
+            elif not self._is_served and (lost := member_of(emptied, key, member)):
+                yield Unknown(_member(at, key), lost)
             else:
                 yield self._unknown(path, key, member, inside)
 

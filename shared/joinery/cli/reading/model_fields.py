@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from joinery.apis.meta import Model
 from joinery.apis.nodepool import NodePoolSpec
 from joinery.apis.slips import meant_by
-from joinery.cli.reading.fields import Unknown, Walk, is_served, slip
+from joinery.apis.validation import path as path_of
+from joinery.cli.reading.fields import Unknown, Walk, is_served, member_of, slip
 from joinery.cloudprovider.offline import NODE_CLASS
 
 #: Fields that are proposed for Karpenter and that no release of it has: what holds without them.
@@ -58,12 +59,15 @@ def _unknown_inside(
     """``root`` is the model of the whole spec."""
     known = {field.alias or name: field for name, field in model.model_fields.items()}
     passed_on = model.passed_on if issubclass(model, Model) else frozenset()
+    emptied = [name for name, field in known.items() if value.get(name, "") is None and _is_map(field.annotation)]
     slips = set()
     for key, member in value.items():
         if key in passed_on - known.keys():
             continue
         if key not in known:
-            unknown = _unknown(f"{at}.{key}", key, known.keys() | passed_on, root)
+            path = f"{at}{path_of(('spec', key)).removeprefix('spec')}"
+            lost = member_of(emptied, key, member)
+            unknown = Unknown(path, lost) if lost else _unknown(path, key, known.keys() | passed_on, root)
             slips.add(unknown.meant)
             yield unknown
             continue
@@ -141,6 +145,10 @@ def _names(model: type[BaseModel]) -> set[str]:
 
 def _is_list(annotation: Any) -> bool:
     return get_origin(annotation) is list or any(_is_list(part_of) for part_of in get_args(annotation))
+
+
+def _is_map(annotation: Any) -> bool:
+    return get_origin(annotation) is dict or any(_is_map(part_of) for part_of in get_args(annotation))
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

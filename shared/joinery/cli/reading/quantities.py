@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from joinery.apis.core import Container, NodeStatus, PodSpec, ResourceRequirements
-from joinery.apis.quantity import amount
+from joinery.apis.quantity import amount, parse
 from joinery.apis.slips import meant_by
 from joinery.apis.wording import A_QUANTITY
 from joinery.apis.workloads import LimitRange
@@ -44,6 +44,33 @@ def wrong_resources(spec: PodSpec, at: str) -> Iterator[str]:
                 meant = meant_by(name, _OF_CONTAINERS)
                 hint = f"; is it {meant}?" if meant else ", and others have a domain such as nvidia.com/gpu"
                 yield f"{at}.{path}.{name}: no such resource: there are {', '.join(_OF_CONTAINERS)}{hint}"
+
+
+def wrong_devices(spec: PodSpec, at: str) -> Iterator[str]:
+    """The same for devices that are asked for by halves, or allowed beyond what is asked for.
+
+    Extended resources are whole numbers and never overcommitted (k8s.io/kubernetes ``pkg/apis/core/validation``,
+    ``ValidateResourceRequirements``).
+    """
+    for part, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for index, container in enumerate(containers):
+            yield from _wrong_devices(container.resources, f"{at}.{part}[{index}].resources")
+
+
+def _wrong_devices(resources: ResourceRequirements, at: str) -> Iterator[str]:
+    for path, quantities in _of_resources(resources, at):
+        for name, text in quantities.items():
+            if _is_device(name) and not _problem(name, text) and parse(text) != amount(name, text):
+                yield f"{path}.{name}: {text} must be a whole number"
+    for name, asked in resources.requests.items():
+        allowed = resources.limits.get(name, asked)
+        if _is_device(name) and not _problem(name, allowed) and amount(name, asked) < amount(name, allowed):
+            yield f"{at}.requests.{name}: {asked} must be the same as the limit of {allowed}"
+
+
+def _is_device(name: str) -> bool:
+    """An extended resource, as a device plugin offers it."""
+    return "/" in name and "kubernetes.io/" not in name
 
 
 def _problem(name: str, text: str | int | float) -> str:

@@ -9,11 +9,14 @@ reason on the pod; what no cluster could hold at all is an error here, as it is 
 import re
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from joinery.apis import meta as resources
-from joinery.apis.core import Container, ObjectMeta, PodSpec
+from joinery.apis.core import Container, DaemonSet, LabelSelector, ObjectMeta, PodSpec, PodTemplateSpec
 from joinery.apis.quantity import amount
-from joinery.apis.workloads import Workload
-from joinery.cli.reading.quantities import wrong_quantities, wrong_resources
+from joinery.apis.workloads import Workload, WorkloadSpec, label_selector
+from joinery.cli.reading.quantities import wrong_devices, wrong_quantities, wrong_resources
+from joinery.scheduling.constraints.selectors import read, unreadable
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -61,6 +64,7 @@ def wrong_pod(spec: PodSpec, at: str) -> Iterator[str]:
     yield from _wrong_containers(spec, at)
     yield from wrong_quantities(spec, at)
     yield from wrong_resources(spec, at)
+    yield from wrong_devices(spec, at)
     yield from _wrong_limits(spec, at)
 
 
@@ -97,6 +101,25 @@ def _wrong_limits(spec: PodSpec, at: str) -> Iterator[str]:
                 )
 
 
+def wrong_selector(
+    owner: Workload | DaemonSet, selector: LabelSelector | None, template: PodTemplateSpec, at: str
+) -> Iterator[str]:
+    """A selector that does not match the labels of its own template: its controller would make pods without end."""
+    labels = template.metadata.labels
+    if owner.metadata.uid or selector is None or unreadable(selector) or read(selector).matches(labels):
+        return
+    has = ", ".join(f"{key}: {value}" for key, value in labels.items()) or "there are none"
+    yield f"{at}.selector: does not match the labels of {at}.template: {has}"
+
+
+def _selector(spec: WorkloadSpec) -> LabelSelector | None:
+    """None too where it is no selector at all, which is told by its fields."""
+    try:
+        return label_selector(spec)
+    except msgspec.ValidationError:
+        return None
+
+
 def wrong_workload(workload: Workload) -> Iterator[str]:
     """The same for what makes pods, its template included."""
     spec, at = workload.spec, "spec"
@@ -114,6 +137,7 @@ def wrong_workload(workload: Workload) -> Iterator[str]:
         # The API server takes a StatefulSet whose template is empty; its pods it does not.
         return
     yield from wrong_labels(template.metadata.labels, f"{at}.template.metadata.labels")
+    yield from wrong_selector(workload, _selector(spec), template, at)
     yield from wrong_pod(template.spec, f"{at}.template.spec")
     for index, claim in enumerate(workload.spec.volume_claim_templates):
         if not claim.metadata.name:

@@ -108,6 +108,8 @@ def _of_toleration(toleration: Toleration) -> str:
         return f"its toleration of {toleration.key or 'all taints'}: the effect {toleration.effect!r} is not known"
     if not toleration.key and toleration.operator != "Exists":
         return "a toleration without a key must have the operator Exists"
+    if toleration.value and toleration.operator == "Exists":
+        return f"its toleration of {toleration.key or 'all taints'}: the operator Exists takes no value"
     return ""
 
 
