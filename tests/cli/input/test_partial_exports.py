@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from joinery.cli.sources import SAMPLE
 from simulator.builders import node, node_claim, node_class, node_pool, pod
@@ -45,6 +46,51 @@ def test_nodes_without_their_claims_are_told_what_is_lacking(run: Run, write: Wr
     outcome = run(*DISRUPT, "-f", path)
     assert told in outcome.err
     assert "NodeClaim in the files" not in run(*PLAN, "-f", path).err
+
+
+def test_nodes_without_claims_are_no_cluster_that_costs_nothing(run: Run, write: Write) -> None:
+    """``kubectl get nodes,pods``: it was said that every node stays, and that all of them cost $0.0000/h."""
+    path = write("nodes.json", listed(*POOL, node("ip-10-0-1-7"), pod("web", node="ip-10-0-1-7", owner="web")))
+    out = run("disrupt", "--now", NOW, "--catalog", str(SAMPLE), "-f", path).out
+    assert out.startswith("Nothing to do: there is no node with a NodeClaim\n$0/h: no node is counted\n")
+
+
+def test_a_node_groups_node_is_told_to_be_in_no_price(run: Run, write: Write) -> None:
+    """Every cluster of EKS has one; it is among the nodes that become fewer, and not in what they cost."""
+    claimed = [node("ip-10-0-1-7"), node_claim("claim", node="ip-10-0-1-7")]
+    of_group = node("ip-10-0-1-8", labels={"eks.amazonaws.com/nodegroup": "a", "karpenter.sh/nodepool": ""})
+    path = write("nodes.json", listed(*POOL, *claimed, of_group))
+    for form in ("table", "html"):
+        out = run("disrupt", "--now", NOW, "--catalog", str(SAMPLE), "-f", path, "-o", form).out
+        assert "1 node without a NodeClaim stays, and is not in it" in out
+
+
+def test_node_pools_without_their_class_are_told_why_nodes_stay(run: Run, write: Write) -> None:
+    """``kubectl get nodes,nodeclaims,nodepools,pods``, as for a plan."""
+    claimed = [node("ip-10-0-1-7"), node_claim("claim", node="ip-10-0-1-7")]
+    told = "warning: there is no EC2NodeClass default, so nothing can be bought, and the nodes of its NodePools stay."
+    assert told in run(*DISRUPT, "-f", write("nodes.json", listed(node_pool(), *claimed))).err
+    assert "there is no EC2NodeClass" not in run(*DISRUPT, "-f", write("all.json", listed(*POOL, *claimed))).err
+
+
+@pytest.mark.parametrize(
+    ("spec", "is_told"),
+    [({"maxUnavailable": 1}, True), ({"minAvailable": "50%"}, True), ({"maxUnavailable": 0}, False)],
+)
+def test_a_budget_without_status_is_told_to_allow_nothing(
+    run: Run, write: Write, spec: dict[str, Any], is_told: bool
+) -> None:
+    """A manifest says what is to be kept, and only a cluster how many pods there are beside; 0 allows none for good."""
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec},
+    }
+    told = "warning: 1 PodDisruptionBudget allows no eviction (default/web), because the files say of none: "
+    assert (told in run(*DISRUPT, "-f", write("budget.json", budget)).err) is is_told
+    served = {**budget, "metadata": {"name": "web", "uid": "a"}, "status": {"disruptionsAllowed": 0}}
+    assert "allows no eviction" not in run(*DISRUPT, "-f", write("budget.json", served)).err
 
 
 def test_nodes_that_eks_runs_itself_need_no_claims(run: Run, write: Write) -> None:

@@ -119,7 +119,7 @@ def test_an_empty_cluster_is_no_failure(capsys: pytest.CaptureFixture[str]) -> N
     nothing = replace(PROBLEM.packing.snapshot, nodes=(), node_claims=(), pods=())
     problem = replace(PROBLEM, packing=replace(PROBLEM.packing, snapshot=nothing))
     print_disruptions(view(problem, Disruptions(curve=(CurvePoint(0, 0.0, is_chosen=True),)), SOLD, PRICES, seconds=0))
-    assert capsys.readouterr().out.startswith("Nothing to do: every node stays\n")
+    assert capsys.readouterr().out.startswith("Nothing to do: there is no node with a NodeClaim\n$0/h: ")
 
 
 def test_new_nodes_of_one_kind_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from joinery.cli.doubts.partial_exports import (
     nodes_without_pods,
     pods_without_nodes,
 )
+from joinery.cli.doubts.protections import budgets_without_status, protected_in_vain
 from joinery.cli.doubts.spreads import idle_spreads
 from joinery.cli.notices import Notice, note, some_of, warning
 from joinery.cli.view.workloads import owner_of
@@ -41,6 +42,14 @@ def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Not
         yield from nodes_without_claims(snapshot)
         yield from claims_without_nodes(snapshot)
         yield from nodes_without_pods(snapshot)
+        yield from budgets_without_status(snapshot)
+    if lacking := _lacking_classes(snapshot):
+        yield warning(
+            f"there is no {NODE_CLASS.kind} {', '.join(lacking)}, so nothing can be bought, and the nodes of its "
+            f"NodePools stay. From a cluster that has it: kubectl get {NODE_CLASS.plural} -o yaml > classes.yaml, and "
+            "-f classes.yaml"
+        )
+    yield from protected_in_vain(snapshot)
     waiting = sum(is_pending(pod, only_marked=only_marked) for pod in snapshot.pods)
     if waiting:
         yield note(f"{_counted(waiting, 'waits', 'wait')} for a node: joinery plan says which they get")
@@ -84,9 +93,7 @@ def without_pools(snapshot: Snapshot, packing: Packing) -> Iterator[Notice]:
     """What whoever tries a plan on a Deployment alone has forgotten."""
     if not packing.unplaced:
         return
-    classes = {one.metadata.name for one in snapshot.node_classes}
-    named = {pool.spec.template.spec.node_class_ref.name for pool in snapshot.node_pools if snapshot.serves(pool)}
-    lacking = sorted(named - classes)
+    lacking = _lacking_classes(snapshot)
     what = f"there is no {NODE_CLASS.kind} {', '.join(lacking)}" if lacking else "there is no NodePool"
     if lacking or not snapshot.node_pools:
         yield warning(
@@ -94,6 +101,13 @@ def without_pools(snapshot: Snapshot, packing: Packing) -> Iterator[Notice]:
             f"them: kubectl get nodepools,{NODE_CLASS.plural} -o yaml > nodes.yaml, and -f nodes.yaml; or begin with "
             "examples/cluster.yaml"
         )
+
+
+def _lacking_classes(snapshot: Snapshot) -> list[str]:
+    """Node classes that NodePools name and that are not there."""
+    classes = {one.metadata.name for one in snapshot.node_classes}
+    named = {pool.spec.template.spec.node_class_ref.name for pool in snapshot.node_pools if snapshot.serves(pool)}
+    return sorted(named - classes)
 
 
 def _counted(number: int, one: str, many: str) -> str:

@@ -46,11 +46,18 @@ def rule(code: HeldCode) -> str:
 def headline(view: DisruptionView) -> str:
     """``12 nodes go, 3 are bought: 94 nodes become 85``; what is said where nothing is to do."""
     if not view.commands:
-        return "Nothing to do: every node stays"
+        return (
+            "Nothing to do: every node stays" if _priced(view) else "Nothing to do: there is no node with a NodeClaim"
+        )
     going, coming = len(view.retired), len(view.bought)
     bought = f", {coming:,} {'is' if coming == 1 else 'are'} bought" if coming else ""
     goes = f"{count(going, 'node')} {'goes' if going == 1 else 'go'}"
     return f"{goes}{bought}: {count(len(view.before), 'node')} become{_s(len(view.before))} {len(view.after):,}"
+
+
+def _priced(view: DisruptionView) -> bool:
+    """Whether anything is decided about any node, and its price counted."""
+    return any(node.claim for node in view.before)
 
 
 def _s(number: int) -> str:
@@ -60,9 +67,19 @@ def _s(number: int) -> str:
 def bill(view: DisruptionView) -> str:
     """What all nodes cost before and after."""
     before, after = view.disruptions.before, view.disruptions.after
+    if not _priced(view):
+        return "$0/h: no node is counted"
     if not view.commands:
         return f"{money(before)}/h, {monthly(before)}"
     return f"{money(before)}/h becomes {money(after)}/h: {saved(view.savings, before)}"
+
+
+def uncounted(view: DisruptionView) -> Iterator[str]:
+    """Nodes that are counted as nodes and not in the bill: a node group's, or an export's without NodeClaims."""
+    others = sum(not node.claim for node in view.before)
+    if others and _priced(view):
+        stay = "stays, and is" if others == 1 else "stay, and are"
+        yield f"{count(others, 'node')} without a NodeClaim {stay} not in it"
 
 
 def saved(savings: float, before: float = 0.0) -> str:

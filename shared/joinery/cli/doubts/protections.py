@@ -1,0 +1,76 @@
+"""What is to protect pods and nodes from disruption, and does not: older annotations, those of others, values that are
+none, budgets of which nobody says what they allow.
+
+No API server knows these annotations. Whoever relies on one sees it on the day on which a node goes.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from joinery.apis.labels import CORE_GROUP, DO_NOT_DISRUPT
+from joinery.cli.notices import Notice, some_of, warning
+from joinery.cli.view.workloads import owner_of
+from joinery.state.pods import comes_with_node, evictions_allowed, go_duration, is_active, is_fully_blocking
+from joinery.state.snapshot import Snapshot
+
+#: Annotations that once protected, or that protect from another autoscaler, with the value that does.
+_OF_OTHERS: Mapping[str, str] = {
+    f"{CORE_GROUP}/do-not-evict": "true",
+    f"{CORE_GROUP}/do-not-consolidate": "true",
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "cluster-autoscaler.kubernetes.io/scale-down-disabled": "true",
+}
+_SPEECHLESS = ("true", "false", "")
+
+
+def protected_in_vain(snapshot: Snapshot) -> Iterator[Notice]:
+    """A warning for each annotation that keeps nothing, naming who has it. See ``state.legacy`` for clusters in which
+    the older ones are heeded.
+    """
+    doubts: dict[str, list[str]] = defaultdict(list)
+    for pod in snapshot.pods:
+        if is_active(pod) and not comes_with_node(pod):
+            _add(doubts, f"pods of {owner_of(pod)}" if pod.metadata.owner_references else f"Pod {pod.key}",
+                 _doubts(pod.metadata.annotations, durations=True))  # fmt: skip
+    for node in snapshot.nodes:
+        _add(doubts, f"Node {node.metadata.name}", _doubts(node.metadata.annotations, durations=False))
+    for pool in snapshot.node_pools:
+        if snapshot.serves(pool) and DO_NOT_DISRUPT in pool.metadata.annotations:
+            where = f"nothing reads {DO_NOT_DISRUPT} of a NodePool: it belongs to spec.template.metadata.annotations"
+            _add(doubts, f"NodePool {pool.metadata.name}", iter([where]))
+    for doubt, subjects in doubts.items():
+        yield warning(f"{some_of(subjects)}: {doubt}")
+
+
+def _add(doubts: dict[str, list[str]], subject: str, told: Iterator[str]) -> None:
+    for doubt in told:
+        doubts[doubt] += [subject] if subject not in doubts[doubt] else []
+
+
+def _doubts(annotations: Mapping[str, str], *, durations: bool) -> Iterator[str]:
+    """``durations``: whether a time is a value, as it is on pods."""
+    value = annotations.get(DO_NOT_DISRUPT)
+    if value is not None:
+        lasts = go_duration(value) if durations else None
+        if value not in _SPEECHLESS and (lasts is None or not lasts):
+            wanted = "true, or a time such as 30m" if durations else "true"
+            yield f"{DO_NOT_DISRUPT}: {value!r} protects nothing; write {wanted}"
+        return
+    for key, protects in _OF_OTHERS.items():
+        if annotations.get(key) == protects:
+            yield f'{key} protects nothing here; write {DO_NOT_DISRUPT}: "true"'
+
+
+def budgets_without_status(snapshot: Snapshot) -> Iterator[Notice]:
+    """Budgets as a person writes them: what they allow a cluster has to say."""
+    silent = [
+        f"{budget.metadata.namespace}/{budget.metadata.name}"
+        for budget in snapshot.disruption_budgets
+        if not budget.metadata.uid and not is_fully_blocking(budget) and not evictions_allowed(budget)
+    ]
+    if silent:
+        allow = "PodDisruptionBudget allows" if len(silent) == 1 else "PodDisruptionBudgets allow"
+        yield warning(
+            f"{len(silent):,} {allow} no eviction ({some_of(silent)}), because the files say of none: "
+            "status.disruptionsAllowed is what kubectl get pdb -A -o json has, and a manifest has not"
+        )
