@@ -33,6 +33,16 @@ def test_where_nothing_is_pending_nothing_is_missed(run: Run, write: Write) -> N
     assert "nothing can be bought" not in run(*PLAN, "-f", write("a.json", workload(replicas=0))).err
 
 
+def test_a_workload_of_no_replicas_is_told(run: Run, write: Write) -> None:
+    """Examples have 0, to be scaled up by hand; what a cluster has scaled down needs no word."""
+    idle = workload(replicas=0)
+    assert (
+        "note: no pods of Deployment default/web: its replicas are 0\n" in run(*PLAN, "-f", write("a.json", idle)).err
+    )
+    idle["metadata"]["uid"] = "a"
+    assert "replicas" not in run(*PLAN, "-f", write("a.json", idle)).err
+
+
 def test_pods_that_request_no_memory_are_named(run: Run, cluster: str, write: Write) -> None:
     """They are put on the smallest of nodes, which surprises; a namespace's defaults are requests as well."""
     container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}

@@ -25,6 +25,7 @@ from joinery.apis.core import (
     Volume,
 )
 from joinery.apis.workloads import Workload, label_selector
+from joinery.cli.notices import some_of
 from joinery.errors import ConfigurationError
 from joinery.scheduling.constraints.selectors import Selector, read
 from joinery.state.pods import is_active
@@ -94,7 +95,18 @@ def expand(workloads: Workloads, pods: Mapping[str, Pod], claims: Container[str]
         expansion.pod_counts[owner] += len(missing)
         expansion.claims += (claim for pod in missing for claim in _claims(workload, pod) if _key(claim) not in claims)
     expansion.pod_counts = +expansion.pod_counts
+    expansion.notes += _of_no_pods(workloads)
     return expansion
+
+
+def _of_no_pods(workloads: Workloads) -> Iterator[str]:
+    """A word on manifests of examples, which are to be scaled up: that nothing is pending is no news to their reader.
+
+    What a cluster has scaled to nothing, and old revisions, are no business of a plan.
+    """
+    idle = [str(owner) for owner, one in sorted(workloads.items()) if one.spec.replicas == 0 and not one.metadata.uid]
+    if idle:
+        yield f"no pods of {some_of(idle)}: {'its' if len(idle) == 1 else 'their'} replicas are 0"
 
 
 def _parent(workload: Workload, owner: Owner) -> Owner | None:
