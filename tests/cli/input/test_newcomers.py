@@ -182,6 +182,9 @@ def test_and_those_that_have_pods_without_a_template(
         ("Job", "batch.volcano.sh/v1alpha1", "one of batch/v1"),
         ("DaemonSet", "apps.kruise.io/v1alpha1", "one of apps/v1"),
         ("Service", "serving.knative.dev/v1", "a Deployment or a Job"),
+        ("HelmRelease", "helm.toolkit.fluxcd.io/v2", "what helm template prints of its chart"),
+        ("Kustomization", "kustomize.toolkit.fluxcd.io/v1", "what flux build kustomization prints"),
+        ("Application", "argoproj.io/v1alpha1", "what argocd app manifests prints"),
     ],
 )
 def test_a_kind_of_another_group_is_told_with_it(

@@ -159,3 +159,48 @@ def test_braces_that_are_no_helm_are_told_too(run: Run, write: Write) -> None:
     path = write("job.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  priority: {{ rank }}\n")
     err = run("plan", "--now", NOW, "-f", path).err
     assert err == f"joinery: {path}: line 5: looks like a template: run what fills it in first\n"
+
+
+OBJECT = "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "Name:             web\nNamespace:        default\nLabels:           app=web\n                  b=c\n",
+            "line 1: looks like what kubectl describe prints: give what kubectl get -o yaml prints",
+        ),
+        (
+            "Name:               ip-10-0-0-1.ec2.internal\nRoles:              <none>\nLabels:             a=b\n",
+            "line 1: looks like what kubectl describe prints: give what kubectl get -o yaml prints",
+        ),
+        (
+            "NAME       STATUS   ROLES    AGE\nip-10-0-0-1   Ready    <none>   4m\n",
+            "line 1: looks like a table of kubectl get: give what kubectl get -o yaml prints",
+        ),
+        (f"$ kubectl get ns a -o yaml\n{OBJECT}", "line 1: looks like a command: leave it out"),
+        (
+            'locals {\n  a = 1\n}\nresource "kubectl_manifest" "pool" {\n  yaml_body = <<-YAML\n    a: b\n  YAML\n}\n',
+            "line 1: looks like Terraform: give the manifests that it applies",
+        ),
+        (
+            f"# How to\n\nLike this:\n\n```yaml\n{OBJECT}```\n",
+            "line 5: looks like a page: give what is between its lines of ``` alone",
+        ),
+        (
+            f"{OBJECT}---\nNOTES:\n1. Visit: us\n",
+            "line 5: looks like Helm's report: give what helm template or helm get manifest prints",
+        ),
+        (
+            f"NAME: web\nLAST DEPLOYED: Tue Nov 24 12:00:00 2026\nMANIFEST:\n---\n{OBJECT}",
+            "line 1: looks like Helm's report: give what helm template or helm get manifest prints",
+        ),
+        (OBJECT.replace("metadata: {", "metadata:\n\tname: {"), "line 4: indented by a tab: YAML takes spaces only"),
+    ],
+)
+def test_what_is_given_in_place_of_objects_is_named(run: Run, write: Write, text: str, told: str) -> None:
+    """A parser's words (``mapping values are not allowed in this context``) do not say what to give."""
+    path = write("given.yaml", text)
+    outcome = run(*PLAN, "-f", path)
+    assert (outcome.status, outcome.out, outcome.err) == (2, "", f"joinery: {path}: {told}\n")

@@ -21,6 +21,7 @@ from typing import IO, Any
 import msgspec
 
 from joinery.apis.wording import must_be, of_struct_error
+from joinery.cli.reading.lookalikes import looks_like, tab_in
 from joinery.errors import ConfigurationError
 
 _GZIP = b"\x1f\x8b"
@@ -162,6 +163,10 @@ def documents(source: str, data: bytes) -> Iterator[Document]:
                 _refuse(document, _wrong_in(document.raw) if wrong else "")
                 yield document
             _refuse(source, wrong)
+    except ConfigurationError as error:
+        if told := looks_like(data):
+            raise ConfigurationError(f"{source}: {told}") from error
+        raise
     except RecursionError as error:
         raise ConfigurationError(f"{source}: not a Kubernetes object: nested too deep") from error
 
@@ -178,6 +183,8 @@ def _rendered(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
             if template := pattern.search(data):
                 line = data.count(b"\n", 0, template.start()) + 1
                 raise ConfigurationError(f"{source}: line {line}: looks like {hint}") from error
+        if "cannot start any token" in str(error) and (told := tab_in(data)):
+            raise ConfigurationError(f"{source}: {told}") from error
         raise
 
 

@@ -93,6 +93,14 @@ _PODS_IN_OTHER_WORDS = frozenset(
         ("actions.summerwind.dev", "RunnerDeployment"),
     }
 )  # fmt: skip
+#: Objects that stand for whatever a chart or a repository has, with where a person gets that.
+_RENDERED: Mapping[tuple[str, str], str] = {
+    ("helm.toolkit.fluxcd.io", "HelmRelease"): "what helm template prints of its chart",
+    ("helm.cattle.io", "HelmChart"): "what helm template prints of its chart",
+    ("kustomize.toolkit.fluxcd.io", "Kustomization"): "what flux build kustomization prints",
+    ("argoproj.io", "Application"): "what argocd app manifests prints",
+    ("argoproj.io", "ApplicationSet"): "what argocd app manifests prints",
+}
 #: Objects that should change a plan and do not yet: each is named in a warning.
 _NOT_SUPPORTED = {
     ("autoscaling.x-k8s.io", "CapacityBuffer"): "alpha API",
@@ -135,7 +143,7 @@ def makes_pods(one: Document) -> bool:
     """Whether an object of another's kind stands for pods (a Workflow), or has a pod's template somewhere (an Argo
     Rollout, a JobSet, a RayCluster), and comes from a person: a cluster has the pods too.
     """
-    is_known = (one.group, one.kind) in _PODS_IN_OTHER_WORDS
+    is_known = (one.group, one.kind) in _PODS_IN_OTHER_WORDS | _RENDERED.keys()
     if not is_known and b'"containers"' not in bytes(one.raw):
         return False
     document = msgspec.json.decode(one.raw)
@@ -149,6 +157,8 @@ def in_place_of(one: Document) -> str:
     """What stands for the same pods and is read: a kind of Kubernetes' own may have the same name (Volcano's Job,
     OpenKruise's DaemonSet).
     """
+    if rendered := _RENDERED.get((one.group, one.kind)):
+        return rendered
     group, _ = _BY_KIND.get(one.kind, ("", ""))
     return f"one of {group}/{KINDS[group, one.kind].versions[0]}" if group else "a Deployment or a Job"
 
