@@ -82,5 +82,14 @@ def _messages(simulation: Simulation) -> Iterator[str]:
 
 
 def _causes(simulation: Simulation) -> Iterator[str]:
-    """Node classes that no node can be launched with: a scenario's own fault, as a rule."""
-    yield from filter(None, map(unready, simulation.world.cluster.node_classes.values()))
+    """A scenario's own faults, as a rule: node classes that no node can be launched with, or else what the pods that
+    wait were told last.
+    """
+    classes = [*filter(None, map(unready, simulation.world.cluster.node_classes.values()))]
+    yield from classes or dict.fromkeys(_last_told(simulation))
+
+
+def _last_told(simulation: Simulation) -> Iterator[str]:
+    waiting = [pod for _, pod in sorted(simulation.world.cluster.pods.items()) if not pod.spec.node_name]
+    told = {event.uid: event.message for event in simulation.world.recorder.events if event.kind == "Pod"}
+    yield from (told[pod.metadata.uid] for pod in waiting if pod.metadata.uid in told)

@@ -117,6 +117,11 @@ def load(path: Path | None = None) -> Scenario:
     """Read a scenario file, or the story without one. Raises ``ConfigurationError`` naming file and field."""
     source = str(path or resources.files("simulator").joinpath("scenarios", "story.yaml"))
     documents = list(split(source, read(source)))
+    if any(map(_is_manifest, documents)):
+        raise ConfigurationError(
+            f"{source}: has manifests, and a scenario has them in its spec.objects: begin with a copy of "
+            "simulator/scenarios/surge.yaml; joinery plan takes them as they are"
+        )
     if len(documents) != 1:
         raise ConfigurationError(f"{source}: a scenario is one document, not {len(documents)}")
     try:
@@ -126,6 +131,11 @@ def load(path: Path | None = None) -> Scenario:
     scenario = replace(scenario, spec=_with_single_objects(scenario.spec))
     _check(scenario.spec, source)
     return scenario
+
+
+def _is_manifest(document: bytes) -> bool:
+    given = msgspec.json.decode(document)
+    return isinstance(given, dict) and "apiVersion" in given and given.get("kind") != "Scenario"
 
 
 def _with_single_objects(spec: Spec) -> Spec:

@@ -40,6 +40,11 @@ def test_a_scenario_of_ours_is_found_by_its_name() -> None:
         ("metadata: {name: x}\nspec: {title: t, length: soon}", "'soon' is not a duration"),
         ("{", "yaml"),
         ("", "one document, not 0"),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}",
+            "has manifests, and a scenario has them in its",
+        ),
+        ("apiVersion: v1\nkind: Pod\n---\napiVersion: v1\nkind: Pod", "has manifests, and a scenario has them in its"),
         ("[" * 5000, "nested more than 200 deep"),
         ("metadata: {name: x, size: " + "9" * 5000 + "}\nspec: {title: t, length: x}", "'x' is not a duration"),
     ],
@@ -157,6 +162,22 @@ def test_pods_that_wait_for_a_node_class_are_told_what_it_lacks(tmp_path: Path) 
     waits, *causes = leaks(simulation)
     assert waits.endswith("has no node")
     assert causes == [f"{NOT_READY}tag karpenter.sh/discovery: simulated"]
+
+
+def test_pods_that_wait_for_no_other_cause_say_what_they_were_told(tmp_path: Path) -> None:
+    """A NodePool of Frankfurt, in a simulation of Virginia."""
+    ours = find(Path("surge"))
+    assert ours is not None
+    zone = "- {key: topology.kubernetes.io/zone, operator: In, values: [eu-central-1a]}"
+    document = yaml.safe_load(ours.read_text().replace("requirements:\n", f"requirements:\n              {zone}\n"))
+    document["spec"] |= {"length": "1m", "running": []}
+    path = tmp_path / "frankfurt.yaml"
+    path.write_text(yaml.safe_dump(document))
+    simulation = Simulation(load(path))
+    run(simulation)
+    waits, cause = leaks(simulation)
+    assert waits.endswith("has no node")
+    assert "topology.kubernetes.io/zone In [eu-central-1a]; there is us-east-1a" in cause
 
 
 def test_a_running_node_of_a_class_that_is_not_ready_is_told_why(tmp_path: Path) -> None:

@@ -102,8 +102,9 @@ def prices_of(loaded: Loaded, snapshot: "Snapshot", region: str = "") -> tuple["
 
 
 def _catalog_file(path: str) -> "Catalog":
+    data = read(path)
     try:
-        return _decoded(read(path))
+        return _decoded(data)
     except (ConfigurationError, RecursionError) as error:
         raise ConfigurationError(f"{source_name(path)}: {error}") from error
 
