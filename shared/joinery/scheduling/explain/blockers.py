@@ -48,9 +48,22 @@ def blocking_rules(topology: Topology, pod_class: PodClass, offered: Offered) ->
 
 def _own(topology: Topology, pod_class: PodClass, rule: TopologyRule, offered: Offered) -> _Bar:
     domains = _domains(rule.key, offered)
+    if _is_unbegun(topology.group(rule), domains):
+        return _Bar(_named(topology, pod_class, rule), 0, False)
     closed = [d for d in domains if topology.allowance(pod_class, (rule,), rule.key, d, cautious=False) <= 0]
     needs_label = rule.kind != "anti-affinity" or bool(domains)
     return _Bar(_named(topology, pod_class, rule), len(closed), needs_label and len(closed) == len(domains))
+
+
+def is_unbegun(topology: Topology, pod_class: PodClass, offered: Offered) -> bool:
+    """Whether a spread of the pod knows no domain although a NodePool has some: no limits leave room for any node."""
+    hard = [rule for rule in topology.rules[pod_class] if rule.weight is None and rule.kind == "spread"]
+    return any(_is_unbegun(topology.group(rule), _domains(rule.key, offered)) for rule in hard)
+
+
+def _is_unbegun(group: TopologyGroup, domains: Sequence[str]) -> bool:
+    rule = group.rule
+    return rule.kind == "spread" and rule.key != HOSTNAME and bool(domains) and not group.domains
 
 
 def _foreign(group: TopologyGroup, offered: Offered) -> _Bar:

@@ -4,11 +4,12 @@ Every reason must be true by itself: what is named here would keep the pod pendi
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 
 import numpy as np
 
 from joinery.scheduling.constraints.podclasses import PodClass
-from joinery.scheduling.explain.blockers import blocking_rules
+from joinery.scheduling.explain.blockers import blocking_rules, is_unbegun
 from joinery.scheduling.explain.exhaustion import exhausted
 from joinery.scheduling.explain.shortfall import counted, shortages
 from joinery.scheduling.explain.stages import Asked, Stage, Way, stages
@@ -72,11 +73,14 @@ def _beyond_size(asked: Asked, ways: Sequence[Way]) -> tuple[Reason, ...]:
     named where rules and minValues together leave no domain to buy in.
     """
     work, pod_class, pool = asked.work, asked.pod_class, asked.pool
-    words, is_total = blocking_rules(work.topology, pod_class, lambda key: work.offered(pool, pod_class, key))
+    offered = partial(work.offered, pool, pod_class)
+    words, is_total = blocking_rules(work.topology, pod_class, offered)
     if not is_total and (tied := _tied(asked)):
         return (tied,)
     rules = Reason(ReasonCode.TOPOLOGY, words, asked.subject)
     limits = exhausted(work, pool, [(way.fit, way.types) for way in ways])
+    if limits and not is_total and is_unbegun(work.topology, pod_class, offered):
+        return (Reason(ReasonCode.LIMITS, limits, asked.subject),)
     if not limits or not (is_total or pod_class in work.dealt):
         return (rules,)
     return (*((rules,) if is_total else ()), Reason(ReasonCode.LIMITS, limits, asked.subject))
