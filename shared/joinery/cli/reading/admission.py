@@ -33,7 +33,7 @@ from joinery.apis.workloads import (
 from joinery.cli.notices import Notice, note, warning
 from joinery.cli.reading.defaults import pod_defaults
 from joinery.cli.reading.limits import out_of_bounds
-from joinery.cli.reading.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand
+from joinery.cli.reading.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand, of_no_pods
 
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _SYSTEM_CLASSES = ("system-cluster-critical", "system-node-critical")
@@ -59,6 +59,8 @@ def admit(objects: Objects) -> list[Notice]:
     _limit(pods, daemon_sets, objects.get("limit_ranges", {}).values())
     _sandbox(pods, daemon_sets, sandboxes)
     notes = [*_expanded(expansion), *_autoscaled(scalers, workloads, expansion)]
+    decided = {scaler.owner for scaler in scalers}
+    notes += of_no_pods({owner: one for owner, one in workloads.items() if owner not in decided})
     notes += _classified(claims, objects.setdefault("storage_classes", {}), pods.values())
     lacking = [
         *_mistargeted(scalers),

@@ -95,11 +95,10 @@ def expand(workloads: Workloads, pods: Mapping[str, Pod], claims: Container[str]
         expansion.pod_counts[owner] += len(missing)
         expansion.claims += (claim for pod in missing for claim in _claims(workload, pod) if _key(claim) not in claims)
     expansion.pod_counts = +expansion.pod_counts
-    expansion.notes += _of_no_pods(workloads)
     return expansion
 
 
-def _of_no_pods(workloads: Workloads) -> Iterator[str]:
+def of_no_pods(workloads: Workloads) -> Iterator[str]:
     """A word on manifests of examples, which are to be scaled up: that nothing is pending is no news to their reader.
 
     What a cluster has scaled to nothing, and old revisions, are no business of a plan.
