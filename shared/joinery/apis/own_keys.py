@@ -27,7 +27,9 @@ FOR_PEOPLE: Mapping[str, OwnKey] = MappingProxyType(
         labels.NODE_SIZE: OwnKey(
             (NODE_POOL,), "`cheapest`, `balanced` or `small`: how price is weighed against the size of a node"
         ),
-        labels.MAX_NODE_SHARE: OwnKey((NODE_POOL,), "`25%`: no new node holds more of the NodePool's pods"),
+        labels.MAX_NODE_SHARE: OwnKey(
+            (NODE_POOL,), "`25%`: no new node holds more of the NodePool's pods, and no move makes an old one hold more"
+        ),
         labels.REBALANCE: OwnKey(
             (NODE_POOL,), "`off`, `drain` or `replace`: what is done about EC2's rebalance recommendations"
         ),

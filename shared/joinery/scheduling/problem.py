@@ -74,12 +74,15 @@ class Problem:
     instance_types   by name of the node class: the types that its nodes may be of
     options          the policies
     wishes           where pods should go, from whoever has worked that out already (``disruption.consolidation``)
+    is_by_choice     whether pods are moved that could stay. Then no existing node is given more of its NodePool's pods
+                     than ``joinery.dev/max-node-share`` allows a new one
     """
 
     snapshot: Snapshot
     instance_types: Mapping[str, tuple[InstanceType, ...]]
     options: Options = field(default_factory=Options)
     wishes: Wishes = field(default_factory=Wishes)
+    is_by_choice: bool = False
 
     def charged(self, view: NodeView) -> Resources:
         """What a node or claim takes of its NodePool's limits.

@@ -54,7 +54,8 @@ class Ground:
         self._destinations = judged.destinations
         self._by_claim = {candidate.claim.metadata.name: candidate for candidate in chosen}
         snapshot = problem.packing.snapshot
-        self.work = Workspace(replace(problem.packing, snapshot=as_if_retired(snapshot, self._by_claim)))
+        asked = replace(problem.packing, snapshot=as_if_retired(snapshot, self._by_claim), is_by_choice=True)
+        self.work = Workspace(asked)
         self.nodes = tuple(view for view in judged.nodes if view.claim in self._by_claim or self.receives(view))
         room = self.work.room
         self.targets: Sequence[ExistingNode] = [room.existing(view) for view in self.nodes]

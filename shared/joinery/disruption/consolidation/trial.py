@@ -48,7 +48,7 @@ def trial(
     names = {candidate.claim.metadata.name for candidate in retired}
     snapshot = _closed(as_if_retired(problem.packing.snapshot, names), judged)
     options = replace(problem.packing.options, node_size=CHEAPEST)
-    asked = replace(problem.packing, snapshot=snapshot, options=options, wishes=wishes)
+    asked = replace(problem.packing, snapshot=snapshot, options=options, wishes=wishes, is_by_choice=True)
     packing = solve(asked, stopwatch=stopwatch, is_bounded=False)
     home = {pod.key: candidate.claim.metadata.name for candidate in retired for pod in candidate.pods}
     # Pods that tolerate every taint are let onto closed nodes too, and nodes without a Node yet cannot be closed.

@@ -14,6 +14,7 @@ from joinery.scheduling.constraints.volumes import Volumes
 from joinery.scheduling.firstfit.targets import ExistingNode
 from joinery.scheduling.pools.daemonsets import Daemon
 from joinery.scheduling.pools.market import Amounts, Axis
+from joinery.scheduling.pools.node_size import own_pods
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_daemon
 
@@ -27,6 +28,7 @@ class NodeRoom:
     volumes   what the volumes of pods demand
     csi       by node: how many volumes each CSI driver attaches there
     usual     by NodePool and instance type: the same of nodes whose drivers have not said it yet
+    most      by NodePool: how many pods a node may hold, DaemonSets' apart, where pods are moved by choice
     """
 
     axis: Axis
@@ -34,6 +36,7 @@ class NodeRoom:
     volumes: Volumes
     csi: Mapping[str, CSINode]
     usual: Mapping[str, Mapping[str, Mapping[str, int]]]
+    most: Mapping[str, int]
 
     def existing(self, view: NodeView) -> ExistingNode:
         """The node as a target, with what is left of it."""
@@ -42,6 +45,10 @@ class NodeRoom:
         free -= self._missing_daemons(view)
         # Where less is left than they had, what is left is for them.
         free -= np.minimum(self._taken(view.in_transit), np.maximum(free, 0))
+        if view.pool in self.most:
+            pods = self.axis.index["pods"]
+            left = max(0, self.most[view.pool] - own_pods(view) - len(view.in_transit))
+            free[pods] = min(int(free[pods]), left)
         ports = {port for pod in (*view.pods, *view.in_transit) for port in host_ports_of(pod)}
         ports |= {port for daemon in self._daemons_of(view) for port in host_ports_of(daemon.pod)}
         attached = {name for pod in view.pods for name in self.volumes.needs(pod).claims}

@@ -22,6 +22,7 @@ from joinery.scheduling.pools.builder import build_pools
 from joinery.scheduling.pools.daemonsets import read_daemons
 from joinery.scheduling.pools.holdoff import InitializedNode, held_off, initialized_since
 from joinery.scheduling.pools.market import Amounts, Axis, Mask
+from joinery.scheduling.pools.node_size import most_pods
 from joinery.scheduling.pools.pool import Fit, Pool
 from joinery.scheduling.pools.reserved import nodes_left
 from joinery.scheduling.pools.residents import residents_of
@@ -76,7 +77,8 @@ class Workspace:
         )
         self.pools, self.rejected_pools = build_pools(problem, self.axis, daemons, self.views, len(self.pending))
         csi = {node.metadata.name: node for node in reversed(snapshot.csi_nodes)}
-        self.room = NodeRoom(self.axis, daemons, self.volumes, csi, self._attachments)
+        most = most_pods(snapshot.node_pools, self.views, len(self.pending)) if problem.is_by_choice else {}
+        self.room = NodeRoom(self.axis, daemons, self.volumes, csi, self._attachments, most)
         self.nodes = [self.room.existing(view) for view in self.views if not view.is_leaving]
         self.reservations: Mapping[str, int] = nodes_left(self.pools, snapshot.managed_claims)
         self.fair_prices: dict[tuple[PodClass, str], float] = {}

@@ -19,7 +19,6 @@ from joinery.scheduling.pools.rejections import STATIC, nothing_for_sale, unmet_
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason, ReasonCode, Subject
 from joinery.state.nodes import NodeView
-from joinery.state.pods import is_daemon
 
 _Running = Sequence[tuple[Daemon, Sequence[Fit]]]
 """The daemons that some node of a pool runs, each with what its terms leave of the pool's types and columns."""
@@ -77,7 +76,7 @@ class _Builder:
         self._axis = axis
         self._daemons = daemons
         self._nodes = nodes
-        self._pending = pending
+        self._most_pods = most_pods(problem.snapshot.node_pools, nodes, pending)
         self._markets: dict[str, Market] = {}
 
     def build(self, node_pool: NodePool) -> Pool | Reason:
@@ -154,12 +153,8 @@ class _Builder:
         return taken.max(axis=0, initial=0), tuple(ports)
 
     def _capped(self, node_pool: NodePool, room: Amounts) -> Amounts:
-        """The room, with no more pods on a node than ``joinery.dev/max-node-share`` allows.
-
-        The share is of all pods that the pool may come to hold: those that run on its nodes, and all that wait.
-        """
-        own = (view for view in self._nodes if view.pool == node_pool.metadata.name)
-        most = most_pods(node_pool, self._pending + sum(not is_daemon(pod) for view in own for pod in view.pods))
+        """The room, with no more pods on a node than ``joinery.dev/max-node-share`` allows."""
+        most = self._most_pods.get(node_pool.metadata.name)
         if most is not None:
             column = self._axis.index["pods"]
             room[:, column] = np.minimum(room[:, column], most)

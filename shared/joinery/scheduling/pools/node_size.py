@@ -6,10 +6,12 @@ The cheapest plan puts 200 pods on a handful of nodes, or on one. Two annotation
   room on it. From a certain share on, the node's price counts as a little more for every doubling of the share: 1 %
   beyond an eighth under ``balanced``, the default; 3 % beyond a thirty-second under ``small``; nothing under
   ``cheapest``. A node of four cores is small whatever its share, so one of eight has doubled once at most.
-- ``joinery.dev/max-node-share`` is a rule. No new node holds more than that part of the pool's pods.
+- ``joinery.dev/max-node-share`` is a rule. No new node holds more than that part of the pool's pods, and no pod that
+  could stay is moved onto a node that would then hold more. Pods that wait go to existing nodes whatever these hold:
+  kube-scheduler, which binds them, knows no such rule.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +22,8 @@ from joinery.apis.sizes import SIZES, share_of
 from joinery.optimizer.arrays import Floats
 from joinery.scheduling.pools.market import Amounts
 from joinery.scheduling.pools.pool import Pool
+from joinery.state.nodes import NodeView
+from joinery.state.pods import is_daemon
 
 
 @dataclass(frozen=True)
@@ -57,8 +61,25 @@ def factors(pool: Pool, demand: Amounts, default: str) -> Floats:
     return factor
 
 
-def most_pods(node_pool: NodePool, pods: int) -> int | None:
-    """How many of the pool's ``pods`` one node may hold; None without ``joinery.dev/max-node-share``."""
-    share = node_pool.metadata.annotations.get(MAX_NODE_SHARE)
+def most_pods(node_pools: Iterable[NodePool], nodes: Iterable[NodeView], pending: int) -> Mapping[str, int]:
+    """By NodePool with ``joinery.dev/max-node-share``, how many of its pods one node may hold.
+
+    The share is of all pods that the pool may come to hold: those that run on its ``nodes``, and all that are placed
+    now (``pending`` many).
+    """
+    shares = {
+        pool.metadata.name: share_of(share)
+        for pool in node_pools
+        if (share := pool.metadata.annotations.get(MAX_NODE_SHARE)) is not None
+    }
+    pods = dict.fromkeys(shares, pending)
+    for view in nodes:
+        if view.pool in shares:
+            pods[view.pool] += own_pods(view)
     # The small addition makes up for shares like 0.1 that have no exact binary form: a tenth of 30 pods is 3.
-    return None if share is None else max(1, int(share_of(share) * pods + 1e-9))
+    return {name: max(1, int(share * pods[name] + 1e-9)) for name, share in shares.items()}
+
+
+def own_pods(view: NodeView) -> int:
+    """How many pods the node holds that no DaemonSet brought."""
+    return sum(not is_daemon(pod) for pod in view.pods)
