@@ -22,7 +22,7 @@ from joinery.disruption.consolidation.bonds import bonds_of
 from joinery.disruption.consolidation.compiling import Ground, loosened, model_of
 from joinery.disruption.consolidation.curve import merged, points_at_other_prices, prefixes
 from joinery.disruption.consolidation.grouping import commands_of
-from joinery.disruption.consolidation.model import Model, hourly, limited, unforced, without_new
+from joinery.disruption.consolidation.model import Model, hourly, limited, unforced, without, without_new
 from joinery.disruption.consolidation.trial import Trial, idle, trial
 from joinery.disruption.consolidation.wishes import wishes_of
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
@@ -39,6 +39,8 @@ from joinery.scheduling.solve import Stopwatch
 _DRIFTED = DisruptionReason.DRIFTED
 _ROUNDS = 8
 """Trials at most: each leaves out nodes that cannot go, or are not worth it."""
+_SMALLER = 3
+"""Plans at most that leave more and more nodes out because of limits. In a large cluster each takes seconds."""
 
 
 def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) -> Disruptions:
@@ -132,12 +134,14 @@ class _Planner:
     def _hold_for_want_of_budget(self, chosen: Sequence[Disruption], plans: Sequence[Sequence[Disruption]]) -> None:
         """Nodes that go by another plan alone stay because the chosen one uses their budgets up, if it does."""
         budgets = Admission(self._problem, self._judged.nodes)
+        gone = {name for command in chosen for name in command.retire}
         for command in chosen:
             budgets.take(command)
         for command in (command for plan in plans for command in plan if command not in chosen):
-            if objection := budgets.objection(command):
-                code = budgets.code(command)
-                self._review.hold(Held(name, code, objection, command.reason) for name in command.retire)
+            others = tuple(name for name in command.retire if name not in gone)
+            rest = replace(command, retire=others)
+            if others and (objection := budgets.objection(rest)):
+                self._review.hold(Held(name, budgets.code(rest), objection, command.reason) for name in others)
 
     def _stays(self, gone: Container[str]) -> tuple[Held, ...]:
         """Why each candidate stays that does not go."""
@@ -155,6 +159,25 @@ class _Planner:
             yield self._commands(model, consolidate(without_new(model), self._effort))
         if self._review.is_company_refused and not self._effort.is_over():
             yield self._commands(model, consolidate(limited(model, choice, self._budget_left_for_drift), self._effort))
+        yield from self._within_limits(model)
+
+    def _within_limits(self, model: Model) -> Iterator[tuple[Disruption, ...]]:
+        """Plans of fewer nodes, where the limits of NodePools leave no room for what the whole one buys.
+
+        The optimiser knows no limits. First what buys nothing, which makes room under a limit for a later decision;
+        then whatever is best if the nodes stay that had no place.
+        """
+        unplaced = self._review.unplaced
+        if not unplaced or not self._review.is_limited or self._effort.is_over():
+            return
+        yield self._commands(model, consolidate(without_new(model), self._effort))
+        for _ in range(_SMALLER):
+            left_out = frozenset(unplaced)
+            if self._effort.is_over():
+                break
+            yield self._commands(model, consolidate(without(model, left_out), self._effort))
+            if left_out == unplaced:
+                break
 
     def _other_points(self, model: Model) -> tuple[CurvePoint, ...]:
         if not self._problem.options.curve:
@@ -268,6 +291,7 @@ class _Planner:
             result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
                 return result
+            self._review.unplaced |= result.stuck
             self._review.hold(map(_without_place, sorted(result.stuck)))
             retired = [candidate for candidate in retired if candidate.claim.metadata.name not in result.stuck]
         return Trial()

@@ -30,6 +30,8 @@ class Review:
     ``is_purchase_refused``, ``is_company_refused``: whether commands were held because they are larger than a budget,
     because of what they buy, or because of nodes that go along with drifted ones; then a plan of smaller ones, of those
     that buy nothing, or of drifted nodes alone, may do more.
+    ``unplaced``: names of claims whose pods a trial, or the check, has found no place for; ``is_limited``: whether
+    limits of NodePools may be why.
     """
 
     def __init__(self, problem: DisruptionProblem, judged: Candidates, by_name: Mapping[str, Candidate]) -> None:
@@ -37,6 +39,8 @@ class Review:
         self._replacements = Replacements(problem)
         self.holds: dict[str, Held] = {}
         self.refused: dict[tuple[str, ...], Refused] = {}
+        self.unplaced: set[str] = set()
+        self.is_limited = any(pool.spec.limits for pool in problem.packing.snapshot.node_pools)
         self.is_budget_exceeded = self.is_purchase_refused = self.is_company_refused = False
 
     def hold(self, holds: Iterable[Held]) -> None:
@@ -76,8 +80,8 @@ class Review:
         all. What does not hold in its turn is tried once more after all others: they may make room under a limit.
         """
         packing = self._problem.packing
-        is_limited = any(pool.spec.limits for pool in packing.snapshot.node_pools)
-        states = _STATES if model.is_strict or (is_limited and any(command.launches for command in commands)) else 1
+        buys = any(command.launches for command in commands)
+        states = _STATES if model.is_strict or (self.is_limited and buys) else 1
         checked = validate(packing, commands, packing.snapshot, states=states)
         if checked.valid and checked.dropped:
             last = (*checked.valid, *(dropped.command for dropped in checked.dropped))
@@ -86,6 +90,7 @@ class Review:
             command, why = dropped.command, dropped.why
             message = f"its command does not pass the check of all rules: {why}"
             self.hold(Held(name, HeldCode.NO_PLACE, message) for name in command.retire)
+            self.unplaced.update(command.retire)
             if is_whole and self._is_mistake(command, checked.valid):
                 self.refused[command.retire] = Refused(command, why)
         return checked.valid

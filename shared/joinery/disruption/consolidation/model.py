@@ -1,12 +1,13 @@
 """A cluster as an instance of the consolidation problem (``optimizer.consolidation``), and variations of it."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from joinery.disruption.candidates import Candidate
+from joinery.optimizer.arrays import Mask
 from joinery.optimizer.consolidation.instance import Consolidation, ConsolidationInstance
 from joinery.scheduling.firstfit.demand import Domains
 from joinery.state.nodes import NodeView
@@ -88,6 +89,19 @@ def limited(model: Model, choice: Consolidation, left: Callable[[Candidate], int
         if taken[pool] < left(candidate):
             taken[pool] += 1
             may_retire[index] = True
+    return _of(instance, may_retire)
+
+
+def without(model: Model, names: Container[str]) -> ConsolidationInstance:
+    """The instance in which these candidates, names of claims, stay, and take what fits beside their pods."""
+    may_retire = model.instance.may_retire.copy()
+    for index, candidate in enumerate(model.candidates):
+        may_retire[index] &= candidate is not None and candidate.claim.metadata.name not in names
+    return _of(model.instance, may_retire)
+
+
+def _of(instance: ConsolidationInstance, may_retire: Mask) -> ConsolidationInstance:
+    """The instance in which these may go (bool[standing bins]), and no others."""
     kept = ~may_retire
     bins = replace(instance.bins, demands=instance.residents[:, may_retire].sum(axis=1))
     return replace(
