@@ -10,10 +10,11 @@ A class is dealt out before anything is bought: each pod goes where the fewest a
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import islice, product
+from itertools import combinations, islice, product
 
 import numpy as np
 
+from joinery.apis.labels import canonical
 from joinery.scheduling.constraints.topology_rules import ALL_NODES, NodeFilter
 from joinery.scheduling.firstfit.buying import Buyer
 from joinery.scheduling.firstfit.demand import Demand, Domains, present
@@ -121,7 +122,7 @@ class Allotment:
         offers: dict[tuple[tuple[str, str], ...], tuple[int, bool, float]] = {}
         bought: set[tuple[tuple[str, str], ...]] = set()
         for node in self._starts(demand, keys):
-            options = [node.values(key) or ("",) for key in keys]
+            options = [self._options(node, demand, key) for key in keys]
             for values in islice(product(*options), _COMBINATIONS):
                 named = zip(keys, values, strict=True)
                 domains = {key: value for key, value in named if value or key in self._telling}
@@ -135,6 +136,21 @@ class Allotment:
                     bought |= set() if node.reservation else {key}
         listed: list[Domains] = [dict(key) for key, _ in sorted(offers.items(), key=lambda item: (item[1], item[0]))]
         return listed, len(bought) == len(offers)
+
+    def _options(self, node: NewNode, demand: Demand, key: str) -> Sequence[str]:
+        """The domains of the key that the node may be pinned to.
+
+        Where its minValues ask for several, it cannot be. Then as many as they ask for, in all ways, if nothing but
+        anti-affinity wants to know which it is: the pods keep apart from those in any of them.
+        """
+        values, least = node.values(key), node.min_values.get(canonical(key), 0)
+        if (
+            least < 2
+            or self._relaxes
+            or not self._topology.only_keeps_apart(demand.pod_class, demand.variant.rules, key)
+        ):
+            return values or ("",)
+        return [",".join(chosen) for chosen in islice(combinations(values, least), _COMBINATIONS)]
 
     def _starts(self, demand: Demand, keys: Sequence[str]) -> Iterator[NewNode]:
         """A fresh node of each pool and reservation for the class; open nodes in reservations, which may be full."""

@@ -9,11 +9,16 @@ from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.relaxation import Variant
 from joinery.scheduling.constraints.requirements import ABSENT, NO_REQUIREMENTS, Requirements, one_of
 from joinery.scheduling.constraints.taints import TaintLike, first_untolerated
+from joinery.scheduling.firstfit.topology_groups import parts
 from joinery.scheduling.pools.market import Amounts
 from joinery.scheduling.pools.pool import Fit, Pool
 
 Domains = Mapping[str, str]
-"""Topology key to the one domain it is pinned to; to the empty string where the node must lack the label."""
+"""Topology key to the one domain it is pinned to; to the empty string where the node must lack the label.
+
+Where minValues ask for a choice, and only anti-affinity minds, a node may be left several domains: joined by commas,
+which no label's value has.
+"""
 
 
 def present(domains: Domains) -> dict[str, str]:
@@ -49,7 +54,9 @@ class Demand:
         key = (pool.name, tuple(sorted(domains.items())))
         fit = self._fits.get(key)
         if fit is None:
-            pinned = {key: one_of((value,)) if value else ABSENT for key, value in domains.items() if key != HOSTNAME}
+            pinned = {
+                key: one_of(parts(value)) if value else ABSENT for key, value in domains.items() if key != HOSTNAME
+            }
             wanted = self.requirements.intersect(Requirements(pinned)).canonical()
             fit = self._fits[key] = (wanted, pool.fit(wanted))
         return fit

@@ -11,7 +11,7 @@ from joinery.apis.core import Namespace
 from joinery.apis.labels import HOSTNAME, ZONE
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.topology_rules import NodeFilter, TopologyRule, required_anti_affinity, rules_of
-from joinery.scheduling.firstfit.topology_groups import TopologyGroup, UnforeseenDomain, admits
+from joinery.scheduling.firstfit.topology_groups import TopologyGroup, UnforeseenDomain, admits, parts
 from joinery.scheduling.pools.residents import Residents
 from joinery.state.nodes import NodeView
 
@@ -35,7 +35,7 @@ class Entry:
     """What was noted for pods that were placed, so that exactly that can be taken back.
 
     count     how many pods of the class (negative: they were taken back)
-    tallies   the counters that they were added to, and under which domain
+    tallies   the counters that they were added to, and under which domain; under each of those that are left to a node
     along     the same with a number, for DaemonSets' pods of a new node that came with them
     """
 
@@ -183,6 +183,14 @@ class Ledger:
             self._foreign_over[pod_class, key] = groups
         return groups
 
+    def only_keeps_apart(self, pod_class: PodClass, rules: Iterable[TopologyRule], key: str) -> bool:
+        """Whether rules over the key bind the class, and all, own and others', are required anti-affinity."""
+        own = [rule for rule in rules if rule.key == key]
+        others = (group.rule for group in self.foreign_over(pod_class, key) if group.is_hard)
+        bringing = (group.rule for group in self.counting_daemons if group.rule.key == key)
+        is_required = all(rule.weight is None for rule in own)
+        return is_required and {rule.kind for rule in (*own, *others, *bringing)} == {"anti-affinity"}
+
     def _is_held(self, group: TopologyGroup, pod_class: PodClass) -> bool:
         return any(rule.weight is None and self.group(rule) is group for rule in self.rules[pod_class])
 
@@ -262,13 +270,13 @@ class Ledger:
                 continue
             seen.append(group)  # a rule said twice, hard and soft perhaps, counts a pod once
             if rule.weight is None and group in active:
-                tallies.append((group.owners, domain))
+                tallies += [(group.owners, part) for part in parts(domain)]
             if group.selects(pod_class) and counts(group.rule.nodes):
-                tallies.append((group.counts, domain))
+                tallies += [(group.counts, part) for part in parts(domain)]
         for group in self._strangers(pod_class):
             domain = domains.get(group.rule.key)
             if domain is not None and counts(group.rule.nodes):
-                tallies.append((group.counts, domain))
+                tallies += [(group.counts, part) for part in parts(domain)]
         entry = Entry(
             pod_class, count, tuple(tallies), tuple(self._brought(newcomer, domains, counts)) if newcomer else ()
         )

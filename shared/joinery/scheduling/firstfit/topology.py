@@ -11,7 +11,7 @@ Rules bind in both directions, because kube-scheduler may bind the pods of a pla
 Preferred rules bind their owner until it gives them up, and never bind others.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.ledger import Ledger
-from joinery.scheduling.firstfit.topology_groups import UNLIMITED, TopologyGroup, allowed_by_others
+from joinery.scheduling.firstfit.topology_groups import UNLIMITED, TopologyGroup, allowed_by_others, parts
 from joinery.scheduling.pools.market import Mask
 from joinery.scheduling.pools.pool import Pool
 
@@ -28,11 +28,13 @@ class Topology(Ledger):
     """What the rules of a problem allow, given the counts so far."""
 
     def allowance(
-        self, pod_class: PodClass, rules: Iterable[TopologyRule], key: str, domain: str, *, cautious: bool
+        self, pod_class: PodClass, rules: Sequence[TopologyRule], key: str, domain: str, *, cautious: bool
     ) -> int:
         """How many more pods of the class the domain may take under these
-        rules of its own and under everybody else's.
+        rules of its own and under everybody else's. Of several that are left to a node, each must.
         """
+        if "," in domain:
+            return min(self.allowance(pod_class, rules, key, part, cautious=cautious) for part in parts(domain))
         allowed = UNLIMITED
         for rule in rules:
             if rule.key == key and allowed > 0:

@@ -21,6 +21,11 @@ from joinery.state.pods import is_terminating
 UNLIMITED = 1 << 30
 
 
+def parts(domain: str) -> tuple[str, ...]:
+    """The domains of which a node may still be in any (``demand.Domains``)."""
+    return tuple(domain.split(","))
+
+
 @dataclass(frozen=True, slots=True)
 class UnforeseenDomain:
     """A domain of a spread that only nodes of the plan itself are in, which first-fit learns of too late.
