@@ -143,7 +143,7 @@ class Allotment:
         Where its minValues ask for several, it cannot be. Then as many as they ask for, in all ways, if nothing but
         anti-affinity wants to know which it is: the pods keep apart from those in any of them.
         """
-        values, least = node.values(key), node.min_values.get(canonical(key), 0)
+        values, least = self._values(node, key), node.min_values.get(canonical(key), 0)
         if (
             least < 2
             or self._relaxes
@@ -151,6 +151,16 @@ class Allotment:
         ):
             return values or ("",)
         return [",".join(chosen) for chosen in islice(combinations(values, least), _COMBINATIONS)]
+
+    def _values(self, node: NewNode, key: str) -> tuple[str, ...]:
+        """The domains of the key that the node may be in. Of a label that may have any value, one that nothing else has
+        stands for all; and each that nodes of an earlier packing had.
+        """
+        values, allowed = node.values(key), node.requirements.get(key)
+        if not allowed.complement or not values:
+            return values
+        opened = {it.domain for it in self._topology.unforeseen if it.key == key and allowed.has(it.domain)}
+        return tuple(sorted({*values, *opened}))
 
     def _starts(self, demand: Demand, keys: Sequence[str]) -> Iterator[NewNode]:
         """A fresh node of each pool and reservation for the class; open nodes in reservations, which may be full."""

@@ -13,7 +13,9 @@ from itertools import product
 
 import numpy as np
 
-from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, ZONE, canonical
+from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL, ZONE, canonical
+from joinery.apis.meta import Requirement
+from joinery.apis.nodepool import NodePool
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements, one_of
 from joinery.scheduling.constraints.topology_rules import NodeFilter, TopologyRule
@@ -93,7 +95,7 @@ def closable(work: Workspace, unforeseen: Iterable[UnforeseenDomain]) -> frozens
         for domain in work.topology.group(rule).domains
     }
     places = {(canonical(domain.key), domain.domain) for domain in unforeseen}
-    return frozenset(place for place in places if place[0] in _sold_keys(work)) - ranged
+    return frozenset(place for place in places if place[0] in _closable_keys(work)) - ranged
 
 
 def unbuyable(work: Workspace, left: Iterable[PodClass], nodes: Sequence[NewNode]) -> frozenset[Place]:
@@ -102,11 +104,11 @@ def unbuyable(work: Workspace, left: Iterable[PodClass], nodes: Sequence[NewNode
     Something is sold there, so a plan would rather use them. But other nodes have used up the limits by now, or
     minValues forbid it. kube-scheduler counts only domains that have nodes, so the rest is better placed without them.
     """
-    places, sold = set[Place](), _sold_keys(work)
+    places, keys = set[Place](), _closable_keys(work)
     for pod_class in left:
         for rule in work.topology.rules[pod_class]:
             key = canonical(rule.key)
-            if rule.kind == "spread" and rule.weight is None and key in sold:
+            if rule.kind == "spread" and rule.weight is None and key in keys:
                 there = {view.labels.get(rule.key) for view in work.views}.union(*(n.values(key) for n in nodes))
                 empty = work.topology.group(rule).domains - there
                 places |= {(key, domain) for domain in empty if not _can_buy(work, pod_class, key, domain)}
@@ -126,9 +128,10 @@ def _can_buy(work: Workspace, pod_class: PodClass, key: str, domain: str) -> boo
     return False
 
 
-def _sold_keys(work: Workspace) -> set[str]:
-    """The labels that an offering or an instance type decides, so that some can be left unsold."""
-    return {ZONE, CAPACITY_TYPE}.union(*(pool.market.type_keys for pool in work.pools))
+def _closable_keys(work: Workspace) -> set[str]:
+    """The labels of which new nodes need not have every value: an offering, an instance type or a NodePool decides."""
+    of_pools = (pool.market.type_keys | pool.requirements.sets.keys() for pool in work.pools)
+    return {ZONE, CAPACITY_TYPE}.union(*of_pools) - {HOSTNAME}
 
 
 def closed(problem: Problem, places: frozenset[Place]) -> Problem:
@@ -137,7 +140,26 @@ def closed(problem: Problem, places: frozenset[Place]) -> Problem:
         name: tuple(_without(kind, places) for kind in listed if not _is_tied(kind, places))
         for name, listed in problem.instance_types.items()
     }
-    return replace(problem, instance_types=types)
+    sold = {ZONE, CAPACITY_TYPE}.union(*(kind.labels for listed in types.values() for kind in listed))
+    own = [place for place in places if place[0] not in sold]
+    pools = tuple(_forbidden(pool, own) for pool in problem.snapshot.node_pools)
+    return replace(problem, instance_types=types, snapshot=replace(problem.snapshot, node_pools=pools))
+
+
+def _forbidden(pool: NodePool, places: Iterable[Place]) -> NodePool:
+    """The NodePool, none of whose new nodes come to these places by a label that is its own."""
+    template = pool.spec.template
+    keys = {canonical(key) for key in (*template.metadata.labels, *(it.key for it in template.spec.requirements))}
+    more = [
+        Requirement(key=key, operator="NotIn", values=[domain])
+        for key, domain in sorted(places)
+        if key in {NODE_POOL, *keys}
+    ]
+    if not more:
+        return pool
+    spec = template.spec.model_copy(update={"requirements": [*template.spec.requirements, *more]})
+    narrowed = template.model_copy(update={"spec": spec})
+    return pool.model_copy(update={"spec": pool.spec.model_copy(update={"template": narrowed})})
 
 
 def _is_tied(kind: InstanceType, places: frozenset[Place]) -> bool:
