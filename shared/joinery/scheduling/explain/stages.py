@@ -75,13 +75,12 @@ class Asked:
         """All ways to use the pool, before any rule but the pool's own. Types that DaemonSets fill alone are among
         them, so that a reason can say so.
         """
-        whole = replace(self.pool, types=self.pool.types | self.pool.crowded)
         pairs = [
             (term.canonical(), v.canonical())
             for term in self.pod_class.terms
             for v in self.pod_class.volumes.alternatives
         ]
-        fits = [whole.fit(term.intersect(volume)) for term, volume in pairs]
+        fits = [self.pool.whole.fit(term.intersect(volume)) for term, volume in pairs]
         return [Way(*pair, joint, joint.types) for pair, joint in zip(pairs, fits, strict=True)]
 
     def hard_rules(self) -> list[TopologyRule]:

@@ -77,7 +77,8 @@ class NewNodes:
 
     def start(self, pool: Pool, demand: Demand, domains: Domains) -> NewNode | None:
         """A fresh node of the pool that these pods could be on; None if there is none."""
-        return self.empty(pool).narrowed(demand, domains) if is_open_to(pool, demand, self._topology) else None
+        is_possible = is_open_to(pool, demand, self._topology) and not demand.fit(pool, domains)[1].conflict
+        return self.empty(pool).narrowed(demand, domains) if is_possible else None
 
     def empty(self, pool: Pool, *, reserved: Mask | None = None) -> NewNode:
         """A fresh node of the pool; ``reserved``:

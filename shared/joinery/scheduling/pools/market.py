@@ -7,6 +7,7 @@ fits a pod takes a few vector operations, however many types there are.
 A capacity reservation is a column of its own, in which exactly one instance type has a price.
 """
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -117,21 +118,32 @@ class Market:
     allocatable: Amounts
     capacity: Amounts
     prices: Prices
-    # Few label values are asked for by very many pods, and a mask costs a loop over all types.
+    # Few label values are asked for by very many pods; where each asks for others, most types have none of them.
     _masks: dict[tuple[str, ValueSet], Mask] = field(default_factory=dict)
+    _rows: dict[str, tuple[Mapping[str, Sequence[int]], Mask]] = field(default_factory=dict)
 
     def type_mask(self, key: str, allowed: ValueSet) -> Mask:
         """bool[types]: whose label has, or may have, an allowed value. For labels that instance types decide."""
         mask = self._masks.get((key, allowed))
         if mask is None:
-            labels = (instance_type.labels.get(key) for instance_type in self.types)
-            mask = np.fromiter(
-                (allowed.absent if values is None else any(map(allowed.has, values)) for values in labels),
-                dtype=np.bool_,
-                count=len(self.types),
-            )
+            having, lacking = self._having(key)
+            values = having.keys() if allowed.complement else having.keys() & allowed.values
+            mask = lacking.copy() if allowed.absent else np.zeros_like(lacking)
+            mask[[row for value in values if allowed.has(value) for row in having[value]]] = True
             self._masks[key, allowed] = mask
         return mask
+
+    def _having(self, key: str) -> tuple[Mapping[str, Sequence[int]], Mask]:
+        """The rows of the types by their values of a label, and bool[types]: those without the label."""
+        if key not in self._rows:
+            rows, lacking = defaultdict[str, list[int]](list), np.zeros(len(self.types), dtype=np.bool_)
+            for row, instance_type in enumerate(self.types):
+                values = instance_type.labels.get(key)
+                lacking[row] = values is None
+                for value in values or ():
+                    rows[value].append(row)
+            self._rows[key] = rows, lacking
+        return self._rows[key]
 
     def column_mask(self, key: str, allowed: ValueSet) -> Mask:
         """bool[columns]: whose label has an allowed value. For the labels in ``OFFERING_KEYS``."""

@@ -1,7 +1,7 @@
 """A NodePool that may launch nodes: its template as masks and matrices over the market of its node class."""
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -113,6 +113,11 @@ class Pool:
     def startup_taints(self) -> tuple[Taint, ...]:
         """The taints that its nodes begin with, until something in the cluster removes them."""
         return tuple(self.node_pool.spec.template.spec.startup_taints)
+
+    @cached_property
+    def whole(self) -> "Pool":
+        """The pool with those of its types that DaemonSets fill alone; itself where there are none."""
+        return replace(self, types=self.types | self.crowded) if self.crowded.any() else self
 
     @cached_property
     def unreserved(self) -> Mask:
