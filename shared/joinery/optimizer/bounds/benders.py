@@ -19,9 +19,7 @@ mixed-variables programming problems"). It suits these instances because their b
 loose is that a bin is whole, while many copies may nearly as well be cut to pieces.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import itemgetter
 
 import numpy as np
 
@@ -32,6 +30,7 @@ from joinery.optimizer.bounds.compact import CompactFormulation
 from joinery.optimizer.bounds.duality import of_right_sign
 from joinery.optimizer.bounds.given_bins import pack_into
 from joinery.optimizer.bounds.pattern_duals import PatternDuals
+from joinery.optimizer.bounds.rounded_cuts import rounded
 from joinery.optimizer.instance.patterns import Pattern, cost_of
 from joinery.optimizer.linear.highs import Solver
 from joinery.optimizer.linear.rows import RowWriter
@@ -54,8 +53,6 @@ _LEAST_PRICE = 1e-3
 """A copy without a bin counts as no less, as a share of the dearest one."""
 _ROUNDING = 1e-9
 """What a sum of floats may be wrong by, as a share of the absolute values summed."""
-_FRACTION = 0.01
-_WORTH_ADDING = 1e-4
 _NO_ROWS: Floats = np.zeros(0)
 
 
@@ -145,16 +142,20 @@ class _Decomposition:
 
     def _cut_fractions(self, most: Floats) -> None:
         """Cuts that fractions of bins break, before there is any branching."""
+        master = Solver(self._master(most).relaxation, exact=True)
         for _ in range(_ROOT_CUTS):
-            solution = Solver(self._master(most).relaxation, exact=True).solve(_NO_ROWS, _NO_ROWS)
+            solution = master.solve(_NO_ROWS, _NO_ROWS)
             if solution is None:
                 break
             bins = solution.values[: len(most)]
             cut = self._broken_cut(bins)
-            cuts = [cut] if cut else _rounded(self._cuts, bins)
+            cuts = [cut] if cut else rounded(self._cuts, bins)
             if not cuts:
                 break
             self._cuts += cuts
+            for added in cuts:
+                columns = np.flatnonzero(added.coefficients)
+                master.add_row(columns.astype(np.int32), added.coefficients[columns], added.upper)
 
     def _hold_everything(self, values: Floats) -> "bool | Cut":
         bins = np.round(values[: len(self._instance.costs)])
@@ -267,34 +268,6 @@ def _limits(formulation: CompactFormulation) -> list[tuple[Floats, float]]:
         draws = instance.is_limited & (instance.supply == supply)
         limits.append((draws.astype(np.float64), float(instance.available[draws][0])))
     return limits
-
-
-def _rounded(cuts: Sequence[Cut], bins: Floats) -> list[Cut]:
-    """Of each cut the mixed-integer rounding that these bins (float64[bin types], fractions) break most, if any.
-
-    With a_k >= 0, b > 0 and any d above zero, whole x_k that keep sum_k a_k x_k >= b also keep::
-
-        sum_k (floor(a_k / d) + min(1, frac(a_k / d) / f)) x_k  >=  ceil(b / d)         f = frac(b / d)
-
-    Nemhauser and Wolsey (1990, "A recursive procedure to generate all cuts for 0-1 mixed integer programs"). Here d is
-    what a bin that is bought in fractions counts.
-    """
-    rounded = []
-    fractional = np.flatnonzero(np.abs(bins - np.round(bins)) > _FRACTION)
-    for cut in cuts:
-        worth, least = -cut.coefficients * (1 + _ROUNDING), -cut.upper * (1 - _ROUNDING)
-        candidates = []
-        for divisor in np.unique(worth[fractional]):
-            share = least / divisor - np.floor(least / divisor) if min(divisor, least) > 0 else 0.0
-            if share > _FRACTION:
-                scaled = worth / divisor
-                row = np.floor(scaled) + np.minimum(1.0, (scaled - np.floor(scaled)) / share)
-                right = np.ceil(least / divisor)
-                candidates.append((float(row @ bins) / right, Cut(-row / right, -1.0)))
-        kept, best = min(candidates, key=itemgetter(0), default=(1.0, cut))
-        if kept < 1 - _WORTH_ADDING:
-            rounded.append(best)
-    return rounded
 
 
 def _have_double(formulation: CompactFormulation, values: BinValues) -> Mask:
