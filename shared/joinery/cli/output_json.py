@@ -124,7 +124,7 @@ def _rounded(hourly: Mapping[str, float]) -> Mapping[str, float]:
 
 
 def _kept(packing: Packing) -> Mapping[str, Any]:
-    """The bound that takes the preferences which the plan keeps for rules, where it is another one."""
+    """The bound that takes the preferences and weights which the plan keeps for rules, where it is another one."""
     if packing.kept_bound <= packing.lower_bound:
         return {}
     bound = min(rounded_down(packing.kept_bound), round(packing.hourly, DIGITS))

@@ -94,7 +94,8 @@ class Packing:
     pool_reasons      why NodePools took no part
     lower_bound       $/h: no set of new nodes for the pods in ``launches`` costs less; proven. A spread over hosts is
                       read as Karpenter reads it: one more, empty host may always come
-    kept_bound        $/h: the same for sets that keep the preferences that this plan keeps
+    kept_bound        $/h: the same for sets that keep the preferences that this plan keeps, and put no more pods of a
+                      class in NodePools of lower weight
     weaknesses        why the bounds are far below the price, in words; empty where they are not
     method            how the plan was made
     limit_struck      whether the time limit ended the search for a cheaper plan
@@ -131,7 +132,9 @@ class Packing:
 
     @property
     def kept_gap(self) -> float:
-        """How far the price may be above the best possible with the preferences that this plan keeps."""
+        """How far the price may be above the best possible with the preferences and weights that this plan
+        keeps.
+        """
         return self._above(max(self.lower_bound, self.kept_bound))
 
     def _above(self, bound: float) -> float:

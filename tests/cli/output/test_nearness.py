@@ -41,13 +41,14 @@ def test_a_gap_is_said_in_percent() -> None:
     assert list(nearness(_plan(0.96, 0.96))) == ["Proven lower bound $0.0543/h: at most 4.2% above the best possible"]
 
 
-def test_what_kept_preferences_cost_is_told_apart() -> None:
+def test_what_kept_preferences_and_weights_cost_is_told_apart() -> None:
     """Either they explain all of the gap, or what is left is said too."""
     assert list(nearness(_plan(0.5, 1.0)))[1:] == [
-        "Pods' preferences explain all of that: with them kept, nothing is cheaper"
+        "Pods' preferences and NodePools' weights explain all of that: with them kept, nothing is cheaper"
     ]
     assert list(nearness(_plan(0.5, 0.8)))[1:] == [
-        "Pods' preferences explain at least 60% of that: with them kept, at most 25.0% above the best"
+        "Pods' preferences and NodePools' weights explain at least 60% of that: with them kept, at most 25.0% above the"
+        " best"
     ]
 
 

@@ -165,6 +165,21 @@ def _pools(draw: st.DrawFn) -> tuple[NodePool, ...]:
     return tuple(found)
 
 
+@st.composite
+def weighted_pools(draw: st.DrawFn) -> tuple[NodePool, ...]:
+    """Two pools or three, the heavier ones dear and with limits that a few pods use up."""
+    limits = st.sampled_from(({"cpu": "4"}, {"cpu": "8"}, {"nodes": "1"}, {"nodes": "2"}))
+    return tuple(
+        node_pool(name, weight=weight, limits=draw(limits) if weight else {}, requirements=[f"{INSTANCE_TYPE}={types}"])
+        for name, weight, types in (
+            ("heavy", 20, draw(st.sampled_from(("m7a.large,m7a.xlarge", "m7a.large,r7a.2xlarge", "r7a.large")))),
+            ("middle", 10, draw(st.sampled_from(("c7a.large,m7a.large", "m7a.xlarge")))),
+            ("light", None, "c7a.large,c7a.xlarge,r7a.2xlarge"),
+        )
+        if name != "middle" or draw(st.booleans())
+    )
+
+
 def _reservations(most: int) -> st.SearchStrategy[tuple[tuple[str, str, int], ...]]:
     """Up to so many capacity reservations, of one place or two each."""
     names = st.sampled_from(("c7a.large", "m7a.large", "r7a.2xlarge"))
@@ -174,14 +189,20 @@ def _reservations(most: int) -> st.SearchStrategy[tuple[tuple[str, str, int], ..
 
 @st.composite
 def worlds(
-    draw: st.DrawFn, *, most: int = 6, copies: int = 1, rules: Sequence[str] = tuple(RULES), reservations: int = 0
+    draw: st.DrawFn,
+    *,
+    most: int = 6,
+    copies: int = 1,
+    rules: Sequence[str] = tuple(RULES),
+    reservations: int = 0,
+    pools: st.SearchStrategy[tuple[NodePool, ...]] | None = None,
 ) -> World:
     """Up to ``most`` different pods, up to ``copies`` of each."""
     reserved = draw(_reservations(reservations))
     listed = draw(st.lists(wishes(rules), min_size=1, max_size=most))
     return World(
         wishes=tuple(wish for wish in listed for _ in range(draw(st.integers(1, copies)))),
-        pools=draw(_pools()),
+        pools=draw(_pools() if pools is None else pools),
         rooms=tuple(draw(st.lists(st.tuples(st.sampled_from((1, 2)), st.sampled_from(ZONES)), max_size=2))),
         types=tuple(_reserved(kind, reserved) for kind in _types(draw(st.booleans()))),
         reserved=reserved,
@@ -195,11 +216,16 @@ class Exhaustive:
 
     A new node is bought in a zone, or takes a place in a reservation, within the limits of its pool. Pods that repel
     each other are apart, ports are used once, and the counts of zones differ by one at most where a pod says so.
+    ``keeps_weights``: no pod is bought for in a lighter pool than the plan's.
     """
 
-    def __init__(self, world: World, plan: Packing) -> None:
+    def __init__(self, world: World, plan: Packing, *, keeps_weights: bool = False) -> None:
         self._world = world
         self._wishes = [world.wish(key) for launch in plan.launches for key in launch.pods]
+        weights = {pool.metadata.name: pool.spec.weight or 0 for pool in world.pools}
+        self._weights = [
+            weights[launch.node_pool] if keeps_weights else 0 for launch in plan.launches for _ in launch.pods
+        ]
         placed = {found.node: [world.wish(key) for key in found.pods] for found in plan.existing}
         self._standing = [placed.get(f"n{i}", []) for i in range(len(world.rooms))]
         self._prices: dict[tuple[tuple[int, ...], str], float] = {}
@@ -255,11 +281,12 @@ class Exhaustive:
         """Price, pool and millicores of all nodes that may hold exactly these there, the cheapest first."""
         here = [self._wishes[i] for i in pods]
         right = _may_meet(here) and all(wish.zone in ("", self._zones[zone]) for wish in here)
-        return sorted(self._offers(here, zone)) if right else []
+        least_weight = max(self._weights[i] for i in pods)
+        return sorted(self._offers(here, zone, least_weight)) if right else []
 
-    def _offers(self, here: Sequence[Wish], zone: str) -> Iterator[tuple[float, str, int]]:
+    def _offers(self, here: Sequence[Wish], zone: str, least_weight: int) -> Iterator[tuple[float, str, int]]:
         for pool in self._world.pools:
-            if all(self._may_use(wish, pool) for wish in here):
+            if (pool.spec.weight or 0) >= least_weight and all(self._may_use(wish, pool) for wish in here):
                 for kind in _kinds(pool, self._world.types):
                     if _fits(kind.allocatable, self._total(here)):
                         sold = (o.price for o in kind.offerings if zone == (o.reservation_id or o.zone))
@@ -282,7 +309,8 @@ class Exhaustive:
         running = sum(cpu for cpu, _ in self._world.rooms) if pool is self._world.pools[0] else 0
         limits = amounts(pool.spec.limits)
         nodes = len(taken) + (len(self._world.rooms) if pool is self._world.pools[0] else 0)
-        return nodes <= limits.get("nodes", nodes) and sum(taken) + 1000 * running <= limits.get("cpu", 1 << 40)
+        is_within = nodes <= limits.get("nodes", nodes) and sum(taken) + 1000 * running <= limits.get("cpu", 1 << 40)
+        return is_within or not taken
 
     def _may_use(self, wish: Wish, pool: NodePool) -> bool:
         """Whether the pod tolerates the pool, and no heavier one must take it."""

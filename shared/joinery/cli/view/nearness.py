@@ -15,14 +15,17 @@ _SAME = 1e-6
 
 
 def nearness(packing: Packing) -> Iterator[str]:
-    """Of a plan that buys something: what is proven, what preferences cost of it, and why a weak bound is weak."""
+    """Of a plan that buys something: what is proven, what of the gap is due to preferences and weights, and why a weak
+    bound is weak.
+    """
     # One price is shown as one figure: two sums of it may be rounded to either side.
     bound = packing.hourly if packing.gap < _SAME else packing.lower_bound
     yield f"Proven lower bound {money(bound)}/h{_within(packing)}"
-    of_preferences, above = packing.kept_bound - packing.lower_bound, packing.hourly - packing.lower_bound
-    if packing.gap < TELLING and of_preferences > _TOLD * packing.lower_bound:
-        part = min(of_preferences / above, 1.0)
-        yield f"Pods' preferences explain {_part(part)} of that: with them kept, {_with_them(packing.kept_gap)}"
+    of_kept, above = packing.kept_bound - packing.lower_bound, packing.hourly - packing.lower_bound
+    if packing.gap < TELLING and of_kept > _TOLD * packing.lower_bound:
+        part = min(of_kept / above, 1.0)
+        kept = "Pods' preferences and NodePools' weights explain"
+        yield f"{kept} {_part(part)} of that: with them kept, {_with_them(packing.kept_gap)}"
     if packing.weaknesses and packing.gap < TELLING:
         yield f"The bound is weak here: {'; '.join(packing.weaknesses)}"
 

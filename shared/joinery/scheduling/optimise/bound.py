@@ -1,7 +1,8 @@
 """A proven lower bound on what the launches of a packing must cost.
 
-Preferences are no rules, so where they cost something no plan that keeps them is near the bound. A second bound takes
-those that the plan keeps for rules. What either of them knows is in ``proof_instance``, and the proofs are in
+Preferences are no rules, so where they cost something no plan that keeps them is near the bound; and a right plan may
+pass over a NodePool of higher weight that has limits, though it need not (decision 95). A second bound takes for rules
+what the plan keeps of both. What either of them knows is in ``proof_instance``, and the proofs are in
 ``optimizer/bounds``.
 """
 
@@ -16,6 +17,7 @@ from joinery.scheduling.optimise.proof_demands import (
     ProofDemand,
     hard_demands,
     keeps_preferences,
+    keeps_weights,
     kept_demands,
     with_gathered,
 )
@@ -31,8 +33,8 @@ _ROUNDING = 1e-6
 class Bounds:
     """What no set of new nodes for the launched pods can undercut, in $/h.
 
-    ``hard``: under hard rules. ``kept``: if the preferences that the plan keeps are rules too. ``weaknesses``: where
-    the latter is far from what the plan costs, what its proof leaves out, in words.
+    ``hard``: under hard rules. ``kept``: if the preferences and weights that the plan keeps are rules too.
+    ``weaknesses``: where the latter is far from what the plan costs, what its proof leaves out, in words.
     """
 
     hard: float = 0.0
@@ -63,7 +65,8 @@ def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], pri
     hard = kept = bound.cost
     # For larger plans a second bound would take as long as packing them.
     is_small_plan = sum(len(node.pods) for node in nodes) <= SMALL_DEMAND
-    if is_small_plan and hard < price * (1 - _ROUNDING) and keeps_preferences(nodes):
+    keeps_more = keeps_preferences(nodes) or keeps_weights(nodes, pools)
+    if is_small_plan and hard < price * (1 - _ROUNDING) and keeps_more:
         demands = kept_demands(nodes)
         bound = _proven(work, demands, nodes, pools, price)
         kept = max(hard, bound.cost)

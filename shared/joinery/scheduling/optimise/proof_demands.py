@@ -1,6 +1,7 @@
 """What the launched pods demand of their nodes, as a bound reads it.
 
-By hard rules alone, which no plan may break; or with the preferences that this plan keeps as rules too.
+By hard rules alone, which no plan may break; or with what comes before price as rules too: the preferences that this
+plan keeps, and the weights of the NodePools in which it puts pods.
 """
 
 from collections import Counter
@@ -15,6 +16,7 @@ from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.market import Amounts
+from joinery.scheduling.pools.pool import Pool
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -25,6 +27,7 @@ class ProofDemand:
     ``ways``: a node must meet any one of them (one for each choice of node selector term and volume).
     ``rules``: topology rules, all of which must hold.
     ``is_settled``: neither a preference nor a choice of ways could send a pod past a pool that takes it.
+    ``least_weight``: of the NodePools that may be used, the weight of the lightest; None where all may be.
     """
 
     pod_class: PodClass
@@ -33,6 +36,7 @@ class ProofDemand:
     ways: tuple[Requirements, ...]
     rules: tuple[TopologyRule, ...]
     is_settled: bool
+    least_weight: int | None = None
 
 
 def hard_demands(work: Workspace, nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
@@ -56,10 +60,13 @@ def _hard(work: Workspace, pod_class: PodClass, count: int) -> ProofDemand:
 
 
 def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
-    """The same with the preferences that the plan keeps, which are no choice any more."""
-    counts: Counter[Demand] = Counter()
-    for batch in (batch for node in nodes for batch in node.placed):
-        counts[batch.demand] += len(batch.pods)
+    """The same with the preferences that the plan keeps, which are no choice any more, and with its weights: as many
+    pods of a class as the plan puts in NodePools of a weight are in pools of that weight or more.
+    """
+    counts: Counter[tuple[Demand, int]] = Counter()
+    for node in nodes:
+        for batch in node.placed:
+            counts[batch.demand, node.pool.weight] += len(batch.pods)
     return tuple(
         ProofDemand(
             pod_class=demand.pod_class,
@@ -68,8 +75,9 @@ def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
             ways=(demand.requirements,),
             rules=demand.variant.rules,
             is_settled=len(demand.pod_class.terms) == len(demand.pod_class.volumes.alternatives) == 1,
+            least_weight=weight,
         )
-        for demand, count in counts.items()
+        for (demand, weight), count in counts.items()
     )
 
 
@@ -98,6 +106,12 @@ def _is_gathered(work: Workspace, demand: ProofDemand, demands: Sequence[ProofDe
         and all(work.topology.group(rule).counts.total() == demand.count for rule in gathering)
         and all([other for other in demands if selects(rule, other)] == [demand] for rule in gathering)
     )
+
+
+def keeps_weights(nodes: Sequence[NewNode], pools: Iterable[Pool]) -> bool:
+    """Whether some pod is in a heavier NodePool than the lightest there is."""
+    lightest = min(pool.weight for pool in pools)
+    return any(node.pool.weight > lightest for node in nodes)
 
 
 def keeps_preferences(nodes: Sequence[NewNode]) -> bool:

@@ -108,7 +108,7 @@ class ProofInstances:
         first.
         """
         uses: list[PoolUse] = []
-        weight: int | None = None
+        weight = demand.least_weight
         for index, pool in enumerate(self._pools):
             if weight is not None and pool.weight < weight:
                 break
@@ -117,7 +117,7 @@ class ProofInstances:
             of_pool = [PoolUse(-1, index, types, offerings) for types, offerings in _suitable(demand, pool)]
             uses += of_pool
             if of_pool and _takes_all(self._work, demand, pool):
-                weight = pool.weight
+                weight = pool.weight if weight is None else max(weight, pool.weight)
         return uses
 
 

@@ -19,9 +19,12 @@ def weaknesses(
     """``is_tight``: the bound is tight for what the proof knows of, so that only what it leaves out can explain the
     gap.
     """
-    reasons = [*_of_rules(demands), *_of_pools(nodes, pools)]
-    if sum(demand.count for demand in demands) > SMALL_DEMAND and keeps_preferences(nodes):
-        reasons.append("preferences that are kept count as if they were given up")
+    reasons = [*_of_rules(demands), *_of_min_values(nodes)]
+    # Of small plans a second bound keeps preferences and weights.
+    if sum(demand.count for demand in demands) > SMALL_DEMAND:
+        reasons += _of_weights(nodes, pools)
+        if keeps_preferences(nodes):
+            reasons.append("preferences that are kept count as if they were given up")
     if not is_tight:
         reasons.append("the ways to fill nodes are too many to try all, so that fractions of nodes count")
     return tuple(dict.fromkeys(reasons))
@@ -35,12 +38,15 @@ def _of_rules(demands: Sequence[ProofDemand]) -> Iterator[str]:
             yield f"rules over {rule.key} are left out"
 
 
-def _of_pools(nodes: Sequence[NewNode], pools: Sequence[Pool]) -> Iterator[str]:
-    used = {node.pool.name: node.pool for node in nodes}
-    lightest = min(pool.weight for pool in used.values())
+def _of_weights(nodes: Sequence[NewNode], pools: Sequence[Pool]) -> Iterator[str]:
+    lightest = min(pool.weight for pool in pools)
     for pool in pools:
-        if pool.limits and pool.weight > lightest:
+        if pool.limits and pool.weight > lightest and any(node.pool.weight >= pool.weight for node in nodes):
             yield f"pods count as if they might pass over NodePool {pool.name} of higher weight, which has limits"
+
+
+def _of_min_values(nodes: Sequence[NewNode]) -> Iterator[str]:
+    used = {node.pool.name: node.pool for node in nodes}
     for pool in used.values():
         if pool.min_values:
             yield f"the minValues of NodePool {pool.name} are left out"
