@@ -142,6 +142,10 @@ class World:
         options = Options(only_marked_unschedulable=False, node_size=self.node_size)
         return problem(*self.pools, *daemons, *nodes, *pods, types=self.types, options=options)
 
+    def fits(self, wish: Wish, kind: InstanceType) -> bool:
+        """Whether a new node of the type holds one such pod beside the DaemonSet's."""
+        return _fits(kind.allocatable, Counter(wish.needs) + Counter(DAEMON if self.has_daemon else {}))
+
     def wish(self, key: str) -> Wish:
         """Of a pod by its name in a plan."""
         return self.wishes[int(key.removeprefix("default/p"))]

@@ -5,6 +5,8 @@ smaller. Here a launch in a limited pool carries no type that takes more of a li
 counts on (``launches``). So it is safe to charge that one, and limits are used to the full.
 """
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from joinery.scheduling.firstfit.targets import NewNode
@@ -17,6 +19,7 @@ class Limits:
     """The remaining limits of one pool during a packing."""
 
     def __init__(self, pool: Pool) -> None:
+        self._pool = pool
         self._capacity, self._left = pool.limited
         self._is_limited = bool(len(self._left))
         self._nodes_left = pool.limits.get("nodes", UNLIMITED)
@@ -28,6 +31,12 @@ class Limits:
         """What the new nodes take, by limited resource, in the order of ``Pool.limited``."""
         total: Amounts = np.sum([*self._charged.values()], axis=0)
         return total
+
+    @property
+    def left(self) -> Mapping[str, int]:
+        """What the new nodes leave of each limit."""
+        left = dict(zip(self._pool.limited_names, self._left.tolist(), strict=True))
+        return {**left, "nodes": self._nodes_left} if "nodes" in self._pool.limits else left
 
     def more_nodes(self) -> bool:
         """Whether one more node is allowed by number."""

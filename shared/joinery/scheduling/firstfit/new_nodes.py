@@ -118,6 +118,12 @@ class NewNodes:
             most, rows, counts = node.holds(demand, allowed)
         return node, most, rows, counts
 
+    def could_open(self, pool: Pool, demand: Demand, domains: Domains) -> bool:
+        """Whether one more node of the pool, within its limits, could hold one of the pods."""
+        limits = self.limits[pool.name]
+        node = self.start(pool, demand, domains) if limits.more_nodes() else None
+        return node is not None and node.holds(demand, limits.mask(None))[0] > 0
+
     def allowed_on_host(self, demand: Demand, host: str) -> int:
         """How many more pods of the class rules over hosts let onto the node of that name."""
         return self._topology.allowance(demand.pod_class, demand.variant.rules, HOSTNAME, host, cautious=self._cautious)

@@ -3,10 +3,11 @@ become nodes.
 
 The nodes are built by the same code that first-fit buys with, so requirements, host rules, limits and minValues are
 checked again pod by pod, and pods that a node does not take after all are bought for singly. So no rule has a second
-implementation. The new nodes replace first-fit's only if they cost less and leave every count per domain as it was.
+implementation. The new nodes replace first-fit's only if they cost less and leave every count per domain as it was, and
+no pod is in a NodePool of lower weight than it need be (``limited``).
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, groupby
 
@@ -14,9 +15,11 @@ import numpy as np
 
 from joinery.apis.quantity import total
 from joinery.optimizer.arrays import Floats, Ints
+from joinery.optimizer.bounds.exact import SMALL_DEMAND, is_small, solve_exactly
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
-from joinery.optimizer.instance.patterns import Pattern
+from joinery.optimizer.instance.patterns import Pattern, cost_of
+from joinery.optimizer.instance.side_constraints import ConstrainedInstance
 from joinery.optimizer.relaxation.core import CoreSelection
 from joinery.optimizer.relaxation.relaxation import relax
 from joinery.optimizer.search import pack
@@ -30,6 +33,7 @@ from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, spot_factor, supplies
 from joinery.scheduling.optimise.dominance import bin_types_for
+from joinery.scheduling.optimise.limited import are_kept, limit_rows, passed_over
 from joinery.scheduling.optimise.orders import Order, all_together, gathers, host_rules, order_of, orders_of
 from joinery.scheduling.pools.node_size import factors
 from joinery.scheduling.pools.pool import Pool
@@ -55,26 +59,60 @@ def cheaper(work: Workspace, bought: NewNodes, deferred: Sequence[Deferred], eff
     nodes = bought.opened.nodes
     if effort.is_over() or (not deferred and all(node.reservation for node in nodes)):
         return None
-    together = all_together(nodes, work.topology)
-    kept, free = _kept_and_free(work, nodes, together)
-    orders = (*orders_of(free, together), *map(order_of, deferred))
-    if not orders:
-        return None
-    size_factors = _size_factors(work, nodes, deferred)
-    before = work.topology.saved()
-    for node in free:
-        for batch in node.placed:
-            work.topology.erase(batch.entry)
-    preferences = Preferences(size_factors=list(size_factors.values()), spot_types=work.problem.options.spot_types)
-    better = _Rebuilding(work, orders, kept, preferences).run(effort)
-    if (
-        better is None
-        or (not deferred and _cost(work, better.buyer.nodes, size_factors) >= _cost(work, bought, size_factors) - 1e-9)
-        or work.topology.differs(before)
-    ):
-        work.topology.restore(before)
-        return None
-    return better
+    return _Attempts(work, bought, deferred, effort).cheapest()
+
+
+class _Attempts:
+    """Attempts to carry out what was bought with other nodes, of which all or some may change, and with the deferred
+    pods.
+    """
+
+    def __init__(self, work: Workspace, bought: NewNodes, deferred: Sequence[Deferred], effort: Effort) -> None:
+        self._work, self._bought, self._deferred, self._effort = work, bought, deferred, effort
+        self._together = all_together(bought.opened.nodes, work.topology)
+        self._size_factors = _size_factors(work, bought.opened.nodes, deferred)
+        self._before = work.topology.saved()
+
+    def cheapest(self) -> Better | None:
+        """The cheapest that is right and cheaper than what was bought, with its counts. Without one the counts are as
+        before.
+        """
+        # What was bought does not hold the deferred pods.
+        least = np.inf if self._deferred else _cost(self._work, self._bought, self._size_factors)
+        best, counts = None, self._before
+        for across_tiers in _ways(self._bought.opened.nodes):
+            better = None if self._effort.is_over() else self._rebuilt(across_tiers=across_tiers)
+            if better is not None:
+                cost = _cost(self._work, better.buyer.nodes, self._size_factors)
+                # Saved before anything is asked of nodes that are only thought of.
+                now = self._work.topology.saved()
+                if cost < least - 1e-9 and self._is_right(better.buyer.nodes):
+                    best, least, counts = better, cost, now
+            self._work.topology.restore(self._before)
+        self._work.topology.restore(counts)
+        return best
+
+    def _rebuilt(self, *, across_tiers: bool) -> Better | None:
+        """Nodes that stay, and others for the pods of those that may change."""
+        work = self._work
+        kept, free = _kept_and_free(work, self._bought.opened.nodes, self._together, across_tiers=across_tiers)
+        orders = (*orders_of(free, self._together), *map(order_of, self._deferred))
+        if not orders:
+            return None
+        for node in free:
+            for batch in node.placed:
+                work.topology.erase(batch.entry)
+        spot_types = work.problem.options.spot_types
+        preferences = Preferences(size_factors=list(self._size_factors.values()), spot_types=spot_types)
+        cost = _cost_of(free, self._size_factors, spot_types)
+        rebuilding = _Rebuilding(work, orders, kept, preferences, across_tiers=across_tiers)
+        return rebuilding.run(self._effort, _Incumbent(self._bought, cost))
+
+    def _is_right(self, nodes: NewNodes) -> bool:
+        """Whether every count per domain is as it was, and no pod is in a lighter pool than it need be."""
+        pools = self._work.pools
+        is_counted = not self._work.topology.differs(self._before)
+        return is_counted and passed_over(pools, nodes) <= passed_over(pools, self._bought)
 
 
 def _size_factors(work: Workspace, nodes: Sequence[NewNode], deferred: Sequence[Deferred]) -> dict[str, Floats]:
@@ -95,28 +133,41 @@ def _size_factors(work: Workspace, nodes: Sequence[NewNode], deferred: Sequence[
 
 def _cost(work: Workspace, bought: NewNodes, size_factors: Mapping[str, Floats]) -> float:
     """$/h, what the prices of the nodes count as."""
-    opened, spot_types = bought.opened, work.problem.options.spot_types
-    prices = zip(opened.nodes, opened.price, strict=True)
+    return _cost_of(bought.opened.nodes, size_factors, work.problem.options.spot_types)
+
+
+def _cost_of(nodes: Iterable[NewNode], size_factors: Mapping[str, Floats], spot_types: int) -> float:
     return sum(
-        price * float(size_factors[node.pool.name][node.cheapest()]) * spot_factor(node, spot_types)
-        for node, price in prices
+        float(node.least_prices[node.cheapest()] * size_factors[node.pool.name][node.cheapest()])
+        * spot_factor(node, spot_types)
+        for node in nodes
     )
 
 
+def _ways(nodes: Sequence[NewNode]) -> tuple[bool, ...]:
+    """Whether to pack across tiers: both ways are tried where limited pools and lighter ones are used.
+
+    Not for large plans, of which the optimizer packs no limits.
+    """
+    lightest = min((node.pool.weight for node in nodes), default=0)
+    is_mixed = any(node.pool.limits and node.pool.weight > lightest for node in nodes)
+    return (True, False) if is_mixed and sum(len(node.pods) for node in nodes) <= SMALL_DEMAND else (False,)
+
+
 def _kept_and_free(
-    work: Workspace, nodes: Sequence[NewNode], together: Container[Demand]
+    work: Workspace, nodes: Sequence[NewNode], together: Container[Demand], *, across_tiers: bool
 ) -> tuple[list[NewNode], list[NewNode]]:
     """Nodes that stay as they are, and those that may change.
 
     Nodes stay whose pods must share a host with others than their like (``together``), or have nothing but a capacity
-    reservation. So does a limited pool's node while lighter pools are used too: another packing might leave room under
-    the limit, and then the lighter pools' pods would be in the wrong pool.
+    reservation. Unless it is packed ``across_tiers``, so does a limited pool's node while lighter pools are used too:
+    another packing might leave room under the limit, and then the lighter pools' pods would be in the wrong pool.
     """
     lightest = min((node.pool.weight for node in nodes), default=0)
     stays = [
         gathers(node, together)
         or _has_no_choice(work, node)
-        or (bool(node.pool.limits) and node.pool.weight > lightest)
+        or (bool(node.pool.limits) and node.pool.weight > lightest and (not across_tiers or bool(node.reservation)))
         for node in nodes
     ]
     kept = [node for node, stay in zip(nodes, stays, strict=True) if stay]
@@ -128,35 +179,80 @@ def _has_no_choice(work: Workspace, node: NewNode) -> bool:
     return bool(node.reservation) and any(must_reserve(tier, batch.demand, batch.domains) for batch in node.placed)
 
 
+@dataclass(frozen=True, eq=False)
+class _Incumbent:
+    """Nodes that are right, and what those of them cost that may change ($/h, as their size is preferred)."""
+
+    bought: NewNodes
+    cost: float
+
+
 class _Rebuilding:
     """One attempt to carry out the orders with other nodes.
 
-    ``waiting``: for each order the names of its pods that have no node yet.
+    ``waiting``: for each order the names of its pods that have no node yet. ``across_tiers``: they may also be in
+    heavier pools than they were, which users would rather have used.
     """
 
     def __init__(
-        self, work: Workspace, orders: Sequence[Order], kept: Sequence[NewNode], preferences: Preferences
+        self,
+        work: Workspace,
+        orders: Sequence[Order],
+        kept: Sequence[NewNode],
+        preferences: Preferences,
+        *,
+        across_tiers: bool,
     ) -> None:
-        self._work, self._orders, self._preferences = work, orders, preferences
+        self._work, self._orders, self._preferences, self._across_tiers = work, orders, preferences, across_tiers
         self._waiting = [sorted(order.pods) for order in orders]
-        self._nodes = NewNodes(work, prefix="better/")
+        self._nodes = NewNodes(work, prefix="best/" if across_tiers else "better/")
         for node in kept:
             self._nodes.adopt(node)
 
-    def run(self, effort: Effort) -> Better | None:
+    def run(self, effort: Effort, incumbent: _Incumbent) -> Better | None:
         """Nodes that carry out all orders; None where that failed."""
         requests = np.array([order.demand.requests * order.unit for order in self._orders], dtype=np.int64)
-        uses = _pool_uses(self._work, self._orders)
+        uses = _pool_uses(self._work, self._orders, across_tiers=self._across_tiers)
         bin_types = bin_types_for(self._work.pools, requests, uses, self._preferences)
         instance = self._instance(requests, bin_types)
         selection = CoreSelection(instance, bin_types.prices)
         patterns = pack(instance, _blocks(bin_types, self._work.pools), effort, selection)
+        is_limited = any(self._work.pools[int(index)].limits for index in np.unique(bin_types.pool))
+        if is_limited and int(instance.demands.sum()) <= SMALL_DEMAND and not effort.is_over():
+            bin_types, instance, patterns = self._within_limits(incumbent, uses, bin_types, instance, patterns)
         resilience_cost = selection.preference_cost()
         # The dearest first, so that what the limit of a pool refuses are the cheap ones.
         for pattern in sorted(patterns, key=lambda pattern: -instance.costs[pattern.bin_type]):
             self._build(bin_types, pattern)
         buyer = self._bought_for_the_rest(instance)
         return None if buyer is None else Better(buyer, resilience_cost)
+
+    def _within_limits(
+        self,
+        incumbent: _Incumbent,
+        uses: Sequence[PoolUse],
+        bin_types: BinTypes,
+        instance: PackingInstance,
+        packed: list[Pattern],
+    ) -> tuple[BinTypes, PackingInstance, list[Pattern]]:
+        """Bins that keep the limits of pools, where few pods need some and cheaper ones are found than are known; they
+        are of more bin types. What was ``packed`` keeps them only by chance.
+        """
+        rows = limit_rows(self._work.pools, bin_types, self._nodes, incumbent.bought)
+        cutoff = min(incumbent.cost, cost_of(instance, packed)) if are_kept(packed, rows) else incumbent.cost
+        many = bin_types_for(self._work.pools, instance.sizes, uses, self._preferences, with_limits=True)
+        larger = self._instance(instance.sizes, many)
+        rows = limit_rows(self._work.pools, many, self._nodes, incumbent.bought)
+        constrained = ConstrainedInstance(
+            instance=larger,
+            demand_of=np.arange(len(larger.demands)),
+            demands=larger.demands,
+            side_constraints=tuple(rows),
+        )
+        result = solve_exactly(constrained, cutoff, is_thorough=False) if is_small(constrained) else None
+        if result is None or result.patterns is None:
+            return bin_types, instance, packed
+        return many, larger, list(result.patterns)
 
     def _instance(self, requests: Ints, bin_types: BinTypes) -> PackingInstance:
         rules = host_rules(self._orders, self._work.topology)
@@ -221,12 +317,13 @@ class _Rebuilding:
         return by_demand.get
 
 
-def _pool_uses(work: Workspace, orders: Sequence[Order]) -> list[PoolUse]:
-    """Which types and offerings of which pools may carry out each order."""
+def _pool_uses(work: Workspace, orders: Sequence[Order], *, across_tiers: bool) -> list[PoolUse]:
+    """Which types and offerings of which pools may carry out each order: of its tier, or of heavier ones too."""
     uses = []
     for item, order in enumerate(orders):
         for index, pool in enumerate(work.pools):
-            if pool.weight != order.weight or not is_open_to(pool, order.demand, work.topology):
+            is_of_tier = pool.weight >= order.weight if across_tiers else pool.weight == order.weight
+            if not is_of_tier or not is_open_to(pool, order.demand, work.topology):
                 continue
             _, fit = order.demand.fit(pool, order.domains)
             if not fit.conflict:

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 
 from joinery.apis.labels import HOSTNAME
-from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.arrays import Ints, Mask
 from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.optimizer.instance.side_constraints import ConstrainedInstance, SideConstraint
 from joinery.scheduling.constraints.resources import ports_clash
@@ -26,6 +26,7 @@ from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
 from joinery.scheduling.optimise.domain_rows import Item, domain_rules, items_of, offerings_inside, rows_of
 from joinery.scheduling.optimise.dominance import bin_types_for
+from joinery.scheduling.optimise.limited import limits_of
 from joinery.scheduling.optimise.orders import Limit, exclusive
 from joinery.scheduling.optimise.proof_demands import ProofDemand
 from joinery.scheduling.pools.pool import Pool
@@ -60,8 +61,8 @@ class ProofInstances:
         no_items, no_bins = np.zeros(len(items)), np.zeros(len(instance.costs))
         existing = np.zeros(len(instance.costs) - len(bin_types.prices))
         rows = [replace(row, bin_types=no_bins) for row in rows_of(items, rules, self._demands, unforeseen)]
-        for taken, left in _limits(self._pools, bin_types):
-            rows.append(SideConstraint(no_items, np.concatenate([taken, existing]), float(left)))
+        for pool, resource, taken in limits_of(self._pools, bin_types):
+            rows.append(SideConstraint(no_items, np.concatenate([taken, existing]), float(pool.limits[resource])))
         return ConstrainedInstance(
             instance=instance,
             demand_of=np.array([item.demand for item in items], dtype=np.int64),
@@ -215,18 +216,3 @@ def _host_spreads(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequen
                 caps.setdefault(group, max(rule.max_skew, most))
                 owners.setdefault(group, []).append(index)
     return [(tuple(members), caps[group]) for group, members in owners.items()]
-
-
-def _limits(pools: Sequence[Pool], bin_types: BinTypes) -> Iterator[tuple[Floats, int]]:
-    """For each limit of each pool float64[bin types], what a node takes of it, and how much of it is left."""
-    for index, pool in enumerate(pools):
-        is_of_pool = bin_types.pool == index
-        if not is_of_pool.any() or not pool.limits:
-            continue
-        capacity, left = pool.limited
-        for column, most in enumerate(left):
-            taken = np.zeros(len(bin_types.instance_type))
-            taken[is_of_pool] = capacity[bin_types.instance_type[is_of_pool], column]
-            yield taken, int(most)
-        if "nodes" in pool.limits:
-            yield is_of_pool.astype(np.float64), pool.limits["nodes"]

@@ -189,13 +189,18 @@ class Pool:
         return np.asarray((capacity <= left - charged).all(axis=1), dtype=np.bool_)
 
     @cached_property
+    def limited_names(self) -> tuple[str, ...]:
+        """The limited resources in name order, without "nodes"."""
+        return tuple(name for name in sorted(self.limits) if name != "nodes")
+
+    @cached_property
     def limited(self) -> tuple[Amounts, Amounts]:
         """int64[types, limited resources], the types' capacity, and int64[limited resources], the limits.
 
         A NodePool may limit resources that no pod asks for. They are not on the axis, so these arrays have their own
-        columns: the limits in name order, without "nodes".
+        columns, ``limited_names``.
         """
-        names = [name for name in sorted(self.limits) if name != "nodes"]
+        names = self.limited_names
         rows = [[instance_type.capacity.get(name, 0) for name in names] for instance_type in self.market.types]
         capacity = np.array(rows, dtype=np.int64).reshape(len(self.market.types), len(names))
         return capacity, np.array([self.limits[name] for name in names], dtype=np.int64)
