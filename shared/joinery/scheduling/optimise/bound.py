@@ -1,8 +1,8 @@
 """A proven lower bound on what the launches of a packing must cost.
 
 Preferences are no rules, so where they cost something no plan that keeps them is near the bound; and a right plan may
-pass over a NodePool of higher weight that has limits, though it need not (decision 95). A second bound takes for rules
-what the plan keeps of both. What either of them knows is in ``proof_instance``, and the proofs are in
+pass over a NodePool of higher weight, though it need not (decision 97). A second bound takes for rules what the plan
+keeps of both. What either of them knows is in ``proof_instance``, and the proofs are in
 ``optimizer/bounds``.
 """
 
@@ -63,10 +63,10 @@ def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], pri
     demands = hard_demands(work, nodes)
     bound = _proven(work, demands, nodes, pools, price)
     hard = kept = bound.cost
-    # For larger plans a second bound would take as long as packing them.
     is_small_plan = sum(len(node.pods) for node in nodes) <= SMALL_DEMAND
-    keeps_more = keeps_preferences(nodes) or keeps_weights(nodes, pools)
-    if is_small_plan and hard < price * (1 - _ROUNDING) and keeps_more:
+    # For larger plans a bound that keeps preferences would take as long as packing them.
+    keeps_more = keeps_weights(nodes, pools) or (is_small_plan and keeps_preferences(nodes))
+    if hard < price * (1 - _ROUNDING) and keeps_more:
         demands = kept_demands(nodes)
         bound = _proven(work, demands, nodes, pools, price)
         kept = max(hard, bound.cost)

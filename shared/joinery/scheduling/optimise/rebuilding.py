@@ -96,8 +96,8 @@ class Rebuilding:
         instance: PackingInstance,
         packed: list[Pattern],
     ) -> tuple[BinTypes, PackingInstance, list[Pattern]]:
-        """Bins that keep the limits of pools, where few pods need some and cheaper ones are found than the incumbent; they
-        are of more bin types. What was ``packed`` keeps them only by chance.
+        """Bins that keep the limits of pools, where few pods need some and they cost less than the incumbent; they are
+        of more bin types. What was ``packed`` keeps them only by chance.
         """
         rows = limit_rows(self._work.pools, bin_types, self._nodes, incumbent.bought)
         cutoff = min(incumbent.cost, cost_of(instance, packed)) if are_kept(packed, rows) else incumbent.cost

@@ -6,7 +6,7 @@ from joinery.apis.labels import HOSTNAME
 from joinery.optimizer.bounds.exact import SMALL_DEMAND
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.optimise.domain_rows import KEYS
-from joinery.scheduling.optimise.proof_demands import ProofDemand, keeps_preferences
+from joinery.scheduling.optimise.proof_demands import ProofDemand, keeps_preferences, keeps_weights
 from joinery.scheduling.pools.pool import Pool
 
 WEAK = 0.05
@@ -20,11 +20,10 @@ def weaknesses(
     gap.
     """
     reasons = [*_of_rules(demands), *_of_min_values(nodes)]
-    # Of small plans a second bound keeps preferences and weights.
-    if sum(demand.count for demand in demands) > SMALL_DEMAND:
-        reasons += _of_weights(nodes, pools)
-        if keeps_preferences(nodes):
-            reasons.append("preferences that are kept count as if they were given up")
+    # Of small plans a second bound keeps preferences, and of all plans weights.
+    is_small_plan = sum(demand.count for demand in demands) <= SMALL_DEMAND
+    if not is_small_plan and not keeps_weights(nodes, pools) and keeps_preferences(nodes):
+        reasons.append("preferences that are kept count as if they were given up")
     if not is_tight:
         reasons.append("the ways to fill nodes are too many to try all, so that fractions of nodes count")
     return tuple(dict.fromkeys(reasons))
@@ -36,13 +35,6 @@ def _of_rules(demands: Sequence[ProofDemand]) -> Iterator[str]:
             yield "pods that must be beside others count as if they might be anywhere"
         elif rule.key not in (*KEYS, HOSTNAME):
             yield f"rules over {rule.key} are left out"
-
-
-def _of_weights(nodes: Sequence[NewNode], pools: Sequence[Pool]) -> Iterator[str]:
-    lightest = min(pool.weight for pool in pools)
-    for pool in pools:
-        if pool.limits and pool.weight > lightest and any(node.pool.weight >= pool.weight for node in nodes):
-            yield f"pods count as if they might pass over NodePool {pool.name} of higher weight, which has limits"
 
 
 def _of_min_values(nodes: Sequence[NewNode]) -> Iterator[str]:
