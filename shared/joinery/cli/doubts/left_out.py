@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from joinery.apis.core import Pod
-from joinery.cli.doubts.amounts import odd_amounts
+from joinery.cli.doubts.amounts import odd_amounts, odd_limits
 from joinery.cli.doubts.partial_exports import (
     claims_without_nodes,
     nodes_without_claims,
@@ -80,7 +80,8 @@ def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
 def _asking_oddly(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
     """The scheduler packs by requests alone, so that pods without any may be many on a node that is small."""
     pending = [pod for pod in snapshot.pods if is_pending(pod, only_marked=only_marked)]
-    yield from odd_amounts(pending)
+    yield from odd_amounts(pending, snapshot.daemon_sets)
+    yield from odd_limits(snapshot.node_pools)
     yield from idle_spreads(pending)
     asking = [pod for pod in pending if not requests_of(pod).get("memory")]
     if asking:
