@@ -19,6 +19,12 @@ _ON_NODES = labels.WELL_KNOWN | labels.ALIASES.keys() | {
 }  # fmt: skip
 #: Domains whose labels one person takes for another's: ``karpenter.sh/instance-family``.
 _DOMAINS = frozenset(key.rpartition("/")[0] for key in _ON_NODES - labels.ALIASES.keys())
+#: What others call a label, in a domain of Kubernetes' or Karpenter's.
+_OTHER_NAMES: Mapping[str, str] = {
+    **dict.fromkeys(("architecture", "cpuarch", "cpuarchitecture"), labels.ARCH),
+    "operatingsystem": labels.OS,
+    **dict.fromkeys(("availabilityzone", "az"), labels.ZONE),
+}
 #: What others call the same thing, by label.
 _SYNONYMS: Mapping[str, Mapping[str, str]] = {
     labels.ARCH: {
@@ -51,14 +57,29 @@ def label_meant_by(key: str) -> str:
         return ""
     domain, _, name = key.rpartition("/")
     names = {one.rpartition("/")[2]: one for one in sorted(_ON_NODES) if one.rpartition("/")[0] == domain}
-    if meant := meant_by(name, names):
-        return names[meant]
-    known = sorted(_ON_NODES - labels.ALIASES.keys())
-    same = [one for one in known if _plain(one.rpartition("/")[2]) == _plain(name)]
+    same = _of_the_same_name(name, domain)
     if domain and domain not in _DOMAINS:
         domains = {one.rpartition("/")[0]: one for one in same}
+        if meant := meant_by(name, names):
+            return names[meant]
         return domains.get(meant_by(domain, domains), "")
-    return same[0] if same else ""
+    if same or not domain:
+        return next(iter(same), "")
+    return _OTHER_NAMES.get(_plain(name), "") or _shortened(name, names) or names.get(meant_by(name, names), "")
+
+
+def _of_the_same_name(name: str, domain: str) -> list[str]:
+    """Labels of any domain that are called so, those of this one first; of ours with or without ``instance-``."""
+    names = {_plain(name)}
+    if domain == labels.AWS_GROUP:
+        names |= {_plain(f"instance-{name}"), _plain(name.removeprefix("instance-"))}
+    same = [one for one in sorted(_ON_NODES - labels.ALIASES.keys()) if _plain(one.rpartition("/")[2]) in names]
+    return sorted(same, key=lambda one: one.rpartition("/")[0] != domain)
+
+
+def _shortened(name: str, names: Mapping[str, str]) -> str:
+    """The label whose name goes on in this one: ``instance-memory-mib``."""
+    return names[max(begun, key=len)] if (begun := [one for one in names if name.startswith(f"{one}-")]) else ""
 
 
 def type_label_meant_by(key: str) -> str:

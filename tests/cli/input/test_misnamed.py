@@ -19,6 +19,13 @@ def _terms(key: str, value: str) -> dict[str, Any]:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
+def _with_requirement(key: str, value: str) -> str:
+    """The cluster, whose NodePool asks for the label as well."""
+    return CLUSTER.replace(
+        "requirements:\n", f"requirements:\n      - {{key: {key}, operator: In, values: [{value}]}}\n"
+    )
+
+
 def _anti(key: str) -> dict[str, Any]:
     term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "a"}}}
     return {
@@ -94,6 +101,41 @@ def test_a_node_pools_slip_is_asked_about(warned: Any) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "meant"),
+    [
+        ("karpenter.k8s.aws/instance-family", "m5.large", "node.kubernetes.io/instance-type"),
+        ("karpenter.k8s.aws/instance-category", "m5", "karpenter.k8s.aws/instance-family"),
+        ("node.kubernetes.io/instance-type", "m5", "karpenter.k8s.aws/instance-family"),
+        ("topology.kubernetes.io/zone", "use1-az1", "topology.k8s.aws/zone-id"),
+    ],
+)
+def test_a_value_of_another_label_is_asked_about(warned: Any, key: str, value: str, meant: str) -> None:
+    """Of a NodePool and of a pod: it chooses nothing."""
+    question = f"{key} is nowhere {value}; is it {meant}?"
+    own = _with_requirement(key, value)
+    assert f"warning: NodePool default: spec.template.spec.requirements: {question}" in warned(own, pod_document())
+    assert f"warning: Pod default/web: nodeSelector: {question}" in warned(
+        CLUSTER, pod_document(nodeSelector={key: value})
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("kubernetes.io/architecture", "kubernetes.io/arch"),
+        ("node.kubernetes.io/instancetype", "node.kubernetes.io/instance-type"),
+        ("topology.kubernetes.io/zones", "topology.kubernetes.io/zone"),
+    ],
+)
+def test_a_node_pool_is_asked_about_a_label_that_is_almost_one_of_types(warned: Any, key: str, meant: str) -> None:
+    """Its nodes would have the label, and would be of any kind."""
+    assert warned(_with_requirement(key, "a"), pod_document()) == [
+        f"warning: NodePool default: spec.template.spec.requirements: {key} chooses nothing, nodes are only labelled "
+        f"with it; is it {meant}?"
+    ]
+
+
 @pytest.mark.parametrize("domain", ["kubernetes.amazonaws.com", "eks.amazonaws.com"])
 def test_a_node_pool_that_chooses_types_by_another_domains_label_is_asked(warned: Any, domain: str) -> None:
     """It would choose none: every node is given the label, and the pool buys the smallest. Pods may ask for it."""
@@ -123,6 +165,15 @@ def test_a_restricted_label_that_is_a_slip_is_asked_about(run: Run, write: Write
         ("karpenter.sh/instance-family", "karpenter.k8s.aws/instance-family"),
         ("topology.kubernets.io/zone", "topology.kubernetes.io/zone"),
         ("instance-type", "node.kubernetes.io/instance-type"),
+        ("kubernetes.io/architecture", "kubernetes.io/arch"),
+        ("kubernetes.io/operating-system", "kubernetes.io/os"),
+        ("karpenter.sh/capacitytype", "karpenter.sh/capacity-type"),
+        ("karpenter.k8s.aws/instance-type", "node.kubernetes.io/instance-type"),
+        ("karpenter.k8s.aws/family", "karpenter.k8s.aws/instance-family"),
+        ("karpenter.k8s.aws/instance-memory-mib", "karpenter.k8s.aws/instance-memory"),
+        ("architecture", ""),
+        ("example.com/architecture", ""),
+        ("node.kubernetes.io/lifecycle", ""),
         ("eks.amazonaws.com/instance-category", ""),
         ("eks.amazonaws.com/capacityType", ""),
         ("topology.fsx.csi.aws.com/zone", ""),

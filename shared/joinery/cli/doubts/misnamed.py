@@ -31,6 +31,16 @@ _VALUES: Mapping[str, frozenset[str]] = {
 #: Our kind of node class as people write it; no other provider has one of that name.
 _KIND_OF_OURS = (NODE_CLASS.kind.lower(), NODE_CLASS.plural)
 
+#: Labels of one thing that people mix up: a type, its family, its size.
+_TAKEN_FOR_EACH_OTHER = (
+    labels.INSTANCE_TYPE,
+    *(f"{labels.AWS_GROUP}/instance-{name}" for name in ("family", "category", "size")),
+    labels.ZONE,
+    labels.ZONE_ID,
+)
+
+_NOWHERE = "no node is known to have the label {}"
+
 _Required = NodeSelectorRequirement | Requirement
 
 
@@ -49,9 +59,10 @@ def misnamed(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) ->
     defined, values = _defined(snapshot), _values(snapshot, types)
     doubts: dict[str, list[str]] = defaultdict(list)
     for subject, asked in _all_asked(snapshot):
+        of_pool = subject.startswith("NodePool ")
         # What a NodePool asks for, its nodes have: only pods look for a label that may not be there.
-        others = defined if not subject.startswith("NodePool ") else frozenset()
-        for doubt in filter(None, (_doubt(one, others, values) for one in asked)):
+        others = defined if not of_pool else frozenset()
+        for doubt in filter(None, (_doubt(one, others, values, of_pool=of_pool) for one in asked)):
             doubts[doubt] += [subject] if subject not in doubts[doubt] else []
     for doubt, subject in _choosing_nothing(snapshot):
         doubts[doubt].append(subject)
@@ -59,14 +70,30 @@ def misnamed(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) ->
         yield warning(f"{some_of(subjects)}: {doubt}")
 
 
-def _doubt(asked: _Asked, defined: frozenset[str], values: Mapping[str, frozenset[str]]) -> str:
+def _doubt(
+    asked: _Asked, defined: frozenset[str], values: Mapping[str, frozenset[str]], *, of_pool: bool = False
+) -> str:
     if asked.key not in defined and (meant := label_meant_by(asked.key)):
-        return f"{asked.path}: no node is known to have the label {asked.key}; is it {meant}?"
+        why = f"{asked.key} chooses nothing, nodes are only labelled with it" if of_pool else _NOWHERE.format(asked.key)
+        return f"{asked.path}: {why}; is it {meant}?"
     sold = values.get(labels.canonical(asked.key), frozenset())
     for value in asked.values:
-        if value not in sold and (meant := value_meant_by(asked.key, value, sold)):
+        if value in sold:
+            continue
+        if meant := value_meant_by(asked.key, value, sold):
             return f"{asked.path}: {asked.key} is nowhere {value}; is it {meant}?"
+        if sold and (other := _label_with(value, values)):
+            return f"{asked.path}: {asked.key} is nowhere {value}; is it {other}?"
     return ""
+
+
+def _label_with(value: str, values: Mapping[str, frozenset[str]]) -> str:
+    """The label of instance types that has the value: of ``m5.large`` the type's, not the family's. Numbers are those
+    of many.
+    """
+    if value.isdigit():
+        return ""
+    return next((key for key in _TAKEN_FOR_EACH_OTHER if value in values.get(key, ())), "")
 
 
 def _choosing_nothing(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
