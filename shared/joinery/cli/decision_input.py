@@ -49,6 +49,7 @@ def decision_input(
     input, ``UnavailableError`` where the cluster or AWS cannot be reached.
     """
     from joinery.cli.doubts.annotations import annotated_in_vain
+    from joinery.cli.doubts.classes import arns_for_names
     from joinery.cli.doubts.left_out import not_counted, unreadable
     from joinery.cli.reading.inputs import load
     from joinery.cli.regions import cluster_region
@@ -56,7 +57,13 @@ def decision_input(
 
     inputs = load(files, recursive=recursive)
     snapshot = inputs.snapshot(now) if files else live_snapshot(now)
-    notices = tell_now(*inputs.all_notices(), *annotated_in_vain(snapshot), *unreadable(snapshot), *doubts(snapshot))
+    notices = tell_now(
+        *inputs.all_notices(),
+        *annotated_in_vain(snapshot),
+        *arns_for_names(snapshot.node_classes),
+        *unreadable(snapshot),
+        *doubts(snapshot),
+    )
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
     catalogue, prices = prices_of(loaded, snapshot, named_region)

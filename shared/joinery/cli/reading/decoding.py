@@ -59,10 +59,22 @@ def read(document: Document, kind: Kind) -> Reading:
     open_ones = unfilled(document.kind, document.raw)
     wrong = {one.path: one.problem for one in unknown if one.problem}
     wrong |= {one.path: one.problem for one in open_ones if not one.advice}
+    renamed = {f"{one.path.removesuffix(_last(one.path))}{one.meant}": one.path for one in unknown if one.meant}
+    for right, what in _misfits(reading.problems, renamed):
+        wrong[renamed[right]] += f" It {what}"
     problems = [f"{path}: {problem}" for path, problem in wrong.items() if problem]
-    problems += [problem for problem in reading.problems if not _follows(problem, wrong)]
+    problems += [problem for problem in reading.problems if not _follows(problem, wrong.keys() | renamed.keys())]
     mere = tuple(one for one in (*unknown, *open_ones) if one.advice or (not one.problem and one.path not in wrong))
     return reading._replace(problems=tuple(problems), unknown=mere, value=None if problems else reading.value)
+
+
+def _misfits(problems: Iterable[str], renamed: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Fields that have their right names only since they were mended, with what their values must be: nobody has
+    written such a field, so the slip's line has it.
+    """
+    for field, _, what in (problem.partition(": ") for problem in problems):
+        if field in renamed and what.startswith("must"):
+            yield field, what
 
 
 def _follows(problem: str, wrong: Iterable[str]) -> bool:
@@ -89,6 +101,10 @@ def _repaired(raw: msgspec.Raw | bytes, unknown: Iterable[Unknown]) -> bytes:
         if isinstance(parent, dict) and key in parent and slip.meant not in parent:
             parent[slip.meant] = parent.pop(key)
     return msgspec.json.encode(document)
+
+
+def _last(path: str) -> str:
+    return (_steps(path) or [""])[-1]
 
 
 def _steps(path: str) -> list[str]:

@@ -29,6 +29,8 @@ _PROPOSED = {
         "", "no such field; is it placementGroupSelector, with a name or an id and no partition?"
     ),
 }
+#: What people look for in a NodePool and no release has.
+_OF_POOLS = {"timeZone": "no such field, and a schedule is in UTC whatever it says; give its hours in UTC"}
 _TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 
 
@@ -102,6 +104,8 @@ def _unknown(path: str, key: str, known: Iterable[str], root: type[BaseModel]) -
     of_class = _model_in(NODE_CLASS.model_fields["spec"].annotation)
     if root is of_class and key in _PROPOSED:
         return _PROPOSED[key]._replace(path=path)
+    if root is NodePoolSpec and (said := _OF_POOLS.get(meant_by(key, (*known, *_OF_POOLS)))):
+        return Unknown(path, "", said)
     if meant := meant_by(key, known):
         return slip(path, meant)
     if place := _place_in_model(key, root):

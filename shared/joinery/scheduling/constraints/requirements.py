@@ -142,7 +142,10 @@ class ValueSet:
         if self.is_impossible:
             return "with no value left"
         listed = sorted(self.values)
-        shown = ", ".join(listed[:5]) + (f" and {len(listed) - 5} others" if len(listed) > 5 else "")
+        # The empty text is a value like any other: node-role.kubernetes.io/worker has it.
+        shown = ", ".join(value or '""' for value in listed[:5]) + (
+            f" and {len(listed) - 5} others" if len(listed) > 5 else ""
+        )
         return f"{self.operator} [{shown}]" if listed else self.operator
 
 

@@ -1,0 +1,58 @@
+"""What an API server takes of NodePools and EC2NodeClasses, and nobody can have meant."""
+
+import pytest
+
+from joinery.cli.sources import SAMPLE
+from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
+
+OPTIONS = ("--now", NOW, "--catalog", str(SAMPLE), "-f")
+ARN = "arn:aws:iam::111122223333"
+
+
+@pytest.mark.parametrize("command", ["plan", "disrupt"])
+@pytest.mark.parametrize(
+    ("identity", "words"),
+    [
+        (f"role: {ARN}:role/team/nodes", "spec.role: must be the role's name, is its ARN; is it nodes?"),
+        (
+            f"instanceProfile: {ARN}:instance-profile/nodes",
+            "spec.instanceProfile: must be the instance profile's name, is its ARN; is it nodes?",
+        ),
+    ],
+)
+def test_an_arn_in_place_of_a_name_is_asked_about(
+    run: Run, write: Write, command: str, identity: str, words: str
+) -> None:
+    """The class would never be Ready, and everywhere else in AWS it is the ARN."""
+    path = write("cluster.yaml", CLUSTER.replace("role: nodes", identity))
+    assert f"warning: EC2NodeClass default: {words}\n" in run(command, *OPTIONS, path).err
+
+
+@pytest.mark.parametrize("name", ["timeZone", "timezone"])
+def test_a_budgets_time_zone_is_told_to_be_utc(run: Run, write: Write, name: str) -> None:
+    """CronJobs have the field; a schedule of Frankfurt's office hours is an hour or two late without it."""
+    budget = f'{{nodes: "0", schedule: "0 9 * * *", duration: 8h, {name}: Europe/Berlin}}'
+    path = write(
+        "cluster.yaml", CLUSTER.replace("  template:\n", f"  disruption: {{budgets: [{budget}]}}\n  template:\n")
+    )
+    assert (
+        f"warning: {path}: NodePool default: spec.disruption.budgets[0].{name}: no such field, and a schedule is in "
+        "UTC whatever it says; give its hours in UTC\n"
+    ) in run("plan", *OPTIONS, path).err
+
+
+def test_a_slip_whose_value_does_not_fit_is_one_line(run: Run, write: Write) -> None:
+    """It was told a second time, of a field that nobody has written."""
+    path = write("cluster.yaml", CLUSTER.replace("values: [on-demand]", "value: on-demand"))
+    assert run("plan", *OPTIONS, path).err == (
+        f"joinery: {path}: NodePool default: spec.template.spec.requirements[1].value: no such field; is it values? "
+        "It must be a list, is 'on-demand'\n"
+    )
+
+
+def test_an_empty_label_is_shown_in_a_reason(run: Run, write: Write) -> None:
+    """As the empty text that it is, not as no value at all."""
+    path = write("cluster.yaml", CLUSTER.replace("{team: web}", '{worker: ""}'))
+    pod = write("pod.json", pod_document(nodeSelector={"worker": "yes"}))
+    reasons = run("plan", *OPTIONS, path, pod, "-o", "json").document["unschedulable"][0]["reasons"]
+    assert reasons == ['NodePool default: the pod wants worker In [yes], the NodePool has worker In [""]']
