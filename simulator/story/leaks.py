@@ -9,11 +9,16 @@ from simulator.story.simulation import Simulation
 
 
 def leaks(simulation: Simulation) -> tuple[str, ...]:
-    """Everything that leaked by now, a sentence each, and what may be its cause. The product promises that there is
-    nothing.
+    """Everything that leaked by now, a sentence each. The product promises that there is nothing."""
+    return (*left_behind(simulation), *_messages(simulation))
+
+
+def causes(simulation: Simulation) -> tuple[str, ...]:
+    """What may be the cause of leaks, a sentence each. A scenario's own faults, as a rule: node classes that no node
+    can be launched with, or else what the pods that wait were told last.
     """
-    leaked = (*left_behind(simulation), *_messages(simulation))
-    return (*leaked, *_causes(simulation)) if leaked else ()
+    classes = [*filter(None, map(unready, simulation.world.cluster.node_classes.values()))]
+    return tuple(classes or dict.fromkeys(_last_told(simulation)))
 
 
 def left_behind(simulation: Simulation) -> tuple[str, ...]:
@@ -79,14 +84,6 @@ def _messages(simulation: Simulation) -> Iterator[str]:
     for call in simulation.doors.calls:
         if call.error:
             yield f"the {call.door} door failed at {call.at:%H:%M:%S}: {call.error}"
-
-
-def _causes(simulation: Simulation) -> Iterator[str]:
-    """A scenario's own faults, as a rule: node classes that no node can be launched with, or else what the pods that
-    wait were told last.
-    """
-    classes = [*filter(None, map(unready, simulation.world.cluster.node_classes.values()))]
-    yield from classes or dict.fromkeys(_last_told(simulation))
 
 
 def _last_told(simulation: Simulation) -> Iterator[str]:

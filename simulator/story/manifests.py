@@ -8,6 +8,9 @@ import msgspec
 from pydantic import ValidationError
 
 from joinery.apis.validation import explain
+from joinery.cli.reading.decoding import Reading, read
+from joinery.cli.reading.documents import documents
+from joinery.cli.reading.kinds import kind_of
 from simulator.actors.workloads import workload
 from simulator.kubernetes.resources import KINDS, from_document
 
@@ -26,11 +29,22 @@ def taken_apart(manifests: Iterable[Any]) -> Iterator[Any]:
 
 
 def problems(manifests: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """A line for each manifest that cannot be taken."""
+    """A line for each thing for which a manifest cannot be taken."""
     for manifest in manifests:
-        problem = _problem(manifest)
-        if problem:
+        if problem := _unfit(manifest):
             yield problem
+            continue
+        reading, called = _read(manifest), _name_of(manifest)
+        yield from (f"{called}: {problem}" for problem in reading.problems)
+        if not reading.problems and (problem := _untaken(manifest)):
+            yield f"{called}: {problem}"
+
+
+def doubts(manifests: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """A line for each field of a manifest that is taken and means nothing."""
+    for manifest in manifests:
+        for unknown in _read(manifest).unknown:
+            yield f"{_name_of(manifest)}: {unknown.path}: {unknown.advice or 'no such field'}"
 
 
 def twice(manifests: Iterable[dict[str, Any]]) -> Iterator[str]:
@@ -47,25 +61,48 @@ def _key(metadata: dict[str, Any]) -> str:
     return f"{namespace}/{name}" if name and namespace != "default" else name
 
 
-def _problem(manifest: Any) -> str:
+def _name_of(manifest: dict[str, Any]) -> str:
+    metadata = manifest.get("metadata")
+    called = metadata.get("name") or metadata.get("generateName") or "" if isinstance(metadata, dict) else ""
+    return f"{manifest['kind']} {called}".rstrip()
+
+
+def _unfit(manifest: Any) -> str:
+    """Why a manifest is none, or none of the simulation's kinds; or empty."""
     if not isinstance(manifest, dict):
         return "a manifest is not a map"
-    kind, metadata = manifest.get("kind"), manifest.get("metadata")
+    kind = manifest.get("kind")
     if not isinstance(kind, str):
         return "a manifest has no kind"
-    called = metadata.get("name") or metadata.get("generateName") or "" if isinstance(metadata, dict) else ""
-    name = f"{kind} {called}".rstrip()
+    name = _name_of(manifest)
     if kind not in _VERSIONS:
         return f"{name}: the simulation knows no such kind; it knows {', '.join(sorted(_VERSIONS))}"
     version = manifest.get("apiVersion", _VERSIONS[kind])
     if version != _VERSIONS[kind]:
         return f"{name}: the simulation knows no {kind} of {version}; write it in {_VERSIONS[kind]}"
+    return "" if name != kind else f"{name}: metadata.name is missing"
+
+
+def _read(manifest: dict[str, Any]) -> Reading:
+    """The manifest as ``joinery plan -f`` reads it, which refuses what a cluster would refuse."""
+    metadata = manifest["metadata"]
+    # The simulated API server makes the rest of such a name.
+    named = {**metadata, "name": metadata.get("name") or f"{metadata['generateName']}1"}
+    given = {"apiVersion": _VERSIONS[manifest["kind"]], **manifest, "metadata": named}
+    (document,) = documents("", msgspec.json.encode(given))
+    kind = kind_of(document)
+    return read(document, kind) if kind else Reading()
+
+
+def _untaken(manifest: dict[str, Any]) -> str:
+    """What the simulation itself cannot read; or empty."""
+    kind = manifest["kind"]
     try:
         workload(manifest) if kind in WORKLOADS else from_document(kind, manifest)
     except ValidationError as error:
-        return f"{name}: {explain(error)}"
+        return explain(error)
     except msgspec.ValidationError as error:
-        return f"{name}: {error}"
+        return str(error)
     except KeyError as error:
-        return f"{name}: {error.args[0]} is missing"
-    return "" if called else f"{name}: metadata.name is missing"
+        return f"{error.args[0]} is missing"
+    return ""

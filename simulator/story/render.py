@@ -118,8 +118,8 @@ def invoice(out: Console, items: Sequence[Item]) -> None:
     out.print(table)
 
 
-def leaked(out: Console, leaks: Sequence[str]) -> None:
-    """What leaked; nothing, if all is well."""
+def leaked(out: Console, leaks: Sequence[str], causes: Sequence[str] = ()) -> None:
+    """What leaked, and what may be its cause; nothing, if all is well."""
     out.print()
     if not leaks:
         out.print(
@@ -133,3 +133,7 @@ def leaked(out: Console, leaks: Sequence[str]) -> None:
     out.print(Text(f"What leaked: {len(leaks)}", style="bold red"))
     for text in leaks:
         out.print(Text(f"  {text}", style="red"))
+    if causes:
+        out.print(Text("Its cause may be:", style="bold"))
+    for text in causes:
+        out.print(Text(f"  {text}"))

@@ -32,11 +32,13 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from joinery.cli.notices import tell, warning
 from joinery.cli.reading.documents import read
+from joinery.cli.reading.refused import RefusedFilesError
 from joinery.cli.reading.yamls import split
 from joinery.errors import ConfigurationError
 from simulator.cloud.market import FAMILIES, ZONES, sample
-from simulator.story.manifests import problems, taken_apart, twice
+from simulator.story.manifests import doubts, problems, taken_apart, twice
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 
@@ -144,23 +146,20 @@ def _with_single_objects(spec: Spec) -> Spec:
 
 
 def _check(spec: Spec, source: str) -> None:
-    """Raises ``ConfigurationError`` for the first thing that is wrong."""
+    """Raises ``ConfigurationError`` with everything that is wrong."""
     try:
         length, *_ = [duration(text) for text in (spec.length, *(running.age for running in spec.running))]
         late = [happening.at for happening in spec.happenings if happening.after > length]
     except ValueError as error:
         raise ConfigurationError(f"{source}: {error}") from error
     lists = [spec.objects, *(happening.apply for happening in spec.happenings)]
-    found = chain(
-        (f"happenings: {at} is after the end, {spec.length}" for at in late),
-        _unsold(spec.market),
-        problems(chain(*lists)),
-        *map(twice, lists),
-        # What is applied again is changed by it; a pod cannot be.
-        twice(one for one in chain(*lists) if one["kind"] == "Pod"),
-    )
-    for problem in found:
-        raise ConfigurationError(f"{source}: {problem}")
+    wrong = [*(f"happenings: {at} is after the end, {spec.length}" for at in late), *_unsold(spec.market)]
+    wrong += problems(chain(*lists))
+    # What is applied again is changed by it; a pod cannot be.
+    pods = (one for one in chain(*lists) if one["kind"] == "Pod")
+    if wrong := wrong or [*chain.from_iterable(map(twice, (*lists, pods)))]:
+        raise RefusedFilesError([f"{source}: {problem}" for problem in wrong])
+    tell(warning(f"{source}: {doubt}") for doubt in doubts(chain(*lists)))
 
 
 def _unsold(wanted: Market) -> Iterator[str]:

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
 
 from simulator.story import render
 from simulator.story.bill import Item, bill
-from simulator.story.leaks import leaks
+from simulator.story.leaks import causes, leaks
 from simulator.story.scenario import Scenario
 from simulator.story.simulation import Simulation
 from simulator.story.timeline import Entry, Narrator
@@ -36,7 +36,7 @@ def as_text(scenario: Scenario, seed: int | None) -> tuple[str, ...]:
         _run_showing(simulation, progress)
     render.invoice(out, bill(simulation.world.cloud, simulation.instances, simulation.start))
     leaked = leaks(simulation)
-    render.leaked(out, leaked)
+    render.leaked(out, leaked, causes(simulation))
     return leaked
 
 
@@ -52,6 +52,7 @@ def as_json(scenario: Scenario, seed: int | None) -> tuple[str, ...]:
         "bill": [_item(item) for item in items],
         "total": round(sum(item.cost for item in items), 6),
         "leaks": list(leaked),
+        "causes": list(causes(simulation)) if leaked else [],
     }
     print(json.dumps(document, indent=2))
     return leaked

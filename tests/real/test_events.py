@@ -46,20 +46,26 @@ def ignored(reason: str) -> Outcome:
     return Outcome(ignored=reason)
 
 
+def no_node_goes(kind: str, source: str = "aws.ec2") -> Outcome:
+    """Nobody acts on it, and the line says on what."""
+    return ignored(f"nobody acts on an event {kind!r} of {source!r}")
+
+
 NOT_OURS = Outcome()
-NO_NODE_GOES = ignored("nobody acts on an event of this kind")
 STAYS = "an instance that is {} stays"
 
 OUTCOMES = {
-    "asg-terminate-lifecycle-action": NO_NODE_GOES,
-    "capacity-block-delivered": NO_NODE_GOES,
+    "asg-terminate-lifecycle-action": no_node_goes("EC2 Instance-terminate Lifecycle Action", "aws.autoscaling"),
+    "capacity-block-delivered": no_node_goes("Capacity Block Reservation Delivered"),
     "capacity-block-expiration-warning-as-documented": retires("block", "CapacityBlockExpiring"),
     "capacity-block-expiration-warning-newer-name": retires("block", "CapacityBlockExpiring"),
     "capacity-block-expiration-warning": retires("block", "CapacityBlockExpiring"),
     "capacity-reservation-interruption-older-spelling": retires("worker", "CapacityReservationInstanceInterrupted"),
     "capacity-reservation-interruption": retires("worker", "CapacityReservationInstanceInterrupted"),
-    "capacity-reservation-reclamation-completed": NO_NODE_GOES,
-    "future-reservation-active": NO_NODE_GOES,
+    "capacity-reservation-reclamation-completed": no_node_goes(
+        "EC2 Interruptible Capacity Reservation Allocation Reclamation Completed"
+    ),
+    "future-reservation-active": no_node_goes("EC2 Capacity Reservation Active"),
     "health-ebs-volume-lost": ignored("Health speaks of EBS issue, not of a change that EC2 has scheduled"),
     "health-entity-is-arn": retires("worker", "InstanceUnhealthy"),
     "health-issue-public": ignored("Health speaks of EC2 issue, not of a change that EC2 has scheduled"),

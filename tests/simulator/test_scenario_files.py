@@ -7,8 +7,9 @@ import msgspec
 import pytest
 import yaml
 
+from joinery.cli.reading.refused import RefusedFilesError
 from joinery.errors import ConfigurationError
-from simulator.story.leaks import leaks
+from simulator.story.leaks import causes, leaks
 from simulator.story.scenario import duration, find, load
 from simulator.story.show import run
 from simulator.story.simulation import Simulation
@@ -69,7 +70,7 @@ def test_a_bad_scenario_is_one_line_that_names_the_file(tmp_path: Path, text: st
             "{kind: NodePool, metadata: {name: a}, spec: {disruption: {consolidationPolicy: WhenUnderutilized}}}",
             "NodePool a: .*spec.disruption.consolidationPolicy: .*WhenUnderutilized",
         ),
-        ("{kind: Deployment, metadata: {name: web}}", "Deployment web: spec is missing"),
+        ("{kind: Deployment, metadata: {name: web}}", "Deployment web: spec.template.spec.containers: a pod needs"),
         ("{kind: Pod}", "Pod: metadata.name is missing"),
         ("{kind: List, items: [{kind: Job}]}", "Job: the simulation knows no such kind"),
         ("{kind: List, items: [web]}", "a manifest is not a map"),
@@ -78,6 +79,16 @@ def test_a_bad_scenario_is_one_line_that_names_the_file(tmp_path: Path, text: st
             "NodePool a: the simulation knows no NodePool of karpenter.sh/v1beta1; write it in karpenter.sh/v1",
         ),
         ("{kind: Pod, metadata: {name: web}, spec: {containers: web}}", "Pod web: .*spec.containers"),
+        ("{kind: Pod, metadata: {name: web}}", "Pod web: spec.containers: a pod needs a container"),
+        (
+            "{kind: Deployment, metadata: {name: b}, spec: {replica: 2, template: {spec: {containers: [{name: a}]}}}}",
+            "Deployment b: spec.replica: no such field; is it replicas?",
+        ),
+        (
+            "{kind: StatefulSet, metadata: {name: db}, spec: {template: {spec: {containers: [{name: a, resources: "
+            "{requests: {cpus: 1}}}]}}}}",
+            "StatefulSet db: .*cpus: no such resource",
+        ),
     ],
 )
 def test_a_manifest_that_the_simulation_cannot_take_is_named(
@@ -92,7 +103,7 @@ def test_a_manifest_that_the_simulation_cannot_take_is_named(
     assert "\n" not in str(error.value)
 
 
-POD = "kind: Pod, metadata: {name: web}"
+POD = "kind: Pod, metadata: {name: web}, spec: {containers: [{name: web}]}"
 
 
 @pytest.mark.parametrize(
@@ -111,6 +122,27 @@ def test_what_would_not_happen_is_named(tmp_path: Path, spec: str, problem: str)
     path.write_text("{metadata: {name: x}, spec: {title: t, " + spec + "}}")
     with pytest.raises(ConfigurationError, match=f"^{path}: {problem}"):
         load(path)
+
+
+def test_all_that_is_wrong_with_manifests_is_said_at_once(tmp_path: Path) -> None:
+    """As by ``joinery plan``."""
+    path = tmp_path / "mine.yaml"
+    pods = "[{kind: Pod, metadata: {name: a}, spec: {contaners: []}}, {kind: Pod, metadata: {name: B}, spec: {}}]"
+    path.write_text("{metadata: {name: x}, spec: {title: t, length: 1m, objects: " + pods + "}}")
+    with pytest.raises(RefusedFilesError) as refused:
+        load(path)
+    first, *others = refused.value.lines()
+    assert first == f"{path}: Pod a: spec.contaners: no such field; is it containers?"
+    assert [line.partition(":")[0] for line in others] == [str(path)] * len(others)
+    assert any("Pod B: metadata.name: 'B' is no name" in line for line in others)
+
+
+def test_a_field_that_means_nothing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As by ``joinery plan``."""
+    path = tmp_path / "mine.yaml"
+    path.write_text("{metadata: {name: x}, spec: {title: t, length: 1m, objects: [{" + POD + ", colour: red}]}}")
+    load(path)
+    assert capsys.readouterr().err == f"warning: {path}: Pod web: colour: no such field\n"
 
 
 def test_pods_of_one_generated_name_are_two(tmp_path: Path) -> None:
@@ -159,9 +191,9 @@ def test_pods_that_wait_for_a_node_class_are_told_what_it_lacks(tmp_path: Path) 
     """The subnets of the simulation are found by one tag, which nobody can guess."""
     simulation = Simulation(load(_elsewhere(tmp_path, running=False)))
     run(simulation)
-    waits, *causes = leaks(simulation)
+    (waits,) = leaks(simulation)
     assert waits.endswith("has no node")
-    assert causes == [f"{NOT_READY}tag karpenter.sh/discovery: simulated"]
+    assert causes(simulation) == (f"{NOT_READY}tag karpenter.sh/discovery: simulated",)
 
 
 def test_pods_that_wait_for_no_other_cause_say_what_they_were_told(tmp_path: Path) -> None:
@@ -175,7 +207,7 @@ def test_pods_that_wait_for_no_other_cause_say_what_they_were_told(tmp_path: Pat
     path.write_text(yaml.safe_dump(document))
     simulation = Simulation(load(path))
     run(simulation)
-    waits, cause = leaks(simulation)
+    (waits,), (cause,) = leaks(simulation), causes(simulation)
     assert waits.endswith("has no node")
     assert "topology.kubernetes.io/zone In [eu-central-1a]; there is us-east-1a" in cause
 

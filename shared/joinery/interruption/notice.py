@@ -76,9 +76,15 @@ def parse(event: Mapping[str, Any]) -> Notice | Ignored:
     source, kind = event.get("source"), detail_type(event)
     reader = READERS.get((source, kind)) if isinstance(source, str) else None
     if reader is None:
-        return Ignored("nobody acts on an event of this kind")
+        return Ignored(f"nobody acts on {_called(source, kind)}")
     notice = reader(mapping(event.get("detail"), "detail"))
     return notice if isinstance(notice, Ignored) else replace(notice, at=_sent_at(event))
+
+
+def _called(source: object, kind: str) -> str:
+    """The event in a line of the log; whoever sends it may have called it anything."""
+    sender = f" of {source!r:.60}" if isinstance(source, str) and source else ""
+    return f"an event {kind!r:.80}{sender}" if kind else f"an event without a detail-type{sender}"
 
 
 def _sent_at(event: Mapping[str, Any]) -> datetime | None:
