@@ -18,7 +18,10 @@ def volume_claim(
     return core.PersistentVolumeClaim(
         metadata=core.ObjectMeta(name=name, namespace=namespace, annotations={BOUND: "yes"} if volume else {}),
         spec=core.PersistentVolumeClaimSpec(
-            storage_class_name=storage_class, volume_name=volume, access_modes=["ReadWriteOnce"]
+            storage_class_name=storage_class,
+            volume_name=volume,
+            access_modes=["ReadWriteOnce"],
+            resources=core.ResourceRequirements(requests={"storage": "8Gi"}),
         ),
         status=core.PersistentVolumeClaimStatus(phase="Bound" if volume else "Pending"),
     )

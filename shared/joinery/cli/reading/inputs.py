@@ -28,6 +28,7 @@ from joinery.cli.reading.kinds import ASIDE, Kind, gone_for, in_place_of, kind_o
 from joinery.cli.reading.legacy_fields import unknown_in_legacy
 from joinery.cli.reading.own_annotations import nothing_reads
 from joinery.cli.reading.placeholders import unfilled
+from joinery.cli.reading.refusals import refused_by_a_cluster
 from joinery.cli.reading.refused import RefusedFilesError
 from joinery.cli.reading.workloads import Owner
 from joinery.cloudprovider.offline import NODE_CLASS
@@ -129,6 +130,8 @@ class Inputs:
         value = reading.value
         if value is None:
             return
+        refusals = refused_by_a_cluster(document.kind, value)
+        self.notices += [warning(f"{document}: an API server refuses it: {why}") for why in refusals]
         key: Any = f"{document.namespace or 'default'}/{document.name}" if kind.namespaced else document.name
         if kind.field == "workloads":
             key = Owner(document.kind, key)

@@ -73,6 +73,13 @@ def _is_device(name: str) -> bool:
     return "/" in name and "kubernetes.io/" not in name
 
 
+def is_overcommitted(name: str) -> bool:
+    """Whether containers may have less of it than their limits allow, so that a request needs no limit
+    (k8s.io/kubernetes ``IsOvercommitAllowed``).
+    """
+    return not _is_device(name) and not name.startswith("hugepages-")
+
+
 def _problem(name: str, text: str | int | float) -> str:
     try:
         return "must not be negative" if amount(name, text) < 0 else ""

@@ -1,0 +1,91 @@
+"""What an API server refuses of an object, and a plan can go on without: a warning each.
+
+The pods are what they would be once it is mended (k8s.io/kubernetes ``pkg/apis``: the packages ``validation`` of apps,
+batch, policy, autoscaling and core). What cannot be planned at all is refused by a plan, too (``validity``).
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from joinery.apis.core import DaemonSet, PersistentVolumeClaim, Pod, PodDisruptionBudget, PodSpec
+from joinery.apis.workloads import HorizontalPodAutoscaler, Workload
+from joinery.cli.reading.quantities import is_overcommitted
+
+_BY_SELECTOR = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet")
+_OF_JOBS = ("OnFailure", "Never")
+_PERCENTAGE = re.compile(r"(100|[0-9]{1,2})%")
+
+
+def refused_by_a_cluster(kind: str, value: Any) -> Iterator[str]:
+    """``field: why`` for each. An object that a cluster has had was not refused."""
+    if not value.metadata.uid:
+        yield from _REFUSALS.get(kind, _nothing)(kind, value)
+
+
+def _nothing(kind: str, value: Any) -> Iterator[str]:
+    yield from ()
+
+
+def _of_workload(kind: str, workload: Workload | DaemonSet) -> Iterator[str]:
+    spec, at = workload.spec, "spec"
+    if isinstance(workload, Workload) and workload.spec.job_template is not None:
+        spec, at = workload.spec.job_template.spec, "spec.jobTemplate.spec"
+    pod = spec.template.spec
+    if kind in _BY_SELECTOR and not spec.selector:
+        yield "spec.selector: is missing"
+    policy, where = pod.restart_policy, f"{at}.template.spec.restartPolicy"
+    if kind in ("Job", "CronJob") and policy not in _OF_JOBS:
+        yield f"{where}: {f'must be OnFailure or Never, is {policy}' if policy else 'is missing: OnFailure or Never'}"
+    if kind in _BY_SELECTOR and policy not in ("", "Always"):
+        yield f"{where}: must be Always, is {policy}"
+    yield from _of_containers(pod, f"{at}.template.spec")
+
+
+def _of_containers(pod: PodSpec, at: str) -> Iterator[str]:
+    """Devices and huge pages are never overcommitted, so they have limits; these alone are enough."""
+    for part, containers in (("containers", pod.containers), ("initContainers", pod.init_containers)):
+        for index, container in enumerate(containers):
+            asked, allowed = container.resources.requests, container.resources.limits
+            for name in asked:
+                if name not in allowed and not is_overcommitted(name):
+                    yield f"{at}.{part}[{index}].resources.limits.{name}: is missing, and requests have it"
+
+
+def _of_pod(kind: str, pod: Pod) -> Iterator[str]:
+    yield from _of_containers(pod.spec, "spec")
+
+
+def _of_claim(kind: str, claim: PersistentVolumeClaim) -> Iterator[str]:
+    if not claim.spec.access_modes:
+        yield "spec.accessModes: is missing"
+    if "storage" not in claim.spec.resources.requests:
+        yield "spec.resources.requests.storage: is missing"
+
+
+def _of_budget(kind: str, budget: PodDisruptionBudget) -> Iterator[str]:
+    spec = budget.spec
+    for name, amount in (("minAvailable", spec.min_available), ("maxUnavailable", spec.max_unavailable)):
+        if isinstance(amount, str) and not _PERCENTAGE.fullmatch(amount):
+            yield f"spec.{name}: must be a whole number or a percentage such as 50%, is {amount!r}"
+        elif isinstance(amount, int) and amount < 0:
+            yield f"spec.{name}: must not be negative, is {amount}"
+    if spec.min_available is not None and spec.max_unavailable is not None:
+        yield "spec: has both minAvailable and maxUnavailable, and may have one of them"
+
+
+def _of_autoscaler(kind: str, scaler: HorizontalPodAutoscaler) -> Iterator[str]:
+    spec = scaler.spec
+    if spec.max_replicas < 1:
+        yield "spec.maxReplicas: must be one at least"
+    elif spec.max_replicas < spec.min_replicas:
+        yield f"spec.maxReplicas: {spec.max_replicas} is less than minReplicas, {spec.min_replicas}"
+
+
+_REFUSALS: Mapping[str, Callable[[str, Any], Iterator[str]]] = {
+    **dict.fromkeys((*_BY_SELECTOR, "ReplicationController", "Job", "CronJob"), _of_workload),
+    "Pod": _of_pod,
+    "PersistentVolumeClaim": _of_claim,
+    "PodDisruptionBudget": _of_budget,
+    "HorizontalPodAutoscaler": _of_autoscaler,
+}
