@@ -41,7 +41,11 @@ def volume(name: str = "pv-data", *, zone: str = ZONES[0], storage_class: str = 
 
 
 def storage_class(
-    name: str = "gp3", *, binding: str = "WaitForFirstConsumer", zones: Sequence[str] = ()
+    name: str = "gp3",
+    *,
+    binding: str = "WaitForFirstConsumer",
+    zones: Sequence[str] = (),
+    provisioner: str = "ebs.csi.aws.com",
 ) -> core.StorageClass:
     """A StorageClass of the EBS CSI driver, restricted to ``zones`` if any are given."""
     topologies = (
@@ -49,7 +53,7 @@ def storage_class(
     )
     return core.StorageClass(
         metadata=core.ObjectMeta(name=name),
-        provisioner="ebs.csi.aws.com",
+        provisioner=provisioner,
         volume_binding_mode=binding,
         allowed_topologies=as_structs(topologies, core.TopologySelectorTerm),
     )

@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from joinery.apis.nodepool import NodePool
@@ -108,6 +109,40 @@ def test_a_pod_that_both_may_serve_is_bought_for_and_that_is_said(
     capsys.readouterr()
     stand.provision()
     assert "two nodes" not in capsys.readouterr().out
+
+
+def test_pods_with_volumes_of_auto_mode_get_no_node_of_ours(stand: Stand) -> None:
+    """No other node can attach them: kube-scheduler would bind the pod, and it would wait there for ever."""
+    stand.world.cluster.add(
+        builders.storage_class("auto-ebs", provisioner="ebs.csi.eks.amazonaws.com"),
+        builders.volume_claim("theirs", storage_class="auto-ebs"),
+        builders.storage_class("gp3"),
+        builders.volume_claim("ours"),
+        builders.pod("theirs", volumes=["theirs"], unschedulable=True),
+        builders.pod("ours", volumes=["ours"], unschedulable=True),
+    )
+    assert stand.provision()["launched"] == 1
+    (event,) = [one for one in stand.world.cluster.events if one.kind == "Pod" and one.name == "theirs"]
+    assert "its volume demands eks.amazonaws.com/compute-type In [auto]" in event.message
+
+
+def test_a_plan_says_why_volumes_of_auto_mode_keep_pods_pending(run: Run, write: Write) -> None:
+    """The pods do not ask for its nodes: their StorageClass does."""
+    pod = pod_document("db", volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+    documents = [
+        builders.node_class().to_wire(),
+        builders.node_pool().to_wire(),
+        *(json.loads(msgspec.json.encode(one)) | {"apiVersion": version, "kind": kind} for version, kind, one in (
+            ("storage.k8s.io/v1", "StorageClass", builders.storage_class(provisioner="ebs.csi.eks.amazonaws.com")),
+            ("v1", "PersistentVolumeClaim", builders.volume_claim()),
+        )),
+        pod,
+    ]  # fmt: skip
+    files = write("files.json", {"apiVersion": "v1", "kind": "List", "items": documents})
+    assert (
+        "warning: 1 pod gets no node here (default/db): volumes of ebs.csi.eks.amazonaws.com can be attached to nodes "
+        "of EKS Auto Mode alone; those of a StorageClass with the provisioner ebs.csi.aws.com to all others\n"
+    ) in run("plan", "--catalog", str(SAMPLE), "-f", files).err
 
 
 def test_a_plan_says_which_pods_another_provider_may_serve(run: Run, write: Write) -> None:

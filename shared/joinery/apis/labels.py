@@ -20,6 +20,7 @@ HOSTNAME = "kubernetes.io/hostname"
 WINDOWS_BUILD = "node.kubernetes.io/windows-build"
 ZONE_ID = "topology.k8s.aws/zone-id"
 COMPUTE_TYPE = "eks.amazonaws.com/compute-type"  # what EKS says of a node that it runs itself: auto, fargate
+AUTO_MODE = "auto"
 
 # --- Karpenter's labels ---
 NODE_POOL = f"{CORE_GROUP}/nodepool"
@@ -161,6 +162,9 @@ EPHEMERAL_TAINTS = frozenset(
 )
 EPHEMERAL_TAINT_PREFIX = "readiness.k8s.io/"
 
+#: EKS Auto Mode's CSI driver. It runs on Auto Mode's nodes alone, and no other node can attach its volumes (EKS User
+#: Guide, "Create a storage class").
+AUTO_MODE_DRIVER = "ebs.csi.eks.amazonaws.com"
 #: What the EBS CSI driver calls a node's zone. It labels nodes as it starts there.
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"
 

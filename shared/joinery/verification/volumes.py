@@ -13,7 +13,7 @@ from functools import cached_property
 import msgspec
 
 from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass, Volume
-from joinery.apis.labels import INSTANCE_TYPE, ZONE
+from joinery.apis.labels import AUTO_MODE, AUTO_MODE_DRIVER, COMPUTE_TYPE, INSTANCE_TYPE, ZONE
 from joinery.scheduling.packing import Launch
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import EquivalenceClass, FinalNode
@@ -103,6 +103,8 @@ class Volumes:
             return f"claim {name} does not exist"
         if claim.metadata.deletion_timestamp is not None or claim.status.phase == "Lost":
             return f"claim {name} is lost or being deleted"
+        if self.driver(pod_class, name) == AUTO_MODE_DRIVER and labels.get(COMPUTE_TYPE) != AUTO_MODE:
+            return f"the volume of claim {name} is attached to nodes of EKS Auto Mode alone"
         if claim.spec.volume_name:
             return self._bound_problem(claim, name, labels, node)
         storage = self._classes.get(claim.spec.storage_class_name or "")

@@ -40,6 +40,15 @@ def test_a_claim_that_waits_for_its_first_consumer_may_go_anywhere_its_class_all
     assert violated(tied, _in(tied, db=B)) == set()
 
 
+def test_volumes_of_auto_mode_are_attached_to_its_nodes_alone() -> None:
+    """Its CSI driver runs nowhere else, whatever the scheduler binds."""
+    theirs = storage_class(provisioner="ebs.csi.eks.amazonaws.com")
+    ours = _mounting(volume_claim(), theirs)
+    assert violated(ours, _in(ours, db=A)) == {"Volumes"}
+    beside = _mounting(volume_claim(), theirs, node("auto", labels={"eks.amazonaws.com/compute-type": "auto"}))
+    assert violated(beside, packing(on={"auto": ("default/db",)})) == set()
+
+
 def test_claims_that_no_pod_can_use_are_refused() -> None:
     """Missing, lost, without class, bound to nothing, or waiting for an immediate binding."""
     missing = _mounting()

@@ -6,7 +6,7 @@ Nothing is wrong with any object of such files, and what is decided from them ma
 from collections.abc import Iterator
 
 from joinery.apis.core import Node
-from joinery.apis.labels import COMPUTE_TYPE, NODE_POOL, PROVISIONER_NAME
+from joinery.apis.labels import AUTO_MODE, COMPUTE_TYPE, NODE_POOL, PROVISIONER_NAME
 from joinery.cli.notices import Notice, some_of, warning
 from joinery.cloudprovider.offline import NODE_CLASS
 from joinery.state.pods import is_active
@@ -16,7 +16,6 @@ _ALL = (
     f"All that is needed: kubectl get nodes,pods,nodeclaims,nodepools,{NODE_CLASS.plural},pdb -A -o json > "
     "cluster.json, and -f cluster.json"
 )
-_AUTO_MODE = "auto"
 
 
 def pods_without_nodes(snapshot: Snapshot) -> Iterator[Notice]:
@@ -70,4 +69,4 @@ def nodes_without_pods(snapshot: Snapshot) -> Iterator[Notice]:
 def _is_launched(node: Node) -> bool:
     """Whether a NodePool launched it; of EKS Auto Mode's nodes nothing would be decided with their claims either."""
     labels = node.metadata.labels
-    return bool(labels.get(NODE_POOL) or labels.get(PROVISIONER_NAME)) and labels.get(COMPUTE_TYPE) != _AUTO_MODE
+    return bool(labels.get(NODE_POOL) or labels.get(PROVISIONER_NAME)) and labels.get(COMPUTE_TYPE) != AUTO_MODE

@@ -17,7 +17,7 @@ from joinery.apis.core import (
     StorageClass,
     TopologySelectorTerm,
 )
-from joinery.apis.labels import BIND_COMPLETED, REGION, ZONE, canonical
+from joinery.apis.labels import AUTO_MODE, AUTO_MODE_DRIVER, BIND_COMPLETED, COMPUTE_TYPE, REGION, ZONE, canonical
 from joinery.scheduling.constraints.nodeterms import alternatives
 from joinery.scheduling.constraints.requirements import NO_REQUIREMENTS, Requirements, UnknownOperatorError, one_of
 from joinery.scheduling.reason import Reason, ReasonCode
@@ -26,6 +26,8 @@ from joinery.state.snapshot import Snapshot
 _IN_TREE = {"kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _ONE_POD_ONLY = "ReadWriteOncePod"
+#: kube-scheduler binds elsewhere, too, and the pod then waits for its volume for ever.
+_OF_AUTO_MODE = Requirements({COMPUTE_TYPE: one_of((AUTO_MODE,))})
 _MAX_ALTERNATIVES = 64
 """How many combinations of volumes' places are gone on with: their number may grow exponentially with the volumes."""
 
@@ -122,6 +124,8 @@ class Volumes:
         if claim.status.phase == "Lost":
             return _Need(problem=f"its volume claim {name} has lost its volume")
         need = self._bound(name, claim) if claim.spec.volume_name else self._unbound(name, claim)
+        if need.driver == AUTO_MODE_DRIVER:
+            need = replace(need, alternatives=tuple(one.intersect(_OF_AUTO_MODE) for one in need.alternatives))
         return replace(need, is_exclusive=_ONE_POD_ONLY in claim.spec.access_modes)
 
     def _bound(self, name: str, claim: PersistentVolumeClaim) -> _Need:
