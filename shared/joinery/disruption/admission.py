@@ -86,8 +86,8 @@ class Admission:
                 most = self._allowance(pool, reason)
                 left = most.allowed - self._taken[pool]
                 if count > left:
-                    before = f"; commands before this one take {self._taken[pool]}" if self._taken[pool] else ""
-                    asked = f"; this one takes {count}" if count > 1 else ""
+                    before = f"; commands before it take {self._taken[pool]}" if self._taken[pool] else ""
+                    asked = f"; its command takes {count}" if count > 1 else ""
                     return f"NodePool {pool}: {most.why}{before}{asked}"
         return ""
 

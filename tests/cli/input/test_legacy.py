@@ -186,3 +186,14 @@ def test_what_no_older_api_has_is_left_out_with_a_word(run: Run, write: Write) -
     outcome = run(*PLAN, "-f", write("served.json", served))
     assert outcome.status == 0
     assert "Provisioner default: spec.requirments: no such field; is it requirements?" in outcome.err
+
+
+def test_a_slip_is_one_line_though_its_right_field_is_missing(run: Run, write: Write) -> None:
+    """It was told a second time, of values that nobody has written."""
+    requirement = {"key": "kubernetes.io/arch", "operator": "In", "value": "amd64"}
+    provisioner = {**PROVISIONER, "spec": {**PROVISIONER["spec"], "requirements": [requirement]}}
+    path = write("old.json", {"apiVersion": "v1", "kind": "List", "items": [provisioner, TEMPLATE]})
+    assert run(*PLAN, "-f", path).err == (
+        f"joinery: {path}: Provisioner default: as NodePool: spec.template.spec.requirements[0].value: no such field; "
+        "is it values?\n"
+    )

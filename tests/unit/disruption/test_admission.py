@@ -45,9 +45,7 @@ def test_commands_are_admitted_in_their_order_while_the_budget_lasts() -> None:
     commands = [_command(f"default-{index}") for index in range(3)]
     admitted = admit(commands, *asked)
     assert admitted.commands == tuple(commands[:2])
-    message = (
-        "NodePool default: the budget 20% allows 2 of 10 nodes, and 0 are disrupted; commands before this one take 2"
-    )
+    message = "NodePool default: the budget 20% allows 2 of 10 nodes, and 0 are disrupted; commands before it take 2"
     assert admitted.held == (Held("claim-default-2", HeldCode.BUDGET, message, EMPTY),)
 
 
@@ -63,7 +61,7 @@ def test_a_command_is_admitted_whole_or_not_and_a_smaller_one_after_it_may_be() 
     assert _admitted(asked, *commands) == [0, 2]
     held = admit(commands, *asked).held
     assert [one.node_claim for one in held] == ["claim-default-2", "claim-default-3", "claim-default-5"]
-    assert held[0].message.endswith("; commands before this one take 2; this one takes 2")
+    assert held[0].message.endswith("; commands before it take 2; its command takes 2")
 
 
 def test_every_pool_of_a_command_must_have_room() -> None:

@@ -193,7 +193,7 @@ class TestWhatItAllows:
         }
         assert admitted.held[0].message == (
             "NodePool default: the rate 3 nodes per 1h allows 2 more nodes now: 1 were disrupted in that time; "
-            "commands before this one take 1; this one takes 2"
+            "commands before it take 1; its command takes 2"
         )
 
     def test_drifted_nodes_of_static_pools_are_replaced_within_it(self) -> None:

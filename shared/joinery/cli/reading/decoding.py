@@ -59,13 +59,24 @@ def read(document: Document, kind: Kind) -> Reading:
     open_ones = unfilled(document.kind, document.raw)
     wrong = {one.path: one.problem for one in unknown if one.problem}
     wrong |= {one.path: one.problem for one in open_ones if not one.advice}
-    renamed = {f"{one.path.removesuffix(_last(one.path))}{one.meant}": one.path for one in unknown if one.meant}
+    renamed = _renamed(unknown)
     for right, what in _misfits(reading.problems, renamed):
         wrong[renamed[right]] += f" It {what}"
     problems = [f"{path}: {problem}" for path, problem in wrong.items() if problem]
     problems += [problem for problem in reading.problems if not _follows(problem, wrong.keys() | renamed.keys())]
     mere = tuple(one for one in (*unknown, *open_ones) if one.advice or (not one.problem and one.path not in wrong))
     return reading._replace(problems=tuple(problems), unknown=mere, value=None if problems else reading.value)
+
+
+def besides(problems: Iterable[str], unknown: Iterable[Unknown]) -> list[str]:
+    """The problems that are not of a field whose name is a slip, where slips are not mended first."""
+    renamed = _renamed(unknown)
+    return [problem for problem in problems if not any(problem.startswith(f"{right}: ") for right in renamed)]
+
+
+def _renamed(unknown: Iterable[Unknown]) -> Mapping[str, str]:
+    """The paths of slips by those that were meant."""
+    return {f"{one.path.removesuffix(_last(one.path))}{one.meant}": one.path for one in unknown if one.meant}
 
 
 def _misfits(problems: Iterable[str], renamed: Iterable[str]) -> Iterator[tuple[str, str]]:

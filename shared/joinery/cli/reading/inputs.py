@@ -20,6 +20,7 @@ from joinery.apis.legacy import Equivalent, equivalents, is_legacy
 from joinery.apis.meta import Origin
 from joinery.cli.notices import Notice, note, some_of, warning
 from joinery.cli.reading.admission import admit
+from joinery.cli.reading.decoding import besides
 from joinery.cli.reading.decoding import read as read_object
 from joinery.cli.reading.documents import Document, documents, read, source_name
 from joinery.cli.reading.fields import Unknown
@@ -174,20 +175,21 @@ class Inputs:
         reader = LegacyReader(NODE_CLASS)
         unknown: dict[tuple[Origin, str], Unknown] = {}
         for equivalent in equivalents(stored.values()):
+            slips = tuple(unknown_in_legacy(stored[equivalent.origin], equivalent))
             # One object may have several equivalents, and is still misspelt only once.
-            for one in unknown_in_legacy(stored[equivalent.origin], equivalent):
+            for one in slips:
                 unknown.setdefault((equivalent.origin, one.path), one)
-            self._adopt(self.legacy[equivalent.origin], equivalent, reader)
+            self._adopt(self.legacy[equivalent.origin], equivalent, reader, slips)
         for (origin, path), one in unknown.items():
             self._refuse(self.legacy[origin], *([f"{path}: {one.problem}"] if one.problem else ()))
             self._wonder(self.legacy[origin], one)
             self.unknown[origin.kind, path] += not (one.problem or one.advice)
 
-    def _adopt(self, origin: Document, equivalent: Equivalent, reader: LegacyReader) -> None:
+    def _adopt(self, origin: Document, equivalent: Equivalent, reader: LegacyReader, slips: Sequence[Unknown]) -> None:
         try:
             value = reader.decoded(equivalent)
         except NotReadableError as error:
-            self._refuse(origin, *error.problems)
+            self._refuse(origin, *besides(error.problems, slips))
             return
         objects = self.objects.setdefault(reader.field_of(value), {})
         self.notices += [warning(f"{origin}: {lost}") for lost in equivalent.notes]
