@@ -314,6 +314,16 @@ def test_static_node_pools_are_told_to_get_their_nodes_elsewhere(run: Run, write
     assert "not supported yet" not in outcome.err
 
 
+def test_a_static_node_pool_is_told_to_get_no_more_than_its_limit(run: Run, write: Write) -> None:
+    """It never has more, whatever its replicas are."""
+    template = {"spec": {"nodeClassRef": NODE_CLASS_REF, "requirements": []}}
+    spec = {"replicas": 2, "limits": {"nodes": 1}, "template": template}
+    pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "base"}, "spec": spec}
+    assert (
+        "NodePool base is static and gets 1 more node to have 1 of its 2 replicas, as many as its limits.nodes allows"
+    ) in run("plan", "-f", write("pool.yaml", pool)).err
+
+
 def test_caps_leave_pods_out_and_say_so(run: Run, cluster: str, write: Write) -> None:
     """The command line shows what a stack with these caps would do."""
     pod = write("pod.json", pod_document())

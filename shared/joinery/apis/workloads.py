@@ -35,6 +35,7 @@ class WorkloadSpec(_Object, frozen=True):
     completions: int | None = None
     completion_mode: str = ""
     suspend: bool = False
+    schedule: str = ""
     job_template: "JobTemplate | None" = None
 
 

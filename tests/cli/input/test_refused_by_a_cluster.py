@@ -25,8 +25,8 @@ def _object(kind: str, version: str, spec: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": spec}
 
 
-def _cron_job(**pod: Any) -> dict[str, Any]:
-    return _object("CronJob", BATCH, {"schedule": "0 9 * * *", "jobTemplate": {"spec": _made("Job", **pod)["spec"]}})
+def _cron_job(schedule: str = "0 9 * * *", **pod: Any) -> dict[str, Any]:
+    return _object("CronJob", BATCH, {"schedule": schedule, "jobTemplate": {"spec": _made("Job", **pod)["spec"]}})
 
 
 def _budget(**spec: Any) -> dict[str, Any]:
@@ -61,6 +61,9 @@ NO_POLICY = "template.spec.restartPolicy: is missing: OnFailure or Never"
             ["spec.template.spec.restartPolicy: must be OnFailure or Never, is Always"],
         ),
         (_cron_job(), [f"spec.jobTemplate.spec.{NO_POLICY}"]),
+        (_cron_job("0 9 * *", restartPolicy="Never"), ["spec.schedule: '0 9 * *' has 4 fields, not 5"]),
+        (_cron_job("@hourly", restartPolicy="Never"), []),
+        (_cron_job("@every 90m", restartPolicy="Never"), []),
         (
             _pod({"cpu": 1, GPU: 1, PAGES: "2Mi"}, {}),
             [

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from joinery.apis.core import Pod
+from joinery.apis.quantity import amount
 from joinery.cli.doubts.amounts import odd_amounts, odd_limits
 from joinery.cli.doubts.partial_exports import (
     claims_without_nodes,
@@ -20,7 +21,7 @@ from joinery.cloudprovider.offline import NODE_CLASS, unused_reservations
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import Packing
 from joinery.state.pods import FARGATE_SCHEDULER, is_active, is_daemon, is_pending, waits_for_fargate
-from joinery.state.replicas import static_pools
+from joinery.state.replicas import StaticPool, static_pools
 from joinery.state.snapshot import Invalid, Snapshot
 
 _OUR_SCHEDULERS = ("", "default-scheduler", FARGATE_SCHEDULER)
@@ -150,11 +151,26 @@ def _of_fixed_size(snapshot: Snapshot) -> Iterator[Notice]:
     """Static NodePools that have another number of nodes than they should: a plan for pods does not show that."""
     for name, pool in static_pools(snapshot).items():
         if pool.lacking:
-            what = f"{pool.lacking} more nodes" if pool.lacking > 0 else f"{-pool.lacking} nodes less"
+            coming, spec = _coming(pool), pool.pool.spec
+            nodes = "1 node" if abs(coming) == 1 else f"{abs(coming)} nodes"
+            what = nodes.replace(" ", " more ") if coming >= 0 else f"{nodes} less"
+            have = f"its {spec.replicas} replicas"
+            if coming < pool.lacking:
+                count = (spec.replicas or 0) - pool.lacking + coming
+                have = f"{count} of its {spec.replicas} replicas, as many as its limits.nodes allows"
             yield note(
-                f"NodePool {name} is static and gets {what} to have its {pool.pool.spec.replicas} replicas, whatever "
-                "pods need; they are not in this plan"
+                f"NodePool {name} is static and gets {what} to have {have}, whatever pods need; this plan does not "
+                "have them"
             )
+
+
+def _coming(pool: StaticPool) -> int:
+    """How many nodes the pool gets, within its own limit; negative for those that it gives up."""
+    limit = pool.pool.spec.limits.get("nodes")
+    if limit is None or pool.lacking < 0:
+        return pool.lacking
+    there = (pool.pool.spec.replicas or 0) - pool.lacking
+    return max(0, min(pool.lacking, amount("nodes", limit) - there))
 
 
 def not_counted(snapshot: Snapshot, catalogue: Catalog) -> Iterator[Notice]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from joinery.apis import cron
 from joinery.apis.core import DaemonSet, PersistentVolumeClaim, Pod, PodDisruptionBudget, PodSpec
 from joinery.apis.workloads import HorizontalPodAutoscaler, Workload
 from joinery.cli.reading.quantities import is_overcommitted
@@ -30,6 +31,8 @@ def _nothing(kind: str, value: Any) -> Iterator[str]:
 def _of_workload(kind: str, workload: Workload | DaemonSet) -> Iterator[str]:
     spec, at = workload.spec, "spec"
     if isinstance(workload, Workload) and workload.spec.job_template is not None:
+        if wrong := _wrong_schedule(workload.spec.schedule):
+            yield f"spec.schedule: {wrong}"
         spec, at = workload.spec.job_template.spec, "spec.jobTemplate.spec"
     pod = spec.template.spec
     if kind in _BY_SELECTOR and not spec.selector:
@@ -40,6 +43,17 @@ def _of_workload(kind: str, workload: Workload | DaemonSet) -> Iterator[str]:
     if kind in _BY_SELECTOR and policy not in ("", "Always"):
         yield f"{where}: must be Always, is {policy}"
     yield from _of_containers(pod, f"{at}.template.spec")
+
+
+def _wrong_schedule(schedule: str) -> str:
+    """CronJobs are scheduled by the library that reads the schedules of budgets, which also knows ``@every 1h``."""
+    if not schedule or schedule.startswith("@every "):
+        return "" if schedule else "is missing"
+    try:
+        cron.parse(schedule)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _of_containers(pod: PodSpec, at: str) -> Iterator[str]:
