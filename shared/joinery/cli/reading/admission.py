@@ -290,33 +290,39 @@ def _default_class(classes: Mapping[str, StorageClass]) -> str:
 def _stand_ins(
     classes: dict[str, StorageClass], claims: dict[str, PersistentVolumeClaim], ephemeral: Iterable[str]
 ) -> Iterator[str]:
-    missing = Counter(name for name in ephemeral if name and name not in classes)
+    missing, zonal = Counter(name for name in ephemeral if name and name not in classes), set(ephemeral)
     for key, claim in claims.items():
         name = claim.spec.storage_class_name
         if not _is_new(claim) or name == "" or name in classes:
             continue
         missing[name or _STAND_IN] += 1
+        zonal |= set() if _SHARED & {*claim.spec.access_modes} else {name or _STAND_IN}
         if name is None:
             claims[key] = replace(claim, spec=replace(claim.spec, storage_class_name=_STAND_IN))
     for name, number in sorted(missing.items()):
-        classes[name] = _ebs_class(name)
+        classes[name] = _stand_in(name, _EBS if name in zonal else _EFS)
         which = "a default StorageClass is" if name == _STAND_IN else f"StorageClass {name} is"
-        yield (
-            f"{which} not in the files: {_count(number, 'volume claim')} taken as EBS "
-            f"{'volume' if number == 1 else 'volumes'}, made in the zone of {'its' if number == 1 else 'their'} pod's "
-            "node"
-        )
+        taken = _taken_as_disks(number) if name in zonal else "EFS, a file system for nodes of all zones"
+        yield f"{which} not in the files: {_count(number, 'volume claim')} taken as {taken}"
+
+
+def _taken_as_disks(number: int) -> str:
+    one = number == 1
+    return f"EBS {'volume' if one else 'volumes'}, made in the zone of {'its' if one else 'their'} pod's node"
 
 
 _STAND_IN = "default-class-of-the-cluster"
+_EBS, _EFS = "ebs.csi.aws.com", "efs.csi.aws.com"
+#: The modes of claims that pods on several nodes use, as they cannot use a disk.
+_SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
 
-def _ebs_class(name: str) -> StorageClass:
+def _stand_in(name: str, provisioner: str) -> StorageClass:
     # Claims of ephemeral volumes that name no class look for the default one by its annotation.
     annotations = {_DEFAULT_CLASS: "true"} if name == _STAND_IN else {}
     return StorageClass(
         metadata=ObjectMeta(name=name, annotations=annotations),
-        provisioner="ebs.csi.aws.com",
+        provisioner=provisioner,
         volume_binding_mode="WaitForFirstConsumer",
     )
 
