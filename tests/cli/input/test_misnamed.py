@@ -147,6 +147,13 @@ def test_a_node_pool_that_chooses_types_by_another_domains_label_is_asked(warned
     ]
 
 
+def test_a_label_by_which_a_node_pool_chooses_is_asked_about(warned: Any) -> None:
+    """It is a requirement like any other."""
+    assert warned(CLUSTER.replace("{team: web}", "{kubernetes.io/arch: x86_64}"), pod_document()) == [
+        "warning: NodePool default: spec.template.metadata.labels: kubernetes.io/arch is nowhere x86_64; is it amd64?"
+    ]
+
+
 def test_what_a_node_pool_gives_its_nodes_is_not_doubted(warned: Any) -> None:
     """However near to a well-known label it is."""
     own = CLUSTER.replace("{team: web}", "{zone: blue}")

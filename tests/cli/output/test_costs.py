@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.cli.view.costs import Sold, costs
+from joinery.cli.view.figures import part
 from joinery.scheduling.packing import Packing, PlacedOffering
 from joinery.scheduling.problem import Problem
 from joinery.state.offerings import Offering
@@ -31,6 +32,11 @@ def _launch(name: str, *pods: str, capacity_type: str = "spot", zone: str = ZONE
 
 def _problem(*pods: object, nodes: tuple[object, ...] = ()) -> Problem:
     return Problem(snapshot=Snapshot(now=EPOCH, pods=pods, nodes=nodes), instance_types={})  # type: ignore[arg-type]
+
+
+def test_parts_of_the_cost_are_rounded_to_the_nearest() -> None:
+    """Rounded down, two namespaces had 94% and 5% of it."""
+    assert [part(8.2524, 8.774), part(0.5216, 8.774)] == ["94%", "6%"]
 
 
 def test_a_node_is_paid_for_by_its_pods_by_what_they_request() -> None:

@@ -39,6 +39,8 @@ _TAKEN_FOR_EACH_OTHER = (
     labels.ZONE_ID,
 )
 
+_OF_TYPES = labels.WELL_KNOWN | labels.ALIASES.keys()
+
 _NOWHERE = "no node is known to have the label {}"
 
 _Required = NodeSelectorRequirement | Requirement
@@ -161,6 +163,10 @@ def _values(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> 
 def _all_asked(snapshot: Snapshot) -> Iterator[tuple[str, Iterator[_Asked]]]:
     for pool in snapshot.node_pools:
         yield f"NodePool {pool.metadata.name}", _of_requirements(_usable(pool), "spec.template.spec.requirements")
+        # Labels of a person's own have any name; those of instance types choose them.
+        given = pool.spec.template.metadata.labels.items()
+        chosen = [_Asked("spec.template.metadata.labels", key, (value,)) for key, value in given if key in _OF_TYPES]
+        yield f"NodePool {pool.metadata.name}", iter(chosen)
     for daemon_set in snapshot.daemon_sets:
         yield (
             f"DaemonSet {daemon_set.metadata.namespace}/{daemon_set.metadata.name}",

@@ -5,7 +5,7 @@ capacity types, namespaces, and what is there.
 from collections.abc import Mapping
 
 from joinery.cli.page.text import NOTHING, Html, element, join, text
-from joinery.cli.view.figures import count, money, share
+from joinery.cli.view.figures import count, money, part
 from joinery.cli.view.plan_view import PlanView
 
 #: The rest of a long list of namespaces is one line.
@@ -36,7 +36,7 @@ def _table(what: str, hourly: Mapping[str, float]) -> Html:
         lines.append((f"and {count(len(rest), 'more')}", sum(price for _, price in rest)))
     headings = (element("th", text(name)) for name in (what, "$/h", ""))
     rows = (
-        element("tr", *(element("td", text(cell)) for cell in (name, money(price), share(price, whole))))
+        element("tr", *(element("td", text(cell)) for cell in (name, money(price), part(price, whole))))
         for name, price in lines
     )
     return element("table", element("tr", *headings), *rows)

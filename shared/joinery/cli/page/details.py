@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from joinery.apis.labels import INSTANCE_TYPE
 from joinery.apis.meta import Requirement, Taint
 from joinery.cli.page.text import Html, element, join, text
-from joinery.cli.view.figures import amount, in_order, listed, unit
+from joinery.cli.view.figures import amount, count, in_order, listed, unit
 from joinery.cli.view.plan_view import Group
 from joinery.cli.view.workloads import Filled
 from joinery.scheduling.packing import Launch
@@ -71,7 +71,7 @@ def _request(launch: Launch, *, detailed: bool) -> Html:
 
 def _amounts(launch: Launch) -> str:
     asked = [f"{amount(name, launch.requests[name])} {unit(name)}" for name in in_order(launch.requests)]
-    return ", ".join((*asked, f"{launch.requests.get('pods', 0)} pods"))
+    return ", ".join((*asked, count(launch.requests.get("pods", 0), "pod")))
 
 
 def _types(types: Sequence[str], *, detailed: bool) -> str:

@@ -67,6 +67,11 @@ def share(used: float, whole: float) -> str:
     return f"{int(1000 * used / whole) // 10}%" if whole else ""
 
 
+def part(some: float, whole: float) -> str:
+    """Whose part of a sum it is, rounded to the nearest, so that all parts are nearly 100%."""
+    return f"{some / whole:.0%}" if whole else ""
+
+
 def listed(resources: Resources) -> str:
     """What a pod asks for: ``0.5 cpu, 1.0 GiB``. Its own place among the pods goes without saying."""
     parts = (f"{short(name, resources[name])} {unit(name)}" for name in in_order(resources) if resources[name])
