@@ -79,3 +79,15 @@ def test_a_story_fits_the_terminal(
     assert max(map(len, lines)) <= columns
     assert any("i-00000000000000001" in line for line in lines) == whole_names
     assert {"m6a.24xlarge", "us-east-1a", "on-demand"} <= {*" ".join(lines).split()}
+
+
+def test_a_cause_is_not_counted_among_what_leaked(capsys: pytest.CaptureFixture[str]) -> None:
+    """One pod without a node is one leak, whatever may be the reason."""
+    render.leaked(render.console(), ["pod default/web has no node"], ["there is no NodePool"])
+    assert capsys.readouterr().out.splitlines() == [
+        "",
+        "What leaked: 1",
+        "  pod default/web has no node",
+        "Its cause may be:",
+        "  there is no NodePool",
+    ]
