@@ -151,7 +151,7 @@ def _offerings(asked: Asked, ways: Sequence[Way]) -> Stage:
     sold = [left for way in ways if (left := replace(way, types=_sold(asked.pool, way.fit))).types.any()]
     if sold:
         return Stage(ReasonCode.OFFERINGS, sold)
-    if used := _used_up(asked, np.logical_or.reduce([way.fit.columns for way in ways])):
+    if used := _used_up(asked, ways, np.logical_or.reduce([way.fit.columns for way in ways])):
         return Stage(ReasonCode.RESERVED, (), Reason(ReasonCode.RESERVED, used, asked.subject))
     message = "no instance type that it allows is on offer where the pod may run"
     return Stage(ReasonCode.OFFERINGS, (), Reason(ReasonCode.OFFERINGS, message, asked.subject))
@@ -181,7 +181,7 @@ def _resources(asked: Asked, ways: Sequence[Way]) -> Stage:
 
 def _reserved(asked: Asked, ways: Sequence[Way]) -> Stage:
     columns = np.logical_or.reduce([_selling(asked.pool, way) for way in ways])
-    if used := _used_up(asked, columns):
+    if used := _used_up(asked, ways, columns):
         return Stage(ReasonCode.RESERVED, (), Reason(ReasonCode.RESERVED, used, asked.subject))
     return Stage(ReasonCode.RESERVED, ways)
 
@@ -192,14 +192,14 @@ def _selling(pool: Pool, way: Way) -> Mask:
     return selling
 
 
-def _used_up(asked: Asked, columns: Mask) -> str:
+def _used_up(asked: Asked, ways: Sequence[Way], columns: Mask) -> str:
     """What to say of a pod that could be in none of the columns but capacity reservations of which nothing is left;
     else empty.
     """
     work, pool = asked.work, asked.pool
-    return (
-        "" if not work.reservations or (columns & pool.unreserved).any() else used_up(pool, columns, work.left_reserved)
-    )
+    if not work.reservations or (columns & pool.unreserved).any():
+        return ""
+    return used_up(pool, np.logical_or.reduce([way.types for way in ways]), columns, work.left_reserved)
 
 
 # --- what DaemonSets and minValues leave ---

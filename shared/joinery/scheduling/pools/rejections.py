@@ -64,7 +64,8 @@ def nothing_for_sale(admitted: Fit, template: Pool) -> Reason:
             ReasonCode.REQUIREMENTS,
             f"no instance type of {ref.kind} {ref.name} has {key} {allowed}{there_are(template, key)}",
         )
-    if not (admitted.columns & template.unreserved).any() and (message := used_up(template, admitted.columns, {})):
+    is_for_sale = bool((admitted.columns & template.unreserved).any())
+    if not is_for_sale and (message := used_up(template, admitted.types, admitted.columns, {})):
         return Reason(ReasonCode.RESERVED, message)
     return Reason(ReasonCode.OFFERINGS, "no instance type that it allows has an available offering")
 

@@ -35,9 +35,13 @@ def reserved_columns(pool: Pool, columns: Mask) -> Iterator[tuple[str, Mask]]:
         yield reservation.id if reservation else "", alone
 
 
-def used_up(pool: Pool, columns: Mask, left: Mapping[str, int]) -> str:
-    """If nothing is left of any capacity reservation among the columns, a sentence that names them; else empty."""
-    masks = dict(sorted(reserved_columns(pool, columns), key=lambda named: named[0]))
+def used_up(pool: Pool, types: Mask, columns: Mask, left: Mapping[str, int]) -> str:
+    """If nothing is left of any capacity reservation of these types among the columns, a sentence that names them; else
+    empty.
+    """
+    usable = _reservations_of(pool, types)
+    named = sorted(reserved_columns(pool, columns), key=lambda named: named[0])
+    masks = {name: alone for name, alone in named if name in usable}
     if not masks or any(left.get(reservation_id, 0) > 0 for reservation_id in masks):
         return ""
     reservations = {name: pool.market.columns[int(alone.argmax())].reservation for name, alone in masks.items()}
@@ -46,6 +50,12 @@ def used_up(pool: Pool, columns: Mask, left: Mapping[str, int]) -> str:
         for name, reservation in reservations.items()
     )
     return f"nothing is left of the capacity reservations that it may use ({had})"
+
+
+def _reservations_of(pool: Pool, types: Mask) -> frozenset[str]:
+    """The ids of the capacity reservations of these types, whether anything is left of them or not."""
+    offerings = (offering for row in np.flatnonzero(types) for offering in pool.market.types[int(row)].offerings)
+    return frozenset(offering.reservation_id for offering in offerings) - {""}
 
 
 def is_sold_unreserved(pool: Pool, fit: Fit, request: Amounts) -> bool:
