@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from joinery.optimizer.instance.packing_instance import PackingInstance, is_little
+from joinery.optimizer.linear.patience import Patience
 
 _OF_LARGE_PLANS = 0.5
 """Part of the allowance that an instance of more copies has: a second half of it saves a seventh of a percent there."""
@@ -18,14 +19,14 @@ class Effort:
     of it. Dives and local search end when it is used up.
     ``seed``: of everything random.
     ``is_time_up``: the caller's stopwatch. Once it says yes, the best packing so far is the answer, and ``struck``
-    tells that it did.
+    tells that it did. None for no limit.
     """
 
     pricing_rounds: int = 60
     repairs: int = 40
     allowance: float = 300.0
     seed: int = 0
-    is_time_up: Callable[[], bool] = lambda: False
+    is_time_up: Callable[[], bool] | None = None
     struck: bool = field(default=False, init=False)
     _left: float = field(default=0.0, init=False)
 
@@ -40,8 +41,13 @@ class Effort:
 
     def is_over(self) -> bool:
         """Whether the stopwatch says that time is up."""
-        self.struck = self.struck or self.is_time_up()
+        if not self.struck and self.is_time_up is not None:
+            self.struck = self.is_time_up()
         return self.struck
+
+    def patience(self, work: int | None = None) -> Patience:
+        """How long a linear program may take: until time is up, or until it has taken so much work."""
+        return Patience(work=work, is_time_up=None if self.is_time_up is None else self.is_over)
 
     def is_spent(self) -> bool:
         """Whether improving should end."""

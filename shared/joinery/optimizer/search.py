@@ -68,7 +68,7 @@ def _searched(
     instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None, random: np.random.Generator
 ) -> list[Pattern]:
     """Rounded, and improved where that does not take too long."""
-    core = _core(instance, selection)
+    core = _core(instance, selection, effort)
     restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
     # Which items get the bins of a limited supply is decided with more care than by a hasty rule.
     rule = _HASTY if _has_few_pairs(restricted) and not restricted.is_limited.any() else RoundingRule()
@@ -83,10 +83,10 @@ def _searched(
     return best
 
 
-def _core(instance: PackingInstance, selection: CoreSelection | None) -> Ints:
+def _core(instance: PackingInstance, selection: CoreSelection | None, effort: Effort) -> Ints:
     if instance.demands.sum() <= _ALL_IN_CORE and _has_few_pairs(instance):
         return np.arange(len(instance.costs))
-    return (selection or CoreSelection(instance)).core(_CORE_CLASSES)
+    return (selection or CoreSelection(instance, patience=effort.patience())).core(_CORE_CLASSES)
 
 
 def _of_whole(core: Ints, patterns: list[Pattern]) -> list[Pattern]:

@@ -46,7 +46,7 @@ class Strategy:
 class Attempt:
     """A packing that still lacks its bound, and what was learnt by making it.
 
-    strategy, work, packer   what made it
+    strategy, effort, work, packer   what made it
     left         how many pods of each priority it leaves: (-priority, count), highest priority first
     is_uneven    whether DaemonSets' pods of its new nodes break a spread
     unforeseen   domains that it opened without having counted them
@@ -56,6 +56,7 @@ class Attempt:
 
     problem: Problem
     strategy: Strategy
+    effort: Effort
     packing: Packing
     work: Workspace
     packer: FirstFit
@@ -72,7 +73,7 @@ class Attempt:
         Places that this strategy closed are open to others, so they count.
         """
         pools = Workspace(self.problem).pools if self.strategy.closed else self.work.pools
-        return bounds(self.work, self.packer.bought, pools, self.packing.hourly)
+        return bounds(self.work, self.packer.bought, pools, self.packing.hourly, self.effort)
 
     @property
     def is_cheapest(self) -> bool:
@@ -154,6 +155,7 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
     return Attempt(
         problem=problem,
         strategy=strategy,
+        effort=effort,
         packing=packing,
         work=work,
         packer=packer,

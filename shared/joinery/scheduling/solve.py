@@ -41,7 +41,8 @@ def solve(
     thousand pods in fifty classes. A pod without a place is a result with reasons, never an exception.
     """
     limit = problem.options.time_limit
-    effort = Effort(seed=problem.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)
+    is_time_up = None if limit is None else lambda: stopwatch() >= limit
+    effort = Effort(seed=problem.options.seed, is_time_up=is_time_up)
     driver = _Driver(problem, effort)
     staying = dict(refused)
     while True:
@@ -64,8 +65,8 @@ class _Driver:
         best = self._consistent(strategy)
         was_left = bool(best.packer.left)
         for alternative in alternatives(strategy, best):
-            is_done = not best.packer.left if was_left else best.is_cheapest
-            if self.effort.is_over() or is_done:
+            # Whether nothing is cheaper takes a proof, for which there is no time left where it is up.
+            if self.effort.is_over() or (not best.packer.left if was_left else best.is_cheapest):
                 break
             # First-fit alone tells whether the alternative places more pods; most do not, and it is the cheap part.
             if was_left and left_by_priority(first_fit(self.problem, alternative)[1]) >= best.left:

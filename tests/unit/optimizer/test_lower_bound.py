@@ -8,13 +8,15 @@ from hypothesis import strategies as st
 
 from joinery.optimizer.bounds.assignment_bound import item_charges
 from joinery.optimizer.bounds.lower_bound import lower_bound
+from joinery.optimizer.bounds.market_bound import market_bound
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import cost_of
+from joinery.optimizer.linear.patience import Patience
 from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.optimizer.search import pack
 from tests.properties import examples
-from tests.unit.optimizer.instances import blocks, cheapest, instances, wrong
+from tests.unit.optimizer.instances import blocks, cheapest, instances, seeded, wrong
 
 PENNY = 1e-7
 
@@ -63,3 +65,38 @@ def test_the_proof_does_not_trust_the_solver(instance: PackingInstance, data: st
     )
     charges, excess = item_charges(instance, wrong_duals)
     assert float(instance.demands @ charges) - excess <= cheapest(instance) + PENNY
+
+
+@examples(80)
+@given(instances(limited=True))
+def test_the_bound_for_when_there_is_no_time_holds_too(instance: PackingInstance) -> None:
+    """One price for each resource on all bin types proves less, and nothing wrong."""
+    assert market_bound(instance) <= cheapest(instance) + PENNY
+
+
+def test_a_linear_program_ends_when_it_has_taken_its_work() -> None:
+    """What is proven then is the bound of uniform prices, near the better one."""
+    instance, patience = seeded(40), Patience(work=1)
+    assert lower_bound(instance, patience) == market_bound(instance)
+    assert patience.ran_out
+    assert 0.8 * lower_bound(instance) < market_bound(instance) <= lower_bound(instance) + PENNY
+
+
+def test_a_linear_program_ends_when_time_is_up() -> None:
+    """The stopwatch is asked at every iteration, so one long program does not outlast the time limit."""
+    asked = iter(range(1000))
+    patience = Patience(is_time_up=lambda: next(asked) >= 3)
+    instance = seeded(40)
+    assert AssignmentRelaxation(instance, patience=patience).solve(instance.demands) is None
+    assert patience.ran_out
+    assert next(asked) < 10
+
+
+def test_a_stopwatch_that_never_strikes_changes_no_optimum() -> None:
+    """Whoever sets a time limit gets what others get, if it is long enough."""
+    patience, instance = Patience(is_time_up=lambda: False), seeded(40)
+    one, other = (AssignmentRelaxation(instance, patience=p).solve(instance.demands) for p in (patience, None))
+    assert one is not None
+    assert other is not None
+    assert (one.bins == other.bins).all()
+    assert not patience.ran_out

@@ -169,14 +169,22 @@ def test_a_search_whose_time_is_up_at_once_buys_nothing() -> None:
 
 
 def test_a_search_whose_time_is_up_midway_keeps_what_it_has() -> None:
-    """Half of a packing is right as far as it goes: no copy is packed twice."""
-    instance, asked = seeded(40), iter(range(1000))
-    effort = Effort(is_time_up=lambda: next(asked) >= 3)
-    patterns = pack(instance, np.zeros(24, dtype=np.int64), effort)
-    placed = np.sum([pattern.counts * pattern.copies for pattern in patterns], axis=0)
-    assert effort.struck
-    assert 0 < placed.sum() < instance.demands.sum()
-    assert (placed <= instance.demands).all()
+    """Half of a packing is right as far as it goes, whenever it is over: no copy is packed twice."""
+    instance, sums = seeded(40), []
+    for strikes_at in range(0, 600, 5):
+        effort = _striking_at(strikes_at)
+        patterns = pack(instance, np.zeros(24, dtype=np.int64), effort)
+        assert effort.struck
+        placed = sum((pattern.counts * pattern.copies for pattern in patterns), np.zeros(40, dtype=np.int64))
+        assert (placed <= instance.demands).all()
+        sums.append(int(placed.sum()))
+    assert any(0 < placed < instance.demands.sum() for placed in sums)
+
+
+def _striking_at(reading: int) -> Effort:
+    """Time is up at this reading of the stopwatch, which is read at every simplex iteration too."""
+    readings = iter(range(1_000_000))
+    return Effort(is_time_up=lambda: next(readings) >= reading)
 
 
 def test_effort_is_counted_not_timed() -> None:

@@ -176,6 +176,18 @@ def _beside(app: str) -> dict[str, Any]:
 DEAR_AND_LARGE = instance_type("m7a.4xlarge", price=9.0, spot=None, zones=ZONES)
 
 
+def test_a_bound_for_which_there_was_no_time_holds_and_says_so() -> None:
+    """Nothing is proven after the time limit but what takes no time, and a plan that looks dear by it tells why."""
+    pods = [pod(f"web-{number}", cpu="1100m", memory="64Mi") for number in range(3)]
+    asked = problem(node_pool(requirements=[BOUGHT]), *pods, types=(LARGE,), options=CHEAPEST)
+    proven = solve(asked)
+    plan = solve(replace(asked, options=replace(CHEAPEST, time_limit=1.0)), stopwatch=lambda: 2.0)
+    assert verify(asked, plan) == ()
+    assert 0 < plan.lower_bound < proven.lower_bound <= proven.hourly
+    assert "the time limit struck before a better one was proven" in plan.weaknesses
+    assert proven.weaknesses == ()
+
+
 def test_a_bound_that_is_weak_says_why() -> None:
     """Pods that must be on a host with others are more than the proof knows of."""
     others = [pod(f"web-{i}", cpu="1500m", memory="64Mi", labels={"app": "web"}) for i in range(2)]

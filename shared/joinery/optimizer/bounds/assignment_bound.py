@@ -58,10 +58,10 @@ def item_charges(instance: PackingInstance, duals: AssignmentDuals) -> tuple[Flo
         items = row.items if row.limit < 0 else instance.cardinality_limits[row.limit].items
         charged[items, row.bin_type] += price * scale[row.bin_type]
     least = np.where(instance.compatible, charged, np.inf).min(axis=1, initial=np.inf)
-    return least, _excess(instance, np.maximum(full - instance.costs, 0.0))
+    return least, supply_excess(instance, np.maximum(full - instance.costs, 0.0))
 
 
-def _excess(instance: PackingInstance, per_bin: Floats) -> float:
+def supply_excess(instance: PackingInstance, per_bin: Floats) -> float:
     """$/h that all bins of limited supplies may be charged beyond their cost; ``per_bin``: float64[bin types]."""
     most: dict[int, float] = {}
     for bin_type in np.flatnonzero(instance.is_limited):

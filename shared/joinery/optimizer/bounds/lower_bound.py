@@ -11,19 +11,19 @@ cheapest first:
 3. where that would take too long, its cost is shared among its resources by the best of a grid of weights.
 """
 
-from itertools import product
-
 import numpy as np
 
 from joinery.optimizer.arrays import Floats, Ints
 from joinery.optimizer.bounds.assignment_bound import item_charges, price_directions
+from joinery.optimizer.bounds.market_bound import market_bound
+from joinery.optimizer.bounds.weights import shares
 from joinery.optimizer.instance.aggregation import MAX_ITEMS, aggregate
 from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.linear.patience import Patience
 from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.optimizer.relaxation.core import CoreSelection
 
 _CORE_CLASSES = 12
-_GRID_STEPS = 48
 _CUT_TOLERANCE = 2e-4
 """Another solve of the relaxation that would lift the bound by no more than this share is not made."""
 _FEW_PAIRS = 1_500
@@ -32,22 +32,29 @@ _ROUNDS = 3
 """How often bin types may join the core."""
 
 
-def lower_bound(instance: PackingInstance) -> float:
-    """$/h that no packing of all demands can undercut; 0 where nothing can be proven. The proof is in
-    ``assignment_bound``.
+def lower_bound(instance: PackingInstance, patience: Patience | None = None) -> float:
+    """$/h that no packing of all demands can undercut. The proof is in ``assignment_bound``.
+
+    ``patience``: how long each linear program may take. Where it runs out, ``market_bound`` has to do.
     """
+    patience = patience or Patience()
     every: Ints = np.arange(len(instance.costs))
     has_many_items, core = len(instance.demands) > MAX_ITEMS, every
     if instance.compatible.sum() > _FEW_PAIRS:
-        core = np.union1d(CoreSelection(instance).core(_CORE_CLASSES), np.flatnonzero(instance.is_limited))
+        selection = CoreSelection(instance, patience=patience)
+        if patience.ran_out:
+            return market_bound(instance)
+        core = np.union1d(selection.core(_CORE_CLASSES), np.flatnonzero(instance.is_limited))
     for _ in range(_ROUNDS):
         restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
         solved = aggregate(restricted).instance if has_many_items else restricted
         # The rows of cuts name single items, which an aggregation does not have.
-        relaxation = AssignmentRelaxation(solved, swift=True, cuts=not has_many_items, cut_tolerance=_CUT_TOLERANCE)
+        relaxation = AssignmentRelaxation(
+            solved, swift=True, cuts=not has_many_items, cut_tolerance=_CUT_TOLERANCE, patience=patience
+        )
         solution = relaxation.solve(solved.demands)
         if solution is None:
-            return 0.0
+            return market_bound(instance)
         charges, excess = item_charges(restricted, solution.duals)
         directions = price_directions(solved, solution)
         unproven = _charging_less(instance, np.setdiff1d(every, core), directions, charges)
@@ -89,18 +96,9 @@ def _grid_charges(instance: PackingInstance, bin_type: int, charges: Floats) -> 
     items = np.flatnonzero(instance.compatible[:, bin_type])
     share = instance.sizes[items] / np.maximum(instance.capacities[bin_type], 1)
     used = np.flatnonzero((share > 0).any(axis=0))
-    by_weights = instance.costs[bin_type] * (share[:, used] @ _weights(len(used)).T)
+    by_weights = instance.costs[bin_type] * (share[:, used] @ shares(len(used)).T)
     lost = instance.demands[items, None] * np.maximum(charges[items, None] - by_weights, 0.0)
     lowered: Ints = lost.sum(axis=0)
     own: Floats = np.full(len(instance.demands), np.inf)
     own[items] = by_weights[:, int(lowered.argmin())]
     return own
-
-
-def _weights(resources: int) -> Floats:
-    """float64[ways, resources]: ways to share one among the resources; coarser the more there are, because ways
-    multiply.
-    """
-    steps = {1: 1, 2: _GRID_STEPS, 3: 16}.get(resources, 4)
-    ways = [head for head in product(range(steps + 1), repeat=resources - 1) if sum(head) <= steps]
-    return np.array([(*head, steps - sum(head)) for head in ways], dtype=np.float64).reshape(-1, resources) / steps

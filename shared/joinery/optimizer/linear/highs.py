@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joinery.optimizer.arrays import Floats, Ints
+from joinery.optimizer.linear.patience import Patience
 
 Indices = NDArray[np.int32]
 """HiGHS indexes with 32 bits."""
@@ -56,15 +57,23 @@ class Solver:
     """A program that HiGHS keeps, with its last basis. Single-threaded and deterministic.
 
     ``grows``: columns will be added, so solving again means the primal simplex. ``exact``: ask for duals to more
-    digits than the default.
+    digits than the default. ``patience``: how long each solve may take.
     """
 
-    def __init__(self, program: LinearProgram, *, grows: bool = False, exact: bool = False) -> None:
+    def __init__(
+        self,
+        program: LinearProgram,
+        *,
+        grows: bool = False,
+        exact: bool = False,
+        patience: Patience | None = None,
+    ) -> None:
         # Imported here because it takes a tenth of a second, which the Lambda functions that pack nothing should not
         # pay.
         import highspy
 
-        self._optimal = highspy.HighsModelStatus.kOptimal
+        statuses = highspy.HighsModelStatus
+        self._optimal, self._cut_short = statuses.kOptimal, (statuses.kIterationLimit, statuses.kInterrupt)
         self._status = highspy.HighsBasisStatus
         self._new_basis: Any = highspy.HighsBasis
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
@@ -89,6 +98,17 @@ class Solver:
             continuous = len(program.costs) - program.integers
             model.integrality_ = [types.kInteger] * program.integers + [types.kContinuous] * continuous
         self._highs.passModel(model)
+        self._patience = patience or Patience()
+        self._limit_solves()
+
+    def _limit_solves(self) -> None:
+        work, is_time_up = self._patience.work, self._patience.is_time_up
+        if work is not None:
+            iterations = max(1, work // max(1, self._highs.getNumRow()))
+            self._highs.setOptionValue("simplex_iteration_limit", iterations)
+        if is_time_up is not None:
+            # HiGHS calls back at every iteration, which takes it no other way.
+            self._highs.cbSimplexInterrupt += lambda event: event.interrupt() if is_time_up() else None
 
     def warm_start(self, basic: Ints, tight: Ints) -> None:
         """Start the next solve from a vertex: only these variables (indices) are above zero, and these rows (indices)
@@ -161,12 +181,14 @@ class Solver:
         return np.asarray(solution.col_value) if solution.value_valid else None
 
     def solve(self, lower: Floats, upper: Floats) -> LinearSolution | None:
-        """The optimum where the first rows lie between these ends; None if HiGHS found none."""
+        """The optimum where the first rows lie between these ends; None if HiGHS found none, or patience ran out."""
         rows: Indices = np.arange(len(lower), dtype=np.int32)
         self._highs.changeRowsBounds(len(lower), rows, lower, upper)
         self._highs.run()
         self._highs.setOptionValue("simplex_strategy", self._strategy)
-        if self._highs.getModelStatus() != self._optimal:
+        status = self._highs.getModelStatus()
+        if status != self._optimal:
+            self._patience.ran_out |= status in self._cut_short
             return None
         solution = self._highs.getSolution()
         return LinearSolution(

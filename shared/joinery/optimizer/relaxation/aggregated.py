@@ -7,17 +7,18 @@ import numpy as np
 from joinery.optimizer.arrays import Ints
 from joinery.optimizer.instance.aggregation import aggregate
 from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.linear.patience import Patience
 from joinery.optimizer.relaxation.assignment import AssignmentRelaxation, RelaxationSolution
 
 
 class AggregatedRelaxation:
     """Aggregates are formed once; items whose demand is used up stay in theirs with nothing to pack."""
 
-    def __init__(self, instance: PackingInstance) -> None:
+    def __init__(self, instance: PackingInstance, patience: Patience | None = None) -> None:
         self._instance = instance
         aggregation = aggregate(instance)
         self._aggregate_of, self._aggregates = aggregation.aggregate_of, len(aggregation.instance.demands)
-        self._relaxation = AssignmentRelaxation(aggregation.instance, swift=True)
+        self._relaxation = AssignmentRelaxation(aggregation.instance, swift=True, patience=patience)
         # How much larger an item is than the mean of its aggregate.
         self._relative_size = (instance.sizes / instance.scale).sum(axis=1) / aggregation.size[self._aggregate_of]
 

@@ -13,6 +13,7 @@ import numpy as np
 from joinery.optimizer.arrays import Floats, Ints
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.linear.highs import LinearSolution, Solver
+from joinery.optimizer.linear.patience import Patience
 from joinery.optimizer.relaxation.assignment_program import AssignmentProgram, CardinalityRow, bin_bounds
 
 _FEW_FIT = 16
@@ -68,24 +69,32 @@ class AssignmentRelaxation:
     ``swift``: start from a plain packing instead of from nothing. That takes a third of the time. It ends at another
     of the optimal vertices, which in the mean rounds a quarter of a percent worse.
     ``cuts``: add cardinality rows for items of which few fit on a bin. ``cut_tolerance``: stop adding them when the
-    optimum rises by no more than this share; below zero: never for that reason.
+    optimum rises by no more than this share; below zero: never for that reason. ``patience``: how long each solve may
+    take.
     """
 
     def __init__(
-        self, instance: PackingInstance, *, swift: bool = False, cuts: bool = True, cut_tolerance: float = -1.0
+        self,
+        instance: PackingInstance,
+        *,
+        swift: bool = False,
+        cuts: bool = True,
+        cut_tolerance: float = -1.0,
+        patience: Patience | None = None,
     ) -> None:
         self._instance, self._costs, self._swift = instance, instance.costs, swift
         self._program = AssignmentProgram(instance)
         self._rows = list(self._program.limit_rows)
         # More copies than are wanted never share a bin, though its capacity would hold them.
         self._most = np.minimum(instance.max_per_bin, np.maximum(instance.demands, 1)[:, None])
-        self._solver = Solver(self._program.linear_program())
+        self._solver = Solver(self._program.linear_program(), patience=patience)
         self._cut_tolerance = cut_tolerance
         self._cut_rounds = 0 if cuts else _CUT_ROUNDS
         self._is_solved = False
 
     def solve(self, demands: Ints, available: Ints | None = None) -> RelaxationSolution | None:
-        """The optimum for these demands; None if the solver finds none (an item that no bin type is compatible with).
+        """The optimum for these demands; None if the solver finds none: an item that no bin type is compatible with, or
+        no time.
 
         ``available``: int64[bin types], what is left if some bins were bought already.
         """

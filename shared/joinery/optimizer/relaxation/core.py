@@ -14,6 +14,7 @@ import numpy as np
 from joinery.optimizer.arrays import Floats, Ints
 from joinery.optimizer.instance.aggregation import MAX_ITEMS, aggregate
 from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
+from joinery.optimizer.linear.patience import Patience
 from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
 
 _CUT_TOLERANCE = 2e-4
@@ -30,15 +31,20 @@ class CoreSelection:
     Bin types of one capacity and one cost are a **class**: the same instance type in several zones and NodePools.
     ``true_costs``: float64[bin types], $/h, where the instance's costs are other than what is paid (preferred sizes,
     spot).
+    ``patience``: how long each solve may take.
     """
 
-    def __init__(self, instance: PackingInstance, true_costs: Floats | None = None) -> None:
+    def __init__(
+        self, instance: PackingInstance, true_costs: Floats | None = None, patience: Patience | None = None
+    ) -> None:
         self._instance = instance
         is_same = true_costs is None or np.array_equal(instance.costs, true_costs)
         self._true_costs = None if is_same else true_costs
         self._class_of, simple = _with_classes_merged(instance, self._true_costs)
         self._simple = aggregate(simple, _AGGREGATES).instance if len(simple.demands) > MAX_ITEMS else simple
-        self._relaxation = AssignmentRelaxation(self._simple, swift=True, cut_tolerance=_CUT_TOLERANCE)
+        self._relaxation = AssignmentRelaxation(
+            self._simple, swift=True, cut_tolerance=_CUT_TOLERANCE, patience=patience
+        )
         self._solution = self._relaxation.solve(self._simple.demands)
 
     def core(self, classes: int) -> Ints:

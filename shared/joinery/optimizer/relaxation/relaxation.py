@@ -2,6 +2,7 @@
 
 from joinery.optimizer.instance.aggregation import MAX_ITEMS
 from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.linear.patience import Patience
 from joinery.optimizer.relaxation.aggregated import AggregatedRelaxation
 from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.optimizer.relaxation.residual import ResidualRelaxation
@@ -9,10 +10,10 @@ from joinery.optimizer.relaxation.residual import ResidualRelaxation
 Relaxation = AssignmentRelaxation | ResidualRelaxation | AggregatedRelaxation
 
 
-def relax(instance: PackingInstance, *, is_swift: bool) -> Relaxation:
+def relax(instance: PackingInstance, *, is_swift: bool, patience: Patience | None = None) -> Relaxation:
     """A relaxation to round. ``is_swift``: for instances so large that solving it soon matters more than rounding it
-    well.
+    well. ``patience``: how long each solve may take.
     """
     if len(instance.demands) > MAX_ITEMS:
-        return AggregatedRelaxation(instance)
-    return ResidualRelaxation(instance) if is_swift else AssignmentRelaxation(instance)
+        return AggregatedRelaxation(instance, patience)
+    return ResidualRelaxation(instance, patience) if is_swift else AssignmentRelaxation(instance, patience=patience)

@@ -8,6 +8,7 @@ import numpy as np
 
 from joinery.optimizer.arrays import Ints
 from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.linear.patience import Patience
 from joinery.optimizer.relaxation.assignment import AssignmentRelaxation, RelaxationSolution
 
 _REBUILT_BELOW = 0.6
@@ -19,17 +20,18 @@ costs as much as several solves.
 class ResidualRelaxation:
     """An assignment relaxation without the items whose demand is used up."""
 
-    def __init__(self, instance: PackingInstance) -> None:
-        self._instance = instance
+    def __init__(self, instance: PackingInstance, patience: Patience | None = None) -> None:
+        self._instance, self._patience = instance, patience
         self._items: Ints = np.arange(len(instance.demands))
-        self._relaxation = AssignmentRelaxation(instance, swift=True)
+        self._relaxation = AssignmentRelaxation(instance, swift=True, patience=patience)
 
     def solve(self, demands: Ints, available: Ints | None = None) -> RelaxationSolution | None:
         """Like ``AssignmentRelaxation.solve``; items that are left out have a dual of zero."""
         left = np.flatnonzero(demands)
         if len(left) <= _REBUILT_BELOW * len(self._items) or not np.isin(left, self._items).all():
             residual = self._instance.restrict(left, np.arange(len(self._instance.costs)), demands[left])
-            self._items, self._relaxation = left, AssignmentRelaxation(residual, swift=True)
+            self._items = left
+            self._relaxation = AssignmentRelaxation(residual, swift=True, patience=self._patience)
         solution = self._relaxation.solve(demands[self._items], available)
         if solution is None or len(self._items) == len(demands):
             return solution

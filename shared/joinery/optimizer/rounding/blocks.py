@@ -71,6 +71,6 @@ class BlockRounding:
                 available = part.instance.available
                 part = replace(first, instance=replace(first.instance, demands=demands, available=available))
                 return part, relaxation, relaxation.solve(demands, available)
-        relaxation = relax(part.instance, is_swift=self._is_swift)
+        relaxation = relax(part.instance, is_swift=self._is_swift, patience=self._effort.patience())
         self._of_block[key] = part, relaxation
         return part, relaxation, relaxation.solve(part.instance.demands)

@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 
 from joinery.optimizer.bounds.exact import SMALL_DEMAND, is_small, solve_exactly
 from joinery.optimizer.bounds.lower_bound import lower_bound
+from joinery.optimizer.bounds.market_bound import market_bound
+from joinery.optimizer.effort import Effort
+from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.proof_demands import (
@@ -25,6 +28,12 @@ from joinery.scheduling.optimise.proof_instance import ProofInstances
 from joinery.scheduling.optimise.weakness import WEAK, weaknesses
 from joinery.scheduling.pools.pool import Pool
 
+_WORK = 200_000_000
+"""Simplex iterations times rows that one linear program of a proof may take, some 3 s. Sixty times as many as that of
+any scenario whose times are published.
+"""
+_NO_TIME = "the time limit struck before a better one was proven"
+_TOO_MUCH = "the pods differ too much from each other to prove a better one"
 _ROUNDING = 1e-6
 """A bound may exceed the price of a plan by so small a share, for sums of floats."""
 
@@ -44,38 +53,46 @@ class Bounds:
 
 @dataclass(frozen=True)
 class _Bound:
-    """``cost``: $/h. ``is_tight``: nodes that cost just that keep all that the proof knows of."""
+    """``cost``: $/h. ``is_tight``: nodes that cost just that keep all that the proof knows of. ``cut_short``: why
+    nothing better was proven, in words; empty where the proof came to its end.
+    """
 
     cost: float
-    is_tight: bool
+    is_tight: bool = False
+    cut_short: str = ""
 
 
-def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], price: float) -> Bounds:
+def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], price: float, effort: Effort) -> Bounds:
     """Of a packing's new nodes, which cost ``price`` ($/h) together; zero where all of them are reserved, and so paid
     for.
 
-    ``pools``: with all that they sell, also what the packing kept out of.
+    ``pools``: with all that they sell, also what the packing kept out of. ``effort``: whether there is time for proofs.
     """
     if all(node.reservation for node in nodes):
         return Bounds()
     # What users want of a node's size is no rule, so no part of the bound.
     pools = [replace(pool, room=pool.market.allocatable - pool.overhead) for pool in pools]
     demands = hard_demands(work, nodes)
-    bound = _proven(work, demands, nodes, pools, price)
+    bound = _proven(work, demands, nodes, pools, price, effort)
     hard = kept = bound.cost
     is_small_plan = sum(len(node.pods) for node in nodes) <= SMALL_DEMAND
     # For larger plans a bound that keeps preferences would take as long as packing them.
     keeps_more = keeps_weights(nodes, pools) or (is_small_plan and keeps_preferences(nodes))
-    if hard < price * (1 - _ROUNDING) and keeps_more:
+    if hard < price * (1 - _ROUNDING) and keeps_more and not effort.is_over():
         demands = kept_demands(nodes)
-        bound = _proven(work, demands, nodes, pools, price)
+        bound = _proven(work, demands, nodes, pools, price, effort)
         kept = max(hard, bound.cost)
     is_weak = price > kept * (1 + WEAK)
-    return Bounds(
-        hard=hard,
-        kept=kept,
-        weaknesses=weaknesses(demands, nodes, pools, is_tight=bound.is_tight) if is_weak else (),
-    )
+    return Bounds(hard=hard, kept=kept, weaknesses=_weaknesses(demands, nodes, pools, bound) if is_weak else ())
+
+
+def _weaknesses(
+    demands: Sequence[ProofDemand], nodes: Sequence[NewNode], pools: Sequence[Pool], bound: _Bound
+) -> tuple[str, ...]:
+    if bound.cut_short:
+        # What else the proof leaves out may matter less than that.
+        return bound.cut_short, *weaknesses(demands, nodes, pools, is_tight=True)
+    return weaknesses(demands, nodes, pools, is_tight=bound.is_tight)
 
 
 def _proven(
@@ -84,15 +101,26 @@ def _proven(
     nodes: Sequence[NewNode],
     pools: Sequence[Pool],
     price: float,
+    effort: Effort,
 ) -> _Bound:
     """The best bound for its time; no more than ``price``, because nodes that cost so much are known."""
     demands = with_gathered(work, demands)
     instances = ProofInstances(work, demands, nodes, pools)
-    if sum(demand.count for demand in demands) <= SMALL_DEMAND:
+    if sum(demand.count for demand in demands) <= SMALL_DEMAND and not effort.is_over():
         constrained = instances.constrained()
         result = solve_exactly(constrained, price) if is_small(constrained) else None
         # A bound above the price means that the plan reads some rule in another way than the rows do. Then they prove
         # nothing of it.
         if result and result.bound <= price * (1 + _ROUNDING):
             return _Bound(min(result.bound, price), result.is_tight)
-    return _Bound(lower_bound(instances.plain()), is_tight=False)
+    return _of_any_size(instances.plain(), effort)
+
+
+def _of_any_size(instance: PackingInstance, effort: Effort) -> _Bound:
+    if effort.is_over():
+        return _Bound(market_bound(instance), cut_short=_NO_TIME)
+    patience = effort.patience(_WORK)
+    cost = lower_bound(instance, patience)
+    if not patience.ran_out:
+        return _Bound(cost)
+    return _Bound(cost, cut_short=_NO_TIME if effort.struck else _TOO_MUCH)

@@ -76,8 +76,11 @@ class Rebuilding:
         uses = _pool_uses(self._work, self._orders, across_tiers=self._across_tiers)
         bin_types = bin_types_for(self._work.pools, requests, uses, self._preferences)
         instance = self._instance(requests, bin_types)
-        selection = CoreSelection(instance, bin_types.prices)
+        selection = CoreSelection(instance, bin_types.prices, effort.patience())
         patterns = pack(instance, _blocks(bin_types, self._work.pools), effort, selection)
+        if not patterns and effort.is_over():
+            # To buy for all of the pods one by one is what first-fit has done already, or will do.
+            return None
         is_limited = any(self._work.pools[int(index)].limits for index in np.unique(bin_types.pool))
         if is_limited and int(instance.demands.sum()) <= SMALL_DEMAND and not effort.is_over():
             bin_types, instance, patterns = self._within_limits(incumbent, uses, bin_types, instance, patterns)
@@ -85,7 +88,7 @@ class Rebuilding:
         # The dearest first, so that what the limit of a pool refuses are the cheap ones.
         for pattern in sorted(patterns, key=lambda pattern: -instance.costs[pattern.bin_type]):
             self._build(bin_types, pattern)
-        buyer = self._bought_for_the_rest(instance)
+        buyer = self._bought_for_the_rest(instance, effort)
         return None if buyer is None else Better(buyer, resilience_cost)
 
     def _within_limits(
@@ -157,20 +160,20 @@ class Rebuilding:
         names, self._waiting[item] = self._waiting[item][:count], self._waiting[item][count:]
         return names
 
-    def _bought_for_the_rest(self, instance: PackingInstance) -> Buyer | None:
+    def _bought_for_the_rest(self, instance: PackingInstance, effort: Effort) -> Buyer | None:
         """First-fit for the pods that still wait, at the relaxation's duals; None if some get no node."""
         buyer = Buyer(self._work, self._nodes)
         if any(self._waiting):
-            self._nodes.fair_price = self._fair_price(instance)
+            self._nodes.fair_price = self._fair_price(instance, effort)
         for order, names in zip(self._orders, self._waiting, strict=True):
             tier = next(tier for tier in self._nodes.tiers if tier[0].weight == order.weight)
             if buyer.buy(tier, order.demand, order.domains, names) < len(names):
                 return None
         return buyer
 
-    def _fair_price(self, instance: PackingInstance) -> FairPrice:
+    def _fair_price(self, instance: PackingInstance, effort: Effort) -> FairPrice:
         """What the relaxation's duals say of each demand."""
-        solution = relax(instance, is_swift=True).solve(instance.demands)
+        solution = relax(instance, is_swift=True, patience=effort.patience()).solve(instance.demands)
         if solution is None:
             return self._nodes.fair_price
         duals = zip(self._orders, solution.item_duals, strict=True)
