@@ -34,6 +34,7 @@ from joinery.verification.predicates import (
     requests_of,
     without_resize,
 )
+from joinery.verification.selections import NodeSelections
 from joinery.verification.violation import Violation, ViolationCode, of_launch, of_pod
 
 _ENCODE = msgspec.json.Encoder().encode
@@ -44,7 +45,7 @@ class FinalState:
     """The cluster with the plan in place.
 
     ``nodes``: existing and launched ones; ``launched``: each launch with its node; ``classes``: pods by what rules look
-    at.
+    at; ``selections``: which nodes they select.
     ``wrong``: what could not be put in place. Pods are named ``namespace/name``.
     """
 
@@ -54,6 +55,7 @@ class FinalState:
     launched: list[tuple[Launch, FinalNode]] = field(default_factory=list)
     wrong: list[Violation] = field(default_factory=list)
     classes: dict[bytes, EquivalenceClass] = field(default_factory=dict)
+    selections: NodeSelections = field(default_factory=NodeSelections)
 
     @cached_property
     def pods(self) -> Mapping[str, Pod]:

@@ -31,6 +31,11 @@ class InstanceTypeOption:
     offerings: tuple[Offering, ...]
 
     @cached_property
+    def zones(self) -> frozenset[str]:
+        """Where it is sold."""
+        return frozenset(offering.zone for offering in self.offerings)
+
+    @cached_property
     def room(self) -> Resources:
         places = self.offerings if self.state.daemon_sets.depend_on_offering else self.offerings[:1]
         return left_by(most_of(self.state.daemon_sets.requests_on(self.node(place)) for place in places), self.kind)
@@ -65,6 +70,7 @@ class Purchasable:
     state: FinalState
     _zones: dict[tuple[object, ...], frozenset[str]] = field(default_factory=dict)
     _selections: dict[tuple[EquivalenceClass, str], "_Selection"] = field(default_factory=dict)
+    _open_options: dict[str, tuple[Sequence[InstanceTypeOption], frozenset[str]]] = field(default_factory=dict)
 
     @cached_property
     def pools(self) -> Sequence[NodePool]:
@@ -102,14 +108,21 @@ class Purchasable:
         for pool in self.pools:
             if refused_taint(pool.spec.template.spec.taints, pod_class.pod.spec.tolerations) is not None:
                 continue
-            options = [option for option in self.options(pool) if self._is_within_limits(option)]
-            sold = {o.zone for option in options for o in option.offerings}
+            options, sold = self._within_limits(pool)
             for option in options:
                 if sold <= zones:
                     break
-                if not {o.zone for o in option.offerings} <= zones and option.holds(pod_class.requests):
+                if not option.zones <= zones and option.holds(pod_class.requests):
                     zones.update(o.zone for o in self.usable(pod_class, pool, option))
         return zones
+
+    def _within_limits(self, pool: NodePool) -> tuple[Sequence[InstanceTypeOption], frozenset[str]]:
+        """The options of which limits leave room for one more node, and all zones in which they are sold."""
+        name = pool.metadata.name
+        if name not in self._open_options:
+            options = [option for option in self.options(pool) if self._is_within_limits(option)]
+            self._open_options[name] = options, frozenset[str]().union(*(option.zones for option in options))
+        return self._open_options[name]
 
     def _is_within_limits(self, option: InstanceTypeOption) -> bool:
         limits = amounts(option.pool.spec.limits)

@@ -21,7 +21,7 @@ from joinery.verification.affinity import domains_with_neighbours
 from joinery.verification.census import Census
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import EquivalenceClass, FinalNode
-from joinery.verification.predicates import is_choosy, refused_taint, selects_node
+from joinery.verification.predicates import is_choosy, refused_taint
 from joinery.verification.purchasable import Purchasable
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 
@@ -143,12 +143,13 @@ def eligible_nodes(
     nodeTaintsPolicy admit them.
     """
     spec = pod_class.pod.spec
-    choosy = constraint.node_affinity_policy != "Ignore" and is_choosy(spec)
+    is_choosy_here = constraint.node_affinity_policy != "Ignore" and is_choosy(spec)
+    selection = state.selections.of(spec) if is_choosy_here else None
     minds_taints = constraint.node_taints_policy == "Honor"
     for node in state.nodes:
         if any(key not in node.labels for key in keys):
             continue
-        if choosy and not selects_node(spec, node.labels, node.name):
+        if selection is not None and not selection.selects(node.labels, node.name):
             continue
         if minds_taints and refused_taint(node.taints, spec.tolerations) is not None:
             continue
