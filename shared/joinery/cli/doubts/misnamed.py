@@ -6,6 +6,7 @@ NodePools or the catalogue really have is never doubted.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from joinery.apis import labels
@@ -60,11 +61,13 @@ def misnamed(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) ->
     yield from _limits(snapshot, types)
     defined, values = _defined(snapshot), _values(snapshot, types)
     doubts: dict[str, list[str]] = defaultdict(list)
+    # Pods of one owner ask for the same.
+    doubt_of = cache(lambda one, others, of_pool: _doubt(one, others, values, of_pool=of_pool))
     for subject, asked in _all_asked(snapshot):
         of_pool = subject.startswith("NodePool ")
         # What a NodePool asks for, its nodes have: only pods look for a label that may not be there.
         others = defined if not of_pool else frozenset()
-        for doubt in filter(None, (_doubt(one, others, values, of_pool=of_pool) for one in asked)):
+        for doubt in filter(None, (doubt_of(one, others, of_pool) for one in asked)):
             doubts[doubt] += [subject] if subject not in doubts[doubt] else []
     for doubt, subject in _choosing_nothing(snapshot):
         doubts[doubt].append(subject)

@@ -101,6 +101,8 @@ class ValueSet:
     def intersect(self, other: "ValueSet") -> "ValueSet":
         """What both allow."""
         absent = self.absent and other.absent
+        if self.gte is self.lte is other.gte is other.lte is None:
+            return self._intersect_values(other, absent)
         gte = max((bound for bound in (self.gte, other.gte) if bound is not None), default=None)
         lte = min((bound for bound in (self.lte, other.lte) if bound is not None), default=None)
         if gte is not None and lte is not None and gte > lte:
@@ -116,6 +118,15 @@ class ValueSet:
         else:
             values = self.values & other.values
         return ValueSet(False, frozenset(value for value in values if bounds._within(value)), absent=absent)
+
+    def _intersect_values(self, other: "ValueSet", absent: bool) -> "ValueSet":
+        """Of two sets without bounds, which nearly all are."""
+        if self.complement and other.complement:
+            return ValueSet(True, self.values | other.values, absent=absent)
+        if self.complement:
+            return ValueSet(False, other.values - self.values, absent=absent)
+        values = self.values - other.values if other.complement else self.values & other.values
+        return ValueSet(False, values, absent=absent)
 
     def pick(self) -> str:
         """One allowed value, always the same one.

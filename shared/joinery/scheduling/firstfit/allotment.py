@@ -21,6 +21,7 @@ from joinery.scheduling.firstfit.demand import Demand, Domains, present
 from joinery.scheduling.firstfit.ledger import Counts
 from joinery.scheduling.firstfit.manners import USUAL, Manner
 from joinery.scheduling.firstfit.new_nodes import is_open_to
+from joinery.scheduling.firstfit.sale import Sale, decides
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.topology_groups import UNLIMITED
@@ -122,20 +123,34 @@ class Allotment:
         offers: dict[tuple[tuple[str, str], ...], tuple[int, bool, float]] = {}
         bought: set[tuple[tuple[str, str], ...]] = set()
         for node in self._starts(demand, keys):
+            sale: Sale | None = None
             options = [self._options(node, demand, key) for key in keys]
             for values in islice(product(*options), _COMBINATIONS):
                 named = zip(keys, values, strict=True)
                 domains = {key: value for key, value in named if value or key in self._telling}
-                narrowed = node.narrowed(demand, domains) if self._defined(demand, domains, keys) else None
-                room = self._room(narrowed, demand) if narrowed is not None else (0, 0)
-                if narrowed is not None and any(room):
-                    prices = narrowed.pool.market.prices[narrowed.types][:, narrowed.columns]
+                if not self._work.reservations and decides(node, domains, keys):
+                    sale = sale or Sale(node, demand)
+                    price = sale.price(domains)
+                    offer = None if price is None else (-node.pool.weight, False, price)
+                else:
+                    offer = self._offer(node, demand, domains, keys)
+                if offer is not None:
                     key = tuple(sorted(domains.items()))
-                    offer = -node.pool.weight, not room[0], float(prices.min())
                     offers[key] = min(offers.get(key, offer), offer)
                     bought |= set() if node.reservation else {key}
         listed: list[Domains] = [dict(key) for key, _ in sorted(offers.items(), key=lambda item: (item[1], item[0]))]
         return listed, len(bought) == len(offers)
+
+    def _offer(
+        self, node: NewNode, demand: Demand, domains: Domains, keys: Sequence[str]
+    ) -> tuple[int, bool, float] | None:
+        """How a node in these domains ranks among others; None where it is no place for the class."""
+        narrowed = node.narrowed(demand, domains) if self._defined(demand, domains, keys) else None
+        room = self._room(narrowed, demand) if narrowed is not None else (0, 0)
+        if narrowed is None or not any(room):
+            return None
+        prices = narrowed.pool.market.prices[narrowed.types][:, narrowed.columns]
+        return -node.pool.weight, not room[0], float(prices.min())
 
     def _options(self, node: NewNode, demand: Demand, key: str) -> Sequence[str]:
         """The domains of the key that the node may be pinned to.
@@ -164,7 +179,8 @@ class Allotment:
 
     def _starts(self, demand: Demand, keys: Sequence[str]) -> Iterator[NewNode]:
         """A fresh node of each pool and reservation for the class; open nodes in reservations, which may be full."""
-        for pool in (pool for pool in self._work.pools if is_open_to(pool, demand, self._topology)):
+        suitable = self._work.pools_by_label.suitable(demand.requirements)
+        for pool in (pool for pool in suitable if is_open_to(pool, demand, self._topology)):
             node = self._nodes.start(pool, demand, {})
             if node is not None:
                 yield node

@@ -84,7 +84,9 @@ class FirstFit:
         self._deferral = None
 
     def place_deferred(self) -> None:
-        """Buy nodes for the deferred pods after all."""
+        """Buy nodes for the deferred pods after all. Where there are none, whoever was left has been tried already."""
+        if not self.deferred:
+            return
         for deferred in self.deferred:
             self.left[deferred.demand.pod_class] = deferred.pods
         self.deferred = []

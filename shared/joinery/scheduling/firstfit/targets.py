@@ -163,15 +163,17 @@ class NewNode:
         if fit.conflict:
             return None
         types, columns, joint = self.types & fit.types, self.columns, self.requirements
-        if wanted:
-            columns = columns & fit.columns
-            joint = joint.intersect(wanted)
-            if not columns.any() or any(joint.sets[key].is_impossible for key in wanted):
-                return None
         if demand.pod_class.ports:
             types = types & self._port_mask(demand)
-        if not types.any():
+        if wanted:
+            columns = columns & fit.columns
+        # Most nodes have no offering or type left, and to see that costs least.
+        if (wanted and not columns.any()) or not types.any():
             return None
+        if wanted:
+            joint = joint.intersect(wanted)
+            if any(joint.sets[key].is_impossible for key in wanted):
+                return None
         node = replace(self, requirements=joint, types=types, columns=columns)
         if columns is self.columns:
             node.least_prices, node.by_price = self.least_prices, self.by_price

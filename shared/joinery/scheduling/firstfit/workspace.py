@@ -21,6 +21,7 @@ from joinery.scheduling.firstfit.topology_groups import UnforeseenDomain
 from joinery.scheduling.pools.builder import build_pools
 from joinery.scheduling.pools.daemonsets import read_daemons
 from joinery.scheduling.pools.holdoff import InitializedNode, held_off, initialized_since
+from joinery.scheduling.pools.labelled import PoolsByLabel
 from joinery.scheduling.pools.market import Amounts, Axis, Mask
 from joinery.scheduling.pools.node_size import most_pods
 from joinery.scheduling.pools.pool import Fit, Pool
@@ -105,6 +106,11 @@ class Workspace:
         return Classifier(self.volumes, priorities, keys, in_use, limited).classes(self.pending)
 
     @cached_property
+    def pools_by_label(self) -> PoolsByLabel:
+        """The pools, by the labels that their templates list values for."""
+        return PoolsByLabel(self.pools)
+
+    @cached_property
     def _attachments(self) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
         """How many volumes each CSI driver attaches to a node, by NodePool and instance type, where that is limited."""
         by_class = {
@@ -163,9 +169,11 @@ class Workspace:
     def universe(self, pod_class: PodClass, key: str) -> frozenset[str]:
         """The domains in which some pool that the class may use could add a node that holds one of its pods."""
         domains: set[str] = set()
-        for pool in self.pools:
-            if pod_class.untolerated(pool.taints) is None:
-                domains |= self._reachable(pool, pod_class, key, pool.within_limits())
+        requests = self.axis.vector(pod_class.requests)
+        for term in pod_class.terms:
+            for pool in self.pools_by_label.suitable(term):
+                if pod_class.untolerated(pool.taints) is None:
+                    domains |= _values_of(key, pool, pool.fit(term), requests, pool.within_limits())
         return frozenset(domains)
 
     def offered(self, pool: Pool, pod_class: PodClass, key: str) -> set[str]:
@@ -173,7 +181,9 @@ class Workspace:
 
         Neither taints nor limits matter.
         """
-        return self._reachable(pool, pod_class, key, pool.types)
+        requests = self.axis.vector(pod_class.requests)
+        fits = map(pool.fit, pod_class.terms)
+        return {domain for fit in fits for domain in _values_of(key, pool, fit, requests, pool.types)}
 
     def within_limits(self, pool: Pool) -> Mask:
         """The types of which the pool's limits leave room for one more node, after those that the packing buys."""
@@ -187,10 +197,6 @@ class Workspace:
             others = (other for other in self.possible if other is not pod_class) if groups else ()
             ahead_of[pod_class] = [other for other in others if any(group.selects(other) for group in groups)]
         return depths(ahead_of)
-
-    def _reachable(self, pool: Pool, pod_class: PodClass, key: str, types: Mask) -> set[str]:
-        requests = self.axis.vector(pod_class.requests)
-        return {domain for term in pod_class.terms for domain in _values_of(key, pool, pool.fit(term), requests, types)}
 
 
 def _sizes(pod_class: PodClass) -> tuple[int, int, int]:

@@ -147,9 +147,12 @@ class Market:
 
     def column_mask(self, key: str, allowed: ValueSet) -> Mask:
         """bool[columns]: whose label has an allowed value. For the labels in ``OFFERING_KEYS``."""
-        values = (column.value(key) for column in self.columns)
-        admitted = (allowed.absent if value is None else allowed.has(value) for value in values)
-        return np.fromiter(admitted, dtype=np.bool_, count=len(self.columns))
+        mask = self._masks.get((key, allowed))
+        if mask is None:
+            values = (column.value(key) for column in self.columns)
+            admitted = (allowed.absent if value is None else allowed.has(value) for value in values)
+            mask = self._masks[key, allowed] = np.fromiter(admitted, dtype=np.bool_, count=len(self.columns))
+        return mask
 
     @cached_property
     def reserved(self) -> Mask:
