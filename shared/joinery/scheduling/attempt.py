@@ -132,7 +132,7 @@ class Rank(NamedTuple):
 
 def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
     """Place pods first-fit, look for cheaper nodes for the same pods, and place what finds room then."""
-    work, packer = first_fit(problem, strategy)
+    work, packer = first_fit(problem, strategy, effort)
     better = None if problem.options.first_fit_only else cheaper(work, packer.nodes, packer.deferred, effort)
     if better is not None:
         packer.resume(better.buyer)
@@ -167,14 +167,14 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
     )
 
 
-def first_fit(problem: Problem, strategy: Strategy) -> tuple[Workspace, FirstFit]:
+def first_fit(problem: Problem, strategy: Strategy, effort: Effort) -> tuple[Workspace, FirstFit]:
     """Large pods first, which packs best.
 
-    Where room is bounded and pods are left, small ones first if that places more.
+    Where room is bounded and pods are left, small ones first if that places more, and there is time.
     """
     work, packer = _packed(problem, strategy)
     is_bounded = not work.pools or any(pool.limits for pool in work.pools)
-    if packer.left and is_bounded:
+    if packer.left and is_bounded and not effort.is_over():
         smallest_first = replace(strategy, manner=replace(strategy.manner, smallest_first=True))
         other_work, other = _packed(problem, smallest_first)
         if left_by_priority(other) < left_by_priority(packer):

@@ -69,7 +69,7 @@ class _Driver:
             if self.effort.is_over() or (not best.packer.left if was_left else best.is_cheapest):
                 break
             # First-fit alone tells whether the alternative places more pods; most do not, and it is the cheap part.
-            if was_left and left_by_priority(first_fit(self.problem, alternative)[1]) >= best.left:
+            if was_left and left_by_priority(first_fit(self.problem, alternative, self.effort)[1]) >= best.left:
                 continue
             other = self._consistent(alternative)
             if other.rank(by_price=not was_left) < best.rank(by_price=not was_left):
@@ -90,3 +90,6 @@ class _Driver:
                 unforeseen = repaired.strategy.unforeseen | repaired.unforeseen
                 repaired = attempt(self.problem, replace(repaired.strategy, unforeseen=unforeseen), self.effort)
             yield repaired
+            if self.effort.is_over() and not repaired.unforeseen:
+                # A plan that keeps its spreads is owed whatever the time; a better one is not.
+                break
