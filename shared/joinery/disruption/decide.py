@@ -49,7 +49,8 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
     judged = candidates(problem, awaited)
     before = sum(judged.prices.values())
     limit = problem.options.time_limit
-    effort = Effort(seed=problem.packing.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)
+    is_time_up = None if limit is None else lambda: stopwatch() >= limit
+    effort = Effort(seed=problem.packing.options.seed, is_time_up=is_time_up)
     plan = _Planner(problem, judged, effort, stopwatch).plan()
     after = before - sum(command.savings for command in plan.commands)
     bound, gap = _bounded(plan, before, after)
