@@ -30,7 +30,6 @@ from joinery.scheduling.optimise.dominance import bin_types_for
 from joinery.scheduling.optimise.limited import limits_of
 from joinery.scheduling.optimise.orders import Limit, exclusive
 from joinery.scheduling.optimise.proof_demands import ProofDemand
-from joinery.scheduling.pools.market import OFFERING_KEYS
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.reserved import is_sold_unreserved
 
@@ -105,70 +104,44 @@ class ProofInstances:
         ]
 
     def _uses_of(self, demand: ProofDemand) -> list[PoolUse]:
-        """Where required terms, volumes and taints let the pods run, and the weights of pools that are not passed."""
+        """Where required terms, volumes and taints let the pods run.
+
+        Of the pools that are lighter than the first one that takes all of them, only those in which others have nodes.
+        """
         uses: list[PoolUse] = []
-        weight = demand.least_weight
+        taken_at: int | None = None
         for index, pool in enumerate(self._pools):
-            if weight is not None and pool.weight < weight:
+            if demand.least_weight is not None and pool.weight < demand.least_weight:
                 break
-            if demand.pod_class.untolerated(pool.taints) is not None:
+            is_lighter = taken_at is not None and pool.weight < taken_at
+            if (is_lighter and index not in self._opened) or demand.pod_class.untolerated(pool.taints) is not None:
                 continue
             of_pool = [PoolUse(-1, index, types, offerings) for types, offerings in _suitable(demand, pool)]
             uses += of_pool
-            if of_pool and index in self._unpassed:
-                weight = pool.weight if weight is None else max(weight, pool.weight)
+            if of_pool and taken_at is None and _takes_all(self._work, demand, pool):
+                taken_at = pool.weight
         return uses
 
     @cached_property
-    def _unpassed(self) -> frozenset[int]:
-        """Pools (indices) that no node of a lighter pool may pass over: one of theirs would take all its pods.
+    def _opened(self) -> frozenset[int]:
+        """Pools (indices) of which nodes may be bought: some pods that they may have are taken by no heavier pool.
 
-        Karpenter tries heavier pools first, but puts pods on any node that it is buying already, so a pod for which
-        only the lighter pool has a node may bring others along.
+        Karpenter tries heavier pools first, but puts pods on any node that it is buying already, so such pods may bring
+        others along.
         """
-        return frozenset(index for index, pool in enumerate(self._pools) if self._takes_whatever_passes(pool))
+        return frozenset(
+            index
+            for index, pool in enumerate(self._pools)
+            if any(_may_use(demand, pool) and not self._is_taken_above(demand, pool) for demand in self._demands)
+        )
 
-    def _takes_whatever_passes(self, pool: Pool) -> bool:
-        lighter = [other for other in self._pools if other.weight < pool.weight]
-        return bool(lighter) and all(self._takes_nodes_of(pool, other) for other in lighter)
-
-    def _takes_nodes_of(self, pool: Pool, other: Pool) -> bool:
-        passing = [demand for demand in self._demands if _may_use(demand, other)]
-        if not all(_takes_all(self._work, demand, pool) for demand in passing):
-            return False
-        zones = {column.zone for column, is_open in zip(other.market.columns, other.columns, strict=True) if is_open}
-        return _gives_one_label_each(pool) and all(_takes_nodes_in(zone, pool, other, passing) for zone in zones)
+    def _is_taken_above(self, demand: ProofDemand, pool: Pool) -> bool:
+        heavier = (other for other in self._pools if other.weight > pool.weight)
+        return any(_may_use(demand, other) and _takes_all(self._work, demand, other) for other in heavier)
 
 
 def _may_use(demand: ProofDemand, pool: Pool) -> bool:
     return demand.pod_class.untolerated(pool.taints) is None and any(True for _ in _suitable(demand, pool))
-
-
-def _gives_one_label_each(pool: Pool) -> bool:
-    """Whether the labels of its nodes that neither instance type nor offering decides are settled: of two values pods
-    may each want another one.
-    """
-    own = (
-        allowed
-        for key, allowed in pool.requirements.sets.items()
-        if key not in OFFERING_KEYS and not pool.is_by_type(key)
-    )
-    return all(not allowed.complement and len(allowed.values) == 1 for allowed in own)
-
-
-def _takes_nodes_in(zone: str, pool: Pool, other: Pool, passing: Sequence[ProofDemand]) -> bool:
-    """Whether one node of the pool in that zone would hold whatever pods any node of the other pool holds there."""
-    there = np.array([column.zone == zone for column in other.market.columns], dtype=np.bool_) & other.columns
-    sold = other.types & np.isfinite(other.market.prices[:, there]).any(axis=1)
-    columns = np.array([column.zone == zone for column in pool.market.columns], dtype=np.bool_) & pool.unreserved
-    types = pool.types
-    for demand in passing:
-        if (other.fit(demand.ways[0]).columns & there).any():
-            fit = pool.fit(demand.ways[0])
-            types, columns = types & fit.types, columns & fit.columns
-    types = types & np.isfinite(pool.market.prices[:, columns]).any(axis=1)
-    largest = other.room[sold].max(axis=0, initial=0)
-    return bool((pool.room[types] >= largest).all(axis=1).any())
 
 
 def _suitable(demand: ProofDemand, pool: Pool) -> Iterator[tuple[Mask, Mask]]:
