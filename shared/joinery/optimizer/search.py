@@ -36,7 +36,7 @@ are more (many small demands in many zones) it triples to save one percent.
 """
 _SOON_LISTED = 16
 """For no more copies patterns are mostly soon listed, so that is tried before anything else improves the packing."""
-_NEARLY_BOUGHT = 0.05
+_NEARLY_BOUGHT = 0.1
 """Bin types whose reduced cost is at most this share of their cost hold what dives leave."""
 _ROUNDING = 1e-9
 _HASTY = RoundingRule(share=1.0, tolerance=0.2, keeps_duals=True)
