@@ -48,9 +48,7 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
     problem, awaited = settled(problem, stopwatch)
     judged = candidates(problem, awaited)
     before = sum(judged.prices.values())
-    limit = problem.options.time_limit
-    is_time_up = None if limit is None else lambda: stopwatch() >= limit
-    effort = Effort(seed=problem.packing.options.seed, is_time_up=is_time_up)
+    effort = Effort.until(problem.options.time_limit, stopwatch, problem.packing.options.seed)
     plan = _Planner(problem, judged, effort, stopwatch).plan()
     after = before - sum(command.savings for command in plan.commands)
     bound, gap = _bounded(plan, before, after)

@@ -30,6 +30,11 @@ class Effort:
     struck: bool = field(default=False, init=False)
     _left: float = field(default=0.0, init=False)
 
+    @classmethod
+    def until(cls, limit: float | None, stopwatch: Callable[[], float], seed: int) -> "Effort":
+        """That ends when the stopwatch (seconds) has reached the limit, if there is one."""
+        return cls(seed=seed, is_time_up=None if limit is None else lambda: stopwatch() >= limit)
+
     def begin(self, instance: PackingInstance) -> None:
         """Start improving an instance, with its whole allowance."""
         self._left = self.allowance * (1.0 if is_little(instance) else _OF_LARGE_PLANS)

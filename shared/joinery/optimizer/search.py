@@ -116,12 +116,11 @@ def _improved(
     random: np.random.Generator,
 ) -> list[Pattern]:
     """A packing of the same items that costs no more: by column generation over all blocks at once, then by local
-    search.
+    search. For instances of few pairs.
     """
-
     near = np.flatnonzero((duals.reduced_costs <= _NEARLY_BOUGHT * instance.costs) | instance.is_limited)
     of_near = instance.restrict(np.arange(len(instance.demands)), near, instance.demands)
-    rounding = BlockRounding(of_near, block[near], effort, random, is_swift=not _has_few_pairs(instance))
+    rounding = BlockRounding(of_near, block[near], effort, random, is_swift=False)
 
     def finish(residual: Ints, available: Ints, below: float) -> list[Pattern] | None:
         patterns, rest_duals = rounding.pack(residual, available[near], RoundingRule(), below)

@@ -40,10 +40,7 @@ def solve(
     ``is_bounded``: whether it is worked out what nodes for the pods cost at least. Costs about a second for ten
     thousand pods in fifty classes. A pod without a place is a result with reasons, never an exception.
     """
-    limit = problem.options.time_limit
-    is_time_up = None if limit is None else lambda: stopwatch() >= limit
-    effort = Effort(seed=problem.options.seed, is_time_up=is_time_up)
-    driver = _Driver(problem, effort)
+    driver = _Driver(problem, Effort.until(problem.options.time_limit, stopwatch, problem.options.seed))
     staying = dict(refused)
     while True:
         best = driver.search(Strategy(staying=frozenset(staying)))

@@ -100,33 +100,24 @@ class ValueSet:
 
     def intersect(self, other: "ValueSet") -> "ValueSet":
         """What both allow."""
-        absent = self.absent and other.absent
-        if self.gte is self.lte is other.gte is other.lte is None:
-            return self._intersect_values(other, absent)
+        absent, both = self.absent and other.absent, self._intersect_values(other)
+        if self.gte is self.lte is other.gte is other.lte is None:  # nearly all have no bounds
+            return ValueSet(*both, absent=absent)
         gte = max((bound for bound in (self.gte, other.gte) if bound is not None), default=None)
         lte = min((bound for bound in (self.lte, other.lte) if bound is not None), default=None)
         if gte is not None and lte is not None and gte > lte:
             return ValueSet(False, absent=absent)
-        bounds = ValueSet(True, gte=gte, lte=lte)
-        if self.complement and other.complement:
-            excluded = frozenset(value for value in self.values | other.values if bounds._within(value))
-            return ValueSet(True, excluded, gte, lte, absent)
-        if self.complement:
-            values = other.values - self.values
-        elif other.complement:
-            values = self.values - other.values
-        else:
-            values = self.values & other.values
-        return ValueSet(False, frozenset(value for value in values if bounds._within(value)), absent=absent)
+        (complement, listed), bounds = both, ValueSet(True, gte=gte, lte=lte)
+        values = frozenset(value for value in listed if bounds._within(value))
+        return ValueSet(True, values, gte, lte, absent) if complement else ValueSet(False, values, absent=absent)
 
-    def _intersect_values(self, other: "ValueSet", absent: bool) -> "ValueSet":
-        """Of two sets without bounds, which nearly all are."""
+    def _intersect_values(self, other: "ValueSet") -> tuple[bool, frozenset[str]]:
+        """``complement`` and ``values`` of what both allow, bounds apart."""
         if self.complement and other.complement:
-            return ValueSet(True, self.values | other.values, absent=absent)
+            return True, self.values | other.values
         if self.complement:
-            return ValueSet(False, other.values - self.values, absent=absent)
-        values = self.values - other.values if other.complement else self.values & other.values
-        return ValueSet(False, values, absent=absent)
+            return False, other.values - self.values
+        return False, self.values - other.values if other.complement else self.values & other.values
 
     def pick(self) -> str:
         """One allowed value, always the same one.

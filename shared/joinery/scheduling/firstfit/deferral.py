@@ -13,6 +13,7 @@ from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.new_nodes import is_open_to
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.pool import Pool
+from joinery.scheduling.pools.reserved import is_sold_unreserved
 
 _MANY = 300
 """For fewer classes first-fit is soon done, and its nodes are there should the optimizer find no cheaper ones."""
@@ -46,8 +47,7 @@ class Deferral:
 
     def _takes(self, pool: Pool, demand: Demand) -> bool:
         _, fit = demand.fit(pool, {})
-        is_open = is_open_to(pool, demand, self._topology) and not fit.conflict
-        return is_open and bool((fit.unreserved & pool.has_room(demand.requests)).any())
+        return is_open_to(pool, demand, self._topology) and is_sold_unreserved(pool, fit, demand.requests)
 
 
 def _is_plain(work: Workspace, pods: PodClass) -> bool:

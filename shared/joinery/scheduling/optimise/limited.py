@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.arrays import Floats
 from joinery.optimizer.instance.patterns import Pattern
 from joinery.optimizer.instance.side_constraints import SideConstraint
 from joinery.scheduling.firstfit.demand import Demand, Domains
@@ -29,16 +29,12 @@ def limits_of(pools: Sequence[Pool], bin_types: BinTypes) -> Iterator[tuple[Pool
         if not is_of_pool.any():
             continue
         capacity, _ = pool.limited
+        # Any row will do where the bin type is another pool's.
+        rows = np.where(is_of_pool, bin_types.instance_type, 0)
         for column, resource in enumerate(pool.limited_names):
-            yield pool, resource, np.where(is_of_pool, capacity[_within(bin_types, is_of_pool), column], 0.0)
+            yield pool, resource, np.where(is_of_pool, capacity[rows, column], 0.0)
         if "nodes" in pool.limits:
             yield pool, "nodes", is_of_pool.astype(np.float64)
-
-
-def _within(bin_types: BinTypes, is_of_pool: Mask) -> Ints:
-    """int64[bin types]: rows of the pool's market; 0 where the bin type is another pool's."""
-    rows: Ints = np.where(is_of_pool, bin_types.instance_type, 0)
-    return rows
 
 
 def limit_rows(pools: Sequence[Pool], bin_types: BinTypes, kept: NewNodes, bought: NewNodes) -> list[SideConstraint]:
