@@ -6,7 +6,8 @@ the same.
 """
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -45,6 +46,15 @@ def warning(message: object) -> Notice:
 def note(message: object) -> Notice:
     """Nothing has to be mended."""
     return Notice(Severity.NOTE, str(message))
+
+
+def warnings_of(doubts: Iterable[tuple[str, str]], whose: str = "") -> Iterator[Notice]:
+    """A warning for each doubt, naming all its subjects, after ``whose``. ``doubts``: subject and doubt of each."""
+    subjects: dict[str, dict[str, None]] = defaultdict(dict)
+    for subject, doubt in doubts:
+        subjects[doubt][subject] = None
+    for doubt, named in subjects.items():
+        yield warning(f"{whose}{some_of(list(named))}: {doubt}")
 
 
 def tell(notices: Iterable[Notice]) -> None:

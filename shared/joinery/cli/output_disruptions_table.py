@@ -15,17 +15,7 @@ from joinery.cli.console import WIDTH, escape, headed_table, price_lines, print_
 from joinery.cli.explained_nodes import lines
 from joinery.cli.notices import some_of
 from joinery.cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, HeldGroup
-from joinery.cli.view.disruption_words import (
-    bill,
-    evictions,
-    headline,
-    moves,
-    nearness,
-    refusals,
-    result,
-    rule,
-    uncounted,
-)
+from joinery.cli.view.disruption_words import headline, moves, result, rule, totals
 from joinery.cli.view.figures import count, money, natural, share
 
 _SHOWN_COMMANDS = 20
@@ -167,14 +157,7 @@ def _print_held(console: Console, groups: Sequence[HeldGroup]) -> None:
 
 def _print_totals(console: Console, view: DisruptionView) -> None:
     console.print(f"[bold]{headline(view)}[/bold]")
-    lines = [
-        bill(view),
-        *uncounted(view),
-        *([evictions(view)] if view.commands else []),
-        *nearness(view),
-        *refusals(view),
-    ]
-    for sentence in lines:
+    for sentence in totals(view):
         for line in wrap(sentence, WIDTH, subsequent_indent="  "):
             console.print(escape(line))
     for line in price_lines(view.prices):

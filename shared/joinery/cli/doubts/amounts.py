@@ -5,13 +5,12 @@ An API server takes them (of the first it warns), and a plan for them is for ano
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from joinery.apis.core import Container, DaemonSet, Pod
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amount
-from joinery.cli.notices import Notice, some_of, warning
+from joinery.cli.notices import Notice, warning, warnings_of
 from joinery.cli.view.workloads import owner_of
 
 #: No process lives in less than a mebibyte; no container has needed so many cores that were written without a unit.
@@ -26,16 +25,12 @@ _NUMBER = re.compile(r"(\d+)(m?)")
 
 def odd_amounts(pods: Iterable[Pod], daemon_sets: Iterable[DaemonSet]) -> Iterator[Notice]:
     """A warning for each, naming whose pods they are."""
-    owners: dict[str, list[str]] = defaultdict(list)
     whose = [(owner_of(pod), (*pod.spec.containers, *pod.spec.init_containers)) for pod in pods]
     for daemon_set in daemon_sets:
         spec, metadata = daemon_set.spec.template.spec, daemon_set.metadata
         whose.append((f"{metadata.namespace}/{metadata.name}", (*spec.containers, *spec.init_containers)))
-    for owner, containers in whose:
-        for doubt in _of_containers(containers):
-            owners[doubt] += [owner] if owner not in owners[doubt] else []
-    for doubt, listed in owners.items():
-        yield warning(f"pods of {some_of(listed)}: {doubt}")
+    doubts = ((owner, doubt) for owner, containers in whose for doubt in _of_containers(containers))
+    yield from warnings_of(doubts, "pods of ")
 
 
 def odd_limits(pools: Iterable[NodePool]) -> Iterator[Notice]:

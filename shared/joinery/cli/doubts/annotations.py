@@ -4,15 +4,14 @@ No API server knows them, so a pod that asks for its successor by a misspelt ann
 A NodePool with a wrong value takes no part, and says so itself (``apis.validation``).
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
 from joinery.apis import labels
 from joinery.apis.core import Pod
 from joinery.apis.disruption import dollars_of, eviction_rate_of
-from joinery.cli.notices import Notice, some_of, warning
+from joinery.cli.notices import Notice, warning, warnings_of
 from joinery.cli.reading.own_annotations import OF_PODS, OF_POOLS, nothing_reads
-from joinery.cli.view.workloads import owner_of
+from joinery.cli.view.workloads import subject_of
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 
@@ -36,13 +35,8 @@ def annotated_in_vain(snapshot: Snapshot) -> Iterator[Notice]:
                 *(f"spec.template.{slip}" for slip in nothing_reads(template, (), "a NodeClaim")),
             )
             yield from (warning(f"NodePool {pool.metadata.name}: {slip}") for slip in slips)
-    doubts: dict[str, list[str]] = defaultdict(list)
-    for pod in filter(is_active, snapshot.pods):
-        subject = f"pods of {owner_of(pod)}" if pod.metadata.owner_references else f"Pod {pod.key}"
-        for doubt in _doubts(pod):
-            doubts[doubt] += [subject] if subject not in doubts[doubt] else []
-    for doubt, subjects in doubts.items():
-        yield warning(f"{some_of(subjects)}: {doubt}")
+    active = filter(is_active, snapshot.pods)
+    yield from warnings_of((subject_of(pod), doubt) for pod in active for doubt in _doubts(pod))
 
 
 def _doubts(pod: Pod) -> Iterator[str]:

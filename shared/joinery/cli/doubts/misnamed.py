@@ -7,16 +7,17 @@ NodePools or the catalogue really have is never doubted.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 from joinery.apis import labels
-from joinery.apis.core import NodeSelectorRequirement, Pod, PodSpec
+from joinery.apis.core import NodeSelectorRequirement, PodSpec
 from joinery.apis.meta import Requirement
 from joinery.apis.nodepool import NodePool
 from joinery.apis.slips import label_meant_by, meant_by, type_label_meant_by, value_meant_by
 from joinery.apis.validation import validate
-from joinery.cli.notices import Notice, some_of, warning
-from joinery.cli.view.workloads import owner_of
+from joinery.cli.notices import Notice, warning, warnings_of
+from joinery.cli.view.workloads import subject_of
 from joinery.cloudprovider.offline import NODE_CLASS
 from joinery.state.offerings import InstanceType
 from joinery.state.pods import is_active
@@ -59,20 +60,19 @@ def misnamed(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) ->
     """A warning for each slip, naming who made it. ``types``: by node class."""
     yield from _classes(snapshot)
     yield from _limits(snapshot, types)
+    yield from warnings_of(chain(_slips(snapshot, types), _choosing_nothing(snapshot)))
+
+
+def _slips(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> Iterator[tuple[str, str]]:
     defined, values = _defined(snapshot), _values(snapshot, types)
-    doubts: dict[str, list[str]] = defaultdict(list)
     # Pods of one owner ask for the same.
     doubt_of = cache(lambda one, others, of_pool: _doubt(one, others, values, of_pool=of_pool))
     for subject, asked in _all_asked(snapshot):
         of_pool = subject.startswith("NodePool ")
         # What a NodePool asks for, its nodes have: only pods look for a label that may not be there.
         others = defined if not of_pool else frozenset()
-        for doubt in filter(None, (doubt_of(one, others, of_pool) for one in asked)):
-            doubts[doubt] += [subject] if subject not in doubts[doubt] else []
-    for doubt, subject in _choosing_nothing(snapshot):
-        doubts[doubt].append(subject)
-    for doubt, subjects in doubts.items():
-        yield warning(f"{some_of(subjects)}: {doubt}")
+        doubts = (doubt_of(one, others, of_pool) for one in asked)
+        yield from ((subject, doubt) for doubt in doubts if doubt)
 
 
 def _doubt(
@@ -102,12 +102,12 @@ def _label_with(value: str, values: Mapping[str, frozenset[str]]) -> str:
 
 
 def _choosing_nothing(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
-    """What pools of ours ask for in the words of EKS Auto Mode, or of nobody, with the pool."""
+    """What pools of ours ask for in the words of EKS Auto Mode, or of nobody, after the pool."""
     for pool in filter(snapshot.serves, snapshot.node_pools):
         for key in dict.fromkeys(one.key for one in pool.spec.template.spec.requirements):
             if not label_meant_by(key) and (meant := type_label_meant_by(key)):
                 doubt = f"spec.template.spec.requirements: {key} chooses no instance types; is it {meant}?"
-                yield doubt, f"NodePool {pool.metadata.name}"
+                yield f"NodePool {pool.metadata.name}", doubt
 
 
 def _classes(snapshot: Snapshot) -> Iterator[Notice]:
@@ -177,7 +177,7 @@ def _all_asked(snapshot: Snapshot) -> Iterator[tuple[str, Iterator[_Asked]]]:
         )
     for pod in snapshot.pods:
         if not pod.spec.node_name and is_active(pod):
-            yield _subject(pod), _of_pod(pod.spec)
+            yield subject_of(pod), _of_pod(pod.spec)
 
 
 def _usable(pool: NodePool) -> Iterator[Requirement]:
@@ -186,11 +186,6 @@ def _usable(pool: NodePool) -> Iterator[Requirement]:
     for index, requirement in enumerate(pool.spec.template.spec.requirements):
         if not any(reason.startswith(f"spec.template.spec.requirements[{index}].values: ") for reason in refused):
             yield requirement
-
-
-def _subject(pod: Pod) -> str:
-    """Pods of one owner make one slip."""
-    return f"pods of {owner_of(pod)}" if pod.metadata.owner_references else f"Pod {pod.key}"
 
 
 def _of_pod(spec: PodSpec) -> Iterator[_Asked]:

@@ -4,12 +4,11 @@ none, budgets of which nobody says what they allow.
 No API server knows these annotations. Whoever relies on one sees it on the day on which a node goes.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from joinery.apis.labels import CORE_GROUP, DO_NOT_DISRUPT
-from joinery.cli.notices import Notice, some_of, warning
-from joinery.cli.view.workloads import owner_of
+from joinery.cli.notices import Notice, some_of, warning, warnings_of
+from joinery.cli.view.workloads import subject_of
 from joinery.state.pods import comes_with_node, evictions_allowed, go_duration, is_active, is_fully_blocking
 from joinery.state.snapshot import Snapshot
 
@@ -27,24 +26,20 @@ def protected_in_vain(snapshot: Snapshot) -> Iterator[Notice]:
     """A warning for each annotation that keeps nothing, naming who has it. See ``state.legacy`` for clusters in which
     the older ones are heeded.
     """
-    doubts: dict[str, list[str]] = defaultdict(list)
+    yield from warnings_of(_in_vain(snapshot))
+
+
+def _in_vain(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
     for pod in snapshot.pods:
         if is_active(pod) and not comes_with_node(pod):
-            _add(doubts, f"pods of {owner_of(pod)}" if pod.metadata.owner_references else f"Pod {pod.key}",
-                 _doubts(pod.metadata.annotations, durations=True))  # fmt: skip
+            yield from ((subject_of(pod), doubt) for doubt in _doubts(pod.metadata.annotations, durations=True))
     for node in snapshot.nodes:
-        _add(doubts, f"Node {node.metadata.name}", _doubts(node.metadata.annotations, durations=False))
+        doubts = _doubts(node.metadata.annotations, durations=False)
+        yield from ((f"Node {node.metadata.name}", doubt) for doubt in doubts)
     for pool in snapshot.node_pools:
         if snapshot.serves(pool) and DO_NOT_DISRUPT in pool.metadata.annotations:
             where = f"nothing reads {DO_NOT_DISRUPT} of a NodePool: it belongs to spec.template.metadata.annotations"
-            _add(doubts, f"NodePool {pool.metadata.name}", iter([where]))
-    for doubt, subjects in doubts.items():
-        yield warning(f"{some_of(subjects)}: {doubt}")
-
-
-def _add(doubts: dict[str, list[str]], subject: str, told: Iterator[str]) -> None:
-    for doubt in told:
-        doubts[doubt] += [subject] if subject not in doubts[doubt] else []
+            yield f"NodePool {pool.metadata.name}", where
 
 
 def _doubts(annotations: Mapping[str, str], *, durations: bool) -> Iterator[str]:

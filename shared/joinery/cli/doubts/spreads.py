@@ -4,26 +4,23 @@ An API server takes them. kube-scheduler counts the pods that the selector match
 replicas into one zone, and nothing else tells of it.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from joinery.apis.core import Pod, TopologySpreadConstraint
-from joinery.cli.notices import Notice, some_of, warning
+from joinery.cli.notices import Notice, warnings_of
 from joinery.cli.view.workloads import owner_of
 from joinery.scheduling.constraints.selectors import read, unreadable
 
 
 def idle_spreads(pods: Iterable[Pod]) -> Iterator[Notice]:
     """A warning for each, naming whose pods they are."""
-    owners: dict[str, list[str]] = defaultdict(list)
-    for pod in pods:
-        for spread in pod.spec.topology_spread_constraints:
-            if why := _idle(spread, pod):
-                doubt = f"their topology spread over {spread.topology_key} spreads nothing: {why}"
-                owner = owner_of(pod)
-                owners[doubt] += [owner] if owner not in owners[doubt] else []
-    for doubt, listed in owners.items():
-        yield warning(f"pods of {some_of(listed)}: {doubt}")
+    spreads = ((pod, spread) for pod in pods for spread in pod.spec.topology_spread_constraints)
+    doubts = (
+        (owner_of(pod), f"their topology spread over {spread.topology_key} spreads nothing: {why}")
+        for pod, spread in spreads
+        if (why := _idle(spread, pod))
+    )
+    yield from warnings_of(doubts, "pods of ")
 
 
 def _idle(spread: TopologySpreadConstraint, pod: Pod) -> str:

@@ -9,7 +9,7 @@ from joinery.cli.page import commands, curve, explanations, fleet, held
 from joinery.cli.page.frame import Frame, figure, framed, part
 from joinery.cli.page.text import Html, element, join, text
 from joinery.cli.view.disruption_view import DisruptionView
-from joinery.cli.view.disruption_words import bill, evictions, headline, length, nearness, refusals, uncounted
+from joinery.cli.view.disruption_words import headline, length, totals
 from joinery.cli.view.figures import TELLING, count, money, monthly
 from joinery.cli.view.workloads import Workload
 
@@ -82,14 +82,7 @@ def _counts(view: DisruptionView) -> str:
 
 
 def _sentences(view: DisruptionView) -> Html:
-    said = [
-        bill(view),
-        *uncounted(view),
-        *([evictions(view)] if view.commands else []),
-        *nearness(view),
-        *refusals(view),
-    ]
-    lines = [element("p", text(f"{sentence}.")) for sentence in said]
+    lines = [element("p", text(f"{sentence}.")) for sentence in totals(view)]
     if view.disruptions.lower_bound <= 0:
         return element("div", *lines, class_="comes-to")
     meant = element(

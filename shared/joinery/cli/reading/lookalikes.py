@@ -32,16 +32,16 @@ _LOOKALIKES = (
 def looks_like(data: bytes) -> str:
     """``line 3: looks like ...`` with what to give instead; empty for what is like nothing that is known."""
     for pattern, what in _LOOKALIKES:
-        if found := pattern.search(data):
-            return f"line {_line(data, found)}: {what}"
+        if match := pattern.search(data):
+            return f"line {_line(data, match)}: {what}"
     return ""
 
 
 def tab_in(data: bytes) -> str:
     """The first line that begins with a tab, which YAML does not take for indentation; or empty."""
-    found = _TAB.search(data)
-    return f"line {_line(data, found)}: indented by a tab: YAML takes spaces only" if found else ""
+    match = _TAB.search(data)
+    return f"line {_line(data, match)}: indented by a tab: YAML takes spaces only" if match else ""
 
 
-def _line(data: bytes, found: re.Match[bytes]) -> int:
-    return data.count(b"\n", 0, found.start()) + 1
+def _line(data: bytes, match: re.Match[bytes]) -> int:
+    return data.count(b"\n", 0, match.start()) + 1

@@ -14,6 +14,12 @@ _Quantities = Mapping[str, str | int | float]
 _OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
 
 
+def containers_of(spec: PodSpec) -> Iterator[tuple[str, Container]]:
+    """Each container with its path inside the spec; those that run before the others come last."""
+    yield from ((f"containers[{index}]", one) for index, one in enumerate(spec.containers))
+    yield from ((f"initContainers[{index}]", one) for index, one in enumerate(spec.init_containers))
+
+
 def wrong_quantities(part: PodSpec | NodeStatus, at: str) -> Iterator[str]:
     """``field: what is wrong`` for every quantity that is none. ``at`` is the part's path."""
     for path, quantities in _listed(part):
@@ -35,10 +41,7 @@ def wrong_bounds(limit_range: LimitRange) -> Iterator[str]:
 
 def wrong_resources(spec: PodSpec, at: str) -> Iterator[str]:
     """The same for what containers ask for by a name that is no resource's: ``memroy``, ``gpu``."""
-    for path, quantities in (
-        *_of_containers(spec.containers, "containers"),
-        *_of_containers(spec.init_containers, "initContainers"),
-    ):
+    for path, quantities in _of_containers(spec):
         for name in quantities:
             if "/" not in name and name not in _OF_CONTAINERS and not name.startswith("hugepages-"):
                 meant = meant_by(name, _OF_CONTAINERS)
@@ -52,9 +55,8 @@ def wrong_devices(spec: PodSpec, at: str) -> Iterator[str]:
     Extended resources are whole numbers and never overcommitted (k8s.io/kubernetes ``pkg/apis/core/validation``,
     ``ValidateResourceRequirements``).
     """
-    for part, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
-        for index, container in enumerate(containers):
-            yield from _wrong_devices(container.resources, f"{at}.{part}[{index}].resources")
+    for path, container in containers_of(spec):
+        yield from _wrong_devices(container.resources, f"{at}.{path}.resources")
 
 
 def _wrong_devices(resources: ResourceRequirements, at: str) -> Iterator[str]:
@@ -91,17 +93,16 @@ def _listed(part: PodSpec | NodeStatus) -> Iterator[tuple[str, _Quantities]]:
     if isinstance(part, NodeStatus):
         yield from (("capacity", part.capacity), ("allocatable", part.allocatable))
         return
-    yield from _of_containers(part.containers, "containers")
-    yield from _of_containers(part.init_containers, "initContainers")
+    yield from _of_containers(part)
     yield "overhead", part.overhead
     if part.resources:
         yield from _of_resources(part.resources, "resources")
 
 
-def _of_containers(containers: list[Container], at: str) -> Iterator[tuple[str, _Quantities]]:
-    for index, container in enumerate(containers):
+def _of_containers(spec: PodSpec) -> Iterator[tuple[str, _Quantities]]:
+    for path, container in containers_of(spec):
         if container.resources.requests or container.resources.limits:
-            yield from _of_resources(container.resources, f"{at}[{index}].resources")
+            yield from _of_resources(container.resources, f"{path}.resources")
 
 
 def _of_resources(resources: ResourceRequirements, at: str) -> Iterator[tuple[str, _Quantities]]:

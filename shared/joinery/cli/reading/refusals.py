@@ -11,7 +11,7 @@ from typing import Any
 from joinery.apis import cron
 from joinery.apis.core import DaemonSet, PersistentVolumeClaim, Pod, PodDisruptionBudget, PodSpec
 from joinery.apis.workloads import HorizontalPodAutoscaler, Workload
-from joinery.cli.reading.quantities import is_overcommitted
+from joinery.cli.reading.quantities import containers_of, is_overcommitted
 
 _BY_SELECTOR = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet")
 _OF_JOBS = ("OnFailure", "Never")
@@ -58,12 +58,11 @@ def _wrong_schedule(schedule: str) -> str:
 
 def _of_containers(pod: PodSpec, at: str) -> Iterator[str]:
     """Devices and huge pages are never overcommitted, so they have limits; these alone are enough."""
-    for part, containers in (("containers", pod.containers), ("initContainers", pod.init_containers)):
-        for index, container in enumerate(containers):
-            asked, allowed = container.resources.requests, container.resources.limits
-            for name in asked:
-                if name not in allowed and not is_overcommitted(name):
-                    yield f"{at}.{part}[{index}].resources.limits.{name}: is missing, and requests have it"
+    for path, container in containers_of(pod):
+        asked, allowed = container.resources.requests, container.resources.limits
+        for name in asked:
+            if name not in allowed and not is_overcommitted(name):
+                yield f"{at}.{path}.resources.limits.{name}: is missing, and requests have it"
 
 
 def _of_pod(kind: str, pod: Pod) -> Iterator[str]:

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from joinery.apis import meta as resources
-from joinery.apis.core import Container, DaemonSet, LabelSelector, ObjectMeta, PodSpec, PodTemplateSpec
+from joinery.apis.core import DaemonSet, LabelSelector, ObjectMeta, PodSpec, PodTemplateSpec
 from joinery.apis.quantity import amount
 from joinery.apis.workloads import Workload, WorkloadSpec, label_selector
-from joinery.cli.reading.quantities import wrong_devices, wrong_quantities, wrong_resources
+from joinery.cli.reading.quantities import containers_of, wrong_devices, wrong_quantities, wrong_resources
 from joinery.scheduling.constraints.selectors import read, unreadable
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -68,14 +68,9 @@ def wrong_pod(spec: PodSpec, at: str) -> Iterator[str]:
     yield from _wrong_limits(spec, at)
 
 
-def _containers(spec: PodSpec) -> Iterator[tuple[str, Container]]:
-    yield from ((f"containers[{index}]", one) for index, one in enumerate(spec.containers))
-    yield from ((f"initContainers[{index}]", one) for index, one in enumerate(spec.init_containers))
-
-
 def _wrong_containers(spec: PodSpec, at: str) -> Iterator[str]:
     seen: set[str] = set()
-    for path, container in _containers(spec):
+    for path, container in containers_of(spec):
         name = container.name
         if not name:
             yield f"{at}.{path}.name: is missing"
@@ -88,7 +83,7 @@ def _wrong_containers(spec: PodSpec, at: str) -> Iterator[str]:
 
 def _wrong_limits(spec: PodSpec, at: str) -> Iterator[str]:
     """A request beyond its limit. Amounts that are out of range stay what they are: a reason on the pod."""
-    for path, container in _containers(spec):
+    for path, container in containers_of(spec):
         requests, limits = container.resources.requests, container.resources.limits
         for name in requests.keys() & limits.keys():
             try:

@@ -64,6 +64,16 @@ def _s(number: int) -> str:
     return "s" if number == 1 else ""
 
 
+def totals(view: DisruptionView) -> Iterator[str]:
+    """What is said of the whole below the headline."""
+    yield bill(view)
+    yield from uncounted(view)
+    if view.commands:
+        yield evictions(view)
+    yield from nearness(view)
+    yield from refusals(view)
+
+
 def bill(view: DisruptionView) -> str:
     """What all nodes cost before and after."""
     before, after = view.disruptions.before, view.disruptions.after

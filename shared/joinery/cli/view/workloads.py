@@ -89,6 +89,11 @@ def owner_of(pod: Pod) -> str:
     return f"{metadata.namespace or 'default'}/{stem or _NUMBER.sub('', metadata.name)}"
 
 
+def subject_of(pod: Pod) -> str:
+    """Whom a notice about the pod names: ``pods of default/web``, or the pod that nobody owns."""
+    return f"pods of {owner_of(pod)}" if pod.metadata.owner_references else f"Pod {pod.key}"
+
+
 def _numbered(alike: Mapping[tuple[str, tuple[tuple[str, int], ...]], Sequence[str]]) -> list[Workload]:
     """The workloads in the given order, numbered by what all their pods take together."""
     everything = total({name: value * len(pods) for name, value in asked} for (_, asked), pods in alike.items())
