@@ -154,22 +154,24 @@ class _Planner:
         """Smaller plans, where commands of the whole one may not start, and so never would."""
         if self._review.is_budget_exceeded and not self._effort.is_over():
             yield self._commands(model, consolidate(limited(model, choice, self._budget_left), self._effort))
-        if self._review.is_purchase_refused and not self._effort.is_over():
+        has_frugal = self._review.is_purchase_refused and not self._effort.is_over()
+        if has_frugal:
             yield self._commands(model, consolidate(without_new(model), self._effort))
         if self._review.is_company_refused and not self._effort.is_over():
             yield self._commands(model, consolidate(limited(model, choice, self._budget_left_for_drift), self._effort))
-        yield from self._within_limits(model)
+        yield from self._within_limits(model, has_frugal=has_frugal)
 
-    def _within_limits(self, model: Model) -> Iterator[tuple[Disruption, ...]]:
+    def _within_limits(self, model: Model, *, has_frugal: bool) -> Iterator[tuple[Disruption, ...]]:
         """Plans of fewer nodes, where the limits of NodePools leave no room for what the whole one buys.
 
-        The optimiser knows no limits. First what buys nothing, which makes room under a limit for a later decision;
-        then whatever is best if the nodes stay that had no place.
+        The optimiser knows no limits. First what buys nothing, which makes room under a limit for a later decision,
+        unless there is such a plan (``has_frugal``); then whatever is best if the nodes stay that had no place.
         """
         unplaced = self._review.unplaced
         if not unplaced or not self._review.is_limited or self._effort.is_over():
             return
-        yield self._commands(model, consolidate(without_new(model), self._effort))
+        if not has_frugal:
+            yield self._commands(model, consolidate(without_new(model), self._effort))
         for _ in range(_SMALLER):
             left_out = frozenset(unplaced)
             if self._effort.is_over():

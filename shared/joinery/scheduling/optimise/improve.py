@@ -127,9 +127,14 @@ def _ways(nodes: Sequence[NewNode]) -> tuple[bool, ...]:
 
     Not for large plans, of which the optimizer packs no limits.
     """
+    is_small_plan = sum(len(node.pods) for node in nodes) <= SMALL_DEMAND
+    return (True, False) if is_small_plan and any(_are_limited_above_others(nodes)) else (False,)
+
+
+def _are_limited_above_others(nodes: Sequence[NewNode]) -> list[bool]:
+    """Of each node whether it is a limited pool's while lighter pools are used too."""
     lightest = min((node.pool.weight for node in nodes), default=0)
-    is_mixed = any(node.pool.limits and node.pool.weight > lightest for node in nodes)
-    return (True, False) if is_mixed and sum(len(node.pods) for node in nodes) <= SMALL_DEMAND else (False,)
+    return [bool(node.pool.limits) and node.pool.weight > lightest for node in nodes]
 
 
 def _kept_and_free(
@@ -141,12 +146,11 @@ def _kept_and_free(
     reservation. Unless it is packed ``across_tiers``, so does a limited pool's node while lighter pools are used too:
     another packing might leave room under the limit, and then the lighter pools' pods would be in the wrong pool.
     """
-    lightest = min((node.pool.weight for node in nodes), default=0)
     stays = [
         gathers(node, together)
         or _has_no_choice(work, node)
-        or (bool(node.pool.limits) and node.pool.weight > lightest and (not across_tiers or bool(node.reservation)))
-        for node in nodes
+        or (is_limited and (not across_tiers or bool(node.reservation)))
+        for node, is_limited in zip(nodes, _are_limited_above_others(nodes), strict=True)
     ]
     kept = [node for node, stay in zip(nodes, stays, strict=True) if stay]
     return kept, [node for node, stay in zip(nodes, stays, strict=True) if not stay]
