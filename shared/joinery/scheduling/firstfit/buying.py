@@ -71,6 +71,7 @@ class Buyer:
         """
         if not names:
             return 0
+        self.nodes.appraise()
         opened, placed, waiting = self.nodes.opened, 0, names
         prices = {pool.name: self.nodes.fair_price_in(pool, demand) for pool in pools}
         for index in opened.promising(demand, len(names), prices):

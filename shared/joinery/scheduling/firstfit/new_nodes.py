@@ -51,6 +51,7 @@ class NewNodes:
         self._topology: Topology = work.topology
         self._fair_prices = work.fair_prices
         self._fresh: dict[str, NewNode] = {}
+        self._unappraised: list[int] = []
         self.minds_daemons = bool(work.topology.counting_daemons) and not manner.heedless
         self.limits = {pool.name: Limits(pool) for pool in work.pools}
         self.reservations = Reservations(work.reservations)
@@ -143,8 +144,7 @@ class NewNodes:
         What it is given from now on, the other packing does not have.
         """
         node = replace(node, placed=list(node.placed))
-        fair_price = sum(self.fair_price_in(node.pool, batch.demand) * len(batch.pods) for batch in node.placed)
-        self.opened.replace(self.opened.append(node), node, fair_price)
+        self.opened.replace(self.opened.append(node), node, self._fair_price_of_pods(node))
         self._charge(node)
 
     def build(
@@ -154,9 +154,10 @@ class NewNodes:
         which they are wanted.
 
         ``reserved``: the column of the reservation in which it is launched instead. Returns the node, and how many of
-        the pods of each entry it took, from the first; nothing is bought if it takes none.
+        the pods of each entry it took, from the first; nothing is bought if it takes none. Most nodes that are bought
+        like this never grow, so what their pods should cost is worked out by ``appraise``.
         """
-        limits, index, fair_price = self.limits[pool.name], -1, 0.0
+        limits, index = self.limits[pool.name], -1
         taken = [0] * len(wanted)
         node = self.empty(pool, reserved=reserved)
         if node.reservation and self.reservations.left(node.reservation) <= 0:
@@ -171,13 +172,25 @@ class NewNodes:
             if count > 0:
                 index = self.opened.append(narrowed) if index < 0 else index
                 node, taken[entry] = narrowed, count
-                fair_price += self.fair_price_in(pool, demand) * count
                 self._take(node, demand, count, rows[counts >= count])
                 self._charge(node)
                 self._note(node, demand, domains, tuple(names[:count]))
         if index >= 0:
-            self.opened.replace(index, node, fair_price)
+            self.opened.replace(index, node, 0.0)
+            self._unappraised.append(index)
         return node, taken
+
+    def appraise(self) -> None:
+        """Value the nodes that were built as a whole at the present fair prices of their pods.
+
+        To be called before it is asked whether nodes may grow.
+        """
+        for index in self._unappraised:
+            self.opened.appraise(index, self._fair_price_of_pods(self.opened.nodes[index]))
+        self._unappraised.clear()
+
+    def _fair_price_of_pods(self, node: NewNode) -> float:
+        return sum(self.fair_price_in(node.pool, batch.demand) * len(batch.pods) for batch in node.placed)
 
     def repeat(self, wanted: Sequence[Wanted]) -> None:
         """Buy one more node like the last one, for as many other pods, in a pool without limits."""
@@ -185,7 +198,7 @@ class NewNodes:
         node = replace(last, name=self.next_name(last.pool), placed=[])
         self._topology.furnish(node.name, last.pool.name)
         node.least_prices, node.by_price = last.least_prices, last.by_price
-        self.opened.repeat(node)
+        self._unappraised.append(self.opened.repeat(node))
         self._charge(node)
         for demand, domains, names in wanted:
             self._note(node, demand, domains, tuple(names))

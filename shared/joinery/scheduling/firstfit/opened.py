@@ -57,24 +57,29 @@ class OpenedNodes:
         self._shapes.append(None)
         return len(self.nodes) - 1
 
-    def repeat(self, node: NewNode) -> None:
-        """Add a node just like the last one."""
+    def repeat(self, node: NewNode) -> int:
+        """Add a node just like the last one; its index."""
         last, index = len(self.nodes) - 1, self.append(node)
         self.fair_price[index], self.price[index] = self.fair_price[last], self.price[last]
         self._room[index], self._value[index] = self._room[last], self._value[last]
+        return index
 
     def replace(self, index: int, node: NewNode, added_fair_price: float) -> None:
         """Note the node's new shape."""
         self.nodes[index] = node
-        self._shapes[index] = None
-        self.fair_price[index] += added_fair_price
         rows = node.by_price[node.types[node.by_price]]
         prices = node.least_prices[rows]
         price = self.price[index] = float(prices[0])
         room = np.maximum.accumulate(node.pool.room_by_resource.take(rows, axis=1), axis=1)
         last = np.searchsorted(prices, _levels(price), side="right") - 1
         self._room[index] = room[:, last].T - node.used
-        self._value[index] = (price, bearable_ratio(price, self.fair_price[index]), self.fair_price[index])
+        self.appraise(index, self.fair_price[index] + added_fair_price)
+
+    def appraise(self, index: int, fair_price: float) -> None:
+        """Note what the node's pods should cost."""
+        price, self.fair_price[index] = self.price[index], fair_price
+        self._shapes[index] = None
+        self._value[index] = (price, bearable_ratio(price, fair_price), fair_price)
 
     def shape(self, index: int) -> int:
         """A number that nodes share which take or refuse the same pods."""
