@@ -102,7 +102,7 @@ class AssignmentRelaxation:
             self._solver.set_upper_bounds(bin_bounds(available))
             self._solver.set_row_upper(self._program.first_supply_row, self._program.supply_ends(available))
         if self._swift and not self._is_solved and self._instance.compatible.any(axis=1).all():
-            self._solver.warm_start(*self._program.plain_basis(demands, self._rows))
+            self._solver.warm_start(*self._program.plain_basis(demands))
         solution = self._solve_with_cuts(demands.astype(np.float64))
         if solution is None:
             return None

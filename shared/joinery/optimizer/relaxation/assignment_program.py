@@ -17,13 +17,13 @@ This is Kantorovich's formulation (1960, "Mathematical methods of organizing and
 a type added up: single bins are alike, and a variable for each would only add symmetry.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from joinery.optimizer.arrays import UNLIMITED, Floats, Ints
-from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.optimizer.linear.highs import Indices, LinearProgram
 
 
@@ -54,10 +54,13 @@ class AssignmentProgram:
         self.pair_items, self.pair_bin_types = np.nonzero(instance.compatible)
         self.resources = np.flatnonzero((instance.sizes > 0).any(axis=0))
         self.shared_supplies = _shared_supplies(instance)
+        self._limited_bin_types = [
+            np.flatnonzero(instance.compatible[limit.items].any(axis=0)) for limit in instance.cardinality_limits
+        ]
         self.limit_rows = [
             CardinalityRow(limit.items, int(bin_type), limit.cap, number)
-            for number, limit in enumerate(instance.cardinality_limits)
-            for bin_type in np.flatnonzero(instance.compatible[limit.items].any(axis=0))
+            for number, (limit, bin_types) in enumerate(self._limits())
+            for bin_type in bin_types
         ]
         self._pair_column = np.full(instance.compatible.shape, -1)
         self._pair_column[self.pair_items, self.pair_bin_types] = np.arange(len(self.pair_items)) + self.bin_type_count
@@ -71,6 +74,10 @@ class AssignmentProgram:
     def first_cardinality_row(self) -> int:
         """The first row of cardinality limits; rows that are added later come after them."""
         return self.first_supply_row + len(self.shared_supplies)
+
+    def _limits(self) -> Iterator[tuple[CardinalityLimit, Ints]]:
+        """The cardinality limits in the order of their rows; each has one for each of these bin types (indices)."""
+        return zip(self.instance.cardinality_limits, self._limited_bin_types, strict=True)
 
     def entries(self, row: CardinalityRow) -> tuple[Indices, Floats]:
         """The columns and values of a cardinality row: its items' pairs less ``cap`` times the bins."""
@@ -86,12 +93,9 @@ class AssignmentProgram:
         row = self.first_supply_row
         for offset, bin_types in enumerate(self.shared_supplies):
             entries.append((np.full(len(bin_types), row + offset), bin_types, np.ones(len(bin_types))))
-        row = self.first_cardinality_row
-        for offset, limit_row in enumerate(self.limit_rows):
-            held, coefficients = self.entries(limit_row)
-            entries.append((np.full(len(held), row + offset), held.astype(np.int64), coefficients))
+        entries += self._limit_entries()
         rows, columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
-        height, pairs = row + len(self.limit_rows), len(self.pair_items)
+        height, pairs = self.first_cardinality_row + len(self.limit_rows), len(self.pair_items)
         upper = np.zeros(height)
         upper[self.first_supply_row : self.first_cardinality_row] = self.supply_ends(self.instance.available)
         return LinearProgram(
@@ -118,11 +122,24 @@ class AssignmentProgram:
             row += self.bin_type_count
         return entries
 
+    def _limit_entries(self) -> list[tuple[Ints, Ints, Floats]]:
+        """What ``entries`` says of all ``limit_rows``, at once: there are hundreds."""
+        entries: list[tuple[Ints, Ints, Floats]] = []
+        row = self.first_cardinality_row
+        for limit, bin_types in self._limits():
+            rows = row + np.arange(len(bin_types))
+            pairs = self._pair_column[np.ix_(limit.items, bin_types)]
+            items, positions = np.nonzero(pairs >= 0)
+            entries.append((rows[positions], pairs[items, positions], np.ones(len(items))))
+            entries.append((rows, bin_types, np.full(len(bin_types), -float(limit.cap))))
+            row += len(bin_types)
+        return entries
+
     def supply_ends(self, available: Ints) -> Floats:
         """float64[shared supplies]: what is left of each; ``available``: int64[bin types]."""
         return np.array([available[bin_types[0]] for bin_types in self.shared_supplies], dtype=np.float64)
 
-    def plain_basis(self, demands: Ints, cardinality_rows: Sequence[CardinalityRow]) -> tuple[Ints, Ints]:
+    def plain_basis(self, demands: Ints) -> tuple[Ints, Ints]:
         """A vertex to start from: variables above zero, and rows without slack (indices; as many of the one as of the
         other).
 
@@ -136,10 +153,15 @@ class AssignmentProgram:
         load /= np.maximum(instance.capacities[:, self.resources], 1)
         bins = load.max(axis=1, initial=0.0)
         tight = self.item_count + load.argmax(axis=1) * self.bin_type_count + np.arange(self.bin_type_count)
-        for number, row in enumerate(cardinality_rows, start=self.first_cardinality_row):
-            needed = demands[row.items[bin_type[row.items] == row.bin_type]].sum() / row.cap
-            if needed > bins[row.bin_type]:
-                bins[row.bin_type], tight[row.bin_type] = needed, number
+        first_row = self.first_cardinality_row
+        for limit, bin_types in self._limits():
+            held = np.zeros(self.bin_type_count)
+            np.add.at(held, bin_type[limit.items], demands[limit.items])
+            needed = held[bin_types] / limit.cap
+            is_scarcer = needed > bins[bin_types]
+            bins[bin_types[is_scarcer]] = needed[is_scarcer]
+            tight[bin_types[is_scarcer]] = first_row + np.flatnonzero(is_scarcer)
+            first_row += len(bin_types)
         bought = np.unique(bin_type)
         return np.concatenate([self._pair_column[items, bin_type], bought]), np.concatenate([items, tight[bought]])
 
