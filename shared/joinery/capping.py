@@ -94,11 +94,9 @@ def _part(plan: Plan, admission: Admission) -> Plan:
     """The plan with the admitted launches alone. It has no bounds: those of the plan were for all of its pods."""
     names = {pod.pod for pod in admission.unplaced}
     part = replace(
-        plan.packing,
+        plan.packing.without_bounds(),
         launches=admission.launches,
         unplaced=tuple(sorted((*plan.packing.unplaced, *admission.unplaced), key=lambda pod: pod.pod)),
         relaxed=tuple(relaxed for relaxed in plan.packing.relaxed if relaxed.pod not in names),
-        lower_bound=0.0,
-        kept_bound=0.0,
     )
     return replace(plan, packing=part)

@@ -117,7 +117,7 @@ class _Attempts:
         self.violations = verify(self.problem, self.packing)
         if self.violations and all(violation.code is ViolationCode.COST for violation in self.violations):
             self.warnings.append(PlanWarning(code=WarningCode.BOUND_REFUSED, violations=self.violations))
-            self.packing = replace(self.packing, lower_bound=0.0, kept_bound=0.0)
+            self.packing = self.packing.without_bounds()
             self.violations = verify(self.problem, self.packing)
         elif self.violations:
             method = self.packing.method

@@ -128,7 +128,8 @@ def _kept(packing: Packing) -> Mapping[str, Any]:
     if packing.kept_bound <= packing.lower_bound:
         return {}
     bound = min(rounded_down(packing.kept_bound), round(packing.hourly, DIGITS))
-    return {"keepingPreferences": {"lowerBound": bound, "gap": max(0.0, round(packing.kept_gap, 4))}}
+    gap = max(0.0, round(packing.kept_gap, 4))
+    return {"keepingPreferences": {"lowerBound": bound, "gap": gap, "kept": packing.kept}}
 
 
 def rounded_down(proven: float) -> float:

@@ -78,14 +78,15 @@ class Attempt:
     @property
     def is_cheapest(self) -> bool:
         """Whether nothing is cheaper that keeps what this keeps."""
-        return self.packing.hourly <= self.bounds.kept * (1 + _PROVEN)
+        return self.packing.hourly <= self.bounds.keeping * (1 + _PROVEN)
 
     def bounded(self) -> Packing:
         """The packing with its bounds."""
         return replace(
             self.packing,
             lower_bound=self.bounds.hard,
-            kept_bound=self.bounds.kept,
+            kept_bound=self.bounds.keeping,
+            kept=self.bounds.kept,
             weaknesses=self.bounds.weaknesses,
         )
 

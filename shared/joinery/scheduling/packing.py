@@ -2,6 +2,7 @@
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import Resources
@@ -9,6 +10,13 @@ from joinery.scheduling.reason import Reason
 
 _NEGLIGIBLE = 1e-6
 """$/h: prices this far apart count as equal. Nodes in capacity reservations cost less than that."""
+
+
+class Kept(StrEnum):
+    """What comes before price in a plan, and is no hard rule."""
+
+    PREFERENCES = "preferences"
+    WEIGHTS = "weights"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +104,7 @@ class Packing:
                       read as Karpenter reads it: one more, empty host may always come
     kept_bound        $/h: the same for sets that keep the preferences that this plan keeps, and put no more pods of a
                       class in NodePools of lower weight
+    kept              which of the two there are in this plan; empty where ``kept_bound`` is not worked out
     weaknesses        why the bounds are far below the price, in words; empty where they are not
     method            how the plan was made
     limit_struck      whether the time limit ended the search for a cheaper plan
@@ -111,6 +120,7 @@ class Packing:
     pool_reasons: tuple[Reason, ...] = ()
     lower_bound: float = 0.0
     kept_bound: float = 0.0
+    kept: tuple[Kept, ...] = ()
     weaknesses: tuple[str, ...] = ()
     method: str = "first-fit"
     limit_struck: bool = False
@@ -136,6 +146,10 @@ class Packing:
         keeps.
         """
         return self._above(max(self.lower_bound, self.kept_bound))
+
+    def without_bounds(self) -> "Packing":
+        """The same plan, with nothing proven of it."""
+        return replace(self, lower_bound=0.0, kept_bound=0.0, kept=(), weaknesses=())
 
     def _above(self, bound: float) -> float:
         above = self.hourly - bound

@@ -5,16 +5,18 @@ from dataclasses import replace
 from joinery.cli.output_json import plan_document
 from joinery.cli.view.costs import Costs
 from joinery.cli.view.nearness import nearness
-from joinery.scheduling.packing import Packing
+from joinery.scheduling.packing import Kept, Packing
 from simulator.builders import EPOCH
 from tests.cli.packings import LAUNCH, PRICES
 
 PRICE = LAUNCH.offering.price
 
 
-def _plan(lower: float, kept: float = 0.0, *weaknesses: str) -> Packing:
+def _plan(lower: float, keeping: float = 0.0, *weaknesses: str, kept: tuple[Kept, ...] = tuple(Kept)) -> Packing:
     """A plan of one node, with bounds as shares of its price."""
-    return Packing(launches=(LAUNCH,), lower_bound=lower * PRICE, kept_bound=kept * PRICE, weaknesses=weaknesses)
+    return Packing(
+        launches=(LAUNCH,), lower_bound=lower * PRICE, kept_bound=keeping * PRICE, kept=kept, weaknesses=weaknesses
+    )
 
 
 def test_the_cheapest_plan_says_that_it_is() -> None:
@@ -52,6 +54,14 @@ def test_what_kept_preferences_and_weights_cost_is_told_apart() -> None:
     ]
 
 
+def test_only_what_there_is_explains_a_gap() -> None:
+    """Who gave no weights is not told of weights."""
+    (_, said) = nearness(_plan(0.5, 1.0, kept=(Kept.PREFERENCES,)))
+    assert said == "Pods' preferences explain all of that: with them kept, nothing is cheaper"
+    (_, said) = nearness(_plan(0.5, 1.0, kept=(Kept.WEIGHTS,)))
+    assert said == "NodePools' weights explain all of that: with them kept, nothing is cheaper"
+
+
 def test_a_weak_bound_is_called_weak() -> None:
     """With what the proof knows nothing of."""
     said = list(nearness(_plan(0.5, 0.5, "rules over team are left out", "fractions count")))
@@ -63,7 +73,7 @@ def test_json_has_the_same_figures() -> None:
     plan = _plan(0.5, 0.8, "fractions count")
     cost = plan_document(plan, Costs(), PRICES, now=EPOCH, seconds=0)["cost"]
     assert cost["gap"] == 1.0
-    assert cost["keepingPreferences"] == {"lowerBound": 0.04524, "gap": 0.25}
+    assert cost["keepingPreferences"] == {"lowerBound": 0.04524, "gap": 0.25, "kept": ("preferences", "weights")}
     assert cost["weaknesses"] == ("fractions count",)
-    plain = plan_document(replace(plan, kept_bound=0.0, weaknesses=()), Costs(), PRICES, now=EPOCH, seconds=0)["cost"]
+    plain = plan_document(plan.without_bounds(), Costs(), PRICES, now=EPOCH, seconds=0)["cost"]
     assert not {"keepingPreferences", "weaknesses"} & plain.keys()

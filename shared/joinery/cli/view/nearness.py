@@ -6,10 +6,11 @@ One place, so that table and page agree.
 from collections.abc import Iterator
 
 from joinery.cli.view.figures import TELLING, money
-from joinery.scheduling.packing import Packing
+from joinery.scheduling.packing import Kept, Packing
 
 _TOLD = 0.0005
 """Less than that is nothing, of a tenth of a percent."""
+_WHOSE = {Kept.PREFERENCES: "Pods' preferences", Kept.WEIGHTS: "NodePools' weights"}
 _SAME = 1e-6
 """What sums of prices may differ by and be one price."""
 
@@ -24,8 +25,8 @@ def nearness(packing: Packing) -> Iterator[str]:
     of_kept, above = packing.kept_bound - packing.lower_bound, packing.hourly - packing.lower_bound
     if packing.gap < TELLING and of_kept > _TOLD * packing.lower_bound:
         part = min(of_kept / above, 1.0)
-        kept = "Pods' preferences and NodePools' weights explain"
-        yield f"{kept} {_part(part)} of that: with them kept, {_with_them(packing.kept_gap)}"
+        kept = " and ".join(_WHOSE[one] for one in packing.kept)
+        yield f"{kept} explain {_part(part)} of that: with them kept, {_with_them(packing.kept_gap)}"
     if packing.weaknesses and packing.gap < TELLING:
         yield f"The bound is weak here: {'; '.join(packing.weaknesses)}"
 

@@ -19,13 +19,13 @@ from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.proof_demands import (
     ProofDemand,
     hard_demands,
-    keeps_preferences,
-    keeps_weights,
+    kept_by,
     kept_demands,
     with_gathered,
 )
 from joinery.scheduling.optimise.proof_instance import ProofInstances
 from joinery.scheduling.optimise.weakness import WEAK, weaknesses
+from joinery.scheduling.packing import Kept
 from joinery.scheduling.pools.pool import Pool
 
 _WORK = 200_000_000
@@ -42,12 +42,13 @@ _ROUNDING = 1e-6
 class Bounds:
     """What no set of new nodes for the launched pods can undercut, in $/h.
 
-    ``hard``: under hard rules. ``kept``: if the preferences and weights that the plan keeps are rules too.
-    ``weaknesses``: where the latter is far from what the plan costs, what its proof leaves out, in words.
+    ``hard``: under hard rules. ``keeping``: if what comes before price in the plan is a rule too; that is ``kept``.
+    ``weaknesses``: where the latter bound is far from what the plan costs, what its proof leaves out, in words.
     """
 
     hard: float = 0.0
-    kept: float = 0.0
+    keeping: float = 0.0
+    kept: tuple[Kept, ...] = ()
     weaknesses: tuple[str, ...] = ()
 
 
@@ -74,16 +75,19 @@ def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], pri
     pools = [replace(pool, room=pool.market.allocatable - pool.overhead) for pool in pools]
     demands = hard_demands(work, nodes)
     bound = _proven(work, demands, nodes, pools, price, effort)
-    hard = kept = bound.cost
+    hard = keeping = bound.cost
     is_small_plan = sum(len(node.pods) for node in nodes) <= SMALL_DEMAND
+    kept = kept_by(nodes, pools)
     # For larger plans a bound that keeps preferences would take as long as packing them.
-    keeps_more = keeps_weights(nodes, pools) or (is_small_plan and keeps_preferences(nodes))
+    keeps_more = Kept.WEIGHTS in kept or (is_small_plan and Kept.PREFERENCES in kept)
     if hard < price * (1 - _ROUNDING) and keeps_more and not effort.is_over():
         demands = kept_demands(nodes)
         bound = _proven(work, demands, nodes, pools, price, effort)
-        kept = max(hard, bound.cost)
-    is_weak = price > kept * (1 + WEAK)
-    return Bounds(hard=hard, kept=kept, weaknesses=_weaknesses(demands, nodes, pools, bound) if is_weak else ())
+        keeping = max(hard, bound.cost)
+    else:
+        kept = ()
+    weak = _weaknesses(demands, nodes, pools, bound) if price > keeping * (1 + WEAK) else ()
+    return Bounds(hard=hard, keeping=keeping, kept=kept, weaknesses=weak)
 
 
 def _weaknesses(

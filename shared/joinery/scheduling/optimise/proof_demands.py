@@ -15,6 +15,7 @@ from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
+from joinery.scheduling.packing import Kept
 from joinery.scheduling.pools.market import Amounts
 from joinery.scheduling.pools.pool import Pool
 
@@ -108,13 +109,19 @@ def _is_gathered(work: Workspace, demand: ProofDemand, demands: Sequence[ProofDe
     )
 
 
-def keeps_weights(nodes: Sequence[NewNode], pools: Iterable[Pool]) -> bool:
+def kept_by(nodes: Sequence[NewNode], pools: Iterable[Pool]) -> tuple[Kept, ...]:
+    """What comes before price in a packing with these nodes."""
+    kept = {Kept.PREFERENCES: _keep_preferences(nodes), Kept.WEIGHTS: _keep_weights(nodes, pools)}
+    return tuple(one for one, is_kept in kept.items() if is_kept)
+
+
+def _keep_weights(nodes: Sequence[NewNode], pools: Iterable[Pool]) -> bool:
     """Whether some pod is in a heavier NodePool than the lightest there is."""
     lightest = min(pool.weight for pool in pools)
     return any(node.pool.weight > lightest for node in nodes)
 
 
-def keeps_preferences(nodes: Sequence[NewNode]) -> bool:
+def _keep_preferences(nodes: Sequence[NewNode]) -> bool:
     """Whether some pod has a preference that is kept."""
     return any(
         batch.demand.pod_class.preferred or any(rule.weight is not None for rule in batch.demand.variant.rules)

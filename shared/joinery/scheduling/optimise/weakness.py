@@ -6,7 +6,8 @@ from joinery.apis.labels import HOSTNAME
 from joinery.optimizer.bounds.exact import SMALL_DEMAND
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.optimise.domain_rows import KEYS
-from joinery.scheduling.optimise.proof_demands import ProofDemand, keeps_preferences, keeps_weights
+from joinery.scheduling.optimise.proof_demands import ProofDemand, kept_by
+from joinery.scheduling.packing import Kept
 from joinery.scheduling.pools.pool import Pool
 
 WEAK = 0.05
@@ -22,7 +23,7 @@ def weaknesses(
     reasons = [*_of_rules(demands), *_of_min_values(nodes)]
     # Of small plans a second bound keeps preferences, and of all plans weights.
     is_small_plan = sum(demand.count for demand in demands) <= SMALL_DEMAND
-    if not is_small_plan and not keeps_weights(nodes, pools) and keeps_preferences(nodes):
+    if not is_small_plan and kept_by(nodes, pools) == (Kept.PREFERENCES,):
         reasons.append("preferences that are kept count as if they were given up")
     if not is_tight:
         reasons.append("the ways to fill nodes are too many to try all, so that fractions of nodes count")
