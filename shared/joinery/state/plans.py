@@ -2,9 +2,9 @@
 
 A controller recreates an evicted pod under a new name. The claim that was bought for the first pod has to be there for
 the second, or another node would be bought for it. So a claim remembers the names of its pods, and for each the owner
-and a digest of its needs. A waiting pod with the same owner and equal needs takes the place of one that is gone, one
-for one. Between an eviction and its recreation the place is nobody else's: a plan that gave it away would leave the
-evicted pod without a node.
+and a digest of its needs. A pod with the same owner and equal needs takes the place of one that is gone, one for one:
+one that is on the claim's node already, or else one that waits. Between an eviction and its recreation the place is
+nobody else's: a plan that gave it away would leave the evicted pod without a node.
 """
 
 import json
@@ -37,9 +37,9 @@ _DIGITS = 12
 class Expectation:
     """Whom claims are there for now, by the claim's name.
 
-    ``pods``: the pods (namespace/name) that it was launched for; in the place of one that is gone stands a waiting pod
-    that is like it. ``in_transit``: those of them that were asked to go elsewhere a moment ago, and whose successors
-    are still to come.
+    ``pods``: the pods (namespace/name) that it was launched for; in the place of one that is gone stands a pod that is
+    like it, and waits or is there. ``in_transit``: those of them that were asked to go elsewhere a moment ago, and
+    whose successors are still to come.
     """
 
     pods: Mapping[str, tuple[str, ...]]
@@ -149,14 +149,16 @@ def _matched(
     awaited = list(_still_for_their_pods(all_claims, nodes))
     # Most claims are old, and most runs find none that is awaited: then all these pods need not be looked at.
     held = {pod.key for pod in pods if _holds_place(pod)} if any(map(_groups, awaited)) else set()
-    vacancies = list(_vacancies(awaited, held))
-    successors = _successors(pods, {vacancy.owner for vacancy in vacancies}, planned)
-    left = []
-    for vacancy in vacancies:
-        if waiting := successors.get(vacancy.group):
-            by_claim[vacancy.claim][vacancy.index] = waiting.pop(0)
-        else:
-            left.append(vacancy)
+    joined = {claim.metadata.name: claim.status.node_name for claim in awaited if claim.status.node_name}
+    left = list(_vacancies(awaited, held))
+    successors = _successors(pods, {vacancy.owner for vacancy in left}, planned, {"", *joined.values()})
+    for node_of in (joined, dict.fromkeys(by_claim, "")):
+        vacancies, left = left, []
+        for vacancy in vacancies:
+            if alike := successors.get((node_of.get(vacancy.claim), vacancy.group)):
+                by_claim[vacancy.claim][vacancy.index] = alike.pop(0)
+            else:
+                left.append(vacancy)
     return {claim: tuple(names) for claim, names in by_claim.items()}, left
 
 
@@ -241,10 +243,15 @@ def _has_just_gone(pod: Pod, now: datetime) -> bool:
     return ends is not None and now - ends < LONGEST_TRANSIT - (USUAL_GRACE if grace is None else grace)
 
 
-def _successors(pods: Iterable[Pod], owners: Collection[str], planned: Collection[str]) -> dict[str, list[str]]:
-    """By owner and needs, the waiting pods that no claim was launched for, in the order of their names."""
-    successors: dict[str, list[str]] = defaultdict(list)
+def _successors(
+    pods: Iterable[Pod], owners: Collection[str], planned: Collection[str], nodes: Collection[str]
+) -> dict[tuple[str | None, str], list[str]]:
+    """The pods of these owners on these nodes (empty for those that wait) that no claim was launched for: by the node,
+    and by owner and needs; in the order of their names.
+    """
+    successors: dict[tuple[str | None, str], list[str]] = defaultdict(list)
     for pod in sorted(pods, key=lambda pod: pod.key) if owners else ():
-        if not pod.spec.node_name and is_active(pod) and pod.key not in planned and owner_uid(pod) in owners:
-            successors[_group(pod)].append(pod.key)
+        is_of_owner = pod.spec.node_name in nodes and owner_uid(pod) in owners
+        if is_of_owner and is_active(pod) and pod.key not in planned:
+            successors[pod.spec.node_name, _group(pod)].append(pod.key)
     return successors

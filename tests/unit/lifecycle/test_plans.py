@@ -89,6 +89,16 @@ def test_once_a_node_is_open_to_all_its_plan_is_history() -> None:
     assert _expected(claim, _web("web-b"), nodes=[kept]) == ("default/web-b",)
 
 
+def test_a_twin_that_has_arrived_holds_its_place() -> None:
+    """The next one is expected where there is room yet: else nobody would be let in there, and a node be bought."""
+    conditions = ("Launched", "Registered", "Initialized")
+    claims = [_claim(_web(f"web-{i}"), name=f"claim-{i}", conditions=conditions, node=f"node-{i}") for i in (1, 2)]
+    taints = [{"key": PLANNED_TAINT, "value": claim.metadata.name, "effect": "NoSchedule"} for claim in claims]
+    nodes = [builders.node(f"node-{i}", taints=[taint]) for i, taint in enumerate(taints, start=1)]
+    pods = [_web("web-3", node="node-1"), _web("web-4")]
+    assert expected(claims, nodes, pods) == {"claim-1": ("default/web-3",), "claim-2": ("default/web-4",)}
+
+
 def test_a_plan_and_steering_see_the_same_pods() -> None:
     """Whoever the room is kept for in a plan is let in onto the node."""
     claim, twin = _claim(_web("web-a")), _web("web-b")
