@@ -43,6 +43,18 @@ def test_a_workload_of_no_replicas_is_told(run: Run, write: Write) -> None:
     assert "replicas" not in run(*PLAN, "-f", write("a.json", idle)).err
 
 
+def test_jobs_that_are_suspended_are_told(run: Run, write: Write) -> None:
+    """A queue lets them run later, and a plan without them says that nothing is pending; those that ended are over."""
+    held = [workload("Job", name, suspend=True) for name in "ab"]
+    ended = {
+        **workload("Job", "c", suspend=True),
+        "status": {"conditions": [{"type": "Complete", "status": "True"}]},
+    }
+    queue = write("jobs.json", {"apiVersion": "v1", "kind": "List", "items": [*held, ended]})
+    said = "note: no pods of Job default/a, Job default/b: they are suspended\n"
+    assert said in run(*PLAN, "-f", queue).err
+
+
 def test_pods_that_request_no_memory_are_named(run: Run, cluster: str, write: Write) -> None:
     """They are put on the smallest of nodes, which surprises; a namespace's defaults are requests as well."""
     container = {"name": "main", "resources": {"requests": {"cpu": "1"}}}

@@ -146,6 +146,8 @@ def test_a_slip_is_an_error_at_every_depth(run: Run, write: Write, document: Any
         ("karpenter.sh/v1", "EC2NodeClass", "there is no EC2NodeClass in karpenter.sh/v1; is it karpenter.k8s.aws/v1?"),
         ("karpnter.sh/v1", "NodePool", "there is no NodePool in karpnter.sh/v1; is it karpenter.sh/v1?"),
         ("karpenter.sh/v1", "Provisioner", "no Provisioner in karpenter.sh/v1; is it karpenter.sh/v1alpha5?"),
+        ("karpenter.k8s.aws/v1", "Provisioner", "in karpenter.k8s.aws/v1; is it karpenter.sh/v1alpha5?"),
+        ("karpenter.k8s.aws/v1", "NodeOverlay", "in karpenter.k8s.aws/v1; is it one of karpenter.sh?"),
         ("v1", "Deployment", "apiVersion: there is no Deployment in v1; is it apps/v1?"),
         ("apps/v2", "Deployment", "apiVersion: there is no Deployment in apps/v2; is it apps/v1?"),
     ],

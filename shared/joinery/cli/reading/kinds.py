@@ -118,6 +118,10 @@ _MOVED = {"extensions": ("apps", frozenset({"Deployment", "DaemonSet", "ReplicaS
 _BY_KIND = {kind: (group, kind) for group, kind in KINDS}
 _GROUPS = frozenset(group for group, _ in KINDS) | {"extensions"}
 _NAMES = frozenset(kind for _, kind in (*KINDS, *_NOT_SUPPORTED, *_LEGACY))
+#: Where kinds are at home that are not read as they stand.
+_ELSEWHERE = {kind: f"{group}/{version}" for (group, kind), version in _LEGACY.items()} | {
+    kind: f"one of {group}" for group, kind in _NOT_SUPPORTED
+}
 
 
 def kind_of(document: Document) -> Kind | None:
@@ -199,9 +203,11 @@ def problem_of(document: Document) -> str:
     if name in _BY_KIND and (group in _GROUPS or meant_by(group, _GROUPS - {""})):
         right = _BY_KIND[name]
         return _no_such(document, _version(right[0], KINDS[right]))
-    if group in _GROUPS and name not in real_kinds() and (meant := _near(name)):
-        return f"kind: no such kind as {name}; is it {meant}?"
-    return ""
+    if group not in _GROUPS or name in real_kinds() or not (meant := _near(name)):
+        return ""
+    if meant == name:
+        return _no_such(document, _ELSEWHERE[name])
+    return f"kind: no such kind as {name}; is it {meant}?"
 
 
 def _identity(document: Document) -> tuple[str, str]:

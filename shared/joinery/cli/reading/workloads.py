@@ -100,12 +100,21 @@ def expand(workloads: Workloads, pods: Mapping[str, Pod], claims: Container[str]
 
 def of_no_pods(workloads: Workloads) -> Iterator[str]:
     """A word on manifests of examples, which are to be scaled up: that nothing is pending is no news to their reader.
+    Likewise on suspended Jobs, also a cluster's: a queue such as Kueue's lets them run later.
 
     What a cluster has scaled to nothing, and old revisions, are no business of a plan.
     """
     idle = [str(owner) for owner, one in sorted(workloads.items()) if one.spec.replicas == 0 and not one.metadata.uid]
     if idle:
         yield f"no pods of {some_of(idle)}: {'its' if len(idle) == 1 else 'their'} replicas are 0"
+    held = [str(owner) for owner, one in sorted(workloads.items()) if _is_held(owner, one)]
+    if held:
+        yield f"no pods of {some_of(held)}: {'it is' if len(held) == 1 else 'they are'} suspended"
+
+
+def _is_held(owner: Owner, job: Workload) -> bool:
+    """Whether it would run if it were not suspended. A CronJob has a word of its own."""
+    return owner.kind == "Job" and job.spec.suspend and not _has_ended(job) and job.metadata.deletion_timestamp is None
 
 
 def _parent(workload: Workload, owner: Owner) -> Owner | None:
@@ -231,12 +240,16 @@ def _of_job(job: Workload) -> int:
     """How many pods run at once (kube-controller-manager, Job): ``parallelism``,
     and no more than are still to succeed.
     """
-    if job.spec.suspend or any(c.type in ("Complete", "Failed") and c.status == "True" for c in job.status.conditions):
+    if job.spec.suspend or _has_ended(job):
         return 0
     parallel = 1 if job.spec.parallelism is None else job.spec.parallelism
     if job.spec.completions is None:
         return 0 if job.status.succeeded else parallel
     return max(0, min(parallel, job.spec.completions - job.status.succeeded))
+
+
+def _has_ended(job: Workload) -> bool:
+    return any(c.type in ("Complete", "Failed") and c.status == "True" for c in job.status.conditions)
 
 
 def _free_names(metadata: ObjectMeta, number: int, taken: Container[str]) -> Iterator[str]:
