@@ -67,6 +67,42 @@ def test_pods_that_request_no_memory_are_named(run: Run, cluster: str, write: Wr
 
 
 @pytest.mark.parametrize(
+    ("namespace", "pod", "injector"),
+    [
+        ({"labels": {"istio-injection": "enabled"}}, {}, "Istio"),
+        ({"labels": {"istio.io/rev": "1-27"}}, {}, "Istio"),
+        ({}, {"labels": {"sidecar.istio.io/inject": "true"}}, "Istio"),
+        ({"labels": {"istio-injection": "enabled"}}, {"labels": {"sidecar.istio.io/inject": "false"}}, ""),
+        ({"labels": {"istio-injection": "enabled"}}, {"annotations": {"sidecar.istio.io/inject": "false"}}, ""),
+        ({"labels": {"istio-injection": "disabled", "istio.io/rev": "1-27"}}, {}, ""),
+        ({"annotations": {"linkerd.io/inject": "enabled"}}, {}, "Linkerd"),
+        ({"annotations": {"linkerd.io/inject": "enabled"}}, {"annotations": {"linkerd.io/inject": "disabled"}}, ""),
+        ({}, {"annotations": {"vault.hashicorp.com/agent-inject": "true"}}, "Vault"),
+        ({"annotations": {"dapr.io/enabled": "true"}}, {}, ""),
+    ],
+)
+def test_a_sidecar_that_a_webhook_adds_is_told(
+    run: Run, cluster: str, write: Write, namespace: dict[str, Any], pod: dict[str, Any], injector: str
+) -> None:
+    """The nodes of a plan without it are too small, and nothing in the manifest says so."""
+    labels = {**TEMPLATE["metadata"]["labels"], **pod.get("labels", {})}
+    web = workload(replicas=2, template={**TEMPLATE, "metadata": {**pod, "labels": labels}})
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", **namespace}}
+    err = run(*PLAN, "-f", cluster, write("a.json", {"apiVersion": "v1", "kind": "List", "items": [web, home]})).err
+    said = f"warning: pods of default/web: a webhook of {injector} adds a sidecar, which is not counted:"
+    assert said in err if injector else "sidecar" not in err
+
+
+def test_a_sidecar_that_is_there_is_counted(run: Run, cluster: str, write: Write) -> None:
+    """What istioctl kube-inject prints has the proxy, and so has a pod that went through the webhook."""
+    proxy = {"name": "istio-proxy", "image": "proxyv2", "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}
+    metadata = {"labels": {**TEMPLATE["metadata"]["labels"], "sidecar.istio.io/inject": "true"}}
+    spec = {**TEMPLATE["spec"], "containers": [*TEMPLATE["spec"]["containers"], proxy]}
+    web = workload(template={"metadata": metadata, "spec": spec})
+    assert "sidecar" not in run(*PLAN, "-f", cluster, write("a.json", web)).err
+
+
+@pytest.mark.parametrize(
     ("requests", "doubt"),
     [
         ({"cpu": 500, "memory": "1Gi"}, "they request cpu: 500, which is 500 cores; is it 500m?"),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from joinery.apis.core import Pod
 from joinery.apis.quantity import amount
 from joinery.cli.doubts.amounts import odd_amounts, odd_limits
+from joinery.cli.doubts.injected import uncounted_sidecars
 from joinery.cli.doubts.partial_exports import (
     claims_without_nodes,
     nodes_without_claims,
@@ -84,6 +85,7 @@ def _asking_oddly(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
     yield from odd_amounts(pending, snapshot.daemon_sets)
     yield from odd_limits(snapshot.node_pools)
     yield from idle_spreads(pending)
+    yield from uncounted_sidecars(pending, snapshot.namespaces)
     asking = [pod for pod in pending if not requests_of(pod).get("memory")]
     if asking:
         owners = some_of(list(dict.fromkeys(map(owner_of, asking))))
