@@ -187,3 +187,18 @@ def test_pods_that_wait_are_another_commands_business(run: Run, halved: str, wri
     told = "1 pod waits for a node: joinery plan says which they get"
     assert f"note: {told}" in outcome.err.splitlines()
     assert {"severity": "note", "message": told} in outcome.document["notices"]
+
+
+@pytest.mark.parametrize(("owner", "is_lost"), [(None, True), ("web", False)])
+def test_a_pod_that_nobody_makes_again_is_told(run: Run, write: Write, owner: str | None, is_lost: bool) -> None:
+    """Its eviction is its end, whatever node the decision has for it."""
+    document = cluster_of((), ("a", "b"))
+    pods = [pod(f"on-{name}", cpu="100m", memory="128Mi", node=name, owner=owner) for name in "ab"]
+    document["items"] += listed(*pods)["items"]
+    for one in document["items"]:
+        one["metadata"]["uid"] = f"uid-of-{one['metadata']['name']}"
+    outcome = run(*JSON, "-f", write("cluster.json", document))
+    (evicted,) = (one for command in outcome.document["commands"] for one in command["pods"])
+    said = f"1 pod has no controller that would make it again after the eviction ({evicted})"
+    assert (said in outcome.err) is is_lost
+    assert any(said in notice["message"] for notice in outcome.document["notices"]) is is_lost

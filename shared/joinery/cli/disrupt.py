@@ -81,8 +81,9 @@ def disrupt(
 
     Exit status: 0 for a decision, also one that changes nothing; 2 for bad input; 1 for anything else.
     """
-    from joinery.cli.decision_input import check_time_limit, decision_input
+    from joinery.cli.decision_input import check_time_limit, decision_input, tell_now
     from joinery.cli.doubts.left_out import beside_disruptions
+    from joinery.cli.doubts.protections import lost_pods
     from joinery.cli.explained_nodes import nodes_meant
     from joinery.cli.output_disruptions_json import disruptions_document
     from joinery.cli.output_json import write
@@ -117,13 +118,13 @@ def disrupt(
     names = nodes_meant(explained or (), problem)
     disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
     seconds = time.perf_counter() - started
+    evicted = {pod for command in disruptions.commands for pod in command.pods}
+    notices = (*inputs.notices, *tell_now(*lost_pods(evicted, inputs.snapshot)))
     if output is DecisionFormat.JSON and not names:
         # A script is not kept waiting for what only people look at.
-        write(
-            disruptions_document(disruptions, inputs.prices, inputs.notices, now=inputs.snapshot.now, seconds=seconds)
-        )
+        write(disruptions_document(disruptions, inputs.prices, notices, now=inputs.snapshot.now, seconds=seconds))
         return
-    seen = view(problem, disruptions, inputs.catalogue.sold, inputs.prices, inputs.notices, seconds=seconds)
+    seen = view(problem, disruptions, inputs.catalogue.sold, inputs.prices, notices, seconds=seconds)
     _show(
         replace(seen, explanations=tuple(explain(name, problem, seen) for name in names)), output, with_pods=with_pods
     )

@@ -1,15 +1,22 @@
 """What is to protect pods and nodes from disruption, and does not: older annotations, those of others, values that are
-none, budgets of which nobody says what they allow.
+none, budgets of which nobody says what they allow. And pods that need protection, because nobody makes them again.
 
 No API server knows these annotations. Whoever relies on one sees it on the day on which a node goes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from joinery.apis.labels import CORE_GROUP, DO_NOT_DISRUPT
 from joinery.cli.notices import Notice, some_of, warning, warnings_of
 from joinery.cli.view.workloads import subject_of
-from joinery.state.pods import comes_with_node, evictions_allowed, go_duration, is_active, is_fully_blocking
+from joinery.state.pods import (
+    comes_with_node,
+    controller_of,
+    evictions_allowed,
+    go_duration,
+    is_active,
+    is_fully_blocking,
+)
 from joinery.state.snapshot import Snapshot
 
 #: Annotations that once protected, or that protect from another autoscaler, with the value that does.
@@ -68,4 +75,17 @@ def budgets_without_status(snapshot: Snapshot) -> Iterator[Notice]:
         yield warning(
             f"{len(silent):,} {allow} no eviction ({some_of(silent)}), because the files say of none: "
             "status.disruptionsAllowed is what kubectl get pdb -A -o json has, and a manifest has not"
+        )
+
+
+def lost_pods(evicted: Collection[str], snapshot: Snapshot) -> Iterator[Notice]:
+    """Pods of a cluster that a decision evicts (``namespace/name``) and that no controller makes again, unlike what it
+    says of where they go. kubectl drain refuses them without ``--force``.
+    """
+    lost = [pod.key for pod in snapshot.pods if pod.key in evicted and pod.metadata.uid and controller_of(pod) is None]
+    if lost:
+        have, them = ("pod has", "it") if len(lost) == 1 else ("pods have", "them")
+        yield warning(
+            f"{len(lost):,} {have} no controller that would make {them} again after the eviction ({some_of(lost)}); "
+            f'{DO_NOT_DISRUPT}: "true" keeps {them}'
         )
