@@ -79,14 +79,17 @@ def price_lines(prices: Prices) -> Iterator[str]:
 
 
 def zones_of(launches: Sequence[Launch]) -> str:
-    """``any of 5 zones`` where a launch may choose; ``us-east-1a``, or several nodes' zones as ``us-east-1a,b,f``."""
+    """``any of 5 zones`` where a launch may choose; ``us-east-1a``, or several nodes' zones as ``us-east-1a,b,f``.
+
+    A zone alone is named however long it is, as a local zone's is: ``eu-central-1-ham-1a``.
+    """
     choices = {choice for launch in launches if (choice := zones_allowed(launch)) > 1}
     if choices:
         return f"any of {number_range(choices)} zones"
     zones = sorted({launch.offering.zone for launch in launches})
     regions = {zone[:-1] for zone in zones}
     listed = ",".join((zones[0], *(zone[-1] for zone in zones[1:]))) if len(regions) == 1 else ", ".join(zones)
-    return listed if len(listed) <= ZONE_WIDTH else f"{len(zones)} zones"
+    return listed if len(zones) == 1 or len(listed) <= ZONE_WIDTH else f"{len(zones)} zones"
 
 
 def number_range(numbers: Iterable[int]) -> str:

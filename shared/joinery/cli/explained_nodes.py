@@ -70,7 +70,7 @@ def _heading(explanation: NodeExplanation) -> str:
 def _what(explanation: NodeExplanation) -> str:
     node = explanation.node
     price = "nobody knows its price" if node.price is None else f"{money(node.price)}/h"
-    kind = ", ".join(filter(None, (node.instance_type, node.capacity_type)))
+    kind = ", ".join(filter(None, (node.instance_type, node.capacity_type))) or "no known instance type"
     where = f" in {node.zone}" if node.zone else ""
     pool = f"NodePool {node.node_pool}, " if node.node_pool else ""
     claim = f"NodeClaim {node.claim}, " if node.claim and node.claim != node.name else ""

@@ -15,7 +15,6 @@ from rich.table import Table
 from joinery.cli.console import (
     TYPE_WIDTH,
     WIDTH,
-    ZONE_WIDTH,
     escape,
     fullness_cell,
     headed_table,
@@ -49,7 +48,7 @@ def print_plan(plan: PlanView, *, with_pods: bool = False) -> None:
         if plan.existing:
             console.print(_existing(plan.existing, _measured(plan)))
             _print_rest(console, plan.existing)
-        if with_pods:
+        if with_pods and (plan.placed or plan.packing.unplaced):
             console.print(_pods(plan), "")
         _print_refused(console, plan.refused)
         _print_dropped(console, plan)
@@ -71,7 +70,7 @@ def _launches(plan: PlanView) -> Table:
     table = headed_table(f"Launch {count(len(plan.packing.launches), 'node')}")
     table.add_column("nodes", justify="right", no_wrap=True)
     table.add_column("instance type", overflow="fold", max_width=TYPE_WIDTH)
-    table.add_column("zone", overflow="fold", max_width=ZONE_WIDTH)
+    table.add_column("zone", no_wrap=True)
     for heading in ("pods", *map(resource_heading, _measured(plan)), "$/h"):
         table.add_column(heading, justify="right", no_wrap=True)
     for pool, groups in lines:
@@ -176,7 +175,7 @@ def _pods(plan: PlanView) -> Table:
         for pod in launch.pods
     }
     for one in plan.existing:
-        homes |= {pod: (one.name, _state(one) or "there already", "") for pod in one.placement.pods}
+        homes |= {pod: (one.name, _state(one) or "there already", one.zone) for pod in one.placement.pods}
     homes |= {unplaced.pod: ("-", "pending", "") for unplaced in plan.packing.unplaced}
     table = headed_table("Where every pod goes")
     for name in ("pod", "node", "which is", "zone"):

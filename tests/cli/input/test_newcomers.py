@@ -210,6 +210,8 @@ def test_so_are_those_that_have_the_template_further_in(
         ("CassandraDatacenter", "cassandra.datastax.com/v1beta1", {"size": 3}),
         ("RedisFailover", "databases.spotahome.com/v1", {"redis": {"replicas": 3}}),
         ("InferenceService", "serving.kserve.io/v1beta1", {"predictor": {"model": {"modelFormat": {"name": "a"}}}}),
+        ("VirtualMachine", "kubevirt.io/v1", {"template": {"spec": {"domain": {"cpu": {"cores": 4}}}}}),
+        ("Tenant", "minio.min.io/v2", {"pools": [{"servers": 4, "volumesPerServer": 4}]}),
         ("RunnerDeployment", "actions.summerwind.dev/v1alpha1", {"replicas": 5, "template": {"spec": {}}}),
     ],
 )

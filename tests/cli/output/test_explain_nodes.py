@@ -72,9 +72,9 @@ def test_an_unknown_name_is_told_with_near_ones(asked: str, told: str) -> None:
 
 def test_a_node_of_nobodys_is_not_ours_to_disrupt() -> None:
     """It has no NodeClaim, and so nothing is known of what its moves are worth."""
-    nodes = (*PROBLEM.packing.snapshot.nodes, node("other", node_pool=""))
+    nodes = (*PROBLEM.packing.snapshot.nodes, node("other", node_pool="", instance_type=""))
     said = _text("other", _with(pod("there", node="other"), nodes=nodes))
-    assert said.startswith("other stays\n")
+    assert said.startswith("other stays\n  no known instance type")
     assert "It has no NodeClaim: it is not Joinery's to disrupt." in said
     assert "would need another node" not in said
 

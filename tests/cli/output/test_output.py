@@ -89,11 +89,24 @@ def test_every_pod_has_a_line_that_says_where_it_goes(capsys: pytest.CaptureFixt
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     for said in (
         "default/web-1 default-1 new m7a.large us-east-1a",
-        "default/api-1 ip-10-0-1-7 there already",
-        "default/late default-p0q1 on its way",
+        "default/api-1 ip-10-0-1-7 there already us-east-1a",
+        "default/late default-p0q1 on its way us-east-1a",
         "default/big-1 - pending",
     ):
         assert said in lines
+
+
+def test_where_nothing_waits_there_is_no_table_of_pods(capsys: pytest.CaptureFixture[str]) -> None:
+    """A heading above nothing looks as if something had been lost."""
+    print_plan(view(PROBLEM, Packing(), COSTS, PRICES, seconds=0.31), with_pods=True)
+    assert capsys.readouterr().out == "Nothing is pending.\n"
+
+
+def test_a_local_zone_is_named_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its name is longer than others; ``1 zones`` said nothing."""
+    launch = replace(LAUNCH, offering=replace(LAUNCH.offering, zone="us-east-1-bos-1a"))
+    print_plan(view(PROBLEM, replace(PACKING, launches=(launch,)), COSTS, PRICES, seconds=0.31))
+    assert " us-east-1-bos-1a " in capsys.readouterr().out
 
 
 def test_a_launch_that_may_choose_its_zone_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,7 +6,7 @@ All of it follows from the problem and its packing; nothing is decided here.
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from joinery.apis.labels import INSTANCE_TYPE
+from joinery.apis.labels import INSTANCE_TYPE, ZONE
 from joinery.apis.quantity import NOTHING, Resources, total
 from joinery.cli.notices import Notice
 from joinery.cli.prices import Prices
@@ -139,6 +139,7 @@ def _filled_up(placement: ExistingPlacement, node: NodeView | None, workload_of:
         placement=placement,
         node_pool=node.pool if node else "",
         instance_type=node.labels.get(INSTANCE_TYPE, "") if node else "",
+        zone=node.labels.get(ZONE, "") if node else "",
         node=Filled(
             room=node.allocatable if node else NOTHING,
             before=total(running),

@@ -65,6 +65,7 @@ class Existing:
     placement: ExistingPlacement
     node_pool: str
     instance_type: str
+    zone: str
     node: Filled
 
     @property
