@@ -49,7 +49,7 @@ def decision_input(
     input, ``UnavailableError`` where the cluster or AWS cannot be reached.
     """
     from joinery.cli.doubts.annotations import annotated_in_vain
-    from joinery.cli.doubts.classes import arns_for_names
+    from joinery.cli.doubts.classes import arns_for_names, room_in_user_data
     from joinery.cli.doubts.left_out import not_counted, unreadable
     from joinery.cli.reading.inputs import load
     from joinery.cli.regions import cluster_region
@@ -61,6 +61,7 @@ def decision_input(
         *inputs.all_notices(),
         *annotated_in_vain(snapshot),
         *arns_for_names(snapshot.node_classes),
+        *room_in_user_data(snapshot.node_classes),
         *unreadable(snapshot),
         *doubts(snapshot),
     )

@@ -1,5 +1,7 @@
 """What an API server takes of NodePools and EC2NodeClasses, and nobody can have meant."""
 
+import json
+
 import pytest
 
 from joinery.cli.sources import SAMPLE
@@ -26,6 +28,32 @@ def test_an_arn_in_place_of_a_name_is_asked_about(
     """The class would never be Ready, and everywhere else in AWS it is the ARN."""
     path = write("cluster.yaml", CLUSTER.replace("role: nodes", identity))
     assert f"warning: EC2NodeClass default: {words}\n" in run(command, *OPTIONS, path).err
+
+
+NODE_CONFIG = "kind: NodeConfig\nspec: {kubelet: {config: {maxPods: 110, systemReserved: {cpu: 500m}}}}"
+SETTINGS = "[settings.kubernetes.kube-reserved]\ncpu = '500m'"
+FLAGS = "/etc/eks/bootstrap.sh blue --kubelet-extra-args '--eviction-hard=memory.available<5%'"
+
+
+@pytest.mark.parametrize("command", ["plan", "disrupt"])
+@pytest.mark.parametrize(
+    ("user_data", "kubelet", "words"),
+    [
+        (NODE_CONFIG, "", "maxPods, systemReserved"),
+        (NODE_CONFIG, "kubelet: {maxPods: 110}", "systemReserved"),
+        (SETTINGS, "", "kube-reserved"),
+        (FLAGS, "", "eviction-hard"),
+        ("# maxPods: 110\nkind: NodeConfig", "", ""),
+    ],
+)
+def test_room_that_the_user_data_take_is_told(
+    run: Run, write: Write, command: str, user_data: str, kubelet: str, words: str
+) -> None:
+    """Nodes would have less room than a plan counts on, and nothing else tells of it."""
+    spec = f"role: nodes\n  userData: {json.dumps(user_data)}\n  {kubelet}"
+    err = run(command, *OPTIONS, write("cluster.yaml", CLUSTER.replace("role: nodes", spec))).err
+    said = f"warning: EC2NodeClass default: spec.userData sets {words}: the room of nodes is counted by spec.kubelet"
+    assert said in err if words else "userData" not in err
 
 
 @pytest.mark.parametrize("name", ["timeZone", "timezone"])

@@ -1,11 +1,23 @@
-"""EC2NodeClasses that an API server takes, and with which no instance could be launched as it was meant."""
+"""EC2NodeClasses that an API server takes, and with which no instance is launched as it was meant, or holds what is
+counted on.
+"""
 
+import re
 from collections.abc import Iterable, Iterator
 
 from joinery.apis.nodeclass import NodeClass
 from joinery.cli.notices import Notice, warning
 
 _ARN = "arn:"
+#: What decides on a node's room, by field of ``spec.kubelet``: as NodeConfig, Bottlerocket's settings or a flag has it.
+_ROOM = {
+    "max_pods": re.compile(r"max-?pods\b", re.IGNORECASE),
+    "system_reserved": re.compile(r"system-?reserved\b", re.IGNORECASE),
+    "kube_reserved": re.compile(r"kube-?reserved\b", re.IGNORECASE),
+    "eviction_hard": re.compile(r"eviction-?hard\b", re.IGNORECASE),
+    "eviction_soft": re.compile(r"eviction-?soft\b", re.IGNORECASE),
+}
+_COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 
 
 def arns_for_names(classes: Iterable[NodeClass]) -> Iterator[Notice]:
@@ -21,3 +33,18 @@ def arns_for_names(classes: Iterable[NodeClass]) -> Iterator[Notice]:
                     f"{one.kind} {one.metadata.name}: {path}: must be the {noun}'s name, is its ARN; is it "
                     f"{given.rpartition('/')[2]}?"
                 )
+
+
+def room_in_user_data(classes: Iterable[NodeClass]) -> Iterator[Notice]:
+    """A warning for each class whose user data tells the kubelet how much room a node has: nodes are counted by
+    ``spec.kubelet`` alone (Karpenter, "NodeClasses", ``spec.kubelet``).
+    """
+    for one in classes:
+        told = _COMMENT.sub("", getattr(one.spec, "user_data", None) or "")
+        kubelet = getattr(one.spec, "kubelet", None)
+        found = (name.search(told) for field, name in _ROOM.items() if not getattr(kubelet, field, None))
+        if words := [match[0] for match in found if match]:
+            yield warning(
+                f"{one.kind} {one.metadata.name}: spec.userData sets {', '.join(words)}: the room of nodes is counted "
+                "by spec.kubelet alone; say it there"
+            )
