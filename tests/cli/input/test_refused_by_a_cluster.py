@@ -39,6 +39,8 @@ def _scaler(**spec: Any) -> dict[str, Any]:
 
 
 SELECTOR = {"matchLabels": LABELS}
+SPREAD = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": SELECTOR}
+PORT = {"containerPort": 80, "hostPort": 80}
 GPU, PAGES = "nvidia.com/gpu", "hugepages-2Mi"
 NO_POLICY = "template.spec.restartPolicy: is missing: OnFailure or Never"
 
@@ -73,6 +75,33 @@ NO_POLICY = "template.spec.restartPolicy: is missing: OnFailure or Never"
         ),
         (_pod({"cpu": 1}, {GPU: 1}), []),
         (_pod({GPU: 1}, {GPU: 1}, restartPolicy="Never"), []),
+        (_pod({}, {}, restartPolicy="always"), ["spec.restartPolicy: must be Always, OnFailure or Never, is always"]),
+        (
+            pod_document(topologySpreadConstraints=[{**SPREAD, "minDomains": 3}, SPREAD]),
+            [
+                "spec.topologySpreadConstraints[0].minDomains: goes with whenUnsatisfiable: DoNotSchedule only",
+                "spec.topologySpreadConstraints[1]: is the second one over zone with whenUnsatisfiable: ScheduleAnyway",
+            ],
+        ),
+        (
+            pod_document(topologySpreadConstraints=[SPREAD, {**SPREAD, "whenUnsatisfiable": "DoNotSchedule"}]),
+            [],
+        ),
+        (
+            pod_document(tolerations=[{"key": "a", "operator": "Exists", "tolerationSeconds": 30}]),
+            ["spec.tolerations[0].tolerationSeconds: goes with effect: NoExecute only"],
+        ),
+        (
+            pod_document(hostNetwork=True, containers=[{"name": "a", "ports": [PORT, {**PORT, "containerPort": 81}]}]),
+            [
+                "spec.containers[0].ports[1].hostPort: must be containerPort, 81, on the host's network",
+                "spec.containers[0].ports[1].hostPort: 80 is used twice",
+            ],
+        ),
+        (
+            pod_document(containers=[{"name": "a", "ports": [PORT, {**PORT, "protocol": "UDP"}]}]),
+            [],
+        ),
         (
             _budget(minAvailable="100 %"),
             ["spec.minAvailable: must be a whole number or a percentage such as 50%, is '100 %'"],

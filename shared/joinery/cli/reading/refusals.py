@@ -42,7 +42,7 @@ def _of_workload(kind: str, workload: Workload | DaemonSet) -> Iterator[str]:
         yield f"{where}: {f'must be OnFailure or Never, is {policy}' if policy else 'is missing: OnFailure or Never'}"
     if kind in _BY_SELECTOR and policy not in ("", "Always"):
         yield f"{where}: must be Always, is {policy}"
-    yield from _of_containers(pod, f"{at}.template.spec")
+    yield from _of_pod_spec(pod, f"{at}.template.spec")
 
 
 def _wrong_schedule(schedule: str) -> str:
@@ -65,8 +65,47 @@ def _of_containers(pod: PodSpec, at: str) -> Iterator[str]:
                 yield f"{at}.{path}.resources.limits.{name}: is missing, and requests have it"
 
 
+def _of_spreads(pod: PodSpec, at: str) -> Iterator[str]:
+    seen: set[tuple[str, str]] = set()
+    for index, spread in enumerate(pod.topology_spread_constraints):
+        path, what = f"{at}.topologySpreadConstraints[{index}]", (spread.topology_key, spread.when_unsatisfiable)
+        if spread.min_domains is not None and spread.when_unsatisfiable == "ScheduleAnyway":
+            yield f"{path}.minDomains: goes with whenUnsatisfiable: DoNotSchedule only"
+        if what in seen:
+            yield f"{path}: is the second one over {what[0]} with whenUnsatisfiable: {what[1]}"
+        seen.add(what)
+
+
+def _of_tolerations(pod: PodSpec, at: str) -> Iterator[str]:
+    for index, toleration in enumerate(pod.tolerations):
+        if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
+            yield f"{at}.tolerations[{index}].tolerationSeconds: goes with effect: NoExecute only"
+
+
+def _of_ports(pod: PodSpec, at: str) -> Iterator[str]:
+    """Containers of a pod share its host. Those that end before others begin may have the same port."""
+    seen: set[tuple[int, str, str]] = set()
+    for number, container in enumerate(pod.containers):
+        for index, port in enumerate(container.ports):
+            path, what = f"{at}.containers[{number}].ports[{index}]", (port.host_port, port.protocol, port.host_ip)
+            if pod.host_network and port.host_port not in (0, port.container_port):
+                yield f"{path}.hostPort: must be containerPort, {port.container_port}, on the host's network"
+            if port.host_port and what in seen:
+                yield f"{path}.hostPort: {port.host_port} is used twice"
+            seen.add(what)
+
+
+def _of_pod_spec(pod: PodSpec, at: str) -> Iterator[str]:
+    yield from _of_containers(pod, at)
+    yield from _of_spreads(pod, at)
+    yield from _of_tolerations(pod, at)
+    yield from _of_ports(pod, at)
+
+
 def _of_pod(kind: str, pod: Pod) -> Iterator[str]:
-    yield from _of_containers(pod.spec, "spec")
+    if pod.spec.restart_policy not in ("", "Always", *_OF_JOBS):
+        yield f"spec.restartPolicy: must be Always, OnFailure or Never, is {pod.spec.restart_policy}"
+    yield from _of_pod_spec(pod.spec, "spec")
 
 
 def _of_claim(kind: str, claim: PersistentVolumeClaim) -> Iterator[str]:
