@@ -346,22 +346,25 @@ def test_a_quota_is_told_to_count_for_nothing(run: Run, cluster: str, write: Wri
 @pytest.mark.parametrize(
     ("bounds", "said"),
     [
-        ({"max": {"cpu": "100m"}}, "at most 100m of cpu"),
-        ({"min": {"memory": "64Gi"}}, "at least 64Gi of memory"),
+        ({"type": "Container", "max": {"cpu": "100m"}}, "at most 100m of cpu for a container"),
+        ({"type": "Container", "min": {"memory": "64Gi"}}, "at least 64Gi of memory for a container"),
+        ({"type": "Pod", "max": {"cpu": "900m"}}, "at most 900m of cpu for a pod"),
+        ({"type": "Pod", "max": {"memory": "3Gi"}}, "at most 3Gi of memory for a pod"),
+        ({"type": "Pod", "min": {"memory": "64Gi"}}, "at least 64Gi of memory for a pod"),
     ],
 )
 def test_pods_that_a_limit_range_keeps_out_are_told(
     run: Run, cluster: str, write: Write, bounds: Any, said: str
 ) -> None:
     """A node bought for them would stay empty: their ReplicaSet cannot make them."""
-    ask = {"requests": {"cpu": "500m", "memory": "1Gi"}}
-    template = {**TEMPLATE, "spec": {"containers": [{"name": "main", "resources": ask}]}}
+    ask = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "2Gi"}}
+    template = {**TEMPLATE, "spec": {"containers": [{"name": name, "resources": ask} for name in ("main", "log")]}}
     limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": {
-        "limits": [{"type": "Container", **bounds}]}}  # fmt: skip
+        "limits": [bounds]}}  # fmt: skip
     web = write("web.json", workload(replicas=3, template=template))
-    assert (
-        f"warning: LimitRange default/l: {said} for a container: the API server will refuse 3 pods that are planned"
-    ) in run(*PLAN, "-f", cluster, web, write("limits.json", limits)).err
+    assert (f"warning: LimitRange default/l: {said}: the API server will refuse 3 pods that are planned") in run(
+        *PLAN, "-f", cluster, web, write("limits.json", limits)
+    ).err
 
 
 def test_a_bound_that_is_no_quantity_is_one_line(run: Run, cluster: str, write: Write) -> None:

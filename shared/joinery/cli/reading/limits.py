@@ -1,6 +1,8 @@
-"""Containers that the bounds of their namespace's LimitRange keep out: the API server refuses their pods."""
+"""Containers and pods that the bounds of their namespace's LimitRange keep out: the API server refuses the pods."""
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from decimal import Decimal
 
 from joinery.apis.core import Container, Pod
 from joinery.apis.quantity import parse
@@ -17,15 +19,41 @@ def out_of_bounds(pods: Iterable[Pod], ranges: Iterable[LimitRange]) -> Iterator
         inside = [pod for pod in given if pod.metadata.namespace == namespace]
         broken: dict[str, list[str]] = {}
         for item in limit_range.spec.limits:
-            for pod in inside if item.type == "Container" else ():
-                for bound in dict.fromkeys(bound for one in _containers(pod) for bound in _broken(one, item)):
+            for pod in inside:
+                for bound in _broken_by(pod, item):
                     broken.setdefault(bound, []).append(pod.metadata.name)
         for bound, names in broken.items():
             number = f"{len(names)} pod{'s' if len(names) > 1 else ''}"
             yield (
-                f"LimitRange {namespace}/{limit_range.metadata.name}: {bound} for a container: the API server will "
+                f"LimitRange {namespace}/{limit_range.metadata.name}: {bound}: the API server will "
                 f"refuse {number} that {'are' if len(names) > 1 else 'is'} planned, {namespace}/{names[0]} first"
             )
+
+
+def _broken_by(pod: Pod, item: LimitRangeItem) -> Iterable[str]:
+    if item.type == "Container":
+        return dict.fromkeys(f"{bound} for a container" for one in _containers(pod) for bound in _broken(one, item))
+    return [f"{bound} for a pod" for bound in _broken_together(pod, item)] if item.type == "Pod" else ()
+
+
+def _broken_together(pod: Pod, item: LimitRangeItem) -> Iterator[str]:
+    """What containers have in all; what those that begin before them ask for is mostly less."""
+    requests = _sum(container.resources.requests for container in pod.spec.containers)
+    limits = _sum(container.resources.limits for container in pod.spec.containers)
+    for name, least in item.min.items():
+        if name in requests and requests[name] < parse(least):
+            yield f"at least {least} of {name}"
+    for name, most in item.max.items():
+        if any(name in asked and asked[name] > parse(most) for asked in (requests, limits)):
+            yield f"at most {most} of {name}"
+
+
+def _sum(lists: Iterable[Mapping[str, str | int | float]]) -> Mapping[str, Decimal]:
+    together: defaultdict[str, Decimal] = defaultdict(Decimal)
+    for one in lists:
+        for name, given in one.items():
+            together[name] += parse(given)
+    return together
 
 
 def _containers(pod: Pod) -> Iterator[Container]:
