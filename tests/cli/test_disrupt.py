@@ -202,3 +202,13 @@ def test_a_pod_that_nobody_makes_again_is_told(run: Run, write: Write, owner: st
     said = f"1 pod has no controller that would make it again after the eviction ({evicted})"
     assert (said in outcome.err) is is_lost
     assert any(said in notice["message"] for notice in outcome.document["notices"]) is is_lost
+
+
+def test_a_node_that_has_expired_is_told_to_go_for_its_age(run: Run, write: Write) -> None:
+    """The decision keeps it, and expiration does not."""
+    document = cluster_of(("a", "b"), ())
+    for one in document["items"]:
+        if one["metadata"]["name"] == "claim-b":
+            one["metadata"]["creationTimestamp"] = "2026-07-01T00:00:00Z"
+    said = "note: 1 node has expired (b): it goes for its age, whatever is decided here"
+    assert said in run(*JSON, "-f", write("cluster.json", document)).err

@@ -34,3 +34,16 @@ def parse(text: str) -> timedelta | None:
     if seconds >= _LARGEST:
         raise ValueError(f"{text!r} is too long a duration")
     return timedelta(seconds=-seconds if text.startswith("-") else seconds)
+
+
+def spoken(time: timedelta) -> str:
+    """For a person: ``20 s``, ``4 min``, ``1 h 30 min``, ``3 days``: two units at most, none of them in vain."""
+    seconds = round(time.total_seconds())
+    minutes, hours = round(seconds / 60), round(seconds / 3600)
+    if seconds < 100:
+        return f"{seconds} s"
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 600:
+        return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
+    return f"{hours} h" if hours < 72 else f"{hours // 24} days"

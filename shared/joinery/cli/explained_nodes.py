@@ -7,11 +7,12 @@ from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any
 
+from joinery.apis.duration import spoken
 from joinery.cli.explained import aligned, wrapped
 from joinery.cli.notices import some_of
 from joinery.cli.output_json import moment_text
 from joinery.cli.view.disruption_view import Fate, NodeExplanation, PricedPods, repaid_in
-from joinery.cli.view.disruption_words import length, moves, result, rule
+from joinery.cli.view.disruption_words import moves, result, rule
 from joinery.cli.view.figures import count, money, natural, share
 from joinery.disruption.moves import MoveCause
 from joinery.disruption.problem import DisruptionProblem
@@ -141,9 +142,9 @@ def _repaid(explanation: NodeExplanation) -> str:
         return "Its moves count as nothing."
     if not price:
         return "What it would save is not known."
-    time, payback = repaid_in(move_price, price), length(explanation.payback)
+    time, payback = repaid_in(move_price, price), spoken(explanation.payback)
     if time is None or time > explanation.payback:
-        late = f"not before {length(time)}" if time else "never"
+        late = f"not before {spoken(time)}" if time else "never"
         return f"Even if nothing were bought for them, they are repaid {late}; it has to be within {payback}."
     most = price - move_price / (explanation.payback / _HOUR)
     return f"They are repaid within {payback} if what takes its place costs at most {money(most)}/h."

@@ -32,6 +32,7 @@ from typing import TypeVar
 
 from joinery.apis.core import Pod
 from joinery.apis.disruption import dollars_of, payback_of, switch_of
+from joinery.apis.duration import spoken
 from joinery.apis.labels import DISRUPTION_PRICE, NEW_NODES_REPAY, PAYBACK
 from joinery.apis.nodepool import NodePool
 from joinery.disruption.costs import eviction_cost
@@ -186,7 +187,8 @@ class MovePrices:
             return price
         left = max(timedelta(), at - self._now)
         share = left / terms.payback if left else 0.0
-        message = f"its node expires within {_text(left)}, and it is evicted then anyway"
+        when = f"expires within {spoken(left)}, and it is evicted then" if left else "has expired, and it is evicted"
+        message = f"its node {when} anyway"
         return _sum(*price.parts, MovePart(MoveCause.EXPIRES_SOON, price.dollars * (share - 1), message))
 
     def _is_only_replica(self, pod: Pod) -> bool:
@@ -204,12 +206,12 @@ class MovePrices:
         run = max(timedelta(), self._now - started)
         share = _share(pod, view)
         lost = max(hourly * share * (run / _HOUR), terms.ordinary * (run / _WORK_OF_AN_EVICTION))
-        yield MovePart(MoveCause.LOST_WORK, lost, f"it has run for {_text(run)}, and would begin anew")
+        yield MovePart(MoveCause.LOST_WORK, lost, f"it has run for {spoken(run)}, and would begin anew")
         if pod.spec.active_deadline_seconds is not None:
             left = timedelta(seconds=min(max(0.0, pod.spec.active_deadline_seconds - run.total_seconds()), _FOREVER))
             if left < terms.payback:
                 gainless = hourly * share * ((terms.payback - left) / _HOUR)
-                yield MovePart(MoveCause.ENDS_SOON, gainless, f"it ends by itself within {_text(left)}")
+                yield MovePart(MoveCause.ENDS_SOON, gainless, f"it ends by itself within {spoken(left)}")
 
 
 def _displaced(snapshot: Snapshot) -> Mapping[str, float]:
@@ -297,7 +299,3 @@ def _read(pool: NodePool, key: str, read: Callable[[str], T], default: T) -> tup
 
 def _sum(*parts: MovePart) -> MovePrice:
     return MovePrice(sum(part.dollars for part in parts), parts)
-
-
-def _text(length: timedelta) -> str:
-    return str(timedelta(seconds=round(length.total_seconds())))

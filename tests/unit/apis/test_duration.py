@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.apis.duration import parse
+from joinery.apis.duration import parse, spoken
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,20 @@ def test_a_text_that_is_no_duration_is_refused_at_once() -> None:
 def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, seconds: int) -> None:
     """Values above 59 are allowed, as in Go."""
     assert parse(f"{hours}h{minutes}m{seconds}s") == timedelta(hours=hours, minutes=minutes, seconds=seconds)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0 s"),
+        (99, "99 s"),
+        (100, "2 min"),
+        (5400, "1 h 30 min"),
+        (7200, "2 h"),
+        (100_000, "28 h"),
+        (300_000, "3 days"),
+    ],
+)
+def test_a_person_hears_two_units_at_most(seconds: int, said: str) -> None:
+    """``3 days, 11:20:00`` is more than anybody wants to know."""
+    assert spoken(timedelta(seconds=seconds)) == said

@@ -181,6 +181,8 @@ class TestNodesThatExpireSoon:
         price = MovePrices(problem).price(cluster.pods[0], view, HOURLY)
         assert price.dollars == pytest.approx(dollars)
         assert ("ExpiresSoon" in _causes(price)) is (left < HOUR)
+        expired = "its node has expired, and it is evicted anyway"
+        assert (expired in [part.message for part in price.parts]) is (left <= timedelta())
 
     def test_a_node_that_has_expired_stops_no_run_where_savings_must_repay_moves_at_once(self) -> None:
         """A payback time of nothing has no part that is left."""

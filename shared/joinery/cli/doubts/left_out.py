@@ -19,6 +19,7 @@ from joinery.cli.notices import Notice, note, some_of, warning
 from joinery.cli.view.workloads import owner_of
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.offline import NODE_CLASS, unused_reservations
+from joinery.disruption.expiration import expired
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import Packing
 from joinery.state.pods import FARGATE_SCHEDULER, is_active, is_daemon, is_pending, waits_for_fargate
@@ -52,6 +53,9 @@ def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Not
             "-f classes.yaml"
         )
     yield from protected_in_vain(snapshot)
+    if old := [claim.status.node_name or claim.metadata.name for _, claim in expired(snapshot)]:
+        have, go = ("node has", "it goes for its") if len(old) == 1 else ("nodes have", "they go for their")
+        yield note(f"{len(old):,} {have} expired ({some_of(old)}): {go} age, whatever is decided here")
     waiting = sum(is_pending(pod, only_marked=only_marked) for pod in snapshot.pods)
     if waiting:
         yield note(f"{_counted(waiting, 'waits', 'wait')} for a node: joinery plan says which they get")

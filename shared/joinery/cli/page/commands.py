@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
+from joinery.apis.duration import spoken
 from joinery.cli.page.bars import Scale, bars, scale_of
 from joinery.cli.page.details import named_on
 from joinery.cli.page.fleet import command_scale, strip
 from joinery.cli.page.parts import folded, folding_section, unfolding_row
 from joinery.cli.page.text import NOTHING, Html, element, join, text
 from joinery.cli.view.disruption_view import CommandView, DisruptionView, DrawnNode
-from joinery.cli.view.disruption_words import length, moves
+from joinery.cli.view.disruption_words import moves
 from joinery.cli.view.figures import count, money
 
 #: Up to so many nodes of all commands are drawn with their workloads.
@@ -41,7 +42,7 @@ def _row(view: CommandView, pixels: float, scale: Scale | None) -> Html:
     command, retired, bought = view.command, view.retired, view.bought
     changes = f"{count(len(retired), 'node')} → {len(bought):,}, {count(len(command.pods), 'pod')}"
     repaid = view.repaid_in
-    sooner = f"repaid in {length(repaid)}" if repaid else "" if repaid is not None else "never repaid"
+    sooner = f"repaid in {spoken(repaid)}" if repaid else "" if repaid is not None else "never repaid"
     summary = join(
         (
             element(

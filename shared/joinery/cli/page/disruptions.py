@@ -4,12 +4,13 @@ goes and what comes, what is held, and how near all of it is to the best.
 
 import sys
 
+from joinery.apis.duration import spoken
 from joinery.cli.explained_nodes import lines
 from joinery.cli.page import commands, curve, explanations, fleet, held
 from joinery.cli.page.frame import Frame, figure, framed, part
 from joinery.cli.page.text import Html, element, join, text
 from joinery.cli.view.disruption_view import DisruptionView
-from joinery.cli.view.disruption_words import headline, length, totals
+from joinery.cli.view.disruption_words import headline, totals
 from joinery.cli.view.figures import TELLING, count, money, monthly
 from joinery.cli.view.workloads import Workload
 
@@ -78,7 +79,7 @@ def _counts(view: DisruptionView) -> str:
     if not view.evicted:
         return "no pod moves"
     repaid = view.repaid_in
-    return f"count as {money(view.move_price)}" + (f", repaid in {length(repaid)}" if repaid else "")
+    return f"count as {money(view.move_price)}" + (f", repaid in {spoken(repaid)}" if repaid else "")
 
 
 def _sentences(view: DisruptionView) -> Html:

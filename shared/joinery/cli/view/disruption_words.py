@@ -6,6 +6,7 @@ One place, so that table, page and explanations agree.
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
+from joinery.apis.duration import spoken
 from joinery.cli.view.disruption_view import CommandView, DisruptionView
 from joinery.cli.view.figures import TELLING, count, money, monthly
 from joinery.disruption.disruptions import HeldCode
@@ -112,7 +113,7 @@ def counted(pods: int, move_price: float, repaid: timedelta | None) -> str:
     counts = "counts" if pods == 1 else "count"
     if move_price <= 0:
         return f" {counts} as nothing"
-    return f" {counts} as {money(move_price)}, {'never repaid' if repaid is None else f'repaid in {length(repaid)}'}"
+    return f" {counts} as {money(move_price)}, {'never repaid' if repaid is None else f'repaid in {spoken(repaid)}'}"
 
 
 def result(view: CommandView) -> str:
@@ -144,7 +145,7 @@ def nearness(view: DisruptionView) -> Iterator[str]:
     bound, gap = view.disruptions.lower_bound, view.disruptions.gap
     if bound <= 0:
         return
-    moves = f", moves spread over {length(view.payback)} included" if view.move_price else ""
+    moves = f", moves spread over {spoken(view.payback)} included" if view.move_price else ""
     yield f"Proven lower bound {money(bound)}/h{moves}{_within(gap)}"
 
 
@@ -163,16 +164,3 @@ def _within(gap: float) -> str:
     if gap < _TOLD:
         return ": less than 0.1% above the best that can be reached"
     return f": at most {gap:.1%} above the best that can be reached"
-
-
-def length(time: timedelta) -> str:
-    """``20 s``, ``4 min``, ``1 h 30 min``, ``3 days``: two units at most, none of them in vain."""
-    seconds = round(time.total_seconds())
-    minutes, hours = round(seconds / 60), round(seconds / 3600)
-    if seconds < 100:
-        return f"{seconds} s"
-    if minutes < 60:
-        return f"{minutes} min"
-    if minutes < 600:
-        return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
-    return f"{hours} h" if hours < 72 else f"{hours // 24} days"
