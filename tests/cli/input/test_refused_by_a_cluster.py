@@ -92,6 +92,10 @@ NO_POLICY = "template.spec.restartPolicy: is missing: OnFailure or Never"
             ["spec.tolerations[0].tolerationSeconds: goes with effect: NoExecute only"],
         ),
         (
+            pod_document(tolerations=[{"operator": "Exists", "effect": "NoScedule"}]),
+            ["spec.tolerations[0].effect: there is no NoScedule; is it NoSchedule?"],
+        ),
+        (
             pod_document(hostNetwork=True, containers=[{"name": "a", "ports": [PORT, {**PORT, "containerPort": 81}]}]),
             [
                 "spec.containers[0].ports[1].hostPort: must be containerPort, 81, on the host's network",
