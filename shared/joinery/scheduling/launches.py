@@ -45,7 +45,7 @@ def launch_of(node: NewNode, name: str, axis: Axis, slack: "Slack") -> Launch:
     return Launch(
         name=name,
         node_pool=node.pool.name,
-        requirements=_requirements(node, [market.types[row].name for row in choice.rows]),
+        requirements=_requirements(node, choice.rows),
         labels=_labels(node),
         taints=node.pool.taints,
         startup_taints=node.pool.startup_taints,
@@ -95,15 +95,17 @@ def _choose(node: NewNode, slack: Slack) -> _Choice:
     return _Choice(rows, int(columns[node.pool.market.prices[rows[0], columns].argmin()]))
 
 
-def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...]:
+def _requirements(node: NewNode, rows: Sequence[int]) -> tuple[Requirement, ...]:
     """What the NodeClaim requires: what all its pods and the template leave, with the instance types spelled out.
 
-    Zones and capacity types are those of the offerings that are left. A node in a capacity reservation names it, so
+    Zones and capacity types are those of the offerings that are left and available: where the class has no subnet, or
+    EC2 has run out of all these types, no node comes. A node in a capacity reservation names it, so
     that no two launches count on the same place in it. A label that no such node has, and that pods do not want, is
     left out: older definitions refuse claims that name labels such as ``node-role.kubernetes.io/control-plane``.
     """
     market, of_class = node.pool.market, node.pool.node_pool.spec.template.spec.node_class_ref.of_kind.label
-    columns = [market.columns[i] for i in np.flatnonzero(node.columns)]
+    is_sold = np.isfinite(market.prices[list(rows)]).any(axis=0)
+    columns = [market.columns[i] for i in np.flatnonzero(node.columns & is_sold)]
     known = node.pool.requirements.sets.keys() | market.type_keys
     sets = {
         key: allowed
@@ -112,7 +114,7 @@ def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...
         and not is_restricted(key)
         and (key in known or not allowed.absent)
     }
-    sets[INSTANCE_TYPE] = one_of(types)
+    sets[INSTANCE_TYPE] = one_of(market.types[row].name for row in rows)
     sets[ZONE] = one_of(column.zone for column in columns)
     sets[CAPACITY_TYPE] = one_of(column.capacity_type for column in columns)
     if node.reservation:
