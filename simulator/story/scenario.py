@@ -33,6 +33,7 @@ import msgspec
 from msgspec.structs import replace
 
 from joinery.cli.notices import tell, warning
+from joinery.cli.reading.decoding import misfit
 from joinery.cli.reading.documents import read
 from joinery.cli.reading.refused import RefusedFilesError
 from joinery.cli.reading.yamls import split
@@ -128,6 +129,9 @@ def load(path: Path | None = None) -> Scenario:
         raise ConfigurationError(f"{source}: a scenario is one document, not {len(documents)}")
     try:
         scenario = msgspec.json.decode(documents[0], type=Scenario)
+    except msgspec.ValidationError as error:
+        problem, _ = misfit(msgspec.json.decode(documents[0]), error)
+        raise ConfigurationError(f"{source}: {problem}") from error
     except msgspec.DecodeError as error:
         raise ConfigurationError(f"{source}: {error}") from error
     scenario = replace(scenario, spec=_with_single_objects(scenario.spec))

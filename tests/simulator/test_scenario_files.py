@@ -35,8 +35,9 @@ def test_a_scenario_of_ours_is_found_by_its_name() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("kind: Scenario", "metadata"),
-        ("metadata: {name: x}\nspec: {title: t}", "length"),
+        ("kind: Scenario", "metadata: is missing"),
+        ("metadata: {name: x}\nspec: {title: t}", "spec.length: is missing"),
+        ("metadata: {name: x}\nspec: {title: t, length: 5m, seed: a}", "spec.seed: must be a whole number, is 'a'"),
         ("metadata: {name: x}\nspec: {title: t, length: 5m, colour: red}", "colour"),
         ("metadata: {name: x}\nspec: {title: t, length: soon}", "'soon' is not a duration"),
         ("{", "yaml"),

@@ -161,7 +161,7 @@ def _decoded(raw: bytes, model: Any) -> tuple[Any, list[str]]:
         try:
             return msgspec.convert(document, model), problems
         except msgspec.ValidationError as error:
-            problem, steps = _misfit(document, error)
+            problem, steps = misfit(document, error)
         problems.append(problem)
         *outside, last = steps or [""]
         parent = _at(document, outside)
@@ -174,8 +174,8 @@ def _decoded(raw: bytes, model: Any) -> tuple[Any, list[str]]:
     return None, problems
 
 
-def _misfit(document: Any, error: msgspec.ValidationError) -> tuple[str, list[str]]:
-    """``field: what is wrong``, and the way to the field."""
+def misfit(document: Any, error: msgspec.ValidationError) -> tuple[str, list[str]]:
+    """``field: what is wrong``, and the way to the field. ``document``: what was decoded, as it is."""
     said, _, at = str(error).partition(" - at `$")
     steps = _member(document, at.rstrip("`").lstrip("."))
     problem, lacking = of_struct_error(said, _at(document, steps))
