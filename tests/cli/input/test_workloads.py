@@ -152,10 +152,32 @@ def test_a_stateful_set_gets_its_volume_claims(run: Run, cluster: str, write: Wr
         "metadata": {"name": "gp3"},
         "provisioner": "x",
     }
-    waiting = run(
-        *PLAN, "-f", cluster, "-f", given, "-f", write("class.json", {**storage, "volumeBindingMode": "Immediate"})
-    )
+    by_hand = {**storage, "provisioner": "kubernetes.io/no-provisioner"}
+    waiting = run(*PLAN, "-f", cluster, "-f", given, "-f", write("class.json", by_hand))
     assert len(waiting.document["unschedulable"]) == 2
+
+
+@pytest.mark.parametrize(("provisioner", "is_told"), [("ebs.csi.aws.com", True), ("efs.csi.aws.com", False)])
+def test_a_volume_that_is_made_at_once_is_planned_where_its_pod_is(
+    run: Run, cluster: str, write: Write, provisioner: str, is_told: bool
+) -> None:
+    """AWS' own StorageClass of EFS has no binding mode: Immediate. Its zone is no matter, that of a disk is chance."""
+    storage = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "s"}}
+    claim: dict[str, Any] = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}}
+    claim["spec"] = {
+        "storageClassName": "s", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+    }  # fmt: skip
+    pod = pod_document(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+    given = (write("class.json", {**storage, "provisioner": provisioner}), write("pod.json", pod))
+    outcome = run(*PLAN, "-f", cluster, *given, write("claim.json", claim))
+    assert outcome.document["unschedulable"] == []
+    said = (
+        "warning: StorageClass s has volumes made at once, in whatever zone: 1 volume claim planned as if in the zone"
+    )
+    assert (said in outcome.err) is is_told
+    claim["metadata"]["uid"] = "a"
+    waiting = run(*PLAN, "-f", cluster, *given, write("claim.json", claim)).document["unschedulable"]
+    assert waiting[0]["reasons"] == ["its volume claim default/data waits for a volume (binding mode Immediate)"]
 
 
 @pytest.mark.parametrize(

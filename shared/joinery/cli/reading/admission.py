@@ -15,11 +15,8 @@ from msgspec.structs import replace
 from joinery.apis.core import (
     Container,
     DaemonSet,
-    ObjectMeta,
-    PersistentVolumeClaim,
     Pod,
     PodSpec,
-    StorageClass,
 )
 from joinery.apis.slips import meant_by
 from joinery.apis.workloads import (
@@ -33,9 +30,9 @@ from joinery.apis.workloads import (
 from joinery.cli.notices import Notice, note, warning
 from joinery.cli.reading.defaults import pod_defaults
 from joinery.cli.reading.limits import out_of_bounds
+from joinery.cli.reading.volume_claims import classified, made_at_once
 from joinery.cli.reading.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand, of_no_pods
 
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _SYSTEM_CLASSES = ("system-cluster-critical", "system-node-critical")
 _NAMED = 4
 
@@ -61,8 +58,9 @@ def admit(objects: Objects) -> list[Notice]:
     notes = [*_expanded(expansion), *_autoscaled(scalers, workloads, expansion)]
     decided = {scaler.owner for scaler in scalers}
     notes += of_no_pods({owner: one for owner, one in workloads.items() if owner not in decided})
-    notes += _classified(claims, objects.setdefault("storage_classes", {}), pods.values())
+    notes += classified(claims, objects.setdefault("storage_classes", {}), pods.values())
     lacking = [
+        *made_at_once(objects["storage_classes"], claims, pods.values()),
         *_mistargeted(scalers),
         *_unranked(pods.values(), objects.get("priority_classes", {})),
         *_unsandboxed(pods.values(), sandboxes),
@@ -249,82 +247,6 @@ def _unsandboxed(pods: Iterable[Pod], classes: Mapping[str, RuntimeClass]) -> It
             f"RuntimeClass {name} is not in the files: {_count(number, 'pod')} planned without its overhead and "
             "node selector"
         )
-
-
-# --- volume claims ---
-
-
-def _classified(
-    claims: dict[str, PersistentVolumeClaim], classes: dict[str, StorageClass], pods: Iterable[Pod]
-) -> Iterator[str]:
-    """A claim that names no class gets the default one, and a class that the files lack is taken for one of EBS's."""
-    default = _default_class(classes)
-    for key, claim in claims.items():
-        if _is_new(claim) and claim.spec.storage_class_name is None and default:
-            claims[key] = replace(claim, spec=replace(claim.spec, storage_class_name=default))
-    yield from _stand_ins(classes, claims, _ephemeral_classes(pods, default))
-
-
-def _is_new(claim: PersistentVolumeClaim) -> bool:
-    """Whether no cluster has had the claim: a volume is yet to be made for it."""
-    return not claim.metadata.uid and not claim.spec.volume_name and claim.status.phase in ("", "Pending")
-
-
-def _ephemeral_classes(pods: Iterable[Pod], default: str) -> list[str]:
-    """The classes of claims that pods of files bring along (generic ephemeral volumes), one for each."""
-    volumes = (volume.ephemeral for pod in pods if not pod.metadata.uid for volume in pod.spec.volumes)
-    templates = (one.volume_claim_template for one in volumes if one is not None)
-    named = (one.spec.storage_class_name for one in templates if one is not None)
-    return [default or _STAND_IN if name is None else name for name in named]
-
-
-def _default_class(classes: Mapping[str, StorageClass]) -> str:
-    """The newest class that says it is the default (DefaultStorageClass)."""
-    defaults = [entry for entry in classes.values() if entry.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
-    newest = max(
-        defaults, key=lambda entry: (str(entry.metadata.creation_timestamp or ""), entry.metadata.name), default=None
-    )
-    return newest.metadata.name if newest else ""
-
-
-def _stand_ins(
-    classes: dict[str, StorageClass], claims: dict[str, PersistentVolumeClaim], ephemeral: Iterable[str]
-) -> Iterator[str]:
-    missing, zonal = Counter(name for name in ephemeral if name and name not in classes), set(ephemeral)
-    for key, claim in claims.items():
-        name = claim.spec.storage_class_name
-        if not _is_new(claim) or name == "" or name in classes:
-            continue
-        missing[name or _STAND_IN] += 1
-        zonal |= set() if _SHARED & {*claim.spec.access_modes} else {name or _STAND_IN}
-        if name is None:
-            claims[key] = replace(claim, spec=replace(claim.spec, storage_class_name=_STAND_IN))
-    for name, number in sorted(missing.items()):
-        classes[name] = _stand_in(name, _EBS if name in zonal else _EFS)
-        which = "a default StorageClass is" if name == _STAND_IN else f"StorageClass {name} is"
-        taken = _taken_as_disks(number) if name in zonal else "EFS, a file system for nodes of all zones"
-        yield f"{which} not in the files: {_count(number, 'volume claim')} taken as {taken}"
-
-
-def _taken_as_disks(number: int) -> str:
-    one = number == 1
-    return f"EBS {'volume' if one else 'volumes'}, made in the zone of {'its' if one else 'their'} pod's node"
-
-
-_STAND_IN = "default-class-of-the-cluster"
-_EBS, _EFS = "ebs.csi.aws.com", "efs.csi.aws.com"
-#: The modes of claims that pods on several nodes use, as they cannot use a disk.
-_SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
-
-
-def _stand_in(name: str, provisioner: str) -> StorageClass:
-    # Claims of ephemeral volumes that name no class look for the default one by its annotation.
-    annotations = {_DEFAULT_CLASS: "true"} if name == _STAND_IN else {}
-    return StorageClass(
-        metadata=ObjectMeta(name=name, annotations=annotations),
-        provisioner=provisioner,
-        volume_binding_mode="WaitForFirstConsumer",
-    )
 
 
 # --- priorities ---

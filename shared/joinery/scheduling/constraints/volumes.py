@@ -26,7 +26,7 @@ from joinery.state.snapshot import Snapshot
 _IN_TREE = {"kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 #: Drivers of file systems, which nodes of all zones reach: whoever uses such a claim first decides nothing.
-_IN_ALL_ZONES = frozenset(
+IN_ALL_ZONES = frozenset(
     {
         "efs.csi.aws.com", "fsx.csi.aws.com", "fsx.openzfs.csi.aws.com", "s3.csi.aws.com", "nfs.csi.k8s.io",
         "smb.csi.k8s.io",
@@ -162,7 +162,7 @@ class Volumes:
         except UnknownOperatorError as error:
             return _Need(problem=f"the storage class {wanted} of claim {name}: {error}")
         driver = _IN_TREE.get(storage_class.provisioner, storage_class.provisioner)
-        return _Need(zones or (NO_REQUIREMENTS,), driver, name if driver not in _IN_ALL_ZONES else "")
+        return _Need(zones or (NO_REQUIREMENTS,), driver, name if driver not in IN_ALL_ZONES else "")
 
     def _storage_class(self, claim: str, wanted: str | None) -> StorageClass | None:
         # The API server gave claims that exist their default class. The claim of an ephemeral volume is yet to be made.
