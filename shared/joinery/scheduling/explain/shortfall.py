@@ -15,15 +15,15 @@ _WORDS = {"cpu": "CPU", "memory": "memory", "pods": "room for pods", "ephemeral-
 def counted(total: int, what: str, parts: Iterable[tuple[int, str]]) -> str:
     """A sentence about ``total`` things and how many have which defect; the defect is said in the plural, after "have".
 
-    ``what`` is their name in the singular, with "s" as its plural.
+    ``what`` is their name in the singular, with "s" as its plural. Beside a defect that all of them have, others are no
+    news.
     """
     listed = [(number, defect) for number, defect in parts if number]
-    if len(listed) == 1 and listed[0][0] == total:
-        return (
-            f"the one {what} has {listed[0][1]}" if total == 1 else f"all {total} {_plural(what)} have {listed[0][1]}"
-        )
-    joined = [f"{number} {'has' if number == 1 else 'have'} {defect}" for number, defect in listed]
-    return f"of {total} {what if total == 1 else _plural(what)}, {_and(joined)}"
+    if of_all := [defect for number, defect in listed if number == total]:
+        have = _and(of_all)
+        return f"the one {what} has {have}" if total == 1 else f"all {total:,} {_plural(what)} have {have}"
+    joined = [f"{number:,} {'has' if number == 1 else 'have'} {defect}" for number, defect in listed]
+    return f"of {total:,} {_plural(what)}, {_and(joined)}"
 
 
 def _plural(what: str) -> str:
