@@ -67,6 +67,18 @@ def test_a_pod_that_is_protected_or_need_not_be_is_not_doubted(warned: Any, anno
     assert warned(annotations) == []
 
 
+def test_what_protects_from_another_autoscaler_on_its_own_nodes_is_not_doubted(run: Run, write: Write) -> None:
+    """Cluster Autoscaler keeps the managed node groups, and reads its annotations there."""
+    scaled = node(
+        "of-a-group", node_pool="", annotations={"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
+    )
+    cluster = _listed(
+        node_class(), node_pool(), node("ours"), node_claim("claim", node="ours"), scaled,
+        pod("web", node="of-a-group", annotations={OTHERS: "false"}),
+    )  # fmt: skip
+    assert "protects nothing" not in run(*DISRUPT, "-f", write("cluster.json", cluster)).err
+
+
 def test_nodes_and_node_pools_are_told_too(warned: Any) -> None:
     """Of a Node only ``true`` is read, and of a NodePool what it gives its nodes."""
     old = "karpenter.sh/do-not-consolidate"

@@ -37,10 +37,14 @@ def protected_in_vain(snapshot: Snapshot) -> Iterator[Notice]:
 
 
 def _in_vain(snapshot: Snapshot) -> Iterator[tuple[str, str]]:
+    # Nodes of others are theirs to disrupt, and what protects from them does.
+    others = {one.metadata.name for one in snapshot.nodes} - {one.status.node_name for one in snapshot.managed_claims}
     for pod in snapshot.pods:
-        if is_active(pod) and not comes_with_node(pod):
+        if is_active(pod) and not comes_with_node(pod) and pod.spec.node_name not in others:
             yield from ((subject_of(pod), doubt) for doubt in _doubts(pod.metadata.annotations, durations=True))
     for node in snapshot.nodes:
+        if node.metadata.name in others:
+            continue
         doubts = _doubts(node.metadata.annotations, durations=False)
         yield from ((f"Node {node.metadata.name}", doubt) for doubt in doubts)
     for pool in snapshot.node_pools:
