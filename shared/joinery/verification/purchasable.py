@@ -286,9 +286,14 @@ def _mismatches_type(rules: Iterable[Expression], kind: InstanceType) -> bool:
 
 
 def alternatives(pod_class: EquivalenceClass) -> list[list[NodeSelectorRequirement]]:
-    """nodeSelector with each term of required node affinity; any of them will do. Keys are canonical."""
+    """nodeSelector with each term of required node affinity; any of them will do. Keys are canonical.
+
+    Nodes must also have the label of each spread that must hold (kube-scheduler PodTopologySpread, ``Filter``).
+    """
     spec = pod_class.pod.spec
     always = [NodeSelectorRequirement(key=k, operator="In", values=[v]) for k, v in spec.node_selector.items()]
+    spread = {c.topology_key for c in spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"}
+    always += [NodeSelectorRequirement(key=k, operator="Exists") for k in sorted(spread - {keys.HOSTNAME})]
     affinity = spec.affinity and spec.affinity.node_affinity
     required = affinity and affinity.required_during_scheduling_ignored_during_execution
     terms = required.node_selector_terms if required else [NodeSelectorTerm()]

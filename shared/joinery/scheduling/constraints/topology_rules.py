@@ -126,6 +126,14 @@ def rules_of(pod_class: PodClass, namespaces: Iterable[Namespace]) -> tuple[Topo
     return tuple(sorted(rules, key=lambda rule: rule.weight is not None))
 
 
+def needed_keys(pod_class: PodClass) -> frozenset[str]:
+    """Labels without which no node takes the class: the topology keys of its hard spreads (kube-scheduler
+    PodTopologySpread, ``Filter``). Every node has a hostname.
+    """
+    spreads = pod_class.example.spec.topology_spread_constraints
+    return frozenset(s.topology_key for s in spreads if s.when_unsatisfiable == "DoNotSchedule") - {HOSTNAME}
+
+
 def required_anti_affinity(pod: Pod, namespaces: Iterable[Namespace]) -> tuple[TopologyRule, ...]:
     """The rules by which a pod that is on a node keeps other pods away (kube-scheduler InterPodAffinity)."""
     affinity = pod.spec.affinity
@@ -186,9 +194,7 @@ def _other_keys(constraint: TopologySpreadConstraint, pod_class: PodClass) -> fr
     """
     if constraint.when_unsatisfiable != "DoNotSchedule" or constraint.topology_key == HOSTNAME:
         return frozenset()
-    spreads = pod_class.example.spec.topology_spread_constraints
-    keys = {spread.topology_key for spread in spreads if spread.when_unsatisfiable == "DoNotSchedule"}
-    return frozenset(keys - {HOSTNAME, constraint.topology_key})
+    return needed_keys(pod_class) - {constraint.topology_key}
 
 
 def _affinity_rules(

@@ -52,6 +52,8 @@ def _own(topology: Topology, pod_class: PodClass, rule: TopologyRule, offered: O
         return _Bar(_named(topology, pod_class, rule), 0, False)
     closed = [d for d in domains if topology.allowance(pod_class, (rule,), rule.key, d, cautious=False) <= 0]
     needs_label = rule.kind != "anti-affinity" or bool(domains)
+    if needs_label and not domains and topology.group(rule).domains:
+        return _Bar(f"{rule}: no node of it has the label {rule.key}", 0, True)
     return _Bar(_named(topology, pod_class, rule), len(closed), needs_label and len(closed) == len(domains))
 
 
@@ -102,5 +104,6 @@ def _spread_state(group: TopologyGroup) -> str:
         return f"no node has the label {group.rule.key}"
     counts = ", ".join(f"{domain} has {group.counts[domain]}" for domain in sorted(group.domains))
     if len(group.domains) < group.rule.min_domains:
-        return f"minDomains is {group.rule.min_domains}, and there are only {len(group.domains)} domains ({counts})"
+        number = f"are only {len(group.domains)} domains" if len(group.domains) > 1 else "is only one domain"
+        return f"minDomains is {group.rule.min_domains}, and there {number} ({counts})"
     return counts

@@ -9,7 +9,8 @@ from functools import cached_property
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.scheduling.constraints.attachments import driver_of
 from joinery.scheduling.constraints.podclasses import Classifier, PodClass
-from joinery.scheduling.constraints.topology_rules import selector_keys
+from joinery.scheduling.constraints.requirements import EXISTS, Requirements
+from joinery.scheduling.constraints.topology_rules import needed_keys, selector_keys
 from joinery.scheduling.constraints.volumes import Volumes
 from joinery.scheduling.firstfit.chains import depths
 from joinery.scheduling.firstfit.manners import Manner
@@ -170,7 +171,8 @@ class Workspace:
         """The domains in which some pool that the class may use could add a node that holds one of its pods."""
         domains: set[str] = set()
         requests = self.axis.vector(pod_class.requests)
-        for term in pod_class.terms:
+        labelled = Requirements(dict.fromkeys(needed_keys(pod_class), EXISTS))
+        for term in (term.intersect(labelled) for term in pod_class.terms):
             for pool in self.pools_by_label.suitable(term):
                 if pod_class.untolerated(pool.taints) is None:
                     domains |= _values_of(key, pool, pool.fit(term), requests, pool.within_limits())
