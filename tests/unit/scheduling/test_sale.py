@@ -10,7 +10,7 @@ from joinery.apis.labels import CAPACITY_TYPE, ZONE
 from joinery.scheduling.constraints.relaxation import variants
 from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.new_nodes import NewNodes
-from joinery.scheduling.firstfit.sale import Sale, decides
+from joinery.scheduling.firstfit.sale import Sale, decides, holding
 from joinery.scheduling.firstfit.workspace import Workspace
 from simulator.builders import ZONES, instance_type, node_pool, pod
 from tests.unit.verification.plans import problem
@@ -37,21 +37,24 @@ def _demands(work: Workspace) -> list[Demand]:
     return [Demand(pod_class, variant, row, np.flatnonzero(row)) for variant in tries]
 
 
+@pytest.mark.parametrize("fitting", [False, True])
 @pytest.mark.parametrize("cpu", ["500m", "2", "40"])
-def test_a_sale_prices_each_combination_as_a_node_pinned_to_it(cpu: str) -> None:
-    """Also where nothing there is sold, or holds the pod."""
+def test_a_sale_prices_each_combination_as_a_node_pinned_to_it(cpu: str, fitting: bool) -> None:
+    """Also where nothing there is sold, or holds the pod; or by what holds the pod alone."""
     pool = node_pool("p", requirements=[f"{ZONE}={','.join(ZONES[1:])}"])
     work = Workspace(problem(pool, pod("a", cpu=cpu), types=(SMALL, LARGE)))
     (demand,) = _demands(work)
     node = NewNodes(work).start(work.pools[0], demand, {})
     assert node is not None
-    sale = Sale(node, demand)
+    sale = Sale(node, demand, fitting=fitting)
     for zone, capacity_type in product(ZONES, ("spot", "on-demand")):
         domains = {ZONE: zone, CAPACITY_TYPE: capacity_type}
         assert decides(node, domains, (ZONE, CAPACITY_TYPE))
         pinned = node.narrowed(demand, domains)
         has_room = pinned is not None and pinned.holds(demand, np.ones_like(pinned.types))[0] > 0
-        least = pinned.least_prices[pinned.types].min() if pinned is not None and has_room else None
+        least = None
+        if pinned is not None and has_room:
+            least = pinned.least_prices[holding(pinned, demand) if fitting else pinned.types].min()
         assert sale.price(domains) == least
 
 

@@ -21,7 +21,7 @@ from joinery.scheduling.firstfit.demand import Demand, Domains, present
 from joinery.scheduling.firstfit.ledger import Counts
 from joinery.scheduling.firstfit.manners import USUAL, Manner
 from joinery.scheduling.firstfit.new_nodes import is_open_to
-from joinery.scheduling.firstfit.sale import Sale, decides
+from joinery.scheduling.firstfit.sale import Sale, decides, holding
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.topology_groups import UNLIMITED
@@ -35,7 +35,7 @@ class Allotment:
     """Deals classes out over the domains in which something can be bought for them."""
 
     def __init__(self, work: Workspace, buyer: Buyer, manner: Manner = USUAL) -> None:
-        self._dealing = manner.dealing
+        self._dealing, self._fitting = manner.dealing, manner.fitting
         self._work = work
         self._topology: Topology = work.topology
         self._nodes, self._reserved = buyer.nodes, buyer.reserved
@@ -129,7 +129,7 @@ class Allotment:
                 named = zip(keys, values, strict=True)
                 domains = {key: value for key, value in named if value or key in self._telling}
                 if not self._work.reservations and decides(node, domains, keys):
-                    sale = sale or Sale(node, demand)
+                    sale = sale or Sale(node, demand, fitting=self._fitting)
                     price = sale.price(domains)
                     offer = None if price is None else (-node.pool.weight, False, price)
                 else:
@@ -149,7 +149,8 @@ class Allotment:
         room = self._room(narrowed, demand) if narrowed is not None else (0, 0)
         if narrowed is None or not any(room):
             return None
-        prices = narrowed.pool.market.prices[narrowed.types][:, narrowed.columns]
+        types = holding(narrowed, demand) if self._fitting else narrowed.types
+        prices = narrowed.pool.market.prices[types][:, narrowed.columns]
         return -node.pool.weight, not room[0], float(prices.min())
 
     def _options(self, node: NewNode, demand: Demand, key: str) -> Sequence[str]:

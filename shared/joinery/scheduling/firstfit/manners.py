@@ -35,6 +35,8 @@ class Manner:
                      have to join them there, would be too many
     heedless         pods are dealt out as if new nodes brought no DaemonSets' pods that spreads count; that is right
                      where every domain gets as many nodes, and no node may be in several
+    fitting          of domains that will do, the one comes first where what holds a pod is cheapest. Usually it is the
+                     one where anything is: that is the same for all classes, so that they share nodes
     """
 
     dealing: Dealing = "even"
@@ -43,6 +45,7 @@ class Manner:
     shuffle: int = 0
     cautious: bool = False
     heedless: bool = False
+    fitting: bool = False
 
     def place(self, name: str, depth: int, sizes: Sequence[int]) -> tuple[int, ...]:
         """The sort key of a class among those of one priority.
@@ -78,9 +81,11 @@ def _needs_spread_neighbours(pod_class: PodClass, topology: Topology) -> bool:
 
 
 def manners_for_price(nodes: Sequence[NewNode]) -> Iterator[Manner]:
-    """Manners that might need fewer nodes: none unless several are bought and pods were dealt to domains."""
-    if len(nodes) > 1 and any(batch.domains for node in nodes for batch in node.placed):
-        yield Manner(dealing="gathered")
+    """Manners that might need fewer or cheaper nodes: none unless pods were dealt to domains."""
+    if any(batch.domains for node in nodes for batch in node.placed):
+        yield Manner(fitting=True)
+        if len(nodes) > 1:
+            yield Manner(dealing="gathered")
 
 
 def both_near_and_spread(pod_class: PodClass, topology: Topology) -> frozenset[str]:

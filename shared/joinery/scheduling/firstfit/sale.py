@@ -7,7 +7,7 @@ import numpy as np
 from joinery.scheduling.constraints.requirements import one_of
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.pools.market import OFFERING_KEYS
+from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts
 
 
 class Sale:
@@ -17,20 +17,26 @@ class Sale:
     combinations of columns need no nodes of their own.
     """
 
-    def __init__(self, node: NewNode, demand: Demand) -> None:
-        prices = np.where(node.columns, node.pool.market.prices[node.types], np.inf)
+    def __init__(self, node: NewNode, demand: Demand, *, fitting: bool) -> None:
         self._market = node.pool.market
+        fit = np.where(node.columns, self._market.prices[holding(node, demand)], np.inf)
+        prices = fit if fitting else np.where(node.columns, self._market.prices[node.types], np.inf)
         self._least = prices.min(axis=0, initial=np.inf)
-        _, rows, counts = node.holds(demand, np.ones_like(node.types))
-        sold = np.isfinite(self._market.prices[rows[counts > 0]])
-        self._has_room = node.columns & sold.any(axis=0)
+        self._has_room = np.isfinite(fit).any(axis=0)
 
     def price(self, domains: Domains) -> float | None:
-        """$/h of the cheapest offering there; None where nothing that is sold there holds a pod."""
+        """$/h of the cheapest offering there (``fitting``: that holds a pod); None where nothing there holds one."""
         columns = np.ones_like(self._has_room)
         for key, value in domains.items():
             columns &= self._market.column_mask(key, one_of((value,)))
         return float(self._least[columns].min()) if (columns & self._has_room).any() else None
+
+
+def holding(node: NewNode, demand: Demand) -> Amounts:
+    """The types that the node may be and that hold a pod (rows)."""
+    _, rows, counts = node.holds(demand, np.ones_like(node.types))
+    fit: Amounts = rows[counts > 0]
+    return fit
 
 
 def decides(node: NewNode, domains: Domains, keys: Sequence[str]) -> bool:
