@@ -11,7 +11,7 @@
 """
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from joinery.apis.disruption import DisruptionReason
@@ -23,7 +23,7 @@ from joinery.disruption.consolidation.compiling import Ground, loosened, model_o
 from joinery.disruption.consolidation.curve import merged, points_at_other_prices, prefixes
 from joinery.disruption.consolidation.grouping import commands_of
 from joinery.disruption.consolidation.model import Model, hourly, limited, unforced, without, without_new
-from joinery.disruption.consolidation.trial import Trial, idle, trial
+from joinery.disruption.consolidation.trial import Trial, idle, left_empty, trial
 from joinery.disruption.consolidation.wishes import wishes_of
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
 from joinery.disruption.problem import DisruptionProblem
@@ -216,7 +216,7 @@ class _Planner:
     def _ended_where_scarce(self, plan: _Plan, closed: Container[str]) -> Sequence[Disruption]:
         """Commands for drifted nodes whose pods have no other place than the one that they have."""
         stuck = {held.node_claim for held in plan.held if held.code is HeldCode.NO_PLACE}
-        filled = {placement.node for command in plan.commands for placement in command.existing}
+        filled = _filled(plan.commands)
         free = [
             candidate
             for name, candidate in self._by_name.items()
@@ -276,7 +276,21 @@ class _Planner:
         """The commands of a trial in which every pod has a place, that are worth it and may start now."""
         placed = self._trial(model, choice)
         whole = replace(placed, candidates=(*placed.candidates, *idle(model, placed)))
-        return self._review.startable(commands_of(whole, bonds_of(placed, model)), model) if whole.candidates else ()
+        if not whole.candidates:
+            return ()
+        commands = commands_of(whole, bonds_of(placed, model))
+        started = self._review.startable(commands, model)
+        useless = self._left_empty(model, commands, started)
+        return self._review.startable((*commands_of(Trial(useless)), *started), model) if useless else started
+
+    def _left_empty(
+        self, model: Model, commands: Sequence[Disruption], started: Sequence[Disruption]
+    ) -> tuple[Candidate, ...]:
+        """Empty nodes that were to be filled by commands that do not start. They go, unless these only wait."""
+        going = {name for command in started for name in command.retire}
+        coming = [command for command in commands if going.issuperset(command.retire) or self._review.waits(command)]
+        wanted, filled = _filled(commands), _filled(coming)
+        return tuple(candidate for candidate in left_empty(model, going, filled) if candidate.view.node in wanted)
 
     def _trial(self, model: Model, choice: Consolidation) -> Trial:
         """The trial of what the choice retires, without the nodes whose pods have no other place."""
@@ -296,6 +310,11 @@ class _Planner:
             self._review.hold(map(_without_place, sorted(result.stuck)))
             retired = [candidate for candidate in retired if candidate.claim.metadata.name not in result.stuck]
         return Trial()
+
+
+def _filled(commands: Iterable[Disruption]) -> frozenset[str]:
+    """The nodes that pods are moved to."""
+    return frozenset(placement.node for command in commands for placement in command.existing)
 
 
 def _alone(candidate: Candidate, reason: DisruptionReason) -> Disruption:

@@ -22,6 +22,10 @@ _STATES = 12
 """States on the way that are checked, where rules over pods might hold in the last one only."""
 
 
+_FOR_NOW = (HeldCode.BUDGET, HeldCode.POD_DISRUPTION_BUDGET, HeldCode.STOPPED, HeldCode.CANARY)
+"""Why a command is held that may start in a later decision, as it is."""
+
+
 class Review:
     """What became of the commands of all trials of one decision.
 
@@ -47,6 +51,10 @@ class Review:
         """Note why these stay."""
         for held in holds:
             self.holds.setdefault(held.node_claim, held)
+
+    def waits(self, command: Disruption) -> bool:
+        """Whether limits alone keep the command from starting, so that it may start soon."""
+        return any(name in self.holds and self.holds[name].code in _FOR_NOW for name in command.retire)
 
     def startable(self, commands: Iterable[Disruption], model: Model) -> tuple[Disruption, ...]:
         """Those of a trial's commands that may start now."""

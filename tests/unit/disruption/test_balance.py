@@ -1,5 +1,6 @@
 """``consolidationPolicy: Balanced``: what a command saves, against what it disturbs."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,22 @@ def test_half_is_enough() -> None:
     balances = _balances(_cluster(4, 4))
     assert balances.of(_command("default-0", savings=0.20))[0].score == pytest.approx(0.5)
     assert balances.objection(_command("default-0", savings=0.20)) == ""
+
+
+def test_an_empty_node_goes_although_the_optimiser_would_fill_it_by_a_move_that_is_not_approved() -> None:
+    """It would stay for ever otherwise: the same move is refused in every decision."""
+    small = builders.instance_type("m7a.large", price=0.30, spot=None)
+    sold_out = replace(small, offerings=tuple(replace(offering, available=False) for offering in small.offerings))
+    made = Cluster(pools=[BALANCED], types=(sold_out, builders.instance_type("m7a.xlarge", price=0.40, spot=None)))
+    cluster = _cluster(7, cluster=made)
+    for name in ("full", "fuller"):
+        cluster.machine(name, [on(f"p-{name}", name, cpu="3600m")])
+    cluster.machine("idle", instance_type="m7a.large", node={"cpu": "3500m"})
+    decision = decide(cluster.problem(move_price=0.0))
+    assert [(command.reason, command.retire) for command in decision.commands] == [
+        (DisruptionReason.EMPTY, ("claim-idle",))
+    ]
+    assert {held.node_claim: held.code for held in decision.held}["claim-default-0"] is HeldCode.POLICY
 
 
 def test_a_command_that_disturbs_too_much_for_what_it_saves_is_held_with_its_figures() -> None:

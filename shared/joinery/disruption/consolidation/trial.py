@@ -6,7 +6,7 @@ it put them as far as rules allow, and the core finds the best for the others. S
 Nodes are moved to for their price, so no size is preferred unless the NodePool says so itself.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass, replace
 
 from joinery.apis.disruption import DisruptionReason
@@ -74,11 +74,15 @@ def idle(model: Model, result: Trial) -> Iterator[Candidate]:
     They go as well: a reservation has others to serve, and what nobody knows the price of costs something all the same.
     """
     going = {candidate.claim.metadata.name for candidate in result.candidates}
-    filled = {placement.node for placement in result.existing}
+    empty = left_empty(model, going, {placement.node for placement in result.existing})
+    return (candidate for candidate in empty if candidate.price < NEGLIGIBLE)
+
+
+def left_empty(model: Model, going: Container[str], filled: Container[str]) -> Iterator[Candidate]:
+    """Empty nodes that nothing is moved to. ``going``: names of claims; ``filled``: of nodes."""
     for candidate in filter(None, model.candidates):
         is_idle = DisruptionReason.EMPTY in candidate.reasons and not candidate.pods
-        is_needed = candidate.claim.metadata.name in going or candidate.view.node in filled
-        if is_idle and candidate.price < NEGLIGIBLE and not is_needed:
+        if is_idle and candidate.claim.metadata.name not in going and candidate.view.node not in filled:
             yield candidate
 
 
