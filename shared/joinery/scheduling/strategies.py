@@ -7,7 +7,7 @@ without a place, or make it dear. No single strategy is right for all, so a few 
 - Dealt ahead of neighbours: for pods that must be near others and spread over zones too. The others go where few are.
 - Closed to zones without neighbours: for the same pods, if those that they must be near are in some zones only.
 - Closed to what is unbuyable: for pods that are left because a spread waits for a domain that nothing can be bought in.
-- In small plans with pods left: cautious on hosts, gathered, backwards, three shuffles. They may place more.
+- In small plans with pods left: cautious on hosts, sowing, gathered, backwards, three shuffles. They may place more.
 - In small plans, for the price: where what fits is cheapest, or gathered, where pods were dealt to one domain rather
   than another without need.
 """

@@ -20,7 +20,7 @@ from joinery.scheduling.firstfit.buying import Buyer
 from joinery.scheduling.firstfit.deferral import Deferral, Deferred
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.existing import ExistingCapacity
-from joinery.scheduling.firstfit.manners import USUAL, Manner
+from joinery.scheduling.firstfit.manners import USUAL, Manner, neighbours_on_host
 from joinery.scheduling.firstfit.new_nodes import NewNodes, Wanted
 from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
 from joinery.scheduling.firstfit.topology import Topology
@@ -80,6 +80,8 @@ class FirstFit:
             self._deferral = Deferral(self._work, self.nodes.tiers[0], self.classes)
         self._keep_plans()
         self._buy_wished()
+        if self._manner.sowing:
+            self._sow()
         self._place_all()
         self._deferral = None
 
@@ -132,6 +134,22 @@ class FirstFit:
                 self.left[pod_class] = names[placed:]
                 progress |= placed > 0
         self.left = {pod_class: names for pod_class, names in self.left.items() if names}
+
+    def _sow(self) -> None:
+        """Place one pod that others must share a host with, then as many of these as find room there, and so on."""
+        for pod_class in self.classes:
+            groups = [self._topology.group(rule) for rule in neighbours_on_host(pod_class, self._topology)]
+            wanted = [other for other in self.classes if any(group.selects(other) for group in groups)]
+            others = [other for other in wanted if other is not pod_class]
+            while self.left[pod_class] and others:
+                if not self._place_first(pod_class, len(self.left[pod_class])):
+                    others = [other for other in others if self.left[other] and self._place_first(other, 1)]
+
+    def _place_first(self, pod_class: PodClass, count: int) -> int:
+        """Place the first so many of the class; how many found a place."""
+        placed = self._place_class(pod_class, self.left[pod_class][:count])
+        self.left[pod_class] = self.left[pod_class][placed:]
+        return placed
 
     def _keep_plans(self) -> None:
         """Pods that a claim was launched for go there, as planned, if that is still right; so do those with a wish.

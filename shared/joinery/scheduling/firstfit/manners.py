@@ -11,6 +11,7 @@ from typing import Literal
 
 from joinery.apis.labels import HOSTNAME, ZONE
 from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
 
@@ -37,6 +38,7 @@ class Manner:
                      where every domain gets as many nodes, and no node may be in several
     fitting          of domains that will do, the one comes first where what holds a pod is cheapest. Usually it is the
                      one where anything is: that is the same for all classes, so that they share nodes
+    sowing           pods that must share a host with others come right after one of those, before the host is full
     """
 
     dealing: Dealing = "even"
@@ -46,6 +48,7 @@ class Manner:
     cautious: bool = False
     heedless: bool = False
     fitting: bool = False
+    sowing: bool = False
 
     def place(self, name: str, depth: int, sizes: Sequence[int]) -> tuple[int, ...]:
         """The sort key of a class among those of one priority.
@@ -67,9 +70,17 @@ def manners_for_left(left: Sequence[PodClass], topology: Topology) -> Iterator[M
     if any(topology.rules[pod_class] or topology.minds(pod_class) for pod_class in left):
         if any(_needs_spread_neighbours(pod_class, topology) for pod_class in left):
             yield Manner(cautious=True)
+        if any(neighbours_on_host(pod_class, topology) for pod_class in left):
+            yield Manner(sowing=True)
         yield Manner(dealing="gathered")
         yield Manner(backwards=True)
         yield from (Manner(shuffle=number) for number in (1, 2, 3))
+
+
+def neighbours_on_host(pod_class: PodClass, topology: Topology) -> tuple[TopologyRule, ...]:
+    """The rules by which the class must share a host with others."""
+    hard = (rule for rule in topology.rules[pod_class] if rule.weight is None)
+    return tuple(rule for rule in hard if (rule.kind, rule.key) == ("affinity", HOSTNAME))
 
 
 def _needs_spread_neighbours(pod_class: PodClass, topology: Topology) -> bool:
@@ -77,7 +88,7 @@ def _needs_spread_neighbours(pod_class: PodClass, topology: Topology) -> bool:
     hard = [rule for rule in topology.rules[pod_class] if rule.weight is None and rule.key == HOSTNAME]
     spreads = [rule for rule in hard if rule.kind == "spread"]
     foreign = [group for group in topology.foreign_over(pod_class, HOSTNAME) if group.rule.kind == "spread"]
-    return any(rule.kind == "affinity" for rule in hard) and bool(spreads or foreign)
+    return bool(neighbours_on_host(pod_class, topology)) and bool(spreads or foreign)
 
 
 def manners_for_price(nodes: Sequence[NewNode]) -> Iterator[Manner]:
