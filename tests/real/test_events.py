@@ -53,9 +53,14 @@ def no_node_goes(kind: str, source: str = "aws.ec2") -> Outcome:
 
 NOT_OURS = Outcome()
 STAYS = "an instance that is {} stays"
+FOR_PEOPLE = ignored(
+    "AWS_EC2_PLANNED_LIFECYCLE_EVENT is for people: nodes go as NodePools and node classes are changed"
+)
 
 OUTCOMES = {
+    "asg-launch-lifecycle-action": no_node_goes("EC2 Instance-launch Lifecycle Action", "aws.autoscaling"),
     "asg-terminate-lifecycle-action": no_node_goes("EC2 Instance-terminate Lifecycle Action", "aws.autoscaling"),
+    "capacity-block-instance-interruption": retires("block", "CapacityReservationInstanceInterrupted"),
     "capacity-block-delivered": no_node_goes("Capacity Block Reservation Delivered"),
     "capacity-block-expiration-warning-as-documented": retires("block", "CapacityBlockExpiring"),
     "capacity-block-expiration-warning-newer-name": retires("block", "CapacityBlockExpiring"),
@@ -66,23 +71,31 @@ OUTCOMES = {
         "EC2 Interruptible Capacity Reservation Allocation Reclamation Completed"
     ),
     "future-reservation-active": no_node_goes("EC2 Capacity Reservation Active"),
+    "health-abuse": no_node_goes("AWS Health Abuse Event", "aws.health"),
     "health-ebs-volume-lost": ignored("Health speaks of EBS issue, not of a change that EC2 has scheduled"),
     "health-entity-is-arn": retires("worker", "InstanceUnhealthy"),
+    "health-instance-store-degraded-backup": ignored(
+        "Health speaks of EC2 issue, not of a change that EC2 has scheduled"
+    ),
     "health-issue-public": ignored("Health speaks of EC2 issue, not of a change that EC2 has scheduled"),
     "health-other-account-organizational-view": NOT_OURS,
     # Whichever Region's bus it came over: an instance id is one instance's, and going twice is going once.
     "health-other-region-backup-copy": retires("worker", "InstanceUnhealthy"),
+    "health-planned-lifecycle-instance-generation": FOR_PEOPLE,
     "health-reboot-two-entities-one-resolved": retires("worker", "InstanceUnhealthy"),
     "health-reserved-instances-entity": ignored(
         "the scheduled change waits for no instance: its entities are resolved, or no instances"
     ),
+    "health-retirement-china": retires("worker", "InstanceUnhealthy"),
     "health-retirement-closed": ignored("the scheduled change is closed"),
+    "health-retirement-months-ahead": retires("worker", "InstanceUnhealthy"),
     "health-retirement-old-form": retires("worker", "InstanceUnhealthy"),
     "health-retirement-upcoming": retires("worker", "InstanceUnhealthy"),
     "health-scheduled-change-public": ignored("the scheduled change names no instance"),
-    "health-scheduled-change-without-entities": ignored("the scheduled change names no instance"),
+    "health-scheduled-change-without-entities": FOR_PEOPLE,
     "rebalance-recommendation": Outcome(told=frozenset({"SpotRebalanceRecommendation"})),
     "spot-interruption-hibernate": retires("worker", "SpotInterrupted"),
+    "spot-interruption-govcloud": retires("worker", "SpotInterrupted"),
     "spot-interruption": retires("worker", "SpotInterrupted"),
     "state-pending": ignored(STAYS.format("pending")),
     "state-running": ignored(STAYS.format("running")),
@@ -193,7 +206,7 @@ def test_a_mixed_batch_is_answered_message_by_message(doors: Doors) -> None:
     assert outcome(doors, call).retired == {"worker"}
     # What needs nothing is answered before the cluster is read for the rest.
     assert [line.get("reason") for line in lines(call)] == [
-        "the scheduled change names no instance",
+        FOR_PEOPLE.ignored,
         "the message is not JSON",
         STAYS.format("running"),
         None,

@@ -5,6 +5,11 @@ that EC2 has scheduled, that is not over, and for which the instance is still wa
 
 The state of the event is in ``statusCode``. That of an entity is in ``status`` or in ``statusCode``, depending on who
 composed the event; older events have neither. An event may name no entity at all, and public ones never do.
+
+A planned lifecycle event is a scheduled change, too: half a year ahead it names every instance of a generation, or of
+an image, that AWS gives up (AWS Health User Guide, "Planned lifecycle events"). Their hosts are sound, and what would
+be bought in their place would be named next. It is for people, who change a NodePool or a node class; what EC2 then
+does to an instance has events of its own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,6 +24,7 @@ from joinery.state.claims import moment
 
 _TO_COME = ("open", "upcoming")
 _OVER = ("RESOLVED", "UNIMPAIRED")
+_LIFECYCLE = "_PLANNED_LIFECYCLE_EVENT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +45,9 @@ def threatened(detail: Mapping[str, Any]) -> Threatened | Ignored:
     service, category = detail.get("service"), detail.get("eventTypeCategory")
     if (service, category) != ("EC2", "scheduledChange"):
         return Ignored(f"Health speaks of {service} {category}, not of a change that EC2 has scheduled")
+    kind = detail.get("eventTypeCode")
+    if isinstance(kind, str) and kind.endswith(_LIFECYCLE):
+        return Ignored(f"{kind} is for people: nodes go as NodePools and node classes are changed")
     state = detail.get("statusCode")
     if state not in (None, "") and str(state).lower() not in _TO_COME:
         return Ignored(f"the scheduled change is {state}")

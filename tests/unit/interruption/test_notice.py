@@ -108,6 +108,19 @@ def test_only_a_change_that_comes_is_answered(state: str | None, acts: bool) -> 
     assert isinstance(parse(_health(statusCode=state)), Notice) is acts
 
 
+@pytest.mark.parametrize("state", ["open", "upcoming", None])
+def test_a_planned_lifecycle_event_takes_no_node(state: str | None) -> None:
+    """It names sound instances half a year ahead, and those that were bought in their place would be named next."""
+    event = _health(eventTypeCode="AWS_EC2_PLANNED_LIFECYCLE_EVENT", statusCode=state)
+    assert "AWS_EC2_PLANNED_LIFECYCLE_EVENT is for people" in getattr(parse(event), "reason", "")
+
+
+@pytest.mark.parametrize("kind", [None, "", 7, [], "AWS_EC2_INSTANCE_RETIREMENT_EXPEDITED"])
+def test_a_change_of_any_other_name_is_answered(kind: object) -> None:
+    """Health has new names every year, and a lost warning costs a node."""
+    assert isinstance(parse(_health(eventTypeCode=kind)), Notice)
+
+
 @pytest.mark.parametrize("entities", [None, [], [{"entityValue": "h-1"}], [{"entityValue": "AWS_ACCOUNT"}]])
 def test_a_change_of_no_instance_is_ignored(entities: Any) -> None:
     """Public events list nothing; a dedicated host or an account is no node."""
