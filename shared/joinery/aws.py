@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from joinery.answers import Tell, at, needed, silent
-from joinery.codes import CAPACITY, NOT_FOUND, TRANSIENT
+from joinery.codes import NOT_FOUND, TRANSIENT, is_capacity
 from joinery.errors import (
     CapacityError,
     ConfigurationError,
@@ -44,15 +44,15 @@ LONGEST_REQUEST = ATTEMPTS * (CONNECT_SECONDS + READ_SECONDS) + 1.0
 
 def error(code: str, message: str, *, doing: str, status: int = 400) -> JoineryError:
     """Our error for one of AWS's. ``doing`` says what was tried; ``status`` is HTTP's."""
-    ours = _kind(code, status)(f"{doing}: {code}: {message}")
+    ours = _kind(code, message, status)(f"{doing}: {code}: {message}")
     ours.code = code
     return ours
 
 
-def _kind(code: str, status: int) -> type[JoineryError]:
+def _kind(code: str, message: str, status: int) -> type[JoineryError]:
     if code in NOT_FOUND:
         return NotFoundError
-    if code in CAPACITY:
+    if is_capacity(code, message):
         return CapacityError
     if code in TRANSIENT or status >= 500:
         return UnavailableError

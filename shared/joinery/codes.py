@@ -25,6 +25,7 @@ _THROTTLED = frozenset(
     {
         "BandwidthLimitExceeded",
         "EC2ThrottledException",
+        "KmsThrottled",
         "PriorRequestNotComplete",
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
@@ -52,6 +53,8 @@ _BROKEN = frozenset(
         "Unavailable",
     }
 )
+# Somebody else changes the same tags, or the same role, at this moment.
+_BUSY = frozenset({"ConcurrentModification", "ConcurrentTagAccess", "EntityTemporarilyUnmodifiable"})
 # Credentials that Lambda renews, and requests that were signed before it slept.
 _EXPIRED = frozenset(
     {
@@ -64,7 +67,7 @@ _EXPIRED = frozenset(
     }
 )
 #: The same call may succeed in a moment. A new account's verification takes hours, and ends by itself as well.
-TRANSIENT = _THROTTLED | _BROKEN | _EXPIRED | {"PendingVerification"}
+TRANSIENT = _THROTTLED | _BROKEN | _BUSY | _EXPIRED | {"PendingVerification"}
 
 #: Another subnet of the zone may have some.
 SUBNET_FULL = "InsufficientFreeAddressesInSubnet"
@@ -75,10 +78,12 @@ SPOT_ROLE_LACKING = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 CAPACITY = frozenset(
     {
         "InsufficientCapacityOnHost",
+        "InsufficientCapacityOnOutpost",
         SUBNET_FULL,
         "InsufficientHostCapacity",
         "InsufficientInstanceCapacity",
         "InsufficientReservedInstanceCapacity",
+        "InsufficientVolumeCapacity",
         "InstanceLimitExceeded",
         # An interruptible reservation that its owner is just taking back.
         "InvalidCapacityReservationState.Unavailable",
@@ -89,6 +94,8 @@ CAPACITY = frozenset(
         "UnfulfillableCapacity",
         "Unsupported",
         "VcpuLimitExceeded",
+        # A local zone may have no disks of that type.
+        "VolumeTypeNotAvailableInZone",
         SPOT_ROLE_LACKING,
     }
 )
@@ -99,6 +106,11 @@ TOKEN_REUSED = "IdempotentParameterMismatch"
 TEMPLATE_NOT_FOUND = frozenset({"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"})
 
 
-def is_capacity(code: str) -> bool:
+#: EC2's words for a type that a zone does not have. RunInstances calls that ``Unsupported``. CreateFleet has one code
+#: for it and for mistakes of the request, and says it mostly of local zones and of spot.
+_NOT_SOLD_THERE = "is not supported in your requested Availability Zone"
+
+
+def is_capacity(code: str, message: str = "") -> bool:
     """Whether EC2 was out of that pool, so that others should be tried."""
-    return code in CAPACITY
+    return code in CAPACITY or (code == "InvalidFleetConfiguration" and _NOT_SOLD_THERE in message)

@@ -33,6 +33,19 @@ REACTIONS: dict[str, type[JoineryError]] = {
     "ec2 Blocked": ConfigurationError,
     "ec2 PendingVerification": UnavailableError,
     "pricing:GetProducts AccessDeniedException": ConfigurationError,
+    "ec2:CreateTags ConcurrentTagAccess": UnavailableError,
+    "iam:AddRoleToInstanceProfile ConcurrentModification": UnavailableError,
+    "iam:AddRoleToInstanceProfile EntityTemporarilyUnmodifiable": UnavailableError,
+    "iam:AddRoleToInstanceProfile LimitExceeded": ConfigurationError,
+    "ec2:CreateFleet InsufficientVolumeCapacity": CapacityError,
+    "ec2:CreateFleet VolumeTypeNotAvailableInZone": CapacityError,
+    "ec2:CreateFleet InvalidFleetConfiguration": CapacityError,
+    # What is used up is used up in every pool.
+    "ec2:CreateFleet MaxIOPSLimitExceeded": ConfigurationError,
+    "ec2:CreateFleet VolumeLimitExceeded": ConfigurationError,
+    "ec2:CreateLaunchTemplate MaxTemplateLimitExceeded": ConfigurationError,
+    "sqs:SendMessage KmsThrottled": UnavailableError,
+    "sqs:SendMessage QueueDoesNotExist": ConfigurationError,
 }
 
 

@@ -75,6 +75,12 @@ FLEETS: dict[str, tuple[LaunchRequest, list[str], list[str], list[str]]] = {
         ["m5.large 1a on-demand", "m5.large 1b on-demand", "m5.large 1c on-demand"],
         ["InternalError", "InvalidFleetConfiguration", "RequestLimitExceeded"],
     ),
+    "create-fleet-not-sold-there": (
+        request("r5d.4xlarge", capacity_type="on-demand"),
+        [],
+        ["r5d.4xlarge 1a on-demand", "r5d.4xlarge 1b on-demand", "r5d.4xlarge 1c on-demand"],
+        [],
+    ),
     "create-fleet-spot-limits": (
         request("m5.large", capacity_type="spot"),
         [],
@@ -237,6 +243,47 @@ def test_a_template_that_is_there_is_used(clients: Clients) -> None:
     with answering(clients, *(("ec2", method, answer) for method, answer in script)):
         asked = request("m5.large", capacity_type="spot")
         assert len(CreateFleet(clients, Clock().now).launch(asked, FACTS).instances) == 1
+
+
+GONE = {
+    "Code": "InvalidLaunchTemplateName.NotFoundException",
+    "Message": "The specified launch template does not exist.",
+}
+NO_TEMPLATE = {"Error": GONE, "ResponseMetadata": {"HTTPStatusCode": 400}}
+
+
+def test_a_template_that_is_gone_for_one_pool_is_made_again_by_the_next_call(clients: Clients) -> None:
+    """EC2 tells of it as of any other failure of a pool; a warm function would go on without it for ever."""
+    error = {"ErrorCode": GONE["Code"], "ErrorMessage": GONE["Message"], "Lifecycle": "spot"}
+    where = {"Overrides": {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a"}}
+    m5 = read("describe-instance-types")["InstanceTypes"][0]
+    script = [
+        ("describe_instance_types", {"InstanceTypes": [m5]}),
+        ("create_launch_template", {}),
+        ("create_fleet", {"Errors": [{"LaunchTemplateAndOverrides": where, **error}]}),
+        ("create_launch_template", {}),
+        ("create_fleet", read("create-fleet-ok")),
+    ]
+    fleets, asked = CreateFleet(clients, Clock().now), request("m5.large", capacity_type="spot")
+    with answering(clients, *(("ec2", method, answer) for method, answer in script)):
+        assert not fleets.launch(asked, FACTS).instances
+        assert len(fleets.launch(asked, FACTS).instances) == 1
+
+
+def test_a_template_that_ec2_does_not_see_yet_is_waited_for(clients: Clients) -> None:
+    """It was made a moment ago, so nobody has anything to mend."""
+    fleets = [("create_fleet", NO_TEMPLATE), ("create_launch_template", {}), ("create_fleet", NO_TEMPLATE)]
+    with pytest.raises(UnavailableError, match="launch templates are not seen yet"):
+        launched(clients, request("m5.large", capacity_type="spot"), *fleets)
+
+
+def test_an_instance_that_ec2_does_not_know_yet_is_asked_for_again(clients: Clients) -> None:
+    """CreateFleet has launched it and leaves its type out, and DescribeInstances is a moment behind."""
+    bare = {"Instances": [{"InstanceIds": ["i-0abc"]}]}
+    unknown = ERRORS["ec2:DescribeInstances InvalidInstanceID.NotFound"]
+    answers = (("create_fleet", bare), ("describe_instances", unknown))
+    with pytest.raises(UnavailableError, match="^EC2 CreateFleet: i-0abc has no InstanceType"):
+        launched(clients, request("m5.large", capacity_type="spot"), *answers)
 
 
 def test_a_token_that_was_used_gives_what_it_has_launched(clients: Clients) -> None:

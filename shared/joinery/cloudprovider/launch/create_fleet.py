@@ -30,7 +30,7 @@ from joinery.cloudprovider.nodeclass.discovery import free_addresses
 from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.tags import instance_tags
 from joinery.codes import ALREADY_EXISTS, SUBNET_FULL, TEMPLATE_NOT_FOUND, TOKEN_REUSED
-from joinery.errors import CapacityError, ConfigurationError, UnavailableError
+from joinery.errors import CapacityError, ConfigurationError, NotFoundError, UnavailableError
 from joinery.patience import in_time
 from joinery.state.offerings import Reservation
 
@@ -141,7 +141,11 @@ class CreateFleet:
             answer = self._create_fleet(call, [template for template, _ in configs])
             if answer is None:
                 return None
-            answered = self._completed(result(request, answer, images))
+            said = result(request, answer, images)
+            if any(failure.code in TEMPLATE_NOT_FOUND for failure in said.failures):
+                # EC2 may say so of single pools, too. The next call makes what it needs.
+                self._made.clear()
+            answered = self._completed(said)
             launched = answered.instances
             return answered
         finally:
@@ -160,7 +164,10 @@ class CreateFleet:
         ]
         if not vague:
             return answered
-        instances = {instance.instance_id: instance for instance in described(self._clients, InstanceIds=vague)}
+        try:
+            instances = {instance.instance_id: instance for instance in described(self._clients, InstanceIds=vague)}
+        except NotFoundError:
+            instances = {}  # for a moment EC2 does not know what it has just launched
         completed = (
             _as_described(launched, instances.get(launched.instance_id)) if launched.instance_id in vague else launched
             for launched in answered.instances
@@ -184,7 +191,13 @@ class CreateFleet:
             # Somebody deleted a template that this process remembers. All are made again, once.
             self._made.clear()
             self._ensure(templates)
-            return self._clients.ec2.create_fleet(**call)
+            try:
+                return self._clients.ec2.create_fleet(**call)
+            except ClientError as refused:
+                if code(refused) not in TEMPLATE_NOT_FOUND:
+                    raise
+                # They are there, and EC2 does not see them everywhere yet (EC2 API, "Eventual consistency").
+                raise UnavailableError(f"EC2 CreateFleet: its launch templates are not seen yet: {refused}") from None
 
     def _launched_before(self, request: LaunchRequest) -> LaunchResult:
         """The instances of another call with this token: its answer was lost, or it is still under way.

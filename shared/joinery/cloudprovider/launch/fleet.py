@@ -167,7 +167,7 @@ def _launched(instance_id: str, entry: Mapping[str, Any], asked: _Asked, images:
 def _failures(entry: Mapping[str, Any], asked: _Asked) -> Iterable[LaunchFailure]:
     """What an entry of ``Errors`` says. A lack of capacity that names no override is about all pools of the request."""
     code, message = at(entry, "ErrorCode") or "", at(entry, "ErrorMessage") or ""
-    pool = asked.pool(entry)
-    is_about_all = code == SPOT_ROLE_LACKING or (is_capacity(code) and not pool.instance_type)
+    pool, has_no_capacity = asked.pool(entry), is_capacity(code, message)
+    is_about_all = code == SPOT_ROLE_LACKING or (has_no_capacity and not pool.instance_type)
     for failed in sorted(out_of(asked.request, code)) if is_about_all else (pool,):
-        yield LaunchFailure(failed, code, message, is_capacity(code))
+        yield LaunchFailure(failed, code, message, has_no_capacity)
