@@ -4,10 +4,12 @@ Codes are the services' own ("Error codes for the Amazon EC2 API", "CreateFleetE
 is in no set is somebody's mistake, and a person must act.
 """
 
-#: Already gone, or not there yet.
+#: Already gone, or not there yet. Nothing is there by an id that is none.
 NOT_FOUND = frozenset(
     {
+        "InvalidCapacityReservationId.Malformed",
         "InvalidCapacityReservationId.NotFound",
+        "InvalidInstanceID.Malformed",
         "InvalidInstanceID.NotFound",
         "InvalidLaunchTemplateName.NotFoundException",
         "InvalidLaunchTemplateId.NotFound",

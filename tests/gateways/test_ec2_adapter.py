@@ -253,6 +253,16 @@ def test_a_template_that_was_deleted_is_made_again(cloud: Ec2Cloud) -> None:
     assert len(cloud.launch(launch(cloud, "t-2")).instances) == 1
 
 
+def test_an_id_that_is_none_keeps_no_other_instance(cloud: Ec2Cloud) -> None:
+    """Somebody has edited the provider ID of a claim: EC2 refuses the whole call, and then that id alone."""
+    with Stubber(cloud._clients.ec2) as ec2:
+        ec2.add_client_error("terminate_instances", "InvalidInstanceID.Malformed", "no", http_status_code=400)
+        ec2.add_client_error("terminate_instances", "InvalidInstanceID.Malformed", "no", http_status_code=400)
+        ec2.add_response("terminate_instances", {}, {"InstanceIds": ["i-1"]})
+        cloud.terminate(["ip-10-0-1-2", "i-1"])
+        ec2.assert_no_pending_responses()
+
+
 def test_instances_of_others_are_not_ours(cloud: Ec2Cloud) -> None:
     """Only what carries the cluster's tags is listed."""
     boto3.client("ec2").run_instances(ImageId="ami-al2023amd64standard", MinCount=1, MaxCount=1)

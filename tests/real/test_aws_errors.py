@@ -13,7 +13,9 @@ REACTIONS: dict[str, type[JoineryError]] = {
     "ec2:RunInstances DryRunOperation": ConfigurationError,
     "ec2:DescribeInstances RequestLimitExceeded": UnavailableError,
     "ec2:DescribeInstances InvalidInstanceID.NotFound": NotFoundError,
-    "ec2:DescribeInstances InvalidInstanceID.Malformed": ConfigurationError,
+    # Of a claim whose provider ID somebody has edited: there is nothing to end.
+    "ec2:DescribeInstances InvalidInstanceID.Malformed": NotFoundError,
+    "ec2:DescribeCapacityReservations InvalidCapacityReservationId.Malformed": NotFoundError,
     "ec2:TerminateInstances OperationNotPermitted": ConfigurationError,
     "ec2:CreateFleet InsufficientInstanceCapacity": CapacityError,
     "ec2:CreateFleet InvalidFleetConfig": ConfigurationError,

@@ -57,12 +57,22 @@ def _reserved(
         ({"tags": {"team": "web"}}, ["cr-1"]),
         ({"tags": {"team": "*"}}, ["cr-1", "cr-2"]),
         ({"tags": {"team": "web", "other": "*"}}, []),
+        ({"tags": {"team": "w*"}}, ["cr-1"]),
+        ({"tags": {"team": "*b"}}, ["cr-1", "cr-2"]),
+        ({"tags": {"team": "?b"}}, ["cr-2"]),
+        ({"tags": {"team": "db?"}}, ["cr-2"]),
+        ({"tags": {"team": "d"}}, []),
+        ({"tags": {"team": "x*"}}, []),
+        ({"tags": {"team": "\\*b"}}, []),
+        ({"tags": {"team": "*" + "b*" * 200}}, []),
         ({"tags": {"team": "*"}, "ownerID": "444455556666"}, ["cr-2"]),
         ({"instanceMatchCriteria": "open"}, ["cr-2"]),
     ],
 )
 def test_terms_select_by_id_tags_owner_and_criteria(term: dict[str, Any], expected: list[str]) -> None:
-    """A tag's value may be anything; all that a term says must hold; ids come in order."""
+    """A tag's value may be anything, or what EC2's wildcards let pass; all that a term says must hold; ids come in
+    order.
+    """
     other = _reservation(
         "cr-2", OwnerId="444455556666", InstanceMatchCriteria="open", Tags=[{"Key": "team", "Value": "db"}]
     )

@@ -4,6 +4,7 @@ The status of a class names what its terms selected. A class from a file often h
 with the catalogue's reservations, by the rules by which EC2 matches them.
 """
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -33,8 +34,26 @@ def _selects(term: CapacityReservationSelectorTerm, reservation: CapacityReserva
     return (
         term.owner_id in ("", reservation.owner_id)
         and term.instance_match_criteria in ("", reservation.instance_match_criteria)
-        and all(key in tags and value in ("*", tags[key]) for key, value in term.tags.items())
+        and all(key in tags and _passes(value, tags[key]) for key, value in term.tags.items())
     )
+
+
+def _passes(filter_value: str, value: str) -> bool:
+    """Whether a tag's value passes one of EC2's filters.
+
+    An asterisk stands for any characters, a question mark for one or none, and a backslash takes that away from what
+    follows it (EC2 API, ``Filter``).
+    """
+    # How much of the value may have been read by then. A regular expression can take ages for many asterisks.
+    read = {0}
+    for part in re.findall(r"\\.|.", filter_value, re.DOTALL):
+        if part == "*":
+            read = set(range(min(read), len(value) + 1)) if read else set()
+        elif part == "?":
+            read |= {end + 1 for end in read if end < len(value)}
+        else:
+            read = {end + 1 for end in read if value[end : end + 1] == part[-1]}
+    return len(value) in read
 
 
 def _status(reservation: CapacityReservation, now: datetime) -> CapacityReservationStatus:
