@@ -167,7 +167,7 @@ class InMemoryCloud:
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
         self._fail("status_of")
         now, asked = self.clock.now(), of_ec2(node_class)
-        reserved = selected(asked.spec.capacity_reservation_selector_terms, self.reserved.values(), now)
+        reserved = selected(asked.spec, self.reserved.values(), now)
         return status(asked, replace(self.network.find(asked), capacity_reservations=reserved), now)
 
     def prepare(self, node_class: NodeClass) -> EC2NodeClassStatus:

@@ -109,9 +109,7 @@ class Ec2Cloud:
             security_groups=discovery.security_groups(self._clients, spec.security_group_selector_terms),
             amis=amis,
             instance_profile=profile,
-            capacity_reservations=discovery.capacity_reservations(
-                self._clients, spec.capacity_reservation_selector_terms, self._now()
-            ),
+            capacity_reservations=discovery.capacity_reservations(self._clients, spec, self._now()),
             ami_problem=ami_problem,
             profile_problem=profile_problem,
             user_data_problem=user_data_problem(spec),

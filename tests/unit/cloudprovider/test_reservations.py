@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from joinery.apis import labels
-from joinery.apis.ec2nodeclass import CapacityReservationSelectorTerm, EC2NodeClass
+from joinery.apis.ec2nodeclass import CapacityReservationSelectorTerm, EC2NodeClass, EC2NodeClassSpec
 from joinery.cloudprovider.catalog.document import Catalog, decode, encode
 from joinery.cloudprovider.catalog.reservations import CapacityReservation
 from joinery.cloudprovider.instancetypes.resolve import resolve
@@ -36,8 +36,15 @@ def _block(end: timedelta) -> CapacityReservation:
     return _reservation(ReservationType="capacity-block", EndDate=(NOW + end).isoformat())
 
 
-def _ids(term: dict[str, Any], *known: CapacityReservation) -> list[str]:
-    return [found.id for found in selected([CapacityReservationSelectorTerm.model_validate(term)], known, NOW)]
+def _spec(term: dict[str, Any], family: str = "AL2023") -> EC2NodeClassSpec:
+    term_of_it = CapacityReservationSelectorTerm.model_validate(term)
+    return node_class().spec.model_copy(
+        update={"capacity_reservation_selector_terms": [term_of_it], "ami_family": family}
+    )
+
+
+def _ids(term: dict[str, Any], *known: CapacityReservation, family: str = "AL2023") -> list[str]:
+    return [found.id for found in selected(_spec(term, family), known, NOW)]
 
 
 def _reserved(
@@ -93,11 +100,27 @@ def test_what_is_over_or_of_an_unknown_sort_is_not_selected(given: dict[str, Any
     assert _ids({"id": "cr-1"}, _reservation(**given)) == []
 
 
+@pytest.mark.parametrize(
+    ("platform", "families"),
+    [
+        ("Linux/UNIX", {"AL2023", "Bottlerocket", "Custom"}),
+        ("Red Hat Enterprise Linux", {"Custom"}),
+        ("Windows", {"Windows2022"}),
+        ("Windows with SQL Server Web", set()),
+        ("", {"AL2023", "Bottlerocket", "Custom", "Windows2022"}),
+    ],
+)
+def test_a_reservation_takes_instances_of_its_platform_alone(platform: str, families: set[str]) -> None:
+    """EC2 refuses all others, and a node would ask for it first, because it is paid for."""
+    known = _reservation(InstancePlatform=platform)
+    asked = ("AL2023", "Bottlerocket", "Custom", "Windows2022")
+    assert {family for family in asked if _ids({"id": "cr-1"}, known, family=family)} == families
+
+
 @pytest.mark.parametrize(("minutes", "state"), [(41, "active"), (40, "expiring")])
 def test_a_capacity_block_expires_forty_minutes_before_its_end(minutes: int, state: str) -> None:
     """EC2 takes its instances back half an hour before the end."""
-    terms = [CapacityReservationSelectorTerm(id="cr-1")]
-    (found,) = selected(terms, [_block(timedelta(minutes=minutes))], NOW)
+    (found,) = selected(_spec({"id": "cr-1"}), [_block(timedelta(minutes=minutes))], NOW)
     assert found.state == state
 
 

@@ -22,8 +22,8 @@ class Tag(msgspec.Struct, frozen=True):
 class CapacityReservation(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
     """An entry of DescribeCapacityReservations, as far as it is read.
 
-    ``available_instance_count``: how many more instances it takes; None where nobody knows. ``end_date``: in UTC, None
-    for one without end.
+    ``available_instance_count``: how many more instances it takes; None where nobody knows. ``instance_platform``:
+    EC2's word for the system of its instances (``Linux/UNIX``). ``end_date``: in UTC, None for one without end.
     """
 
     capacity_reservation_id: str
@@ -32,6 +32,7 @@ class CapacityReservation(msgspec.Struct, frozen=True, rename="pascal", kw_only=
     owner_id: str = ""
     available_instance_count: int | None = None
     instance_match_criteria: str = "open"
+    instance_platform: str = ""
     reservation_type: str = "default"
     interruptible: bool = False
     state: str = "active"

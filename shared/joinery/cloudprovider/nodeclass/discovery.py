@@ -13,6 +13,7 @@ from joinery.answers import entries
 from joinery.apis.ec2nodeclass import (
     CapacityReservationSelectorTerm,
     CapacityReservationStatus,
+    EC2NodeClassSpec,
     SecurityGroupSelectorTerm,
     SecurityGroupStatus,
     SubnetSelectorTerm,
@@ -88,16 +89,15 @@ def security_groups(clients: Clients, terms: Sequence[SecurityGroupSelectorTerm]
     return [SecurityGroupStatus(id=key, name=names[key]) for key in sorted(names)]
 
 
-def capacity_reservations(
-    clients: Clients, terms: Sequence[CapacityReservationSelectorTerm], now: datetime
-) -> list[CapacityReservationStatus]:
-    """The active reservations that any term selects. Without terms EC2 is not asked."""
+def capacity_reservations(clients: Clients, spec: EC2NodeClassSpec, now: datetime) -> list[CapacityReservationStatus]:
+    """The active reservations that any term of the class selects. Without terms EC2 is not asked."""
+    terms = spec.capacity_reservation_selector_terms
     candidates = list(reservations_by_id(clients, [term.id for term in terms if term.id]))
     for term in terms:
         if not term.id:
             candidates += active_reservations(clients, _reservation_filters(term))
     # EC2 has filtered by one term at a time. Which reservations can be used at all is decided in one place.
-    return selected(terms, candidates, now)
+    return selected(spec, candidates, now)
 
 
 def _reservation_filters(term: CapacityReservationSelectorTerm) -> Filters:

@@ -8,21 +8,33 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 
-from joinery.apis.ec2nodeclass import CapacityReservationSelectorTerm, CapacityReservationStatus, EC2NodeClass
+from joinery.apis.ec2nodeclass import (
+    CapacityReservationSelectorTerm,
+    CapacityReservationStatus,
+    EC2NodeClass,
+    EC2NodeClassSpec,
+)
 from joinery.cloudprovider.catalog.reservations import CapacityReservation
+from joinery.cloudprovider.instancetypes.families import FAMILIES
 
 READY = "CapacityReservationsReady"
 
 
 def selected(
-    terms: Iterable[CapacityReservationSelectorTerm], reservations: Iterable[CapacityReservation], now: datetime
+    spec: EC2NodeClassSpec, reservations: Iterable[CapacityReservation], now: datetime
 ) -> list[CapacityReservationStatus]:
-    """The usable reservations that any of the terms selects, as the status of a class lists them, by id."""
-    alternatives = tuple(terms)
+    """The usable reservations that any of the class's terms selects, as its status lists them, by id.
+
+    One takes instances of its own platform alone (EC2 User Guide, "Launch instances into an existing Capacity
+    Reservation").
+    """
+    family = FAMILIES[spec.family]
     matching = {
         reservation.capacity_reservation_id: reservation
         for reservation in reservations
-        if reservation.is_usable(now) and any(_selects(term, reservation) for term in alternatives)
+        if reservation.is_usable(now)
+        and family.is_of_platform(reservation.instance_platform)
+        and any(_selects(term, reservation) for term in spec.capacity_reservation_selector_terms)
     }
     return [_status(matching[key], now) for key in sorted(matching)]
 
@@ -78,7 +90,7 @@ def reservations_of(
     status = node_class.status
     if status.capacity_reservations or any(condition.type == READY for condition in status.conditions):
         return status.capacity_reservations
-    return selected(node_class.spec.capacity_reservation_selector_terms, reservations, now)
+    return selected(node_class.spec, reservations, now)
 
 
 def uncounted(node_class: EC2NodeClass, reservations: Iterable[CapacityReservation], now: datetime) -> list[str]:
