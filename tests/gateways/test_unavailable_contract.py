@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import boto3
 import pytest
+from botocore.stub import Stubber
 
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import ALL_SPOT, OfferingKey
@@ -67,6 +68,18 @@ def test_an_item_that_another_version_wrote_is_passed_over(aws: object) -> None:
         boto3.client("dynamodb").put_item(TableName="joinery", Item={KEY: {"S": key}, EXPIRES: until})
     offerings.mark([LARGE], now=NOW, reason="x")
     assert offerings.at(NOW) == {LARGE}
+
+
+def test_what_an_answer_lacks_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By DynamoDB's model a page need not have items; one that is nobody's keeps no other from being read."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    offerings = DynamoUnavailableOfferings("joinery", "us-east-1")
+    first, second = {"LastEvaluatedKey": {KEY: {"S": "x"}}}, {"Items": [{}, {KEY: {"S": "offering#a#b#spot"}}]}
+    with Stubber(offerings._clients.dynamodb) as table:
+        table.add_response("scan", first)
+        table.add_response("scan", second)
+        assert offerings.at(NOW) == {OfferingKey("a", "b", "spot")}
 
 
 def test_the_tables_ttl_can_read_when_an_item_expires(aws: object) -> None:

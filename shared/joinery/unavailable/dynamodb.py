@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
+from joinery.answers import entries
 from joinery.aws import Clients, translated
 from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
 from joinery.state.offerings import OfferingKey
@@ -39,8 +40,8 @@ class DynamoUnavailableOfferings:
                 ExpressionAttributeNames={"#key": KEY, "#expires": EXPIRES},
                 ExpressionAttributeValues={":prefix": {"S": _PREFIX}, ":now": {"N": str(now.timestamp())}},
             )
-            pools_by_item = (_pool(item[KEY]["S"]) for page in pages for item in page["Items"])
-            return frozenset(pool for pool in pools_by_item if pool is not None)
+            items = (item for page in pages for item in entries(page, "Items", f"{KEY}.S", call="DynamoDB Scan"))
+            return frozenset(pool for item in items if (pool := _pool(item[KEY]["S"])) is not None)
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
         until = str(int((now + MARKED_FOR).timestamp()))
