@@ -54,6 +54,10 @@ class _Stdout(logging.StreamHandler[TextIO]):
         self.stream = sys.stdout
         super().emit(record)
 
+    def format(self, record: logging.LogRecord) -> str:
+        """Half of a surrogate pair is no text to a stream, and JSON may hold one: the whole line would be lost."""
+        return super().format(record).encode(errors="backslashreplace").decode()
+
 
 class _Logger(Logger):
     """Says its version in every line: keys given to Powertools' constructor are gone at the first invocation."""

@@ -253,6 +253,17 @@ def test_a_warning_as_the_documentation_has_it_is_read(doors: Doors) -> None:
     assert outcome(doors, doors.invoke("interruption", batch(event))).retired == {"worker"}
 
 
+@pytest.mark.parametrize("field", ["detail-type", "source", "instance-id"])
+def test_what_no_stream_can_write_has_its_line_all_the_same(doors: Doors, field: str) -> None:
+    """JSON may hold half of a surrogate pair."""
+    event = read("eventbridge/spot-interruption.json")
+    (event["detail"] if field == "instance-id" else event)[field] = "i-\ud800"
+    call = doors.invoke("interruption", batch(event))
+    assert call.result == {"batchItemFailures": []}
+    assert len(lines(call)) == 1
+    assert call.log.encode()
+
+
 ODD: st.SearchStrategy[Any] = st.sampled_from(
     [None, "", "x", 0, -1, 1.5, True, [], [None], ["i-0a1b2c3d4e5f60718"], [{}], {}, {"a": None}, "\ud800", "0"]
 )
