@@ -49,7 +49,9 @@ _BROKEN = frozenset(
         "InternalServerException",
         "RequestTimeout",
         "RequestTimeoutException",
+        "RetryableError",
         "ServerException",
+        "ServerInternal",
         "ServiceUnavailable",
         "ServiceUnavailableException",
         "Unavailable",
@@ -62,6 +64,7 @@ _EXPIRED = frozenset(
     {
         "ExpiredToken",
         "ExpiredTokenException",
+        "InvalidSecurity.RequestHasExpired",
         "RequestExpired",
         "RequestInTheFuture",
         "RequestTimeTooSkewed",
@@ -79,6 +82,7 @@ SPOT_ROLE_LACKING = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 #: family's, or spot's, or on-demand's, so another pool may be within its own.
 CAPACITY = frozenset(
     {
+        "InsufficientAddressCapacity",
         "InsufficientCapacityOnHost",
         "InsufficientCapacityOnOutpost",
         SUBNET_FULL,
@@ -87,8 +91,13 @@ CAPACITY = frozenset(
         "InsufficientReservedInstanceCapacity",
         "InsufficientVolumeCapacity",
         "InstanceLimitExceeded",
-        # An interruptible reservation that its owner is just taking back.
+        # The reservation that a launch was for is gone. (Whoever asks for it by its id is told that it is not found.)
+        "InvalidCapacityReservationId.NotFound",
+        # A block that has not begun yet; an interruptible reservation that its owner is just taking back.
+        "InvalidCapacityReservationState.PendingActivation",
         "InvalidCapacityReservationState.Unavailable",
+        # A reservation that is not what it was when it was chosen.
+        "InvalidLaunchTargets",
         "MaxFleetCountExceeded",
         "MaxSpotInstanceCountExceeded",
         "ReservationCapacityExceeded",
@@ -106,13 +115,11 @@ ALREADY_EXISTS = frozenset({"EntityAlreadyExists", "InvalidLaunchTemplateName.Al
 #: The token was used for a launch with other parameters, a moment ago.
 TOKEN_REUSED = "IdempotentParameterMismatch"
 TEMPLATE_NOT_FOUND = frozenset({"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"})
-
-
 #: EC2's words for a type that a zone does not have. RunInstances calls that ``Unsupported``. CreateFleet has one code
 #: for it and for mistakes of the request, and says it mostly of local zones and of spot.
 _NOT_SOLD_THERE = "is not supported in your requested Availability Zone"
 
 
 def is_capacity(code: str, message: str = "") -> bool:
-    """Whether EC2 was out of that pool, so that others should be tried."""
+    """Whether EC2 was out of the pool of a launch, so that others should be tried."""
     return code in CAPACITY or (code == "InvalidFleetConfiguration" and _NOT_SOLD_THERE in message)

@@ -61,6 +61,53 @@ def test_every_error_is_what_its_catcher_should_do(name: str) -> None:
     assert str(caught.value) == f"trying: {answer['Error']['Code']}: {answer['Error']['Message']}"
 
 
+#: The codes of "Error codes for the Amazon EC2 API" that our calls may meet, beside those above, with what each means.
+DOCUMENTED: dict[type[JoineryError], str] = {
+    CapacityError: """
+        InstanceLimitExceeded InsufficientAddressCapacity InsufficientCapacityOnHost InsufficientFreeAddressesInSubnet
+        InsufficientHostCapacity InsufficientReservedInstanceCapacity InsufficientVolumeCapacity
+        InvalidCapacityReservationState.PendingActivation InvalidLaunchTargets MaxSpotInstanceCountExceeded
+        ReservationCapacityExceeded SpotMaxPriceTooLow UnfulfillableCapacity Unsupported VcpuLimitExceeded
+        VolumeTypeNotAvailableInZone
+    """,
+    NotFoundError: """
+        InvalidCapacityReservationId.NotFound InvalidLaunchTemplateId.NotFound
+        InvalidLaunchTemplateName.NotFoundException
+    """,
+    UnavailableError: """
+        BandwidthLimitExceeded InternalError InternalFailure InvalidSecurity.RequestHasExpired RetryableError
+        ServerInternal ServiceUnavailable Unavailable
+    """,
+    # A person must act: on a selector, an image, a quota of the region, a policy, an account.
+    ConfigurationError: """
+        AccountDisabled BootForVolumeTypeUnsupported CustomerKeyHasBeenRevoked EncryptedVolumesNotSupported
+        FilterLimitExceeded IncorrectInstanceState IncorrectState InvalidAMIID.Malformed InvalidAMIID.NotFound
+        InvalidAMIID.Unavailable InvalidAvailabilityZone InvalidBlockDeviceMapping InvalidClientToken InvalidFilter
+        InvalidGroup.NotFound InvalidGroupId.Malformed InvalidID InvalidInput InvalidInstanceType
+        InvalidInterface.IpAddressLimitExceeded InvalidLaunchTemplateId.VersionNotFound
+        InvalidLaunchTemplateName.MalformedException InvalidParameter InvalidParameterCombination
+        InvalidParameterDependency InvalidPlacementGroup.Unknown InvalidRequest InvalidSecurityGroupID.NotFound
+        InvalidSnapshot.NotFound InvalidSubnet InvalidSubnetID.NotFound InvalidTagKey.Malformed InvalidTenancy
+        InvalidUserID.Malformed InvalidZone.NotFound MaxTemplateVersionLimitExceeded MissingParameter
+        NetworkInterfaceLimitExceeded PrivateIpAddressLimitExceeded RequestResourceCountExceeded ResourceCountExceeded
+        ResourceLimitExceeded SecurityGroupsPerInstanceLimitExceeded SecurityGroupsPerInterfaceLimitExceeded
+        SignatureDoesNotMatch TagLimitExceeded TagPolicyViolation UnknownParameter UnknownVolumeType
+        UnsupportedOperation UnsupportedTenancy ValidationError VolumeIOPSLimit
+    """,
+}
+
+
+@pytest.mark.parametrize(
+    ("code", "reaction"), [(code, kind) for kind, codes in DOCUMENTED.items() for code in codes.split()]
+)
+def test_every_documented_error_of_ec2_has_its_reaction(code: str, reaction: type[JoineryError]) -> None:
+    """By its code alone: most of them come with 400."""
+    refusal = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+    with pytest.raises(JoineryError) as caught, translated("trying"):
+        raise ClientError(refusal, "CreateFleet")  # type: ignore[arg-type]
+    assert type(caught.value) is reaction
+
+
 @pytest.mark.parametrize("status", [400, 403, 429, 503])
 @pytest.mark.parametrize(
     "code",

@@ -119,11 +119,21 @@ def test_every_launch_has_a_row() -> None:
     assert {path.stem for path in REAL.glob("create-fleet-*.json")} == set(FLEETS)
 
 
-@pytest.mark.parametrize("code", ["InsufficientInstanceCapacity", "VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"])
-def test_a_call_refused_for_want_of_capacity_names_all_its_pools(clients: Clients, code: str) -> None:
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("InsufficientInstanceCapacity", "no"),
+        ("VcpuLimitExceeded", "no"),
+        ("MaxSpotInstanceCountExceeded", "no"),
+        ("InvalidCapacityReservationId.NotFound", "The capacity reservation ID 'cr-0a1b' was not found."),
+        ("InvalidFleetConfiguration", "Your requested instance type (null) is not supported in your requested "
+         "Availability Zone (us-east-1-dfw-1a)."),
+    ],
+)  # fmt: skip
+def test_a_call_refused_for_want_of_capacity_names_all_its_pools(clients: Clients, code: str, message: str) -> None:
     """EC2 may also say so for the whole call: then none of what was asked for is asked for again at once."""
     refusal = ERRORS["ec2:CreateFleet InsufficientInstanceCapacity"]
-    refusal = {**refusal, "Error": {**refusal["Error"], "Code": code}}
+    refusal = {**refusal, "Error": {"Code": code, "Message": message}}
     asked = request("m5.large", capacity_type="spot")
     with pytest.raises(CapacityError, match=code) as caught:
         launched(clients, asked, ("create_fleet", refusal))

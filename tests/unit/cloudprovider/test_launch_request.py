@@ -316,6 +316,8 @@ def test_without_its_role_there_is_no_spot_at_all() -> None:
         ("VcpuLimitExceeded", True),
         ("Unsupported", True),
         ("InvalidCapacityReservationState.Unavailable", True),
+        ("InvalidCapacityReservationState.PendingActivation", True),
+        ("InvalidCapacityReservationId.NotFound", True),
         ("UnsupportedOperation", False),
         ("UnauthorizedOperation", False),
     ],

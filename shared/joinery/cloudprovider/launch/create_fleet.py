@@ -29,7 +29,7 @@ from joinery.cloudprovider.launch.userdata import bootstrap, user_data
 from joinery.cloudprovider.nodeclass.discovery import free_addresses
 from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.tags import instance_tags
-from joinery.codes import ALREADY_EXISTS, SUBNET_FULL, TEMPLATE_NOT_FOUND, TOKEN_REUSED
+from joinery.codes import ALREADY_EXISTS, CAPACITY, SUBNET_FULL, TEMPLATE_NOT_FOUND, TOKEN_REUSED
 from joinery.errors import CapacityError, ConfigurationError, NotFoundError, UnavailableError
 from joinery.patience import in_time
 from joinery.state.offerings import Reservation
@@ -85,7 +85,9 @@ class CreateFleet:
         tags = {**instance_tags(facts.name, node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
         try:
             answered = self._call(request, configs, tags, images)
-        except CapacityError as refused:
+        except (CapacityError, NotFoundError) as refused:
+            if isinstance(refused, NotFoundError) and refused.code not in CAPACITY:
+                raise
             # The whole call was refused, so EC2 was out of everything that it was asked for.
             raise CapacityError(str(refused), out_of(request, refused.code)) from refused
         return self._launched_before(request) if answered is None else answered
