@@ -2,12 +2,12 @@
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 from joinery.apis.labels import CAPACITY_TYPE, LAUNCH_TOKEN, ON_DEMAND, REPLACEMENT_LAUNCHED, SPOT
-from joinery.cloudprovider.gateway import Cloud
+from joinery.cloudprovider.gateway import Cloud, LaunchFailure, LaunchRequest, LaunchResult
 from joinery.cluster.gateway import Cluster
 from joinery.controllers.acting.lease import LEASE
 from joinery.controllers.lifecycle import LifecycleController
@@ -41,6 +41,36 @@ def test_without_the_role_for_spot_everything_is_bought_on_demand(stand: Stand) 
     stand.pods(1)
     stand.provision()
     assert [claim.metadata.labels[CAPACITY_TYPE] for claim in stand.claims] == [ON_DEMAND]
+
+
+class _Refusing:
+    """The cloud, which makes fleets without instances: EC2 names a reason that is no want of capacity."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self._cloud, method)
+
+    def launch(self, request: LaunchRequest) -> LaunchResult:
+        return LaunchResult((), (LaunchFailure(min(request.pools), "RequestLimitExceeded", "slow down", False),))
+
+
+def test_a_claim_that_is_tried_again_wakes_nobody_to_plan(stand: Stand) -> None:
+    """It is launched at lifecycle's next look. Woken for it, provisioning would launch it again, a second later,
+    and then be woken for that.
+    """
+    refusing = Stand(stand.world, gateways=replace(stand.gateways, cloud=cast("Cloud", _Refusing(stand.world.cloud))))
+    refusing.pods(1)
+    refusing.provision()
+    assert stand.rung() == {Bell.LIFECYCLE}
+    for _ in range(3):
+        stand.wait(5)
+        refusing.live()
+    assert stand.rung() == {Bell.LIFECYCLE}
+    condition = stand.claim.condition("Launched")
+    assert condition is not None
+    assert (condition.reason, condition.message) == ("LaunchFailed", "RequestLimitExceeded: slow down")
 
 
 def test_a_launch_without_an_answer_is_repeated_with_the_same_token(stand: Stand) -> None:

@@ -23,7 +23,7 @@ from joinery.cloudprovider.gateway import (
     Override,
     capacity_pools,
 )
-from joinery.commands import Command
+from joinery.commands import Command, DeleteClaim
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import MOST_EVENTS
 from joinery.controllers.acting.invocation import Invocation
@@ -84,13 +84,17 @@ class _Result:
     """What comes of one group.
 
     ``gains`` and ``losses``: chains of commands, for the claims that got their instance and what EC2 was out of, and
-    for the others. ``served``: the names of the claims that have an instance now. ``is_short``: as ``Launched`` has it.
+    for the others. ``served``: the names of the claims that have an instance now.
     """
 
     gains: tuple[tuple[Command, ...], ...] = ()
     losses: tuple[tuple[Command, ...], ...] = ()
     served: tuple[str, ...] = ()
-    is_short: bool = False
+
+    @property
+    def is_short(self) -> bool:
+        """As ``Launched`` has it. Whoever is woken for a claim that is tried again would try it at once."""
+        return any(isinstance(command, DeleteClaim) for chain in self.losses for command in chain)
 
 
 class Launcher:
@@ -140,10 +144,11 @@ class Launcher:
         if node_class is not None and (free := group.free(launched_before)):
             return self._settle(group, _outcome_of_earlier_call(free), node_class)
         if node_class is None or unlaunchable(group.claims[0], node_class, self._now):
-            return _given_up(unlaunchable(claim, node_class, self._now) for claim in group.waiting)
+            chains = (unlaunchable(claim, node_class, self._now) for claim in group.waiting)
+            return _Result(losses=tuple(chains))
         filtered_types = filtered(group.claims[0], self._types.get(node_class.metadata.name, ()), group.requests)
         if filtered_types is None:
-            return _given_up(insufficient(claim, _SOLD_OUT) for claim in group.waiting)
+            return _Result(losses=tuple(insufficient(claim, _SOLD_OUT) for claim in group.waiting))
         return _Call(group, _request(group, node_class, filtered_types))
 
     def _ask(self, request: LaunchRequest) -> LaunchResult:
@@ -181,7 +186,7 @@ class Launcher:
         gains, losses = settle(group, outcome, node_class, types, self._now)
         served = group.waiting[: len(group.free(outcome.instances))]
         names = tuple(claim.metadata.name for claim in served)
-        return _Result(gains, losses, names, is_short=len(served) < len(group.waiting))
+        return _Result(gains, losses, names)
 
     def _postponed(self, group: FleetGroup, error: JoineryError) -> "_Result":
         # The token stays. EC2 remembers it of requests that succeeded (EC2 API, "Ensuring idempotency"): a refused call
@@ -218,10 +223,6 @@ def finish_launches(
         actor.tell(held.announcements[:MOST_EVENTS])
     launcher = Launcher(gateways, actor, snapshot, supply, invocation)
     return Finished(launcher.launch(held.admitted, snapshot.node_claims, instances), held.caps)
-
-
-def _given_up(chains: Iterable[tuple[Command, ...]]) -> _Result:
-    return _Result(losses=tuple(chains), is_short=True)
 
 
 def _outcome_of_earlier_call(instances: tuple[Instance, ...]) -> FleetOutcome:
