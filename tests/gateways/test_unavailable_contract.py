@@ -70,11 +70,29 @@ def test_an_item_that_another_version_wrote_is_passed_over(aws: object) -> None:
     assert offerings.at(NOW) == {LARGE}
 
 
-def test_what_an_answer_lacks_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By DynamoDB's model a page need not have items; one that is nobody's keeps no other from being read."""
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> DynamoUnavailableOfferings:
+    """Over a table whose answers a test gives."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    offerings = DynamoUnavailableOfferings("joinery", "us-east-1")
+    return DynamoUnavailableOfferings("joinery", "us-east-1")
+
+
+def test_what_the_table_does_not_take_is_unavailable_to_this_process(scripted: DynamoUnavailableOfferings) -> None:
+    """Else the next plan would ask EC2 for it again, a second later. Whoever marked it hears of the failure."""
+    with Stubber(scripted._clients.dynamodb) as table:
+        table.add_client_error("batch_write_item", "AccessDeniedException", "no", http_status_code=400)
+        with pytest.raises(ConfigurationError, match="writing table joinery"):
+            scripted.mark([LARGE], now=NOW, reason="x")
+        table.add_response("scan", {"Items": []})
+        assert scripted.at(NOW + timedelta(seconds=179)) == {LARGE}
+        table.add_response("scan", {"Items": []})
+        assert scripted.at(NOW + MARKED_FOR) == frozenset()
+
+
+def test_what_an_answer_lacks_is_not_there(scripted: DynamoUnavailableOfferings) -> None:
+    """By DynamoDB's model a page need not have items; one that is nobody's keeps no other from being read."""
+    offerings = scripted
     first, second = {"LastEvaluatedKey": {KEY: {"S": "x"}}}, {"Items": [{}, {KEY: {"S": "offering#a#b#spot"}}]}
     with Stubber(offerings._clients.dynamodb) as table:
         table.add_response("scan", first)

@@ -11,7 +11,7 @@ from typing import Any
 
 from joinery.answers import entries
 from joinery.aws import Clients, translated
-from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
+from joinery.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
 from joinery.state.offerings import OfferingKey
 from joinery.unavailable.gateway import MARKED_FOR
 
@@ -24,12 +24,15 @@ _BATCH, _ROUNDS = 25, 4
 class DynamoUnavailableOfferings:
     """Implements ``UnavailableOfferings``.
 
-    Reads are consistent, because the next plan must not ask for what this one found out of stock.
+    Reads are consistent, because the next plan must not ask for what this one found out of stock. For the same reason
+    what the table does not take is remembered in the process: EC2 would be asked for it once a second, and each time
+    its claims be written and given up.
     """
 
     def __init__(self, table: str, region: str) -> None:
         self._table = table
         self._clients = Clients(region)
+        self._untaken: dict[OfferingKey, datetime] = {}
 
     def at(self, now: datetime) -> frozenset[OfferingKey]:
         with self._table_of("reading"):
@@ -41,15 +44,20 @@ class DynamoUnavailableOfferings:
                 ExpressionAttributeValues={":prefix": {"S": _PREFIX}, ":now": {"N": str(now.timestamp())}},
             )
             items = (item for page in pages for item in entries(page, "Items", f"{KEY}.S", call="DynamoDB Scan"))
-            return frozenset(pool for item in items if (pool := _pool(item[KEY]["S"])) is not None)
+            taken = frozenset(pool for item in items if (pool := _pool(item[KEY]["S"])) is not None)
+        return taken | {pool for pool, until in self._untaken.items() if until > now}
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
-        until = str(int((now + MARKED_FOR).timestamp()))
-        items = [
-            {KEY: {"S": _key(pool)}, EXPIRES: {"N": until}, "reason": {"S": reason}} for pool in sorted(set(pools))
-        ]
-        for start in range(0, len(items), _BATCH):
-            self._write([{"PutRequest": {"Item": item}} for item in items[start : start + _BATCH]])
+        marked, until = sorted(set(pools)), now + MARKED_FOR
+        expires = str(int(until.timestamp()))
+        items = [{KEY: {"S": _key(pool)}, EXPIRES: {"N": expires}, "reason": {"S": reason}} for pool in marked]
+        try:
+            for start in range(0, len(items), _BATCH):
+                self._write([{"PutRequest": {"Item": item}} for item in items[start : start + _BATCH]])
+        except JoineryError:
+            kept = {pool: end for pool, end in self._untaken.items() if end > now}
+            self._untaken = kept | dict.fromkeys(marked, until)
+            raise
 
     @contextmanager
     def _table_of(self, doing: str) -> Iterator[None]:
