@@ -222,6 +222,27 @@ def test_a_full_subnet_that_has_no_neighbour_is_not_asked_again(clients: Clients
     assert (len(result.instances), [f.code for f in result.failures]) == (1, [FULL])
 
 
+@pytest.mark.parametrize(
+    ("said", "pools"),
+    [
+        ({"InstanceType": "m5.large"}, {("m5.large", "a"), ("m5.large", "b"), ("m5.large", "c")}),
+        ({"AvailabilityZone": "us-east-1b"}, {("m5.large", "b"), ("m7i.large", "b")}),
+        ({"InstanceType": "m7i.large", "SubnetId": "subnet-0a1b2c3d4e5f60001"}, {("m7i.large", "a")}),
+    ],
+)
+def test_want_of_capacity_is_about_every_pool_that_may_be_meant(
+    clients: Clients, said: dict[str, str], pools: set[tuple[str, str]]
+) -> None:
+    """What an entry does not say may be any: a pool that nobody knows is left out of no plan."""
+    answer = read("create-fleet-error-without-overrides")
+    answer["Errors"][0] |= {
+        "ErrorCode": "UnfulfillableCapacity",
+        "LaunchTemplateAndOverrides": {"Overrides": said},
+    }
+    result = launched(clients, request("m5.large", "m7i.large", capacity_type="spot"), ("create_fleet", answer))
+    assert {(f.pool.instance_type, f.pool.zone[-1:]) for f in result.failures} == pools
+
+
 def test_want_of_capacity_without_a_pool_is_about_all_of_them(clients: Clients) -> None:
     """An error may name no override."""
     answer = read("create-fleet-error-without-overrides")

@@ -150,6 +150,15 @@ class _Asked:
         unasked = OfferingKey(instance_type, zone, self.request.capacity_type)
         return self._pools.get((instance_type, zone), unasked)
 
+    def pools_like(self, pool: OfferingKey) -> Sequence[OfferingKey]:
+        """The pools that were asked for and may be meant by it: what it does not say may be any. Itself without one."""
+        alike = (
+            one
+            for one in sorted(self.request.pools)
+            if pool.instance_type in ("", one.instance_type) and pool.zone in ("", one.zone)
+        )
+        return tuple(alike) or (pool,)
+
 
 def _launched(instance_id: str, entry: Mapping[str, Any], asked: _Asked, images: Mapping[str, str]) -> LaunchedInstance:
     pool = asked.pool(entry)
@@ -165,9 +174,13 @@ def _launched(instance_id: str, entry: Mapping[str, Any], asked: _Asked, images:
 
 
 def _failures(entry: Mapping[str, Any], asked: _Asked) -> Iterable[LaunchFailure]:
-    """What an entry of ``Errors`` says. A lack of capacity that names no override is about all pools of the request."""
+    """What an entry of ``Errors`` says. A lack of capacity is about all pools that it may be meant for: one that names
+    none of them would be met again by the next plan, a second later.
+    """
     code, message = at(entry, "ErrorCode") or "", at(entry, "ErrorMessage") or ""
     pool, has_no_capacity = asked.pool(entry), is_capacity(code, message)
-    is_about_all = code == SPOT_ROLE_LACKING or (has_no_capacity and not pool.instance_type)
-    for failed in sorted(out_of(asked.request, code)) if is_about_all else (pool,):
-        yield LaunchFailure(failed, code, message, has_no_capacity)
+    failed: Iterable[OfferingKey] = asked.pools_like(pool) if has_no_capacity else (pool,)
+    if code == SPOT_ROLE_LACKING:
+        failed = out_of(asked.request, code)
+    for one in failed:
+        yield LaunchFailure(one, code, message, has_no_capacity)
