@@ -48,6 +48,25 @@ def test_the_installer_lets_itself_in_as_an_administrator(account: AwsAccount, s
     account.grant_access("blue", tags)
 
 
+def test_a_secret_without_a_text_is_one_line(account: AwsAccount) -> None:
+    """Somebody has put bytes into it. The line names the call and the field, and quotes nothing."""
+    account = AwsAccount("us-east-1", ROLE, webhook_secret="blue-webhook")
+    with Stubber(account._clients.secrets) as secrets:
+        secrets.add_response("get_secret_value", {"SecretBinary": b"x", "VersionId": "x" * 32})
+        with pytest.raises(
+            UnavailableError, match="^SecretsManager GetSecretValue blue-webhook: the answer has no SecretString$"
+        ):
+            account.webhook_secret()
+
+
+def test_a_stack_that_does_not_say_its_state_is_one_line(account: AwsAccount) -> None:
+    """CloudFormation lists no stack for a name in a moment of its deletion."""
+    with Stubber(account._clients.stacks) as stacks:
+        stacks.add_response("describe_stacks", {"Stacks": []})
+        with pytest.raises(UnavailableError, match="^CloudFormation DescribeStacks blue: the answer has no Stacks$"):
+            account.stack_status("blue")
+
+
 @pytest.mark.parametrize(("code", "error"), [
     ("ResourceInUseException", ConflictError),
     ("ResourceNotFoundException", NotFoundError),

@@ -29,10 +29,12 @@ def test_six_rules_feed_the_interruption_queue_with_what_is_understood() -> None
 
 #: What no rule sends, because no node is about to go: the volume and the host of Health are told apart by the reader.
 UNSENT = {
+    "asg-launch-lifecycle-action",
     "asg-terminate-lifecycle-action",
     "capacity-block-delivered",
     "capacity-reservation-reclamation-completed",
     "future-reservation-active",
+    "health-abuse",
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from joinery.account.gateway import LONGEST_CALL, AccessEntry, StoredSecret
+from joinery.answers import at, entries, needed
 from joinery.aws import Clients, code, translated
 from joinery.errors import ConflictError, NotFoundError, UnavailableError
 from joinery.partitions import partition_of
@@ -38,7 +39,7 @@ class AwsAccount:
                 answer = self._eks.describe_access_entry(clusterName=cluster, principalArn=self._role)
         except NotFoundError:
             return None
-        return AccessEntry(self._role, dict(answer["accessEntry"].get("tags", {})))
+        return AccessEntry(self._role, dict(at(answer, "accessEntry.tags") or {}))
 
     def grant_access(self, cluster: str, tags: Mapping[str, str]) -> None:
         from botocore.exceptions import ClientError
@@ -89,16 +90,17 @@ class AwsAccount:
         iam = self._clients.iam
         with translated(f"IAM GetRole {role}"):
             try:
-                arn = iam.get_role(RoleName=role)["Role"]["Arn"]
+                answer = iam.get_role(RoleName=role)
             except iam.exceptions.NoSuchEntityException:
                 return
-        self._remove_entry(cluster, arn)
+        self._remove_entry(cluster, str(needed(answer, "Role.Arn", call=f"IAM GetRole {role}")))
         with contextlib.suppress(NotFoundError), translated(f"IAM DeleteInstanceProfile {profile}"):
             with contextlib.suppress(iam.exceptions.NoSuchEntityException):
                 iam.remove_role_from_instance_profile(InstanceProfileName=profile, RoleName=role)
             iam.delete_instance_profile(InstanceProfileName=profile)
         with translated(f"IAM DeleteRole {role}"):
-            for policy in iam.list_attached_role_policies(RoleName=role)["AttachedPolicies"]:
+            answer = iam.list_attached_role_policies(RoleName=role)
+            for policy in entries(answer, "AttachedPolicies", "PolicyArn", call="IAM ListAttachedRolePolicies"):
                 iam.detach_role_policy(RoleName=role, PolicyArn=policy["PolicyArn"])
             try:
                 iam.delete_role(RoleName=role)
@@ -108,9 +110,11 @@ class AwsAccount:
                 raise
 
     def webhook_secret(self) -> StoredSecret:
-        with translated(f"SecretsManager GetSecretValue {self._webhook_secret}"):
+        call = f"SecretsManager GetSecretValue {self._webhook_secret}"
+        with translated(call):
             answer = self._clients.secrets.get_secret_value(SecretId=self._webhook_secret)
-        return StoredSecret(answer["SecretString"], answer["VersionId"], answer["CreatedDate"])
+        fields = ("SecretString", "VersionId", "CreatedDate")
+        return StoredSecret(*(needed(answer, field, call=call) for field in fields))
 
     def put_webhook_secret(self, text: str, *, after: str) -> None:
         from botocore.exceptions import ClientError
@@ -130,9 +134,10 @@ class AwsAccount:
                 raise
 
     def stack_status(self, stack: str) -> str:
-        with translated(f"CloudFormation DescribeStacks {stack}"):
+        call = f"CloudFormation DescribeStacks {stack}"
+        with translated(call):
             answer = self._clients.stacks.describe_stacks(StackName=stack)
-        return str(answer["Stacks"][0]["StackStatus"])
+        return str(needed(needed(answer, "Stacks", call=call)[0], "StackStatus", call=call))
 
     def answer(self, url: str, body: bytes) -> None:
         import urllib3

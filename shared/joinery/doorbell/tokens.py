@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
+from joinery.answers import needed
 from joinery.apis.webhook_secret import REMEMBERED, parse
 from joinery.doorbell.json_api import JsonApi
 from joinery.errors import ConfigurationError, JoineryError
@@ -61,6 +62,7 @@ class SecretTokens:
     def _read(self) -> frozenset[str]:
         answer = self._api.call("reading the webhook's secret", self._endpoint, _TARGET, {"SecretId": self._arn})
         try:
-            return parse(str(json.loads(answer)["SecretString"])).valid
-        except (ValueError, KeyError, TypeError) as wrong:
+            text = needed(json.loads(answer), "SecretString", call="SecretsManager GetSecretValue")
+            return parse(str(text)).valid
+        except ValueError as wrong:
             raise ConfigurationError(f"reading the webhook's secret: {wrong}") from None
