@@ -93,6 +93,7 @@ def test_terms_select_by_id_tags_owner_and_criteria(term: dict[str, Any], expect
         {"EndDate": "2025-12-31T00:00:00Z"},
         {"ReservationType": "scheduled"},
         {"InstanceMatchCriteria": "whatever"},
+        {"PlacementGroupArn": "arn:aws:ec2:us-east-1:111122223333:placement-group/hpc"},
     ],
 )
 def test_what_is_over_or_of_an_unknown_sort_is_not_selected(given: dict[str, Any]) -> None:

@@ -24,6 +24,7 @@ class CapacityReservation(msgspec.Struct, frozen=True, rename="pascal", kw_only=
 
     ``available_instance_count``: how many more instances it takes; None where nobody knows. ``instance_platform``:
     EC2's word for the system of its instances (``Linux/UNIX``). ``end_date``: in UTC, None for one without end.
+    ``placement_group_arn``: of the group that its instances must be in; empty for one without.
     """
 
     capacity_reservation_id: str
@@ -37,13 +38,14 @@ class CapacityReservation(msgspec.Struct, frozen=True, rename="pascal", kw_only=
     interruptible: bool = False
     state: str = "active"
     end_date: datetime | None = None
+    placement_group_arn: str = ""
     tags: tuple[Tag, ...] = ()
 
     def is_usable(self, now: datetime) -> bool:
-        """Whether it is active, not over, and of a type that Joinery can launch into."""
+        """Whether it is active, not over, and of a type that Joinery can launch into: it launches into no group."""
         is_over = self.end_date is not None and self.end_date <= now
         is_known = self.reservation_type in RESERVATION_KINDS and self.instance_match_criteria in _CRITERIA
-        return self.state == "active" and is_known and not is_over
+        return self.state == "active" and is_known and not is_over and not self.placement_group_arn
 
     def is_expiring(self, now: datetime) -> bool:
         """Whether it is a capacity block that is about to end. Nothing more is launched into it."""
