@@ -7,7 +7,12 @@ import msgspec
 import pytest
 
 from joinery.apis import labels
-from joinery.apis.ec2nodeclass import CapacityReservationSelectorTerm, EC2NodeClass, EC2NodeClassSpec
+from joinery.apis.ec2nodeclass import (
+    AMISelectorTerm,
+    CapacityReservationSelectorTerm,
+    EC2NodeClass,
+    EC2NodeClassSpec,
+)
 from joinery.cloudprovider.catalog.document import Catalog, decode, encode
 from joinery.cloudprovider.catalog.reservations import CapacityReservation
 from joinery.cloudprovider.instancetypes.resolve import resolve
@@ -37,14 +42,15 @@ def _block(end: timedelta) -> CapacityReservation:
 
 
 def _spec(term: dict[str, Any], family: str = "AL2023") -> EC2NodeClassSpec:
+    """A class of that family with that term."""
     term_of_it = CapacityReservationSelectorTerm.model_validate(term)
     return node_class().spec.model_copy(
         update={"capacity_reservation_selector_terms": [term_of_it], "ami_family": family}
     )
 
 
-def _ids(term: dict[str, Any], *known: CapacityReservation, family: str = "AL2023") -> list[str]:
-    return [found.id for found in selected(_spec(term, family), known, NOW)]
+def _ids(term: dict[str, Any], *known: CapacityReservation) -> list[str]:
+    return [found.id for found in selected(_spec(term), known, NOW)]
 
 
 def _reserved(
@@ -102,20 +108,27 @@ def test_what_is_over_or_of_an_unknown_sort_is_not_selected(given: dict[str, Any
 
 
 @pytest.mark.parametrize(
-    ("platform", "families"),
+    ("platform", "classes"),
     [
-        ("Linux/UNIX", {"AL2023", "Bottlerocket", "Custom"}),
-        ("Red Hat Enterprise Linux", {"Custom"}),
-        ("Windows", {"Windows2022"}),
-        ("Windows with SQL Server Web", set()),
-        ("", {"AL2023", "Bottlerocket", "Custom", "Windows2022"}),
+        ("Linux/UNIX", ["AL2023 alias", "AL2023 id", "Custom id"]),
+        ("Red Hat Enterprise Linux", ["AL2023 id", "Custom id"]),
+        ("Windows", ["Windows2022 id"]),
+        ("Windows with SQL Server Web", ["Windows2022 id"]),
+        ("", ["AL2023 alias", "AL2023 id", "Custom id", "Windows2022 id"]),
     ],
 )
-def test_a_reservation_takes_instances_of_its_platform_alone(platform: str, families: set[str]) -> None:
-    """EC2 refuses all others, and a node would ask for it first, because it is paid for."""
+def test_a_reservation_takes_instances_of_its_platform_alone(platform: str, classes: list[str]) -> None:
+    """EC2 refuses all others, and a node would ask for it first, because it is paid for. One's own image may be of any
+    Linux, whatever family it boots like.
+    """
     known = _reservation(InstancePlatform=platform)
-    asked = ("AL2023", "Bottlerocket", "Custom", "Windows2022")
-    assert {family for family in asked if _ids({"id": "cr-1"}, known, family=family)} == families
+    images = {"alias": AMISelectorTerm(alias="al2023@latest"), "id": AMISelectorTerm(id="ami-1")}
+    asked = {
+        name: _spec({"id": "cr-1"}, family).model_copy(update={"ami_selector_terms": [images[by]]})
+        for name in ("AL2023 alias", "AL2023 id", "Custom id", "Windows2022 id")
+        for family, by in [name.split()]
+    }
+    assert [name for name, spec in asked.items() if selected(spec, [known], NOW)] == classes
 
 
 @pytest.mark.parametrize(("minutes", "state"), [(41, "active"), (40, "expiring")])

@@ -26,15 +26,6 @@ class Family:
     pods_per_core: bool = True
     windows_build: str = ""
 
-    def is_of_platform(self, platform: str) -> bool:
-        """Whether its images are what EC2 calls that platform; also where EC2 does not say.
-
-        Images of one's own may be of any Linux (``Red Hat Enterprise Linux``, ``Ubuntu Pro``).
-        """
-        if self.windows_build:
-            return platform in ("", "Windows")
-        return platform in ("", "Linux/UNIX") or (self.name == "Custom" and not platform.startswith("Windows"))
-
     @property
     def default_storage(self) -> int:
         """Size of the pod-storage device where the class does not say."""

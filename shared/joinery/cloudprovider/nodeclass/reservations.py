@@ -28,15 +28,25 @@ def selected(
     One takes instances of its own platform alone (EC2 User Guide, "Launch instances into an existing Capacity
     Reservation").
     """
-    family = FAMILIES[spec.family]
     matching = {
         reservation.capacity_reservation_id: reservation
         for reservation in reservations
         if reservation.is_usable(now)
-        and family.is_of_platform(reservation.instance_platform)
+        and _may_boot_as(spec, reservation.instance_platform)
         and any(_selects(term, reservation) for term in spec.capacity_reservation_selector_terms)
     }
     return [_status(matching[key], now) for key in sorted(matching)]
+
+
+def _may_boot_as(spec: EC2NodeClassSpec, platform: str) -> bool:
+    """Whether the class's images may be what EC2 calls that platform; also where EC2 does not say.
+
+    Amazon's, by their alias, are plain. One's own may be of any Linux (``Red Hat Enterprise Linux``), or any Windows.
+    """
+    plain = "Windows" if FAMILIES[spec.family].windows_build else "Linux/UNIX"
+    if all(term.alias for term in spec.ami_selector_terms):
+        return platform in ("", plain)
+    return platform == "" or platform.startswith("Windows") == (plain == "Windows")
 
 
 def _selects(term: CapacityReservationSelectorTerm, reservation: CapacityReservation) -> bool:
