@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 #: that takes longer is repeated with its token, and gets what the first one got.
 ATTEMPTS, CONNECT_SECONDS, READ_SECONDS = 2, 2, 10
 LONGEST_REQUEST = ATTEMPTS * (CONNECT_SECONDS + READ_SECONDS) + 1.0
+#: HTTP's own words for "later", which a proxy says without a code of the service: timed out, too many requests.
+_AGAIN = (408, 429)
+#: How much of an answer that is none is shown.
+_SHOWN_CHARS = 200
 
 
 def error(code: str, message: str, *, doing: str, status: int = 400) -> JoineryError:
@@ -54,7 +58,7 @@ def _kind(code: str, message: str, status: int) -> type[JoineryError]:
         return NotFoundError
     if is_capacity(code, message):
         return CapacityError
-    if code in TRANSIENT or status >= 500:
+    if code in TRANSIENT or status in _AGAIN or status >= 500:
         return UnavailableError
     return ConfigurationError
 
@@ -74,6 +78,7 @@ def translated(doing: str) -> Iterator[None]:
         HTTPClientError,
         IncompleteReadError,
     )
+    from botocore.parsers import ResponseParserError
 
     in_time(doing, LONGEST_REQUEST)
     try:
@@ -84,6 +89,10 @@ def translated(doing: str) -> Iterator[None]:
         raise UnreachableError(f"{doing}: {failed}") from failed
     except (HTTPClientError, ConnectionError, IncompleteReadError) as failed:
         raise UnavailableError(f"{doing}: {failed}") from failed
+    except ResponseParserError as garbled:
+        # A load balancer's page, or an answer that was cut off.
+        shown = " ".join(str(garbled).split())[:_SHOWN_CHARS]
+        raise UnavailableError(f"{doing}: {shown}") from garbled
     except BotoCoreError as wrong:
         raise ConfigurationError(f"{doing}: {wrong}") from wrong
 

@@ -1,9 +1,15 @@
 """Every real error of AWS: what whoever catches it should do."""
 
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+
 import pytest
+from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
-from joinery.aws import translated
+from joinery.aws import Clients, translated
+from joinery.cloudprovider.launch.running import described
 from joinery.cluster import auth
 from joinery.errors import CapacityError, ConfigurationError, JoineryError, NotFoundError, UnavailableError
 from tests.real.answers import ERRORS
@@ -118,6 +124,41 @@ def test_what_passes_by_itself_is_not_a_mistake_whatever_its_status(code: str, s
     refusal = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
     with pytest.raises(UnavailableError), translated("trying"):
         raise ClientError(refusal, "Operation")  # type: ignore[arg-type]
+
+
+class _Raw(BytesIO):
+    """A body as botocore reads one from a connection."""
+
+    def stream(self, **_: object) -> Iterator[bytes]:
+        """All of it at once."""
+        yield self.read()
+
+
+def _answer(client: Any, status: int, body: bytes) -> None:
+    """Whatever the client asks, it gets these bytes."""
+    headers: Any = {}
+    client.meta.events.register("before-send", lambda **_: AWSResponse("https://aws", status, headers, _Raw(body)))
+
+
+@pytest.mark.parametrize("status", [200, 403, 413, 429, 502, 503])
+@pytest.mark.parametrize("body", [b"", b"Bad Gateway", b"<!DOCTYPE html><html>busy</html>", b"<DescribeInst", b"{"])
+def test_an_answer_that_is_none_is_worth_another_try(clients: Clients, status: int, body: bytes) -> None:
+    """A load balancer's page, a proxy's word, half of an answer: one short line, and nothing of botocore's."""
+    _answer(clients.ec2, status, body * 100)
+    with pytest.raises(UnavailableError, match="^describing instances: ") as caught:
+        described(clients)
+    assert len(str(caught.value).splitlines()) == 1
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("status", "error"), [(408, UnavailableError), (429, UnavailableError), (413, ConfigurationError)]
+)
+def test_http_says_itself_that_it_was_too_much(clients: Clients, status: int, error: type[JoineryError]) -> None:
+    """Where nobody gives a code of the service."""
+    _answer(clients.ssm, status, b"")
+    with pytest.raises(error), translated("reading a parameter"):
+        clients.ssm.get_parameter(Name="x")
 
 
 @pytest.mark.parametrize(
