@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -199,6 +200,29 @@ def test_a_proxy_s_page_is_not_quoted() -> None:
         script.transport.get(PODS)
     assert "HTTP 403" in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>log in</html>", b"null", b"[]", b'{"metadata": {"na'])
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda cluster: cluster.node("n"),
+        lambda cluster: cluster.node_claim("c"),
+        lambda cluster: cluster.create_node_claim(builders.node_claim()),
+        lambda cluster: cluster.evict(builders.pod(node="n")),
+        lambda cluster: cluster.acquire_lease("l", holder="h", seconds=9),
+    ],
+    ids=["node", "node_claim", "create_node_claim", "evict", "acquire_lease"],
+)
+def test_what_is_no_object_is_nobody_s_word(ask: Callable[[KubernetesCluster], object], body: bytes) -> None:
+    """A proxy answers in the API server's place, with 200: nothing was read, and no pod was evicted."""
+    answer: tuple[int, dict[str, str], bytes] = (200, {}, body)
+    with (
+        scripted(*[answer] * ATTEMPTS) as script,
+        pytest.raises(UnavailableError, match="no JSON object|HTTP 200") as caught,
+    ):
+        ask(script.cluster)
+    assert "log in" not in str(caught.value)
 
 
 # --- evictions and Events ---------------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ class KubernetesCluster:
         }
         # One attempt: "not now" is an answer here, and the next tick asks again.
         answer = self.transport.ask("POST", f"{_path(pod)}/eviction", body, attempts=1)
-        if answer.code < 300:
+        if answer.code < 300 and answer.is_object:
             return Eviction.EVICTED
         if answer.code in (404, 409):
             return Eviction.GONE

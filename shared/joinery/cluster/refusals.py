@@ -63,6 +63,11 @@ class Response:
     wait: float = 0.0
 
     @property
+    def is_object(self) -> bool:
+        """Whether the body is a JSON object, by its ends. The API server answers with nothing else."""
+        return self.body.startswith(b"{") and self.body.rstrip().endswith(b"}")
+
+    @property
     def status(self) -> Status:
         """The refusal. A body that is not a Status (a proxy's page) is dropped: it says nothing about Kubernetes."""
         try:

@@ -76,10 +76,15 @@ class Transport:
     def request(
         self, method: str, path: str, body: object = None, *, content_type: str = JSON, attempts: int = ATTEMPTS
     ) -> bytes:
-        """The body of a successful answer; a refusal is raised as one of our errors."""
+        """The body of a successful answer, a JSON object; a refusal is raised as one of our errors.
+
+        What is no object is somebody else's word, such as a proxy's that asks for a login: nothing was read or written.
+        """
         answer = self.ask(method, path, body, content_type=content_type, attempts=attempts)
         if answer.code >= 400:
             raise refusal(f"{method} {path}", answer)
+        if not answer.is_object:
+            raise UnavailableError(f"{method} {path.partition('?')[0]}: the answer is no JSON object")
         return answer.body
 
     def ask(
