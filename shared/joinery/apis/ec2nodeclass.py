@@ -167,6 +167,11 @@ class EC2NodeClassSpec(Model):
         by_alias = {name.lower(): name for name in FAMILIES}
         return by_alias.get(_alias_family(self), "Custom")
 
+    @property
+    def is_windows(self) -> bool:
+        """Whether its nodes run Windows."""
+        return self.family.startswith("Windows")
+
 
 def _alias_family(spec: Any) -> str:
     alias: str = next((term.alias for term in spec.ami_selector_terms if term.alias), "")

@@ -15,7 +15,6 @@ from joinery.cloudprovider.catalog import listing
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.catalog.reservation_queries import reservations_by_id
 from joinery.cloudprovider.gateway import Instance, LaunchRequest, LaunchResult
-from joinery.cloudprovider.instancetypes.families import FAMILIES
 from joinery.cloudprovider.instancetypes.remembered import types_of
 from joinery.cloudprovider.launch.create_fleet import CreateFleet
 from joinery.cloudprovider.launch.facts import ClusterFacts, cluster_facts
@@ -175,7 +174,7 @@ class Ec2Cloud:
         # Only aliases need the cluster's version. A class of explicit images must not depend on EKS.
         version = self._version() if any(term.alias for term in terms) else ""
         try:
-            is_windows = bool(FAMILIES[node_class.spec.family].windows_build)
+            is_windows = node_class.spec.is_windows
             found = ImageSearch(self._clients, version, self._now(), is_windows=is_windows).find(terms)
             return found or self._kept_amis(node_class), None
         except AliasError as error:

@@ -15,7 +15,6 @@ from joinery.apis.ec2nodeclass import (
     EC2NodeClassSpec,
 )
 from joinery.cloudprovider.catalog.reservations import CapacityReservation
-from joinery.cloudprovider.instancetypes.families import FAMILIES
 
 READY = "CapacityReservationsReady"
 
@@ -43,7 +42,7 @@ def _may_boot_as(spec: EC2NodeClassSpec, platform: str) -> bool:
 
     Amazon's, by their alias, are plain. One's own may be of any Linux (``Red Hat Enterprise Linux``), or any Windows.
     """
-    plain = "Windows" if FAMILIES[spec.family].windows_build else "Linux/UNIX"
+    plain = "Windows" if spec.is_windows else "Linux/UNIX"
     if all(term.alias for term in spec.ami_selector_terms):
         return platform in ("", plain)
     return platform == "" or platform.startswith("Windows") == (plain == "Windows")
