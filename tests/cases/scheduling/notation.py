@@ -4,9 +4,12 @@ A case must fit on half a screen, so it writes ``zone In z1,z2`` for a requireme
 taint, and short names for the well-known labels. Whatever has no short form is written as Kubernetes has it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
+import msgspec
+
+from joinery.apis import core
 from joinery.apis import labels as keys
 from simulator.kubernetes import shapes
 
@@ -32,6 +35,16 @@ SHORT = {
     **{name: f"{keys.AWS_GROUP}/{name}" for name in ("instance-memory", "instance-gpu-name", "instance-generation")},
 }
 LONG = {long: short for short, long in SHORT.items()}
+
+
+def only(given: Mapping[str, object], known: str | Collection[str], of: type[msgspec.Struct] | None = None) -> None:
+    """Refuse what nobody would read: a case with a slip in it would pass, and say nothing.
+
+    ``known``: the keys of a compact form. ``of``: the object whose own fields may stand beside them.
+    """
+    fields = of.__struct_encode_fields__ if of else ()
+    unread = given.keys() - set(known.split() if isinstance(known, str) else known) - set(fields)
+    assert not unread, f"nobody reads {sorted(unread)} of {dict(given)}"
 
 
 def key(name: str) -> str:
@@ -91,6 +104,7 @@ def selector(given: Document | str | None) -> Document | None:
 
 def spread(given: Document) -> Document:
     """``{over: zone, of: {app: web}, maxSkew: 1, soft: true}`` and any other field of a constraint."""
+    only(given, "over of soft", core.TopologySpreadConstraint)
     rest = {name: value for name, value in given.items() if name not in ("over", "of", "soft")}
     return {
         "topologyKey": key(given["over"]),
@@ -102,6 +116,7 @@ def spread(given: Document) -> Document:
 
 
 def _pod_term(given: Document) -> Document:
+    only(given, "over of weight inNamespaces", core.PodAffinityTerm)
     rest = {name: value for name, value in given.items() if name not in ("over", "of", "weight", "inNamespaces")}
     found = {"topologyKey": key(given["over"]), "labelSelector": selector(given.get("of")), **rest}
     if "inNamespaces" in given:

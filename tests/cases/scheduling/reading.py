@@ -28,6 +28,11 @@ from tests.cases.scheduling.reading_types import instance_type, with_reserved
 from tests.cases.scheduling.reading_volumes import csi_node, storage_class, volume, volume_claim
 
 HERE = Path(__file__).parent
+_GIVEN_KEYS = (
+    "pods nodes pools nodeClasses daemons namespaces priorityClasses volumeClaims volumes storageClasses csiNodes "
+    "budgets invalid types reservations options"
+)
+_POOL_KEYS = "name weight replicas limits nodeClass requirements taints startupTaints labels ready unready deleting"
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,9 @@ def standard_types() -> tuple[InstanceType, ...]:
 
 
 def _case(file: str, shared: Document, listed: Document) -> Case:
+    notation.only(listed, "name given expect notes")
     given = {**shared, **listed.get("given", {})}
+    notation.only(given, _GIVEN_KEYS)
     return Case(file, listed["name"], given, listed.get("expect", {}), listed.get("notes", ""))
 
 
@@ -119,6 +126,7 @@ def node_pool(given: Document) -> NodePool:
     """``requirements`` as in notation, ``unready`` with a message,
     ``deleting``; the rest is ``builders.node_pool``'s.
     """
+    notation.only(given, _POOL_KEYS)
     fields = {name: value for name, value in given.items() if name in ("name", "weight", "replicas", "limits")}
     fields = {**fields, "node_class": given.get("nodeClass", "default")}
     pool = builders.node_pool(

@@ -11,6 +11,10 @@ from simulator.kubernetes import shapes
 from tests.cases.scheduling import notation
 from tests.cases.scheduling.notation import Document, struct
 
+_NODE_KEYS = (
+    "name state pool cpu memory pods resources reports zone arch type labels capacity without deleting taints "
+    "unschedulable planned interrupted claim requirements claimTaints startupTaints"
+)
 _REACHED = {
     "reserved": (), "launched": ("Launched",), "booting": ("Launched",), "registered": ("Launched", "Registered"),
     "initialized": ("Launched", "Registered", "Initialized"),
@@ -19,6 +23,7 @@ _REACHED = {
 
 def node_and_claim(given: Document) -> tuple[core.Node | None, NodeClaim | None]:
     """A node and its claim. ``state``: reserved and launched have no node yet, a booting one is not registered."""
+    notation.only(given, _NODE_KEYS)
     state, pool = given.get("state", "initialized"), given.get("pool", "default")
     has_node = state not in ("reserved", "launched")
     return (

@@ -44,6 +44,7 @@ def pod(given: Document) -> core.Pod:
 
 def pod_spec(given: Document) -> Document:
     """The pod's spec as Kubernetes has it."""
+    notation.only(given, _POD_KEYS, core.PodSpec)
     requests = {name: given[name] for name in ("cpu", "memory") if given.get(name) not in (None, "")}
     container: Document = {
         "name": "main",

@@ -9,6 +9,9 @@ from joinery.state.offerings import InstanceType, Offering, Reservation
 from tests.cases.scheduling import notation
 from tests.cases.scheduling.notation import ZONES, Document
 
+_TYPE_KEYS = "name cpu memory price pods arch os zones capacity sold labels resources overhead attachments"
+_RESERVATION_KEYS = "id type zone count kind interruptible ending class"
+
 
 def instance_type(given: Document) -> InstanceType:
     """``{name, cpu, memory, price, arch, zones, capacity: {on-demand: 1, spot: 0.4}, sold: [z1/spot], labels,
@@ -17,6 +20,7 @@ def instance_type(given: Document) -> InstanceType:
     ``sold`` lists the offerings that are available, where not all are; ``overhead`` is what the kubelet keeps;
     ``attachments`` how many volumes of which CSI driver it takes.
     """
+    notation.only(given, _TYPE_KEYS)
     name, zones = given["name"], given.get("zones", ZONES)
     shares = given.get("capacity", {keys.ON_DEMAND: 1.0, keys.SPOT: 0.4})
     has = amounts({
@@ -64,6 +68,7 @@ def with_reserved(instance_type: InstanceType, node_class: str, given: Document)
 
 
 def _reserved(instance_type: InstanceType, given: Document) -> Offering:
+    notation.only(given, _RESERVATION_KEYS)
     zone, count = given.get("zone", "z1"), given.get("count", 1)
     about = Reservation(given["id"], given.get("kind", "default"), given.get("interruptible", False), count)
     price = (instance_type.price(zone, keys.ON_DEMAND) or 0) / 10_000_000

@@ -12,6 +12,7 @@ def volume_claim(given: Document) -> core.PersistentVolumeClaim:
     """``{name, class, volume, phase, deleting}``; a bound one carries the annotation that says so,
     unless ``binding: true``.
     """
+    notation.only(given, "name namespace class volume phase deleting binding modes")
     volume = given.get("volume", "")
     bound = {} if given.get("binding") or not volume else {"pv.kubernetes.io/bind-completed": "yes"}
     return struct(core.PersistentVolumeClaim, {
@@ -30,6 +31,7 @@ def _volume_meta(given: Document) -> Document:
 
 def volume(given: Document) -> core.PersistentVolume:
     """``{name, zones: [z1], terms: [[...]], driver, local: true, labels}``: each of ``terms`` is one alternative."""
+    notation.only(given, "name zones terms driver local source labels deleting")
     terms = given.get("terms", [[f"zone In {','.join(given['zones'])}"]] if "zones" in given else [])
     spec: Document = {"csi": {"driver": given.get("driver", "ebs.csi.aws.com")}}
     if given.get("local"):
@@ -46,6 +48,7 @@ def volume(given: Document) -> core.PersistentVolume:
 
 def storage_class(given: Document) -> core.StorageClass:
     """``{name, provisioner, binding, zones: [z1], default: true, created: seconds}``."""
+    notation.only(given, "name provisioner binding key zones default created")
     expression = {"key": given.get("key", "topology.ebs.csi.aws.com/zone"), "values": given.get("zones", [])}
     meta: Document = {"name": given["name"]}
     if given.get("default"):
@@ -62,5 +65,6 @@ def storage_class(given: Document) -> core.StorageClass:
 
 def csi_node(given: Document) -> core.CSINode:
     """``{name, drivers: {ebs.csi.aws.com: 2}}``."""
+    notation.only(given, "name drivers")
     drivers = [{"name": name, "allocatable": {"count": count}} for name, count in given["drivers"].items()]
     return struct(core.CSINode, {"metadata": {"name": given["name"]}, "spec": {"drivers": drivers}})

@@ -9,11 +9,12 @@ from tests.cases.scheduling.reading import Case, cases
 # The golden cases are solved once for these files.
 pytestmark = pytest.mark.xdist_group("golden")
 
-#: One in so many golden cases; all of them take most of a minute.
+#: One in so many golden cases, and all that leave pods; all of them take most of a minute.
 _STEP = 9
+_CHOSEN = [case for number, case in enumerate(cases()) if number % _STEP == 0 or "unplaced" in case.expect]
 
 
-@pytest.mark.parametrize("case", cases()[::_STEP], ids=str)
+@pytest.mark.parametrize("case", _CHOSEN, ids=str)
 def test_the_pods_of_a_golden_case_can_be_explained(case: Case) -> None:
     """No rule leaves more than the one before, and no place is offered to a pod that stays pending."""
     packing = case.packing

@@ -84,8 +84,9 @@ def _of_pool(work: Workspace, pod: str, refusals: Iterable[Reason]) -> PoolExpla
     (pool,) = work.pools
     asked = Asked(work, pod_class, pool)
     rules = tuple(rule_counts(asked))
-    node = _bought(work, pod)
     told = tuple(reason for reason in refusals if reason.subject == asked.subject)
+    # Once the other new nodes are there, one may be bought after all: where each of them is to be is open until then.
+    node = None if told else _bought(work, pod)
     return PoolExplanation(
         pool.name,
         pool.weight,
