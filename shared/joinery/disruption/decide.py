@@ -39,6 +39,8 @@ from joinery.scheduling.solve import Stopwatch
 _DRIFTED = DisruptionReason.DRIFTED
 _ROUNDS = 8
 """Trials at most: each leaves out nodes that cannot go, or are not worth it."""
+_FAR = 0.01
+"""A bound that is farther below the choice, as a share of it, is proven with more care where that takes little time."""
 _SMALLER = 3
 """Plans at most that leave more and more nodes out because of limits. In a large cluster each takes seconds."""
 
@@ -119,7 +121,7 @@ class _Planner:
                 refused for refused in self._review.refused.values() if gone.isdisjoint(refused.command.retire)
             ),
             moves=sum(hourly(self._by_name[name]) for name in gone),
-            saved_at_most=_saved_at_most(unforced(loosened(ground, model), gone), model, choice.bound),
+            saved_at_most=_saved_at_most(unforced(loosened(ground, model), gone), model, choice, self._effort),
             other_points=self._other_points(model) if gone else (),
             method=choice.method,
         )
@@ -335,15 +337,18 @@ def _without_place(name: str, disruption: DisruptionReason | None = None) -> Hel
     return Held(name, HeldCode.NO_PLACE, "its pods have no other place", disruption)
 
 
-def _saved_at_most(loose: Model, model: Model, bound: float) -> float:
-    """$/h. The ``bound`` of a model that takes rules more strictly than they are is none, so the looser one is solved.
+def _saved_at_most(loose: Model, model: Model, choice: Consolidation, effort: Effort) -> float:
+    """$/h. The bound of a model that takes rules more strictly than they are is none, so the looser one is solved.
 
     Negative where drift forces more to be spent. In ``loose`` a drifted node that could not go all the same is forced
     no longer, or its penalty would count as money.
     """
+    bound, has_pods = choice.bound, len(loose.instance.bins.demands) > 0
     if loose is not model:
-        relaxed = KeepRelaxation(loose.instance).solve() if len(loose.instance.bins.demands) else None
+        relaxed = KeepRelaxation(loose.instance).solve() if has_pods else None
         bound = relaxed.cost if relaxed else 0.0
+    if has_pods and choice.cost > bound * (1 + _FAR) and not effort.is_over():
+        bound = max(bound, KeepRelaxation(loose.instance).bound_of_whole_bins())
     return loose.instance.cost_as_it_is - loose.forced - bound
 
 

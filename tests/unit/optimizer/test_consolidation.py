@@ -93,6 +93,8 @@ def test_the_bound_is_one_and_the_choice_is_between_it_and_what_stands(instance:
     """Whatever the cluster; and what is put beside residents fits there."""
     choice, best = consolidate(instance, Effort()), _best(instance)
     assert choice.bound <= best + 1e-6
+    if len(instance.bins.demands):
+        assert KeepRelaxation(instance).bound_of_whole_bins() <= best + 1e-6
     assert best - 1e-6 <= choice.cost <= instance.cost_as_it_is + 1e-6
     assert not _overfull(instance, choice)
 
@@ -122,6 +124,13 @@ def test_two_half_empty_bins_become_one() -> None:
     choice = consolidate(_instance([[2], [2]], [2], [0.4, 0.4], new=[(_ROOM, 0.4)], move=0.01), Effort())
     assert choice.keep.sum() == 1
     assert choice.cost == pytest.approx(0.4 + 0.02)
+
+
+def test_a_part_of_a_bin_is_no_solution() -> None:
+    """The one that is left is nearly empty, and nothing cheaper is to be had. The bound says that this is the best."""
+    instance = _instance([[1], [1]], [1], [0.4, 0.4], new=[(_ROOM, 0.4)], move=0.01)
+    assert consolidate(instance, Effort()).cost == pytest.approx(0.41)
+    assert KeepRelaxation(instance).bound_of_whole_bins() == pytest.approx(0.41, rel=1e-4)
 
 
 def test_a_dear_bin_becomes_cheaper_ones() -> None:

@@ -31,6 +31,11 @@ _FEW_PAIRS = 13_000
 """Of items and standing bins. Where there are no more, every bin is a cluster."""
 _MANY_PAIRS = 8_000
 """Of items and clusters. Beyond, the clusters are fewer: what more of them would tell is not worth the time."""
+_WHOLE_PAIRS = 1_000
+"""Of items and bins, standing or new. Where there are no more, bins may be asked to be whole."""
+_BRANCHES = 20
+_TOLERANCE = 1e-6
+"""What HiGHS takes for a whole number may be so far from one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +89,24 @@ class KeepRelaxation:
             item_duals=np.maximum(solution.duals[: len(instance.bins.demands)], 0.0),
         )
 
-    def _program(self, margin: float) -> LinearProgram:
+    def bound_of_whole_bins(self) -> float:
+        """$/h that no solution undercuts in which bins are kept and bought as a whole; copies may still be divided.
+
+        Minus infinity where that would take long to find out.
+        """
+        if len(self._room_pairs) + len(self._new_pairs) > _WHOLE_PAIRS:
+            return -np.inf
+        bound = Solver(self._program(0.0, is_whole=True)).integer_bound(_BRANCHES)
+        return self._instance.fixed_cost + bound - _TOLERANCE * abs(bound)
+
+    def _program(self, margin: float, *, is_whole: bool = False) -> LinearProgram:
         instance, rows = self._instance, RowWriter()
         bins, standing = instance.bins, instance.standing
         items, types = len(bins.demands), len(bins.costs) - standing
         room, new = self._room_pairs, self._new_pairs
-        moved = standing + np.arange(len(room))
-        bought = standing + len(room) + np.arange(types)
+        # Variables that must be whole come first; elsewhere the order decides which of equal optima is told.
+        bought = standing + (0 if is_whole else len(room)) + np.arange(types)
+        moved = standing + (types if is_whole else 0) + np.arange(len(room))
         packed = standing + len(room) + types + np.arange(len(new))
         item, bin_ = np.nonzero(instance.residents)
         rows.add(item, bin_, instance.residents[item, bin_].astype(np.float64))
@@ -108,9 +124,10 @@ class KeepRelaxation:
             rows.add(np.arange(types), bought, -self._new[:, resource] * (1 - margin))
             rows.close_at_most(np.zeros(types))
         # A bin that may not be retired is there for nothing: keeping it costs nothing and only gives room.
-        costs = np.concatenate([instance.keeping, np.zeros(len(room)), bins.costs[standing:], np.zeros(len(new))])
+        costs = np.concatenate([instance.keeping, np.zeros(len(room) + types + len(new))])
+        costs[bought] = bins.costs[standing:]
         upper = np.concatenate([np.ones(standing), np.full(len(costs) - standing, np.inf)])
-        return rows.program(costs, upper)
+        return rows.program(costs, upper, integers=standing + types if is_whole else 0)
 
 
 def _clusters(instance: ConsolidationInstance, free: Floats) -> tuple[Ints, int]:

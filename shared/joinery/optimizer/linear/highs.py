@@ -180,6 +180,14 @@ class Solver:
         solution = self._highs.getSolution()
         return np.asarray(solution.col_value) if solution.value_valid else None
 
+    def integer_bound(self, branches: int) -> float:
+        """What no solution in whole numbers undercuts, as far as so many branch-and-bound nodes tell; minus infinity if
+        they tell nothing.
+        """
+        self._highs.setOptionValue("mip_max_nodes", branches)
+        self._highs.run()
+        return float(self._highs.getInfo().mip_dual_bound)
+
     def solve(self, lower: Floats, upper: Floats) -> LinearSolution | None:
         """The optimum where the first rows lie between these ends; None if HiGHS found none, or patience ran out."""
         rows: Indices = np.arange(len(lower), dtype=np.int32)

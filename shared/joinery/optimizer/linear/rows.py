@@ -47,8 +47,11 @@ class RowWriter:
         first, self.height = self.height, self.height + len(upper)
         return slice(first, self.height)
 
-    def program(self, costs: Floats, upper_bounds: Floats) -> LinearProgram:
-        """All blocks as one program, over variables with these costs and upper bounds."""
+    def program(self, costs: Floats, upper_bounds: Floats, *, integers: int = 0) -> LinearProgram:
+        """All blocks as one program, over variables with these costs and upper bounds.
+
+        ``integers``: so many of the first ones must be whole numbers.
+        """
         return LinearProgram(
             costs=costs,
             upper_bounds=upper_bounds,
@@ -57,4 +60,5 @@ class RowWriter:
             rows=np.concatenate(self._rows),
             columns=np.concatenate(self._columns),
             values=np.concatenate(self._values),
+            integers=integers,
         )
