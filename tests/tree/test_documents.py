@@ -1,12 +1,14 @@
 """What the documents name is there: files, modules and functions, targets, sample events."""
 
 import re
+from collections import Counter
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from joinery.installation.endpoints import ENDPOINTS, WITHOUT_ENDPOINTS
+from tests.cases.scheduling.reading import cases
 from tools.pages import CHAPTERS, MANIFESTS, sources
 from tools.template import ROOT
 
@@ -18,6 +20,9 @@ DOTTED = re.compile(r"\bjoinery\.(?!dev\b)[a-z_.]*[a-z_]")  # ``joinery.dev`` is
 TARGET = re.compile(r"\bmake ([a-z][a-z-]+)\b")
 PATH = re.compile(r"\b(?:events|examples|manifests|simulator|shared|functions|layers|tests|tools|docs)/[\w./-]*\w")
 MODULE = re.compile(r"(?<![\w/*.])[a-z]+/[\w/]*\w\.py\b")  # ``controllers/webhook.py``, from the package's folder
+
+
+CASES = re.compile(r"^\| [^|]+ \| (\d+) \| ([a-z-]+) \|", re.MULTILINE)
 
 
 def _code(document: Path) -> list[str]:
@@ -113,3 +118,9 @@ def test_the_endpoints_of_a_private_cluster_are_the_code_s() -> None:
         assert f"| `{one.name}` | {kinds[one.is_gateway]} | {what_for} |" in page
     for name, otherwise in WITHOUT_ENDPOINTS:
         assert f"| `{name}` | {otherwise} |" in page
+
+
+def test_the_golden_cases_are_counted_rightly() -> None:
+    """By theme, on the page that says what is tested."""
+    said = CASES.findall((ROOT / "docs" / "scheduling.md").read_text())
+    assert {file: int(number) for number, file in said} == Counter(case.file for case in cases())
