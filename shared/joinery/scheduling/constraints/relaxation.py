@@ -3,7 +3,8 @@
 Everything preferred is first treated as required. When nothing satisfies that, one preference is dropped and all is
 tried again. They are dropped in this order:
 
-1. required node affinity terms, but the last (any one of them will do, and they are tried one by one)
+1. required node affinity terms, but the last (any one of them will do; they are tried one by one, in an order that the
+   caller may choose)
 2. preferred pod affinity, then preferred pod anti-affinity, the heaviest first
 3. preferred node affinity, the heaviest first
 4. ScheduleAnyway spreads
@@ -13,7 +14,7 @@ Karpenter stops there. Here the required terms that were dropped in step 1 are t
 because kube-scheduler would accept each of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from joinery.scheduling.constraints.podclasses import PodClass
@@ -38,14 +39,21 @@ class Variant:
 
 
 def variants(
-    pod_class: PodClass, rules: tuple[TopologyRule, ...], *, respect: bool, prefer_taints: bool
+    pod_class: PodClass,
+    rules: tuple[TopologyRule, ...],
+    *,
+    respect: bool,
+    prefer_taints: bool,
+    terms: Sequence[Requirements] = (),
 ) -> Iterator[Variant]:
     """Every try for a class, from all preferences to none.
 
+    terms           the class's required terms in another order than the listed one
     respect         whether preferences count at all (PREFERENCE_POLICY)
     prefer_taints   whether some NodePool or node has a PreferNoSchedule taint
     """
-    steps = _Steps(pod_class, rules, respect)
+    terms = terms or pod_class.terms
+    steps = _Steps(pod_class, terms, rules, respect)
     yield steps.variant()
     while steps.relax():
         yield steps.variant()
@@ -53,21 +61,22 @@ def variants(
         steps.tolerates_preferred = True
         steps.dropped.append("PreferNoSchedule taints")
         yield steps.variant()
-    for term in range(len(pod_class.terms) - 1):
-        yield replace(steps.variant(), requirements=pod_class.terms[term])
+    for term in terms[:-1]:
+        yield replace(steps.variant(), requirements=term)
 
 
 class _Steps:
-    def __init__(self, pod_class: PodClass, rules: tuple[TopologyRule, ...], respect: bool) -> None:
-        self._pods = pod_class
-        self._term = 0
+    def __init__(
+        self, pod_class: PodClass, terms: Sequence[Requirements], rules: tuple[TopologyRule, ...], respect: bool
+    ) -> None:
+        self._terms = list(terms)
         self._preferred = list(pod_class.preferred) if respect else []
         self._rules = [rule for rule in rules if rule.weight is None or respect]
         self.tolerates_preferred = False
         self.dropped: list[str] = list(pod_class.impossible) if respect else []
 
     def variant(self) -> Variant:
-        requirements = self._pods.terms[self._term]
+        requirements = self._terms[0]
         if self._preferred:
             requirements = requirements.intersect(self._preferred[0].requirements)
         return Variant(
@@ -79,8 +88,8 @@ class _Steps:
 
     def relax(self) -> bool:
         """Drop the next preference; False if none is left."""
-        if self._term < len(self._pods.terms) - 1:
-            self._term += 1
+        if len(self._terms) > 1:
+            del self._terms[0]
             return True
         if self._drop_heaviest("affinity") or self._drop_heaviest("anti-affinity"):
             return True

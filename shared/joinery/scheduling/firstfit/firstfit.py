@@ -7,13 +7,14 @@ Whatever places pods takes the names of those that wait, and returns how many of
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 
 import numpy as np
 
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.relaxation import Variant, variants
+from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.topology_rules import NodeFilter
 from joinery.scheduling.firstfit.allotment import Allotment
 from joinery.scheduling.firstfit.buying import Buyer
@@ -21,12 +22,17 @@ from joinery.scheduling.firstfit.deferral import Deferral, Deferred
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.existing import ExistingCapacity
 from joinery.scheduling.firstfit.manners import USUAL, Manner, neighbours_on_host
-from joinery.scheduling.firstfit.new_nodes import NewNodes, Wanted
+from joinery.scheduling.firstfit.new_nodes import NewNodes, Wanted, is_open_to
 from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.topology_groups import admits
+from joinery.scheduling.firstfit.value import fair_price_of_one
 from joinery.scheduling.firstfit.workspace import Workspace
+from joinery.scheduling.pools.market import Amounts
 from joinery.scheduling.pools.reserved import only_reservations
+
+_FEW_TERMS = 8
+"""Of more required terms the order stays: to price each in every NodePool would take seconds for many pods."""
 
 
 class FirstFit:
@@ -48,6 +54,7 @@ class FirstFit:
         self._may_open_nodes = True
         self._only_reservations: dict[PodClass, frozenset[str]] = {}
         self._remembered_demands: dict[tuple[PodClass, int], tuple[Demand, ...]] = {}
+        self._remembered_terms: dict[PodClass, Sequence[Requirements]] = {}
         self._use(Buyer(work, NewNodes(work, manner)))
         self.relaxed: dict[str, tuple[str, ...]] = {}
         self.left: dict[PodClass, Sequence[str]] = {}
@@ -171,7 +178,7 @@ class FirstFit:
             for name in (name for name in names if name in planned):
                 by_node.setdefault(planned[name], []).append(name)
             if by_node:
-                kept = self._existing.keep(by_node, self._demands(pod_class, 0, next(self._variants(pod_class))))
+                kept = self._existing.keep(by_node, self._by_term(pod_class))
                 self.left[pod_class] = [name for name in names if name not in kept]
 
     def _buy_wished(self) -> None:
@@ -211,13 +218,53 @@ class FirstFit:
             self._topology.rules[pod_class],
             respect=self._work.problem.options.respect_preferences,
             prefer_taints=self._work.prefers_taints,
+            terms=self._terms(pod_class),
         )
+
+    def _terms(self, pod_class: PodClass) -> Sequence[Requirements]:
+        """The required node affinity terms: any of them will do (kube-scheduler NodeAffinity), so the cheapest first.
+
+        Those that NodePools of other weights serve keep their order, as in Karpenter, which tries one after another.
+        """
+        if not 1 < len(pod_class.terms) <= _FEW_TERMS:
+            return pod_class.terms
+        if pod_class not in self._remembered_terms:
+            row = self._work.axis.vector(pod_class.requests)
+            served = [(term, *self._least_price(pod_class, term, row)) for term in pod_class.terms]
+            tiers = [tier for _, tier, _ in served]
+            served.sort(key=lambda one: (tiers.index(one[1]), one[2]))
+            self._remembered_terms[pod_class] = tuple(term for term, _, _ in served)
+        return self._remembered_terms[pod_class]
+
+    def _least_price(self, pod_class: PodClass, term: Requirements, row: Amounts) -> tuple[int, float]:
+        """Of one pod on the term: the place of the heaviest tier that serves it, and $/h there in whole millionths."""
+        variant = Variant(requirements=term, rules=(), tolerates_preferred=True, dropped=())
+        for number, tier in enumerate(self.nodes.tiers):
+            prices = [
+                price
+                for volumes in pod_class.volumes.alternatives
+                for demand in (Demand(pod_class, variant, row, np.flatnonzero(row), volumes=volumes),)
+                for pool in tier
+                if is_open_to(pool, demand, self._topology) and (price := fair_price_of_one(pool, demand)) > 0
+            ]
+            if prices:
+                return number, round(min(prices), 6)
+        return len(self.nodes.tiers), 0.0
+
+    def _by_term(self, pod_class: PodClass) -> Iterator[Demand]:
+        """The class with all its preferences, on each of its required terms."""
+        for number, variant in enumerate(islice(self._variants(pod_class), len(pod_class.terms))):
+            yield from self._demands(pod_class, number, variant)
 
     def _place_class(self, pod_class: PodClass, names: Sequence[str]) -> int:
         """Place as many as possible, giving up one preference after another."""
         placed = 0
         self._buyer.reserved.kept_back = self._kept_back(pod_class)
         self._work.dealt.discard(pod_class)
+        if len(pod_class.terms) > 1:
+            # Nothing is bought for one term while there is room for another.
+            for demand in self._by_term(pod_class):
+                placed += self._existing.take(demand, names[placed:])
         for number, variant in enumerate(self._variants(pod_class)):
             for demand in self._demands(pod_class, number, variant):
                 while placed < len(names) and (more := self._place_demand(demand, names[placed:])):
