@@ -24,15 +24,17 @@ from joinery.optimizer.rounding.rounding import RoundingRule
 
 _CORE_CLASSES = 50
 """Classes of bin types in the core."""
-_ALL_IN_CORE, _ALL_PAIRS_IN_CORE = 120, 5_000
-"""For no more copies every bin type is in the core, if no more items and bin types are compatible: what the relaxation
-buys in fractions says little about what few whole bins will be.
+_ALL_IN_CORE = 120
+"""For no more copies every bin type is in the core, if few pairs are compatible: what the relaxation buys in fractions
+says little about what few whole bins will be.
 """
 _GOOD_ENOUGH = 1.002
 """A packing that costs no more than so many times its relaxation is not improved."""
-_FEW_PAIRS = 10_000
-"""A packing is improved where no more items and bin types are compatible: the work grows with them. Forty workloads of
-some thousand pods that spread over five zones have seven thousand; they take twice as long, and cost 1.7 % less.
+_FEW_PAIRS = 5_000
+"""A packing is improved where no more items and bin types are compatible: the work grows with them."""
+_SOME_PAIRS, _FEW_ITEMS = 10_000, 150
+"""Where there are no more items, more pairs are few, too. Forty workloads of some thousand pods that spread over five
+zones are a hundred items, with seven thousand pairs; they take twice as long, and cost 1.7 % less.
 """
 _SOON_LISTED = 16
 """For no more copies patterns are mostly soon listed, so that is tried before anything else improves the packing."""
@@ -84,7 +86,7 @@ def _searched(
 
 
 def _core(instance: PackingInstance, selection: CoreSelection | None, effort: Effort) -> Ints:
-    if instance.demands.sum() <= _ALL_IN_CORE and _pairs(instance) <= _ALL_PAIRS_IN_CORE:
+    if instance.demands.sum() <= _ALL_IN_CORE and _pairs(instance) <= _FEW_PAIRS:
         return np.arange(len(instance.costs))
     return (selection or CoreSelection(instance, patience=effort.patience())).core(_CORE_CLASSES)
 
@@ -156,7 +158,7 @@ def _started(
 
 
 def _has_few_pairs(instance: PackingInstance) -> bool:
-    return _pairs(instance) <= _FEW_PAIRS
+    return _pairs(instance) <= (_SOME_PAIRS if len(instance.demands) <= _FEW_ITEMS else _FEW_PAIRS)
 
 
 def _pairs(instance: PackingInstance) -> int:

@@ -226,7 +226,7 @@ class FirstFit:
 
         Those that NodePools of other weights serve keep their order, as in Karpenter, which tries one after another.
         """
-        if not 1 < len(pod_class.terms) <= _FEW_TERMS:
+        if self._manner.listed or not 1 < len(pod_class.terms) <= _FEW_TERMS:
             return pod_class.terms
         if pod_class not in self._remembered_terms:
             row = self._work.axis.vector(pod_class.requests)
@@ -237,17 +237,19 @@ class FirstFit:
         return self._remembered_terms[pod_class]
 
     def _least_price(self, pod_class: PodClass, term: Requirements, row: Amounts) -> tuple[int, float]:
-        """Of one pod on the term: the place of the heaviest tier that serves it, and $/h there in whole millionths."""
+        """Of one pod on the term: the place of the heaviest tier that serves it, and its fair price there, in $/h."""
         variant = Variant(requirements=term, rules=(), tolerates_preferred=True, dropped=())
+        asked = np.flatnonzero(row)
+        demands = [Demand(pod_class, variant, row, asked, volumes=one) for one in pod_class.volumes.alternatives]
         for number, tier in enumerate(self.nodes.tiers):
             prices = [
                 price
-                for volumes in pod_class.volumes.alternatives
-                for demand in (Demand(pod_class, variant, row, np.flatnonzero(row), volumes=volumes),)
+                for demand in demands
                 for pool in tier
                 if is_open_to(pool, demand, self._topology) and (price := fair_price_of_one(pool, demand)) > 0
             ]
             if prices:
+                # Sums that are one price keep their order.
                 return number, round(min(prices), 6)
         return len(self.nodes.tiers), 0.0
 

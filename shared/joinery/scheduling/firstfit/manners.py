@@ -38,6 +38,7 @@ class Manner:
                      where every domain gets as many nodes, and no node may be in several
     fitting          of domains that will do, the one comes first where what holds a pod is cheapest. Usually it is the
                      one where anything is: that is the same for all classes, so that they share nodes
+    listed           required node affinity terms are tried in the order in which they are listed, as in Karpenter
     sowing           pods that must share a host with others come right after one of those, before the host is full
     """
 
@@ -48,6 +49,7 @@ class Manner:
     cautious: bool = False
     heedless: bool = False
     fitting: bool = False
+    listed: bool = False
     sowing: bool = False
 
     def place(self, name: str, depth: int, sizes: Sequence[int]) -> tuple[int, ...]:
@@ -92,7 +94,11 @@ def _needs_spread_neighbours(pod_class: PodClass, topology: Topology) -> bool:
 
 
 def manners_for_price(nodes: Sequence[NewNode]) -> Iterator[Manner]:
-    """Manners that might need fewer or cheaper nodes: none unless pods were dealt to domains."""
+    """Manners that might need fewer or cheaper nodes: none unless pods were dealt to domains, or have a choice of
+    terms.
+    """
+    if any(len(batch.demand.pod_class.terms) > 1 for node in nodes for batch in node.placed):
+        yield Manner(listed=True)
     if any(batch.domains for node in nodes for batch in node.placed):
         yield Manner(fitting=True)
         if len(nodes) > 1:
