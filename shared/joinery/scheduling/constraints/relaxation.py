@@ -3,8 +3,8 @@
 Everything preferred is first treated as required. When nothing satisfies that, one preference is dropped and all is
 tried again. They are dropped in this order:
 
-1. required node affinity terms, but the last (any one of them will do; they are tried one by one, in an order that the
-   caller may choose)
+1. required node affinity terms, but the last (any one of them will do, and they are tried one by one; where the caller
+   has an order for them, it is the first that stays)
 2. preferred pod affinity, then preferred pod anti-affinity, the heaviest first
 3. preferred node affinity, the heaviest first
 4. ScheduleAnyway spreads
@@ -48,12 +48,12 @@ def variants(
 ) -> Iterator[Variant]:
     """Every try for a class, from all preferences to none.
 
-    terms           the class's required terms in another order than the listed one
+    terms           the class's required terms, the best first, if they have an order other than the listed one
     respect         whether preferences count at all (PREFERENCE_POLICY)
     prefer_taints   whether some NodePool or node has a PreferNoSchedule taint
     """
-    terms = terms or pod_class.terms
-    steps = _Steps(pod_class, terms, rules, respect)
+    kept = terms[0] if terms else pod_class.terms[-1]
+    steps = _Steps(pod_class, terms or pod_class.terms, kept, rules, respect)
     yield steps.variant()
     while steps.relax():
         yield steps.variant()
@@ -61,15 +61,21 @@ def variants(
         steps.tolerates_preferred = True
         steps.dropped.append("PreferNoSchedule taints")
         yield steps.variant()
-    for term in terms[:-1]:
-        yield replace(steps.variant(), requirements=term)
+    for term in terms or pod_class.terms:
+        if term is not kept:
+            yield replace(steps.variant(), requirements=term)
 
 
 class _Steps:
     def __init__(
-        self, pod_class: PodClass, terms: Sequence[Requirements], rules: tuple[TopologyRule, ...], respect: bool
+        self,
+        pod_class: PodClass,
+        terms: Sequence[Requirements],
+        kept: Requirements,
+        rules: tuple[TopologyRule, ...],
+        respect: bool,
     ) -> None:
-        self._terms = list(terms)
+        self._terms, self._kept = list(terms), kept
         self._preferred = list(pod_class.preferred) if respect else []
         self._rules = [rule for rule in rules if rule.weight is None or respect]
         self.tolerates_preferred = False
@@ -91,6 +97,7 @@ class _Steps:
         if len(self._terms) > 1:
             del self._terms[0]
             return True
+        self._terms = [self._kept]
         if self._drop_heaviest("affinity") or self._drop_heaviest("anti-affinity"):
             return True
         if self._preferred:

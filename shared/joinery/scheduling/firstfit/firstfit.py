@@ -222,17 +222,19 @@ class FirstFit:
         )
 
     def _terms(self, pod_class: PodClass) -> Sequence[Requirements]:
-        """The required node affinity terms: any of them will do (kube-scheduler NodeAffinity), so the cheapest first.
+        """The required node affinity terms: any of them will do (kube-scheduler NodeAffinity), so the cheapest first;
+        none where the listed order stays.
 
         Those that NodePools of other weights serve keep their order, as in Karpenter, which tries one after another.
         """
         if self._manner.listed or not 1 < len(pod_class.terms) <= _FEW_TERMS:
-            return pod_class.terms
+            return ()
         if pod_class not in self._remembered_terms:
             row = self._work.axis.vector(pod_class.requests)
             served = [(term, *self._least_price(pod_class, term, row)) for term in pod_class.terms]
             tiers = [tier for _, tier, _ in served]
-            served.sort(key=lambda one: (tiers.index(one[1]), one[2]))
+            unserved = len(self.nodes.tiers)
+            served.sort(key=lambda one: (one[1] == unserved, tiers.index(one[1]), one[2]))
             self._remembered_terms[pod_class] = tuple(term for term, _, _ in served)
         return self._remembered_terms[pod_class]
 
