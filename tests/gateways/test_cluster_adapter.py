@@ -23,6 +23,8 @@ from joinery.cluster.connection import connection
 from joinery.cluster.events import KubernetesRecorder
 from joinery.cluster.gateway import Event, Eviction
 from joinery.cluster.kubernetes import KubernetesCluster
+from joinery.cluster.legacy import LegacyApis
+from joinery.cluster.objects import KubernetesObjects
 from joinery.cluster.refusals import Response
 from joinery.cluster.transport import ATTEMPTS, Transport
 from joinery.errors import ConfigurationError, UnavailableError, UnreachableError
@@ -116,8 +118,8 @@ def test_an_object_that_cannot_be_read_is_named_and_the_others_go_on() -> None:
 
 
 def test_an_answer_that_is_no_json_is_no_answer() -> None:
-    """A proxy's page with status 200: the event source tries again."""
-    with scripted((200, {}, b"<html>")) as script, pytest.raises(UnavailableError, match="not JSON"):
+    """Half of one, by its ends: the event source tries again."""
+    with scripted((200, {}, b'{"items": [{}}')) as script, pytest.raises(UnavailableError, match="not JSON"):
         lists.read(script.transport, PODS, Pod)
 
 
@@ -202,7 +204,10 @@ def test_a_proxy_s_page_is_not_quoted() -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>log in</html>", b"null", b"[]", b'{"metadata": {"na'])
+_NO_OBJECTS = (b"", b"<html>log in</html>", b"null", b"[]", b'{"metadata": {"na')
+
+
+@pytest.mark.parametrize("body", _NO_OBJECTS)
 @pytest.mark.parametrize(
     "ask",
     [
@@ -223,6 +228,27 @@ def test_what_is_no_object_is_nobody_s_word(ask: Callable[[KubernetesCluster], o
     ):
         ask(script.cluster)
     assert "log in" not in str(caught.value)
+
+
+_ROLE = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "joinery"}}
+
+
+@pytest.mark.parametrize("body", _NO_OBJECTS)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda transport: lists.read(transport, PODS, Pod),
+        lambda transport: LegacyApis(transport, EC2NodeClass).served(),
+        lambda transport: KubernetesObjects(transport).is_administrator(),
+        lambda transport: KubernetesObjects(transport).apply(_ROLE),
+        lambda transport: KubernetesObjects(transport).create(_ROLE),
+    ],
+    ids=["list", "older APIs", "rights", "apply", "create"],
+)
+def test_what_is_no_object_is_no_list_and_no_installation(ask: Callable[[Transport], object], body: bytes) -> None:
+    """The installer would say that a cluster has what it has not."""
+    with scripted((200, {}, body)) as script, pytest.raises(UnavailableError, match="no JSON object"):
+        ask(script.transport)
 
 
 # --- evictions and Events ---------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.cluster.lists import NotInstalledError, read
 from joinery.cluster.mirrors import Entry, entries_of
 from joinery.cluster.patches import Document, changes, document, guarded
-from joinery.cluster.refusals import refusal
+from joinery.cluster.refusals import object_of
 from joinery.cluster.transport import MERGE_PATCH, Transport
 from joinery.cluster.watches import Head
 from joinery.errors import ConflictError, NotFoundError
@@ -164,9 +164,8 @@ class LegacyApis:
         if self._asked_at is None or now - self._asked_at > ABSENT_SECONDS:
             answer = self._transport.ask("GET", _GROUP)
             # A server that is busy has not said that there is no such group: that would hide all of its objects.
-            if answer.code >= 400 and answer.code not in _NO_GROUP:
-                raise refusal(f"GET {_GROUP}", answer)
-            versions = decoder(_Group).decode(answer.body).versions if answer.code < 400 else []
+            is_there = answer.code not in _NO_GROUP
+            versions = decoder(_Group).decode(object_of(f"GET {_GROUP}", answer)).versions if is_there else []
             self._versions, self._asked_at = frozenset(one.version for one in versions), now
         return self._versions
 

@@ -27,7 +27,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts
 from joinery.apis.stored import is_foreign, part, salvage
 from joinery.apis.validation import explain
-from joinery.cluster.refusals import MESSAGE_CHARS, Response, refusal
+from joinery.cluster.refusals import MESSAGE_CHARS, Response, object_of
 from joinery.cluster.transport import Transport
 from joinery.errors import ConfigurationError, DeniedError, UnavailableError
 from joinery.state.claims import moment
@@ -228,9 +228,7 @@ def _body(path: str, answer: Response) -> bytes:
         raise NotInstalledError(f"{path}: not installed in this cluster: apply the custom resource definitions")
     if answer.code == _FORBIDDEN:
         raise _denied(path, answer)
-    if answer.code >= 400:
-        raise refusal(f"GET {path}", answer)
-    return answer.body
+    return object_of(f"GET {path}", answer)
 
 
 def _denied(path: str, answer: Response) -> DeniedError:

@@ -6,7 +6,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from joinery.cluster.refusals import Response, Status, refusal
+from joinery.cluster.refusals import Status, object_of
 from joinery.cluster.transport import MERGE_PATCH, Transport
 from joinery.errors import NotFoundError
 from joinery.installation.conflicts import FIELD_MANAGER, FieldConflict
@@ -34,7 +34,7 @@ class KubernetesObjects:
         answer = self._transport.ask("POST", _REVIEWS, _EVERYTHING)
         if answer.code in (401, 403):
             return False
-        return bool(_decoded(_body("POST", _REVIEWS, answer)).get("status", {}).get("allowed"))
+        return bool(_decoded(object_of(f"POST {_REVIEWS}", answer)).get("status", {}).get("allowed"))
 
     def read(self, reference: Reference) -> Document | None:
         try:
@@ -58,7 +58,7 @@ class KubernetesObjects:
         answer = self._transport.ask("PATCH", path, document, content_type=APPLY_PATCH)
         conflicts = _conflicts(answer.status) if answer.code == 409 else ()
         if not conflicts:
-            _body("PATCH", str(reference(document)), answer)
+            object_of(f"PATCH {reference(document)}", answer)
         return conflicts
 
     def create(self, document: Document) -> bool:
@@ -67,7 +67,7 @@ class KubernetesObjects:
         answer = self._transport.ask("POST", path, document)
         if answer.code == 409:
             return False
-        _body("POST", str(where), answer)
+        object_of(f"POST {where}", answer)
         return True
 
     def patch(self, reference: Reference, document: Document) -> bool:
@@ -93,12 +93,6 @@ def _conflicts(status: Status) -> Sequence[FieldConflict]:
 def _manager(message: str) -> str:
     """The name in ``conflict with "kubectl-edit" using rbac.authorization.k8s.io/v1``."""
     return message.partition('"')[2].partition('"')[0] or message
-
-
-def _body(method: str, what: str, answer: Response) -> bytes:
-    if answer.code >= 400:
-        raise refusal(f"{method} {what}", answer)
-    return answer.body
 
 
 def _decoded(body: bytes) -> Any:

@@ -114,6 +114,18 @@ def refusal(what: str, response: Response) -> JoineryError:
             return UnavailableError(f"{reason} ({response.code})", is_answer=not _TIMED_OUT.search(status.message))
 
 
+def object_of(what: str, response: Response) -> bytes:
+    """The body of a successful answer, a JSON object; a refusal is raised as one of our errors.
+
+    What is no object is somebody else's word, such as a proxy's that asks for a login: nothing was read or written.
+    """
+    if response.code >= 400:
+        raise refusal(what, response)
+    if not response.is_object:
+        raise UnavailableError(f"{what.partition('?')[0]}: the answer is no JSON object")
+    return response.body
+
+
 def _is_about_the_object(what: str, code: int, message: str) -> bool:
     if _DENIED.match(message):
         return True

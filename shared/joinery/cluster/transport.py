@@ -22,7 +22,7 @@ import msgspec
 from joinery import __version__
 from joinery.cluster.connection import Connection
 from joinery.cluster.gateway import LONGEST_CALL
-from joinery.cluster.refusals import MESSAGE_CHARS, Response, refusal
+from joinery.cluster.refusals import MESSAGE_CHARS, Response, object_of
 from joinery.errors import UnavailableError, UnreachableError
 
 A = TypeVar("A", bound="Response | Stream")
@@ -76,16 +76,9 @@ class Transport:
     def request(
         self, method: str, path: str, body: object = None, *, content_type: str = JSON, attempts: int = ATTEMPTS
     ) -> bytes:
-        """The body of a successful answer, a JSON object; a refusal is raised as one of our errors.
-
-        What is no object is somebody else's word, such as a proxy's that asks for a login: nothing was read or written.
-        """
+        """The body of a successful answer, a JSON object; anything else is raised as one of our errors."""
         answer = self.ask(method, path, body, content_type=content_type, attempts=attempts)
-        if answer.code >= 400:
-            raise refusal(f"{method} {path}", answer)
-        if not answer.is_object:
-            raise UnavailableError(f"{method} {path.partition('?')[0]}: the answer is no JSON object")
-        return answer.body
+        return object_of(f"{method} {path}", answer)
 
     def ask(
         self, method: str, path: str, body: object = None, *, content_type: str = JSON, attempts: int = ATTEMPTS
