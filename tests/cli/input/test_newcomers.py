@@ -351,6 +351,8 @@ def test_a_quota_is_told_to_count_for_nothing(run: Run, cluster: str, write: Wri
         ({"type": "Pod", "max": {"cpu": "900m"}}, "at most 900m of cpu for a pod"),
         ({"type": "Pod", "max": {"memory": "3Gi"}}, "at most 3Gi of memory for a pod"),
         ({"type": "Pod", "min": {"memory": "64Gi"}}, "at least 64Gi of memory for a pod"),
+        ({"type": "Pod", "max": {"cpu": "8"}}, "at most 8 of cpu for a pod, which must have a limit"),
+        ({"type": "Pod", "min": {"ephemeral-storage": "1Gi"}}, "at least 1Gi of ephemeral-storage for a pod"),
     ],
 )
 def test_pods_that_a_limit_range_keeps_out_are_told(
@@ -365,6 +367,19 @@ def test_pods_that_a_limit_range_keeps_out_are_told(
     assert (f"warning: LimitRange default/l: {said}: the API server will refuse 3 pods that are planned") in run(
         *PLAN, "-f", cluster, web, write("limits.json", limits)
     ).err
+
+
+@pytest.mark.parametrize("bounds", [{"max": {"memory": "8Gi"}}, {"min": {"cpu": "1"}}])
+def test_pods_within_the_bounds_of_a_limit_range_are_no_news(
+    run: Run, cluster: str, write: Write, bounds: dict[str, Any]
+) -> None:
+    """Its containers have enough together, and little enough."""
+    ask = {"requests": {"cpu": "500m"}, "limits": {"memory": "2Gi"}}
+    template = {**TEMPLATE, "spec": {"containers": [{"name": name, "resources": ask} for name in ("main", "log")]}}
+    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": {
+        "limits": [{"type": "Pod", **bounds}]}}  # fmt: skip
+    web = write("web.json", workload(template=template))
+    assert "LimitRange" not in run(*PLAN, "-f", cluster, web, write("limits.json", limits)).err
 
 
 def test_a_bound_that_is_no_quantity_is_one_line(run: Run, cluster: str, write: Write) -> None:

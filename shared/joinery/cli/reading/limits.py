@@ -33,19 +33,28 @@ def out_of_bounds(pods: Iterable[Pod], ranges: Iterable[LimitRange]) -> Iterator
 def _broken_by(pod: Pod, item: LimitRangeItem) -> Iterable[str]:
     if item.type == "Container":
         return dict.fromkeys(f"{bound} for a container" for one in _containers(pod) for bound in _broken(one, item))
-    return [f"{bound} for a pod" for bound in _broken_together(pod, item)] if item.type == "Pod" else ()
+    return _broken_together(pod, item) if item.type == "Pod" else ()
 
 
 def _broken_together(pod: Pod, item: LimitRangeItem) -> Iterator[str]:
-    """What containers have in all; what those that begin before them ask for is mostly less."""
+    """What containers have in all; what those that begin before them ask for is mostly less.
+
+    A pod with a bound must say something of the resource (``minConstraint``, ``maxConstraint``). Containers get that
+    from the bound itself, pods do not.
+    """
     requests = _sum(container.resources.requests for container in pod.spec.containers)
     limits = _sum(container.resources.limits for container in pod.spec.containers)
+    said = (pod.spec.resources, *(container.resources for container in _containers(pod)))
+    requested = {name for resources in said if resources for name in resources.requests}
+    limited = {name for resources in said if resources for name in resources.limits}
     for name, least in item.min.items():
-        if name in requests and requests[name] < parse(least):
-            yield f"at least {least} of {name}"
+        if name not in requested or (name in requests and requests[name] < parse(least)):
+            yield f"at least {least} of {name} for a pod"
     for name, most in item.max.items():
         if any(name in asked and asked[name] > parse(most) for asked in (requests, limits)):
-            yield f"at most {most} of {name}"
+            yield f"at most {most} of {name} for a pod"
+        elif name not in limited:
+            yield f"at most {most} of {name} for a pod, which must have a limit"
 
 
 def _sum(lists: Iterable[Mapping[str, str | int | float]]) -> Mapping[str, Decimal]:
