@@ -46,4 +46,4 @@ def spoken(time: timedelta) -> str:
         return f"{minutes} min"
     if minutes < 600:
         return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
-    return f"{hours} h" if hours < 72 else f"{hours // 24} days"
+    return f"{hours} h" if hours < 72 else f"{round(hours / 24)} days"

@@ -65,6 +65,7 @@ def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, seconds: int
         (7200, "2 h"),
         (100_000, "28 h"),
         (300_000, "3 days"),
+        (344_000, "4 days"),
     ],
 )
 def test_a_person_hears_two_units_at_most(seconds: int, said: str) -> None:
