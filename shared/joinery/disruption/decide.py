@@ -348,7 +348,7 @@ def _saved_at_most(loose: Model, model: Model, choice: Consolidation, effort: Ef
         relaxed = KeepRelaxation(loose.instance).solve() if has_pods else None
         bound = relaxed.cost if relaxed else 0.0
     if has_pods and choice.cost > bound * (1 + _FAR) and not effort.is_over():
-        bound = max(bound, KeepRelaxation(loose.instance).bound_of_whole_bins())
+        bound = max(bound, KeepRelaxation(loose.instance).bound_of_whole_bins(effort.patience()))
     return loose.instance.cost_as_it_is - loose.forced - bound
 
 

@@ -13,6 +13,7 @@ from joinery.optimizer.consolidation.instance import Consolidation, Consolidatio
 from joinery.optimizer.consolidation.relaxation import KeepRelaxation
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.linear.patience import Patience
 from tests.properties import examples
 from tests.unit.optimizer.instances import cheapest
 
@@ -131,6 +132,15 @@ def test_a_part_of_a_bin_is_no_solution() -> None:
     instance = _instance([[1], [1]], [1], [0.4, 0.4], new=[(_ROOM, 0.4)], move=0.01)
     assert consolidate(instance, Effort()).cost == pytest.approx(0.41)
     assert KeepRelaxation(instance).bound_of_whole_bins() == pytest.approx(0.41, rel=1e-4)
+
+
+def test_the_bound_of_whole_bins_ends_when_time_is_up() -> None:
+    """For a hundred bins it takes a second or two; what it knows by then is a bound as well."""
+    residents = [[1 + number % 3, number % 2] for number in range(40)]
+    prices = [0.3 + number % 7 / 50 for number in range(40)]
+    relaxation = KeepRelaxation(_instance(residents, [3, 2], prices, new=[(5, 0.23), (7, 0.31)], move=0.01))
+    cut_short = relaxation.bound_of_whole_bins(Patience(is_time_up=lambda: True))
+    assert cut_short < relaxation.bound_of_whole_bins()
 
 
 def test_a_dear_bin_becomes_cheaper_ones() -> None:

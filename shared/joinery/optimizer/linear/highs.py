@@ -29,7 +29,8 @@ class LinearProgram:
     ``costs``, ``upper_bounds``: float64[variables]. ``row_lower``, ``row_upper``: float64[rows]. Bounds may be
     infinite.
     ``rows``, ``columns``: int32[entries], ``values``: float64[entries]: the entries of A that are not zero.
-    ``integers``: so many of the first variables must be whole numbers. Only ``Solver.solve_integer`` heeds them.
+    ``integers``: so many of the first variables must be whole numbers. Only ``Solver.solve_integer`` and
+    ``Solver.integer_bound`` heed them.
     """
 
     costs: Floats
@@ -108,7 +109,8 @@ class Solver:
             self._highs.setOptionValue("simplex_iteration_limit", iterations)
         if is_time_up is not None:
             # HiGHS calls back at every iteration, which takes it no other way.
-            self._highs.cbSimplexInterrupt += lambda event: event.interrupt() if is_time_up() else None
+            for event in (self._highs.cbSimplexInterrupt, self._highs.cbMipInterrupt):
+                event.subscribe(lambda asked: asked.interrupt() if is_time_up() else None)
 
     def warm_start(self, basic: Ints, tight: Ints) -> None:
         """Start the next solve from a vertex: only these variables (indices) are above zero, and these rows (indices)
@@ -181,8 +183,8 @@ class Solver:
         return np.asarray(solution.col_value) if solution.value_valid else None
 
     def integer_bound(self, branches: int) -> float:
-        """What no solution in whole numbers undercuts, as far as so many branch-and-bound nodes tell; minus infinity if
-        they tell nothing.
+        """What no solution in whole numbers undercuts, as far as so many branch-and-bound nodes tell, or those until
+        patience runs out; minus infinity if they tell nothing.
         """
         self._highs.setOptionValue("mip_max_nodes", branches)
         self._highs.run()
