@@ -44,6 +44,7 @@ FLAGS = "/etc/eks/bootstrap.sh blue --kubelet-extra-args '--eviction-hard=memory
         (SETTINGS, "", "kube-reserved"),
         (FLAGS, "", "eviction-hard"),
         ("# maxPods: 110\nkind: NodeConfig", "", ""),
+        ("--kube-reserved-cgroup=/runtime --eviction-soft-grace-period=memory.available=2m", "", ""),
     ],
 )
 def test_room_that_the_user_data_take_is_told(

@@ -9,13 +9,20 @@ from joinery.apis.nodeclass import NodeClass
 from joinery.cli.notices import Notice, warning
 
 _ARN = "arn:"
+
+
+def _setting(name: str) -> re.Pattern[str]:
+    """The whole name: ``kube-reserved-cgroup`` and ``eviction-soft-grace-period`` take no room."""
+    return re.compile(rf"{name}(?![-\w])", re.IGNORECASE)
+
+
 #: What decides on a node's room, by field of ``spec.kubelet``: as NodeConfig, Bottlerocket's settings or a flag has it.
 _ROOM = {
-    "max_pods": re.compile(r"max-?pods\b", re.IGNORECASE),
-    "system_reserved": re.compile(r"system-?reserved\b", re.IGNORECASE),
-    "kube_reserved": re.compile(r"kube-?reserved\b", re.IGNORECASE),
-    "eviction_hard": re.compile(r"eviction-?hard\b", re.IGNORECASE),
-    "eviction_soft": re.compile(r"eviction-?soft\b", re.IGNORECASE),
+    "max_pods": _setting("max-?pods"),
+    "system_reserved": _setting("system-?reserved"),
+    "kube_reserved": _setting("kube-?reserved"),
+    "eviction_hard": _setting("eviction-?hard"),
+    "eviction_soft": _setting("eviction-?soft"),
 }
 _COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 
