@@ -282,10 +282,10 @@ class _Planner:
             return ()
         commands = commands_of(whole, bonds_of(placed, model))
         started = self._review.startable(commands, model)
-        useless = self._left_empty(model, commands, started)
-        return self._review.startable((*commands_of(Trial(useless)), *started), model) if useless else started
+        unfilled = self._not_filled(model, commands, started)
+        return self._review.startable((*commands_of(Trial(unfilled)), *started), model) if unfilled else started
 
-    def _left_empty(
+    def _not_filled(
         self, model: Model, commands: Sequence[Disruption], started: Sequence[Disruption]
     ) -> tuple[Candidate, ...]:
         """Empty nodes that were to be filled by commands that do not start. They go, unless these only wait."""

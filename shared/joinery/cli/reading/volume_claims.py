@@ -3,7 +3,7 @@ lack, and with volumes that are yet to be made.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -76,7 +76,7 @@ def _default_class(classes: Mapping[str, StorageClass]) -> str:
 
 
 def _stand_ins(
-    classes: dict[str, StorageClass], claims: dict[str, PersistentVolumeClaim], ephemeral: Iterable[str]
+    classes: dict[str, StorageClass], claims: dict[str, PersistentVolumeClaim], ephemeral: Collection[str]
 ) -> Iterator[str]:
     missing, zonal = Counter(name for name in ephemeral if name and name not in classes), set(ephemeral)
     for key, claim in claims.items():
