@@ -11,6 +11,7 @@ _OF_MIDDLING_PLANS = 0.5
 third more time. Where copies are few, one bin is a percent; where they are thousands, a percent is worth the time.
 """
 _THOUSANDS = 2_000
+"""From so many copies on they count as thousands."""
 
 
 @dataclass(kw_only=True)

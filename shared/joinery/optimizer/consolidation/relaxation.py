@@ -35,6 +35,9 @@ _MANY_PAIRS = 8_000
 _WHOLE_PAIRS = 1_000
 """Of items and bins, standing or new. Where there are no more, bins may be asked to be whole."""
 _BRANCHES = 20
+"""Branch-and-bound nodes at most. Measured: nearly all of the time goes into the first one. Ten times as many take up
+to a half more, and raise the bound of some clusters two to four times as much.
+"""
 _TOLERANCE = 1e-6
 """What HiGHS takes for a whole number may be so far from one."""
 
@@ -105,7 +108,8 @@ class KeepRelaxation:
         bins, standing = instance.bins, instance.standing
         items, types = len(bins.demands), len(bins.costs) - standing
         room, new = self._room_pairs, self._new_pairs
-        # Variables that must be whole come first; elsewhere the order decides which of equal optima is told.
+        # Only the first variables can be whole, so bins come first then. Otherwise the order stays as it was: another
+        # order may give another one of several optima that cost the same.
         bought = standing + (0 if is_whole else len(room)) + np.arange(types)
         moved = standing + (types if is_whole else 0) + np.arange(len(room))
         packed = standing + len(room) + types + np.arange(len(new))

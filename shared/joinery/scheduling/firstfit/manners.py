@@ -36,8 +36,8 @@ class Manner:
                      have to join them there, would be too many
     heedless         pods are dealt out as if new nodes brought no DaemonSets' pods that spreads count; that is right
                      where every domain gets as many nodes, and no node may be in several
-    fitting          of domains that will do, the one comes first where what holds a pod is cheapest. Usually it is the
-                     one where anything is: that is the same for all classes, so that they share nodes
+    fitting          domains are ranked by the cheapest node there that holds a pod of the class. Usually they are
+                     ranked by the cheapest of any size: that is the same for all classes, so that they share nodes
     listed           required node affinity terms are tried in the order in which they are listed, as in Karpenter
     sowing           pods that must share a host with others come right after one of those, before the host is full
     """
