@@ -212,3 +212,16 @@ def test_a_node_that_has_expired_is_told_to_go_for_its_age(run: Run, write: Writ
             one["metadata"]["creationTimestamp"] = "2026-07-01T00:00:00Z"
     said = "note: 1 node has expired (b): it goes for its age, whatever is decided here"
     assert said in run(*JSON, "-f", write("cluster.json", document)).err
+
+
+def test_a_drifted_node_of_a_static_pool_is_told_to_be_replaced_elsewhere(run: Run, write: Write) -> None:
+    """The decision has no command for it, and it is not there for good."""
+    drifted = node_claim("claim-b", node="b", conditions=("Launched", "Registered", "Initialized", "Drifted"))
+    document = listed(
+        node_class(), node_pool(replicas=2), node("a"), node_claim("claim-a", node="a"), node("b"), drifted
+    )
+    said = (
+        "note: 1 node of static NodePools has drifted (b): it is replaced one for one, which this decision does not "
+        "show"
+    )
+    assert said in run(*JSON, "-f", write("cluster.json", document)).err

@@ -2,6 +2,7 @@
 share.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from difflib import get_close_matches
@@ -64,6 +65,8 @@ def _heading(explanation: NodeExplanation) -> str:
     name, command = explanation.node.name, explanation.command
     if command is not None:
         return f"{name} goes, with command {command.number} ({command.command.reason.value})"
+    if explanation.is_leaving:
+        return f"{name} is leaving already"
     received = sum(len(route.pods) for _, route in explanation.receives)
     return f"{name} stays, and takes {count(received, 'pod')}" if received else f"{name} stays"
 
@@ -85,8 +88,14 @@ def _why(explanation: NodeExplanation) -> Iterator[str]:
         if said := moves(command):
             yield said
         return
+    taken: dict[tuple[int, str], list[str]] = defaultdict(list)
     for number, route in explanation.receives:
-        yield f"takes from {route.source or 'those that wait'} with command {number}: {some_of(route.pods)}"
+        taken[number, route.source or "those that wait"] += route.pods
+    for (number, source), pods in taken.items():
+        yield f"takes from {source} with command {number}: {some_of(pods)}"
+    if explanation.is_leaving:
+        yield "It goes, whatever is decided here."
+        return
     for held in explanation.held:
         kept = f"not disrupted as {held.disruption.value}" if held.disruption else "stays"
         yield f"{kept} ({rule(held.code)}): {held.message}"
@@ -120,7 +129,8 @@ def _pods(explanation: NodeExplanation) -> Iterator[str]:
     if rest:
         dollars = sum(priced.price.dollars * len(priced.pods) for priced in rest)
         yield aligned(f"    {count(sum(len(priced.pods) for priced in rest), 'more pod')}", money(dollars))
-    yield from wrapped(_repaid(explanation), "  ")
+    if explanation.is_consolidated:
+        yield from wrapped(_repaid(explanation), "  ")
 
 
 def _priced(priced: PricedPods) -> Iterator[str]:

@@ -55,6 +55,13 @@ def test_nothing_to_do_is_said_with_its_proof(capsys: pytest.CaptureFixture[str]
     ]
 
 
+def test_a_node_that_is_leaving_is_told_to_be_in_the_bill(capsys: pytest.CaptureFixture[str]) -> None:
+    """Else whoever adds up what is left would wonder at the sum."""
+    leaving = tuple(Held(f"claim-{number}", HeldCode.LEAVING, "it is leaving already") for number in (1, 3))
+    assert "1 node is leaving already, and is still counted\n" in _printed(capsys, commands=(), held=leaving[:1])
+    assert "2 nodes are leaving already, and are still counted\n" in _printed(capsys, commands=(), held=leaving)
+
+
 def test_a_decision_without_a_bound_claims_none(capsys: pytest.CaptureFixture[str]) -> None:
     """Where nothing is proven, nothing is said."""
     assert "bound" not in _printed(capsys, lower_bound=0.0, gap=0.0)

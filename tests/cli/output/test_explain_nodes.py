@@ -1,6 +1,7 @@
 """``joinery disrupt --explain NODE``: why a node stays or goes, and what its pods cost to move."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from joinery.cli.page.disruptions import page
 from joinery.cli.view.disruption_groups import view
 from joinery.cli.view.disruption_view import NodeExplanation
 from joinery.cli.view.node_explanation import explain
+from joinery.disruption.disruptions import Held, HeldCode
 from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.errors import ConfigurationError
-from simulator.builders import node, node_pool, owner, pod
+from simulator.builders import EPOCH, node, node_claim, node_pool, owner, pod
 from tests.cli.disruptions import DISRUPTIONS, PROBLEM, SOLD
 from tests.cli.packings import PRICES
 
@@ -79,10 +81,39 @@ def test_a_node_of_nobodys_is_not_ours_to_disrupt() -> None:
     assert "would need another node" not in said
 
 
+def test_pods_that_cannot_be_priced_are_not_told_in_part() -> None:
+    """Whoever reads that a DaemonSet's pod ends with the node would think that it has no other."""
+    agent = pod("agent-other", node="other", owner=owner("DaemonSet", "agent"))
+    nodes = (*PROBLEM.packing.snapshot.nodes, node("other", node_pool="", instance_type=""))
+    assert "would end with it" not in _text("other", _with(agent, pod("there", node="other"), nodes=nodes))
+
+
+def test_a_node_that_is_leaving_is_not_said_to_stay() -> None:
+    """Nor what would have to take its place."""
+    leaving = Held("claim-3", HeldCode.LEAVING, "it is leaving already")
+    said = _sentences("node-3", commands=(), held=(leaving,))
+    assert said.startswith("node-3 is leaving already m7a.xlarge")
+    assert "It goes, whatever is decided here." in said
+    assert "stays" not in said
+    assert "repaid" not in said
+
+
+def test_pods_of_two_workloads_from_one_node_share_a_line() -> None:
+    """One command empties one node, whoever owns its pods."""
+    other = pod("api-1", cpu="100m", memory="128Mi", node="node-1", owner=owner("ReplicaSet", "api"))
+    command = DISRUPTIONS.commands[1]
+    placements = (replace(command.existing[0], pods=("default/api-1", "default/web-1")), *command.existing[1:])
+    changed = replace(command, existing=placements, pods=(*command.pods, "default/api-1"))
+    said = _text("node-3", _with(other), commands=(changed,))
+    assert said.count("takes from node-1 with command 1") == 1
+    assert "default/api-1, default/web-1" in said
+
+
 def test_a_node_of_a_static_pool_is_not_consolidated() -> None:
     """That its pool keeps a number of nodes is the reason, not a rule that holds it."""
     said = _sentences("node-3", _with(node_pools=(node_pool(replicas=4),)), commands=(), held=())
     assert "NodePool default is static: it keeps a number of nodes, and is not consolidated." in said
+    assert "repaid" not in said
 
 
 def test_a_node_whose_moves_are_never_repaid_says_so() -> None:
@@ -96,6 +127,13 @@ def test_a_node_whose_moves_are_never_repaid_says_so() -> None:
 def test_without_a_price_moves_count_as_nothing() -> None:
     """--move-price 0 asks what the cluster could cost."""
     assert "Its moves count as nothing." in _text("node-1", replace(PROBLEM, options=DisruptionOptions(move_price=0)))
+
+
+def test_what_makes_a_move_cheaper_has_its_sign_before_the_dollar() -> None:
+    """As people write money that comes off a price."""
+    claims = tuple(node_claim(f"claim-{n}", node=f"node-{n}", expire_after="1m", created=EPOCH) for n in (1, 2, 3))
+    expired = _with(node_claims=claims, now=EPOCH + timedelta(hours=1))
+    assert "its node has expired, and it is evicted anyway -$0.0100" in _sentences("node-1", expired)
 
 
 def test_a_price_that_cannot_be_read_is_told_with_its_pod() -> None:

@@ -22,6 +22,7 @@ from joinery.cloudprovider.offline import NODE_CLASS, unused_reservations
 from joinery.disruption.expiration import expired
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import Packing
+from joinery.state.claims import DRIFTED
 from joinery.state.pods import FARGATE_SCHEDULER, is_active, is_daemon, is_pending, waits_for_fargate
 from joinery.state.replicas import StaticPool, static_pools
 from joinery.state.snapshot import Invalid, Snapshot
@@ -56,9 +57,26 @@ def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Not
     if old := [claim.status.node_name or claim.metadata.name for _, claim in expired(snapshot)]:
         have, go = ("node has", "it goes for its") if len(old) == 1 else ("nodes have", "they go for their")
         yield note(f"{len(old):,} {have} expired ({some_of(old)}): {go} age, whatever is decided here")
+    yield from _drifted_in_static_pools(snapshot)
     waiting = sum(is_pending(pod, only_marked=only_marked) for pod in snapshot.pods)
     if waiting:
         yield note(f"{_counted(waiting, 'waits', 'wait')} for a node: joinery plan says which they get")
+
+
+def _drifted_in_static_pools(snapshot: Snapshot) -> Iterator[Notice]:
+    """They are replaced by another function (``disruption.static_drift``), and look here as if they stayed for good."""
+    drifted = [
+        claim.status.node_name or claim.metadata.name
+        for pool in static_pools(snapshot).values()
+        for claim in pool.staying
+        if claim.is_true(DRIFTED)
+    ]
+    if drifted:
+        nodes, have, are = ("node", "has", "it is") if len(drifted) == 1 else ("nodes", "have", "they are")
+        yield note(
+            f"{len(drifted):,} {nodes} of static NodePools {have} drifted ({some_of(drifted)}): {are} replaced one for "
+            "one, which this decision does not show"
+        )
 
 
 def _takes_no_part(bad: Invalid) -> Notice:

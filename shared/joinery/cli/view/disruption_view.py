@@ -112,7 +112,8 @@ class NodeExplanation:
     held         what keeps it, by rule
     moving       its pods that would need another node, the dearest first; empty where its NodePool is unknown, and with
                  it what moves are worth
-    staying      how many of its pods would end with it (DaemonSets' and the kubelet's own)
+    staying      how many of its pods would end with it (DaemonSets' and the kubelet's own); 0 where its NodePool is
+                 unknown, as only a part of its pods would be told
     payback      within which savings must repay its moves
     is_static    its NodePool keeps a number of nodes, and is not consolidated
     """
@@ -125,6 +126,16 @@ class NodeExplanation:
     staying: int
     payback: timedelta
     is_static: bool
+
+    @property
+    def is_leaving(self) -> bool:
+        """It goes whatever is decided: it is being deleted, or EC2 takes it away."""
+        return any(held.code is HeldCode.LEAVING for held in self.held)
+
+    @property
+    def is_consolidated(self) -> bool:
+        """Whether it is asked of this node what its moves would save."""
+        return not (self.is_static or self.is_leaving)
 
     @property
     def move_price(self) -> float:

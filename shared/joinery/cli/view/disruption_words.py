@@ -69,6 +69,7 @@ def totals(view: DisruptionView) -> Iterator[str]:
     """What is said of the whole below the headline."""
     yield bill(view)
     yield from uncounted(view)
+    yield from leaving(view)
     if view.commands:
         yield evictions(view)
     yield from nearness(view)
@@ -91,6 +92,14 @@ def uncounted(view: DisruptionView) -> Iterator[str]:
     if others and _priced(view):
         stay = "stays, and is" if others == 1 else "stay, and are"
         yield f"{count(others, 'node')} without a NodeClaim {stay} not in it"
+
+
+def leaving(view: DisruptionView) -> Iterator[str]:
+    """Nodes that are in the bill before and after, and are soon in neither."""
+    nodes = [name for group in view.held if group.code is HeldCode.LEAVING for name in group.nodes]
+    if nodes:
+        leave = "is leaving already, and is" if len(nodes) == 1 else "are leaving already, and are"
+        yield f"{count(len(nodes), 'node')} {leave} still counted"
 
 
 def saved(savings: float, before: float = 0.0) -> str:

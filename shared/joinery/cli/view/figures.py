@@ -17,7 +17,8 @@ _UNITS = {"memory": "GiB", "ephemeral-storage": "GiB", "nvidia.com/gpu": "GPU", 
 
 def money(dollars: float) -> str:
     """Cents where there are many, fractions of cents where every one counts."""
-    return f"${dollars:,.2f}" if abs(dollars) >= 100 else f"${dollars:,.4f}"
+    sign, size = "-" if dollars < 0 else "", abs(dollars)
+    return f"{sign}${size:,.2f}" if size >= 100 else f"{sign}${size:,.4f}"
 
 
 def monthly(dollars: float) -> str:

@@ -25,7 +25,7 @@ def explain(name: str, problem: DisruptionProblem, seen: DisruptionView) -> Node
         receives=tuple((one.number, route) for one in seen.commands for route in one.routes if route.target == name),
         held=tuple(one for one in seen.disruptions.held if node.claim and one.node_claim == node.claim),
         moving=_priced(moving, node_view, prices, node.price or 0.0) if pool else (),
-        staying=len(node_view.pods) - len(moving),
+        staying=len(node_view.pods) - len(moving) if pool else 0,
         payback=prices.terms(node_view.pool).payback if pool else problem.options.payback,
         is_static=pool is not None and pool.is_static,
     )
