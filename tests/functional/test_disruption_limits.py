@@ -122,7 +122,7 @@ def _use_up(stand: Stand, claim: NodeClaim) -> None:
         (lambda stand, claim: _annotate(stand, DISRUPTION, "stop"), "stops disruption in the whole cluster"),
         (lambda stand, claim: _annotate(stand, DISRUPTION_RATE, "0 nodes per 1h"), "the rate 0 nodes per 1h"),
         (_protect, "has the annotation karpenter.sh/do-not-disrupt"),
-        (_use_up, "allows 1 of 5 nodes, and 1 are disrupted"),
+        (_use_up, "allows 1 of 5 nodes, and 1 is leaving or not ready"),
     ],
     ids=["stop", "rate", "do-not-disrupt", "budget"],
 )

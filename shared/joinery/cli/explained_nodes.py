@@ -106,7 +106,7 @@ def _why(explanation: NodeExplanation) -> Iterator[str]:
 def _unheld(explanation: NodeExplanation) -> str:
     node = explanation.node
     if not node.claim:
-        return "It has no NodeClaim of Joinery's, so it is not Joinery's to disrupt."
+        return "It has no NodeClaim of an EC2NodeClass, so it is not Joinery's to disrupt."
     if explanation.is_static:
         return f"NodePool {node.node_pool} is static: it keeps a number of nodes, and is not consolidated."
     return "No rule holds it. No command that retires it saves enough to repay its moves."

@@ -52,7 +52,9 @@ def test_nodes_without_claims_are_no_cluster_that_costs_nothing(run: Run, write:
     """``kubectl get nodes,pods``: it was said that every node stays, and that all of them cost $0.0000/h."""
     path = write("nodes.json", listed(*POOL, node("ip-10-0-1-7"), pod("web", node="ip-10-0-1-7", owner="web")))
     out = run("disrupt", "--now", NOW, "--catalog", str(SAMPLE), "-f", path).out
-    assert out.startswith("Nothing to do: there is no node with a NodeClaim\n$0/h: no node is counted\n")
+    assert out.startswith(
+        "Nothing to do: there is no node with a NodeClaim of an EC2NodeClass\n$0/h: no node is counted\n"
+    )
 
 
 def test_a_node_groups_node_is_told_to_be_in_no_price(run: Run, write: Write) -> None:
@@ -62,7 +64,7 @@ def test_a_node_groups_node_is_told_to_be_in_no_price(run: Run, write: Write) ->
     path = write("nodes.json", listed(*POOL, *claimed, of_group))
     for form in ("table", "html"):
         out = run("disrupt", "--now", NOW, "--catalog", str(SAMPLE), "-f", path, "-o", form).out
-        assert "1 node without a NodeClaim stays, and is not in it" in out
+        assert "1 node without a NodeClaim of an EC2NodeClass stays, and is not in it" in out
 
 
 def test_node_pools_without_their_class_are_told_why_nodes_stay(run: Run, write: Write) -> None:

@@ -62,6 +62,12 @@ def test_a_node_that_is_leaving_is_told_to_be_in_the_bill(capsys: pytest.Capture
     assert "2 nodes are leaving already, and are still counted\n" in _printed(capsys, commands=(), held=leaving)
 
 
+def test_a_node_that_goes_is_not_held_as_well() -> None:
+    """It is held from one reason and goes for another; nodes that go and that are held are all nodes together."""
+    also = Held("claim-1", HeldCode.POD_DISRUPTION_BUDGET, "its budget is used up", DisruptionReason.UNDERUTILIZED)
+    assert _seen(held=(*DISRUPTIONS.held, also)).held == _seen().held
+
+
 def test_a_decision_without_a_bound_claims_none(capsys: pytest.CaptureFixture[str]) -> None:
     """Where nothing is proven, nothing is said."""
     assert "bound" not in _printed(capsys, lower_bound=0.0, gap=0.0)
@@ -126,7 +132,9 @@ def test_an_empty_cluster_is_no_failure(capsys: pytest.CaptureFixture[str]) -> N
     nothing = replace(PROBLEM.packing.snapshot, nodes=(), node_claims=(), pods=())
     problem = replace(PROBLEM, packing=replace(PROBLEM.packing, snapshot=nothing))
     print_disruptions(view(problem, Disruptions(curve=(CurvePoint(0, 0.0, is_chosen=True),)), SOLD, PRICES, seconds=0))
-    assert capsys.readouterr().out.startswith("Nothing to do: there is no node with a NodeClaim\n$0/h: ")
+    assert capsys.readouterr().out.startswith(
+        "Nothing to do: there is no node with a NodeClaim of an EC2NodeClass\n$0/h: "
+    )
 
 
 def test_new_nodes_of_one_kind_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -77,7 +77,7 @@ def test_a_node_of_nobodys_is_not_ours_to_disrupt() -> None:
     nodes = (*PROBLEM.packing.snapshot.nodes, node("other", node_pool="", instance_type=""))
     said = _text("other", _with(pod("there", node="other"), nodes=nodes))
     assert said.startswith("other stays\n  no known instance type")
-    assert "It has no NodeClaim of Joinery's, so it is not Joinery's to disrupt." in said
+    assert "It has no NodeClaim of an EC2NodeClass, so it is not Joinery's to disrupt." in said
     assert "would need another node" not in said
 
 

@@ -45,7 +45,8 @@ def test_commands_are_admitted_in_their_order_while_the_budget_lasts() -> None:
     commands = [_command(f"default-{index}") for index in range(3)]
     admitted = admit(commands, *asked)
     assert admitted.commands == tuple(commands[:2])
-    message = "NodePool default: the budget 20% allows 2 of 10 nodes, and 0 are disrupted; commands before it take 2"
+    budget = "the budget 20% allows 2 of 10 nodes, and 0 are leaving or not ready"
+    message = f"NodePool default: {budget}; commands before it take 2"
     assert admitted.held == (Held("claim-default-2", HeldCode.BUDGET, message, EMPTY),)
 
 
@@ -159,4 +160,4 @@ def test_a_node_that_has_not_drifted_needs_room_of_its_own_in_a_command_for_drif
     assert _admitted(asked, _command("a", "b", reason=DRIFTED)) == [0]
     (held, *_) = admit([_command("a", "along", reason=DRIFTED)], *asked).held
     assert held.code is HeldCode.BUDGET
-    assert "the budget 0 allows 0 of 3 nodes" in held.message
+    assert "the budget 0 for Underutilized allows 0 of 3 nodes" in held.message

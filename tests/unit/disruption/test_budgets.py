@@ -134,9 +134,11 @@ def test_a_budget_that_cannot_be_read_closes_the_pool_for_every_reason() -> None
 
 def test_an_allowance_says_why() -> None:
     """In the words of the object."""
-    assert _allowance(_budget("10%"), disrupted=1).why == "the budget 10% allows 2 of 20 nodes, and 1 are disrupted"
-    windowed = _allowance(_budget("0", schedule="0 12 * * *", duration="1h"))
-    assert windowed.why == "the budget 0 (from 0 12 * * * for 1h) allows 0 of 20 nodes, and 0 are disrupted"
+    one = _allowance(_budget("10%"), disrupted=1)
+    assert one.why == "the budget 10% allows 2 of 20 nodes, and 1 is leaving or not ready"
+    windowed = _allowance(_budget("0", "Empty", "Drifted", schedule="0 12 * * *", duration="1h"))
+    of = "0 for Empty, Drifted (from 0 12 * * * for 1h)"
+    assert windowed.why == f"the budget {of} allows 0 of 20 nodes, and 0 are leaving or not ready"
     assert _allowance().why == "no budget limits disruption for Drifted now"
 
 

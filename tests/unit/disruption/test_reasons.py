@@ -38,6 +38,16 @@ def _held(decision: Disruptions) -> set[tuple[str, HeldCode, DisruptionReason | 
     return {(held.node_claim, held.code, held.disruption) for held in decision.held}
 
 
+def test_a_command_for_drift_says_how_many_of_its_nodes_have_drifted() -> None:
+    """Others go along, because their pods share what is bought; they would be taken for drifted ones."""
+    cluster = _cluster()
+    cluster.machine("old", [on("p", "old", cpu="800m")], drifted=True)
+    cluster.machine("along", [on("q", "along", cpu="800m")])
+    (command,) = decide(cluster.problem()).commands
+    assert command.reason is DRIFTED
+    assert command.message.startswith("2 nodes, 1 of them drifted, for a new one (m7a.large): saves $0.6000/h")
+
+
 class TestBudgetsForOneReason:
     """A budget for one reason says nothing of the others (Karpenter NodePool, `disruption.budgets.reasons`)."""
 

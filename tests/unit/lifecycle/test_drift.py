@@ -269,7 +269,9 @@ def test_budgets_bind_the_replacement_of_drifted_nodes(nodes: str, count: int) -
 def test_a_budget_of_nothing_is_said_on_the_pool() -> None:
     """With the budget."""
     pool = builders.node_pool(replicas=2, budgets=[{"nodes": "0"}])
-    assert _blocked(_world(2, pool)) == {"default": "drift: the budget 0 allows 0 of 2 nodes, and 0 are disrupted"}
+    assert _blocked(_world(2, pool)) == {
+        "default": "drift: the budget 0 allows 0 of 2 nodes, and 0 are leaving or not ready"
+    }
 
 
 @pytest.mark.parametrize(("limit", "count"), [("2", 0), ("3", 1), ("9", 2)])

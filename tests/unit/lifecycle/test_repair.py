@@ -280,7 +280,7 @@ def test_a_budget_for_unhealthy_nodes_bounds_how_many_are_repaired_at_once() -> 
     done = _budgeted({"nodes": "1", "reasons": ["Unhealthy", "Drifted"]})
     assert len(done.chains) == 1
     assert [event.event for event in done.blocked] == ["NodeRepairBlocked"]
-    assert "the budget 1 allows 1 of 10 nodes" in done.blocked[0].reason
+    assert "the budget 1 for Unhealthy, Drifted allows 1 of 10 nodes" in done.blocked[0].reason
 
 
 def test_that_a_node_is_unhealthy_uses_no_budget_for_its_repair_up() -> None:

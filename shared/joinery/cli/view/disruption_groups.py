@@ -48,7 +48,7 @@ def view(
         before=before,
         after=cluster.nodes(),
         commands=commands,
-        held=_held(disruptions.held, {node.claim: node.name for node in before}),
+        held=_held(_staying(disruptions), {node.claim: node.name for node in before}),
     )
 
 
@@ -170,6 +170,12 @@ def _without_pods(node: NodeView, fates: Mapping[str, Fate], price: float | None
 
 
 # --- what is held ---
+
+
+def _staying(disruptions: Disruptions) -> Iterator[Held]:
+    """What holds nodes that stay. One that goes for one reason may be held from another, and would be told twice."""
+    going = {name for command in disruptions.commands for name in command.retire}
+    return (one for one in disruptions.held if one.node_claim not in going)
 
 
 def _held(held: Iterable[Held], node_of: Mapping[str, str]) -> tuple[HeldGroup, ...]:

@@ -48,7 +48,9 @@ def headline(view: DisruptionView) -> str:
     """``12 nodes go, 3 are bought: 94 nodes become 85``; what is said where nothing is to do."""
     if not view.commands:
         return (
-            "Nothing to do: every node stays" if _priced(view) else "Nothing to do: there is no node with a NodeClaim"
+            "Nothing to do: every node stays"
+            if _priced(view)
+            else "Nothing to do: there is no node with a NodeClaim of an EC2NodeClass"
         )
     going, coming = len(view.retired), len(view.bought)
     bought = f", {coming:,} {'is' if coming == 1 else 'are'} bought" if coming else ""
@@ -91,7 +93,7 @@ def uncounted(view: DisruptionView) -> Iterator[str]:
     others = sum(not node.claim for node in view.before)
     if others and _priced(view):
         stay = "stays, and is" if others == 1 else "stay, and are"
-        yield f"{count(others, 'node')} without a NodeClaim {stay} not in it"
+        yield f"{count(others, 'node')} without a NodeClaim of an EC2NodeClass {stay} not in it"
 
 
 def leaving(view: DisruptionView) -> Iterator[str]:

@@ -123,6 +123,9 @@ def _reason(members: Sequence[Candidate], *, buys: bool) -> DisruptionReason:
 def _message(members: Sequence[Candidate], launches: Sequence[Launch], savings: float) -> str:
     """What goes, what comes, and what that saves."""
     gone = f"{len(members)} nodes" if len(members) > 1 else f"a node ({members[0].instance_type})"
+    drifted = sum(candidate.is_drifted for candidate in members)
+    if 0 < drifted < len(members):
+        gone += f", {drifted} of them drifted,"
     types = sorted({launch.offering.instance_type for launch in launches})
     named = ", ".join(types[:3]) + (", ..." if len(types) > 3 else "")
     new = f"{len(launches)} new ones" if len(launches) > 1 else "a new one"

@@ -76,7 +76,8 @@ def allowed(pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, now: dat
         return Allowance(UNLIMITED, f"no budget limits disruption for {reason.value} now")
     limit, strictest = min(limits, key=lambda entry: entry[0])
     used = nodes.leaving if is_repair else nodes.disrupted
-    why = f"the budget {_words(strictest)} allows {limit} of {nodes.total} nodes, and {used} are disrupted"
+    are = f"{'is' if used == 1 else 'are'} leaving{'' if is_repair else ' or not ready'}"
+    why = f"the budget {_words(strictest)} allows {limit} of {nodes.total} nodes, and {used} {are}"
     return Allowance(max(0, limit - used), why)
 
 
@@ -107,4 +108,5 @@ def _is_open(budget: Budget, now: datetime) -> bool:
 
 def _words(budget: Budget) -> str:
     window = f" (from {budget.schedule} for {budget.duration})" if budget.schedule else ""
-    return f"{budget.nodes}{window}"
+    reasons = f" for {', '.join(budget.reasons)}" if budget.reasons else ""
+    return f"{budget.nodes}{reasons}{window}"
