@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from joinery.apis.labels import SURGE_BEFORE_EVICTION, SURGED_PODS, TERMINATION_TIMESTAMP
+from joinery.apis.moments import told
 from joinery.errors import ConfigurationError, DeniedError, UnavailableError
 from simulator import builders
 from simulator.actors.workloads import workload
@@ -47,7 +48,7 @@ def test_the_pod_is_told_what_is_waited_for_and_until_when() -> None:
     shop.warn().turn()
     assert shop.stand.messages("AwaitingSuccessor")[pod.metadata.name] == (
         "a rollout of Deployment web brings its successor, and it stays until that is Ready, "
-        f"at the latest until {until.isoformat(timespec='seconds')}"
+        f"at the latest until {told(until)}"
     )
 
 

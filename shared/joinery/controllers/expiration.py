@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from joinery.apis.labels import NODE_POOL
+from joinery.apis.moments import told
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce
 from joinery.controllers.acting.actor import Actor
@@ -109,7 +110,7 @@ class ExpirationController:
 
 def _blocked_event(staying: Waiting) -> Announce:
     names = f"{', '.join(staying.claims[:3])}{' and others' if len(staying.claims) > 3 else ''}"
-    latest = f"; the first goes at {staying.until.isoformat(timespec='seconds')} at the latest" if staying.until else ""
+    latest = f"; the first goes at {told(staying.until)} at the latest" if staying.until else ""
     return Announce("DisruptionBlocked", f"expired, and waiting: {names}: {staying.why}{latest}", staying.pool)
 
 

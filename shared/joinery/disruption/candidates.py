@@ -26,6 +26,7 @@ from joinery.apis import duration
 from joinery.apis.core import Pod
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, ZONE
+from joinery.apis.moments import told
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.disruption.disruptions import Held, HeldCode
@@ -267,7 +268,7 @@ class _Judge:
         quiet = self._quiet_since(candidate.view, candidate.claim)
         if quiet is None or self._now - quiet >= after:
             return None
-        since, until = (moment.isoformat(timespec="seconds") for moment in (quiet, quiet + after))
+        since, until = map(told, (quiet, quiet + after))
         text = f"quiet since {since}, and its NodePool's consolidateAfter is {disruption.consolidate_after}"
         return _Hold(HeldCode.CONSOLIDATE_AFTER, f"{text}: it is looked at from {until} on", quiet + after)
 

@@ -13,6 +13,7 @@ from datetime import datetime
 from joinery.apis import duration
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import RESERVATION_ID, RETIRED_FOR
+from joinery.apis.moments import told
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, UpdateClaim
 from joinery.state.claims import annotated
@@ -66,7 +67,7 @@ def _leave_block(claim: NodeClaim) -> tuple[Command, ...]:
 
 def given_up(claim: NodeClaim, at: datetime) -> tuple[Command, ...]:
     """The commands that retire a claim that has expired at that moment."""
-    text = f"expired at {at.isoformat(timespec='seconds')}, {claim.spec.expire_after} after it was created"
+    text = f"expired at {told(at)}, {claim.spec.expire_after} after it was created"
     retired = annotated(claim, {RETIRED_FOR: DisruptionReason.EXPIRED.value})
     # The mark first: a deletion without it would be drained after fifteen seconds.
     mark = (UpdateClaim(claim, retired, text),) if retired != claim else ()

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from joinery.apis.disruption import MOST_REMEMBERED, DisruptionReason, rate_of
 from joinery.apis.labels import DISRUPTION_RATE
+from joinery.apis.moments import told
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.lifecycle.view.budgets import Allowance, PoolNodes, allowed
@@ -39,5 +40,5 @@ def allowance(
     why = f"the rate {text.strip()} allows {left} more nodes now: {len(lately)} were disrupted in that time"
     if left == 0 and limit:
         again = lately[len(lately) - limit].at + rate.length
-        why = f"{why}, and the next may be at {again.isoformat(timespec='seconds')}"
+        why = f"{why}, and the next may be at {told(again)}"
     return Allowance(left, why)

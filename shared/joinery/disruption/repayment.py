@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from joinery.apis.labels import LAUNCH_TOKEN
+from joinery.apis.moments import told
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import INITIALIZED
 from joinery.state.purchases import Purchase, purchase_of
@@ -46,7 +47,7 @@ def repayment(
     purchase = purchase_of(claim)
     # Whoever writes a moment that is still to come has another clock, or none.
     until = min(since, now) + (purchase or Purchase(price, move_price)).repaid_within(payback)
-    at = until.isoformat(timespec="seconds")
+    at = told(until)
     if purchase is None:
         rule = f"it costs ${price:.4f}/h, and until {at} less in all than moving its pods counts as (${move_price:.4f})"
         return Repayment(until, f"Joinery launched it lately: {rule}")

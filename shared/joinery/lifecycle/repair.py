@@ -24,6 +24,7 @@ from functools import cached_property
 from joinery.apis.core import Condition, Node
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import DO_NOT_REPAIR, NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP
+from joinery.apis.moments import told
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import NodeRepair
 from joinery.commands import Announce, Command, DeleteClaim, RebootInstance, UpdateClaim
@@ -110,7 +111,8 @@ class Ailment:
 
     def __str__(self) -> str:
         said = self.condition
-        return f"its condition {said.type} has been {said.status} since {said.last_transition_time} ({said.reason})"
+        since = f" since {told(said.last_transition_time)}" if said.last_transition_time else ""
+        return f"its condition {said.type} has been {said.status}{since} ({said.reason})"
 
 
 def ailment(node: Node, claim: NodeClaim) -> Ailment | None:

@@ -21,6 +21,7 @@ from joinery.apis.labels import (
     REPLACES,
     ZONE,
 )
+from joinery.apis.moments import told
 from joinery.disruption.candidates import Candidate, Candidates, candidates
 from joinery.disruption.disruptions import Held, HeldCode
 from joinery.state.claims import observed, with_status
@@ -366,7 +367,7 @@ class TestConsolidateAfter:
     def test_the_message_says_when_it_is_over(self) -> None:
         """A person wants to know how long to wait."""
         (held,) = _judged(_one(pool=builders.node_pool(consolidateAfter="5m"), quiet=MINUTE)).held
-        since, until = ((START + n * MINUTE).isoformat(timespec="seconds") for n in (-1, 4))
+        since, until = (told(START + n * MINUTE) for n in (-1, 4))
         expected = f"quiet since {since}, and its NodePool's consolidateAfter is 5m: it is looked at from {until} on"
         assert held.message == expected
 

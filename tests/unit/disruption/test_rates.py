@@ -7,6 +7,7 @@ import pytest
 
 from joinery.apis.disruption import DisruptionReason, Rate, rate_of
 from joinery.apis.labels import DISRUPTED_LATELY, DISRUPTION_COMMAND, DISRUPTION_RATE, RETIRED_FOR
+from joinery.apis.moments import told
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.validation import validate
@@ -161,7 +162,7 @@ class TestWhatItAllows:
         claims = [_going("a", since=START - 50 * MINUTE), _going("b", since=START - 10 * MINUTE)]
         assert allowance(_pool("3 nodes per 1h"), EMPTY, PoolNodes(20), claims, START).allowed == 1
         used_up = allowance(_pool("2 nodes per 1h"), EMPTY, PoolNodes(20), claims, START)
-        again = (START + 10 * MINUTE).isoformat(timespec="seconds")
+        again = told(START + 10 * MINUTE)
         assert (used_up.allowed, used_up.why) == (
             0,
             "the rate 2 nodes per 1h allows 0 more nodes now: 2 were disrupted in that time, "

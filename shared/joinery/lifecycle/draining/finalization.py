@@ -15,6 +15,7 @@ from msgspec.structs import replace as changed
 from joinery.apis.conditions import false, true, unknown
 from joinery.apis.core import Node
 from joinery.apis.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
+from joinery.apis.moments import told
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClassKind
 from joinery.commands import (
@@ -122,7 +123,7 @@ def _with_deadline(so_far: _Pass) -> _Pass:
 
 
 def _expiring(subject: NodeClaim | Node, ends: datetime) -> Announce:
-    text = f"all of its pods will be gone by {ends.isoformat()}"
+    text = f"all of its pods will be gone by {told(ends)}"
     return Announce("TerminationGracePeriodExpiring", text, subject)
 
 
@@ -213,7 +214,7 @@ def _drain_commands(view: View, node: Node, drain: Drain, ends: datetime | None)
         text = f"{len(drain.waiting)} pods are waiting to be evicted"
         yield Announce("FailedDraining", text, node)
     if ends is not None:
-        text = f"its node must be gone by {ends.isoformat()}"
+        text = f"its node must be gone by {told(ends)}"
         yield from (DeletePod(pod, grace(view.snapshot.now, ends), text) for pod in drain.force)
     yield from (Evict(pod, node, "its node is being drained") for pod in drain.evict if not view.awaits_successor(pod))
 

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from joinery.apis.core import Node, Pod
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INTERRUPTED_AT, RETIRED_FOR, SPOT, TERMINATION_TIMESTAMP
+from joinery.apis.moments import told
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce
 from joinery.lifecycle.view.view import View
@@ -64,9 +65,9 @@ def _why(view: View, claim: NodeClaim | None) -> str:
 
 def _when(view: View, claim: NodeClaim | None, node: Node) -> str:
     at = drains_at(claim, view.pods_on(node)) if claim is not None else view.snapshot.now
-    evicted = "the pod stays until it has another place" + (f", until {_text(at)} at the latest" if at else "")
+    evicted = "the pod stays until it has another place" + (f", until {told(at)} at the latest" if at else "")
     gone = _gone_by(claim) if claim is not None else None
-    return f"{evicted}; the node is gone by {_text(gone)}" if gone else evicted
+    return f"{evicted}; the node is gone by {told(gone)}" if gone else evicted
 
 
 def _gone_by(claim: NodeClaim) -> datetime | None:
@@ -91,9 +92,5 @@ def _protected(pods: Iterable[Pod], now: datetime) -> Iterable[Announce]:
         elif pod.status.start_time is not None and now - pod.status.start_time < lasts:
             # A kubelet may write any moment: from one that is to come, the end cannot be reckoned.
             until = min(pod.status.start_time, now) + lasts
-            text = f"{DO_NOT_DISRUPT} keeps it on its node until {_text(until)}"
+            text = f"{DO_NOT_DISRUPT} keeps it on its node until {told(until)}"
             yield Announce("DoNotDisruptUntil", text, pod)
-
-
-def _text(at: datetime) -> str:
-    return at.isoformat(timespec="seconds")

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 
 from joinery.apis.core import Node, Pod
 from joinery.apis.labels import INTERRUPTED_AT, REPLACEMENT_LAUNCHED, SURGE_BEFORE_EVICTION
+from joinery.apis.moments import told
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.rollouts import Deployment
 from joinery.commands import Announce, RestartDeployment
@@ -125,7 +126,7 @@ def _surge(leaving: LeavingPod, owners: Owners, has_capacity: bool, now: datetim
     pod, claim = leaving.pod, leaving.claim
     progress = assess(pod, owners, pod.key in surged_pods(claim))
     until = _until(claim, pod)
-    limit = f", at the latest until {until.isoformat(timespec='seconds')}" if until else ""
+    limit = f", at the latest until {told(until)}" if until else ""
     if progress is Obstacle.NOT_A_DEPLOYMENT:
         return Surge(_impossible(pod, f"{progress}; it is evicted like any other pod"), is_held=False)
     if until is not None and now >= until:

@@ -12,6 +12,7 @@ import msgspec
 from joinery.apis.core import Node, Pod
 from joinery.apis.decoding import decode
 from joinery.apis.labels import INTERRUPTED_AT, RAN_WELL
+from joinery.apis.moments import told
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import INITIALIZED, moment
 from joinery.state.disruption import replaces_of
@@ -56,7 +57,7 @@ class Witnesses:
             return ""
         since = _unready_since(node)
         if claim.is_true(INITIALIZED) and since is not None and self.now - since >= UNREADY_FOR:
-            return f"node {node.metadata.name} of {name} is not ready since {since.isoformat(timespec='seconds')}"
+            return f"node {node.metadata.name} of {name} is not ready since {told(since)}"
         for pod in self._pods[node.metadata.name]:
             what = self._complaint(pod)
             if what and self._ran_well(pod, claim, with_image):

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from joinery.apis.disruption import DisruptionReason
+from joinery.apis.moments import told
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.view.second_look import SecondLook
 from joinery.state.claims import DRIFTED, INITIALIZED, LAUNCHED
@@ -65,7 +66,7 @@ def judge(command: DisruptionCommand, look: SecondLook, now: datetime) -> Verdic
     if record.started - now >= _SHORTEST:
         # Somebody edited it: none of its times would ever be over. The clock of another function may be minutes ahead:
         # that delays a command, and rolled back it would be started anew at once, with another replacement.
-        return Verdict(Outlook.ROLL_BACK, f"it says that it began at {record.started.isoformat(timespec='seconds')}")
+        return Verdict(Outlook.ROLL_BACK, f"it says that it began at {told(record.started)}")
     missing = [*command.lost, *(command.absent if now - record.started >= WRITING else ())]
     if missing:
         return Verdict(Outlook.ROLL_BACK, f"its replacement {missing[0]} was lost")
