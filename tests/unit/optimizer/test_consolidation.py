@@ -135,9 +135,9 @@ def test_a_part_of_a_bin_is_no_solution() -> None:
 
 
 def test_the_bound_of_whole_bins_ends_when_time_is_up() -> None:
-    """For a hundred bins it takes a second or two; what it knows by then is a bound as well."""
-    residents = [[1 + number % 3, number % 2] for number in range(40)]
-    prices = [0.3 + number % 7 / 50 for number in range(40)]
+    """For many bins it takes a second; what it knows by then is a bound as well."""
+    residents = [[1 + number % 3, number % 2] for number in range(30)]
+    prices = [0.3 + number % 7 / 50 for number in range(30)]
     relaxation = KeepRelaxation(_instance(residents, [3, 2], prices, new=[(5, 0.23), (7, 0.31)], move=0.01))
     cut_short = relaxation.bound_of_whole_bins(Patience(is_time_up=lambda: True))
     assert cut_short < relaxation.bound_of_whole_bins()

@@ -32,8 +32,10 @@ _FEW_PAIRS = 13_000
 """Of items and standing bins. Where there are no more, every bin is a cluster."""
 _MANY_PAIRS = 8_000
 """Of items and clusters. Beyond, the clusters are fewer: what more of them would tell is not worth the time."""
-_WHOLE_PAIRS = 1_000
-"""Of items and bins, standing or new. Where there are no more, bins may be asked to be whole."""
+_WHOLE_PAIRS, _WHOLE_BINS = 1_000, 30
+"""Of items and bins, standing or new; and of standing bins. Where there are no more, bins may be asked to be whole: of
+more bins a part of one matters little.
+"""
 _BRANCHES = 20
 """Branch-and-bound nodes at most. Measured: nearly all of the time goes into the first one. Ten times as many take up
 to a half more, and raise the bound of some clusters two to four times as much.
@@ -96,9 +98,10 @@ class KeepRelaxation:
     def bound_of_whole_bins(self, patience: Patience | None = None) -> float:
         """$/h that no solution undercuts in which bins are kept and bought as a whole; copies may still be divided.
 
-        Measured: a second or two for a hundred standing bins. Minus infinity where it would take longer.
+        Minus infinity where it would take more than a second.
         """
-        if len(self._room_pairs) + len(self._new_pairs) > _WHOLE_PAIRS:
+        pairs = len(self._room_pairs) + len(self._new_pairs)
+        if pairs > _WHOLE_PAIRS or self._instance.standing > _WHOLE_BINS:
             return -np.inf
         bound = Solver(self._program(0.0, is_whole=True), patience=patience).integer_bound(_BRANCHES)
         return self._instance.fixed_cost + bound - _TOLERANCE * abs(bound)
