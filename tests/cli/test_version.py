@@ -19,3 +19,9 @@ def test_it_is_a_plugin_of_kubectl() -> None:
     plugin = Path(sys.executable).parent / "kubectl-joinery"
     done = subprocess.run([plugin, "plan", "--help"], capture_output=True, text=True, check=True)
     assert "kubectl joinery plan" in done.stdout
+
+
+def test_it_runs_as_a_module() -> None:
+    """Where no script is on the PATH."""
+    done = subprocess.run([sys.executable, "-m", "joinery", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"joinery {version('joinery')}\n"
