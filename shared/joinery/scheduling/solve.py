@@ -9,7 +9,7 @@ A packing is an ``attempt`` by a strategy. Three things lead to further attempts
 Most problems need one attempt.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -17,7 +17,7 @@ from joinery.optimizer.effort import Effort
 from joinery.scheduling.attempt import Attempt, Strategy, attempt, first_fit, left_by_priority
 from joinery.scheduling.packing import Packing, Unplaced
 from joinery.scheduling.problem import Problem
-from joinery.scheduling.strategies import alternatives, repairs
+from joinery.scheduling.strategies import alternatives, cheaper_alternatives, repairs
 
 _ROUNDS = 4
 """Times that a repaired packing is repaired once more, because each may open further domains."""
@@ -59,9 +59,16 @@ class _Driver:
 
     def search(self, strategy: Strategy) -> Attempt:
         """The best of this strategy's packing and those of its alternatives, as long as there is something to gain."""
-        best = self._consistent(strategy)
-        was_left = bool(best.packer.left)
-        for alternative in alternatives(strategy, best):
+        usual = self._consistent(strategy)
+        was_left = bool(usual.packer.left)
+        best = self._best(usual, alternatives(strategy, usual), was_left=was_left)
+        # Whom no strategy places is no reason to pay more for the others.
+        others = cheaper_alternatives(best.strategy, best) if was_left else ()
+        return self._best(best, others, was_left=False)
+
+    def _best(self, best: Attempt, others: Iterable[Strategy], *, was_left: bool) -> Attempt:
+        """Of the attempt and those by other strategies. ``was_left``: they are to place more pods, at any price."""
+        for alternative in others:
             # Whether nothing is cheaper takes a proof, for which there is no time left where it is up.
             if self.effort.is_over() or (not best.packer.left if was_left else best.is_cheapest):
                 break

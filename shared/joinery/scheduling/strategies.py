@@ -8,8 +8,8 @@ without a place, or make it dear. No single strategy is right for all, so a few 
 - Closed to zones without neighbours: for the same pods, if those that they must be near are in some zones only.
 - Closed to what is unbuyable: for pods that are left because a spread waits for a domain that nothing can be bought in.
 - In small plans with pods left: cautious on hosts, sowing, gathered, backwards, three shuffles. They may place more.
-- In small plans, for the price: where what fits is cheapest, or gathered, where pods were dealt to one domain rather
-  than another without need.
+- In small plans, for the price, also where pods are left: where what fits is cheapest, or gathered, where pods were
+  dealt to one domain rather than another without need.
 """
 
 from collections.abc import Iterator
@@ -45,9 +45,16 @@ def alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
             yield replace(strategy, closed=without_neighbours)
     if out_of_reach := unbuyable(work, left, usual.packer.bought):
         yield replace(strategy, closed=strategy.closed | out_of_reach)
-    if len(work.pending) <= _SMALL:
-        manners = manners_for_left(left, work.topology) if left else manners_for_price(usual.packer.bought)
-        yield from (replace(strategy, manner=manner) for manner in manners)
+    if left and len(work.pending) <= _SMALL:
+        yield from (replace(strategy, manner=manner) for manner in manners_for_left(left, work.topology))
+    if not left:
+        yield from cheaper_alternatives(strategy, usual)
+
+
+def cheaper_alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
+    """What to try for a lower price alone, whether or not the ``usual`` attempt leaves pods."""
+    if len(usual.work.pending) <= _SMALL:
+        yield from (replace(strategy, manner=manner) for manner in manners_for_price(usual.packer.bought))
 
 
 def repairs(attempt: Attempt) -> Iterator[Strategy]:
