@@ -22,6 +22,8 @@ from joinery.scheduling.optimise.improve import cheaper
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
 
+_FAR = 0.05
+"""The share of its bound by which a plan is far above it."""
 _PROVEN = 1e-6
 """A plan this close to its bound, as a share, is as cheap as any."""
 
@@ -79,6 +81,11 @@ class Attempt:
     def is_cheapest(self) -> bool:
         """Whether nothing is cheaper that keeps what this keeps."""
         return self.packing.hourly <= self.bounds.keeping * (1 + _PROVEN)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the price is far above what is proven, so that more ways of packing are worth their time."""
+        return self.packing.hourly > self.bounds.keeping * (1 + _FAR)
 
     def bounded(self) -> Packing:
         """The packing with its bounds."""

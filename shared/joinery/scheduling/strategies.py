@@ -9,7 +9,7 @@ without a place, or make it dear. No single strategy is right for all, so a few 
 - Closed to what is unbuyable: for pods that are left because a spread waits for a domain that nothing can be bought in.
 - In small plans with pods left: cautious on hosts, sowing, gathered, backwards, three shuffles. They may place more.
 - In small plans, for the price, also where pods are left: where what fits is cheapest, or gathered, where pods were
-  dealt to one domain rather than another without need.
+  dealt to one domain rather than another without need; and more of that kind where the price is far above its bound.
 """
 
 from collections.abc import Iterator
@@ -20,6 +20,7 @@ from joinery.scheduling.firstfit.manners import (
     Manner,
     both_near_and_spread,
     manners_for_left,
+    manners_for_much,
     manners_for_price,
     zones_without_neighbours,
 )
@@ -55,6 +56,8 @@ def cheaper_alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strateg
     """What to try for a lower price alone, whether or not the ``usual`` attempt leaves pods."""
     if len(usual.work.pending) <= _SMALL:
         yield from (replace(strategy, manner=manner) for manner in manners_for_price(usual.packer.bought))
+        if usual.is_far:
+            yield from (replace(strategy, manner=manner) for manner in manners_for_much(usual.packer.bought))
 
 
 def repairs(attempt: Attempt) -> Iterator[Strategy]:

@@ -105,6 +105,13 @@ def manners_for_price(nodes: Sequence[NewNode]) -> Iterator[Manner]:
             yield Manner(dealing="gathered")
 
 
+def manners_for_much(nodes: Sequence[NewNode]) -> Iterator[Manner]:
+    """More of them, for packings that are far above their bound: pods that are free go where others must be."""
+    if len(nodes) > 1 and any(batch.domains for node in nodes for batch in node.placed):
+        yield Manner(dealing="gathered", smallest_first=True)
+        yield Manner(dealing="gathered", fitting=True)
+
+
 def both_near_and_spread(pod_class: PodClass, topology: Topology) -> frozenset[str]:
     """The topology keys, without the host's, over which the class must be near other pods and evenly spread as well."""
     hard = [rule for rule in topology.rules[pod_class] if rule.weight is None and rule.key != HOSTNAME]
