@@ -46,7 +46,7 @@ SOURCES = (
 )
 DEPENDENCIES, SHARED = "DependenciesLayer", "SharedLayer"
 #: Globs that no artifact has: what Python leaves behind, what editors and systems do, and the command line.
-LEFT_OUT = ("**/__pycache__", "**/*.pyc", "**/.*", "joinery/cli")
+LEFT_OUT = ("**/__pycache__", "**/*.pyc", "**/.*", "joinery/cli", "joinery/__main__.py")
 _CODE = re.compile(r"^(      (?:CodeUri|ContentUri): )(\S+)$")
 _RESOURCE = re.compile(r"^  (\w+):$")
 
