@@ -343,13 +343,15 @@ def _saved_at_most(loose: Model, model: Model, choice: Consolidation, effort: Ef
     Negative where drift forces more to be spent. In ``loose`` a drifted node that could not go all the same is forced
     no longer, or its penalty would count as money.
     """
-    bound, has_pods = choice.bound, len(loose.instance.bins.demands) > 0
-    if loose is not model:
-        relaxed = KeepRelaxation(loose.instance).solve() if has_pods else None
-        bound = relaxed.cost if relaxed else 0.0
-    if has_pods and choice.cost > bound * (1 + _FAR) and not effort.is_over():
-        bound = max(bound, KeepRelaxation(loose.instance).bound_of_whole_bins(effort.patience()))
-    return loose.instance.cost_as_it_is - loose.forced - bound
+    instance, bound = loose.instance, choice.bound if loose is model else 0.0
+    if len(instance.bins.demands) and (loose is not model or choice.cost > bound * (1 + _FAR)):
+        relaxation = KeepRelaxation(instance)
+        if loose is not model:
+            relaxed = relaxation.solve()
+            bound = relaxed.cost if relaxed else 0.0
+        if choice.cost > bound * (1 + _FAR) and not effort.is_over():
+            bound = max(bound, relaxation.bound_of_whole_bins(effort.patience()))
+    return instance.cost_as_it_is - loose.forced - bound
 
 
 def _bounded(plan: _Plan, before: float, after: float) -> tuple[float, float]:

@@ -19,11 +19,10 @@ from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.launches import Slack, launch_of
 from joinery.scheduling.optimise.bound import Bounds, bounds
 from joinery.scheduling.optimise.improve import cheaper
+from joinery.scheduling.optimise.weakness import WEAK
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
 
-_FAR = 0.05
-"""The share of its bound by which a plan is far above it."""
 _PROVEN = 1e-6
 """A plan this close to its bound, as a share, is as cheap as any."""
 
@@ -85,7 +84,7 @@ class Attempt:
     @property
     def is_far(self) -> bool:
         """Whether the price is far above what is proven, so that more ways of packing are worth their time."""
-        return self.packing.hourly > self.bounds.keeping * (1 + _FAR)
+        return self.packing.hourly > self.bounds.keeping * (1 + WEAK)
 
     def bounded(self) -> Packing:
         """The packing with its bounds."""

@@ -250,8 +250,8 @@ def _successors(
     and by owner and needs; in the order of their names.
     """
     successors: dict[tuple[str | None, str], list[str]] = defaultdict(list)
-    for pod in sorted(pods, key=lambda pod: pod.key) if owners else ():
-        is_of_owner = pod.spec.node_name in nodes and owner_uid(pod) in owners
-        if is_of_owner and is_active(pod) and pod.key not in planned:
+    theirs = (pod for pod in pods if pod.spec.node_name in nodes and owner_uid(pod) in owners) if owners else ()
+    for pod in sorted(theirs, key=lambda pod: pod.key):
+        if is_active(pod) and pod.key not in planned:
             successors[pod.spec.node_name, _group(pod)].append(pod.key)
     return successors

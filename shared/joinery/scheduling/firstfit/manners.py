@@ -99,7 +99,7 @@ def manners_for_price(nodes: Sequence[NewNode]) -> Iterator[Manner]:
     """
     if any(len(batch.demand.pod_class.terms) > 1 for node in nodes for batch in node.placed):
         yield Manner(listed=True)
-    if any(batch.domains for node in nodes for batch in node.placed):
+    if _are_dealt(nodes):
         yield Manner(fitting=True)
         if len(nodes) > 1:
             yield Manner(dealing="gathered")
@@ -107,9 +107,14 @@ def manners_for_price(nodes: Sequence[NewNode]) -> Iterator[Manner]:
 
 def manners_for_much(nodes: Sequence[NewNode]) -> Iterator[Manner]:
     """More of them, for packings that are far above their bound: pods that are free go where others must be."""
-    if len(nodes) > 1 and any(batch.domains for node in nodes for batch in node.placed):
+    if len(nodes) > 1 and _are_dealt(nodes):
         yield Manner(dealing="gathered", smallest_first=True)
         yield Manner(dealing="gathered", fitting=True)
+
+
+def _are_dealt(nodes: Sequence[NewNode]) -> bool:
+    """Whether pods on them were dealt to domains."""
+    return any(batch.domains for node in nodes for batch in node.placed)
 
 
 def both_near_and_spread(pod_class: PodClass, topology: Topology) -> frozenset[str]:
