@@ -148,7 +148,7 @@ DISRUPTED_TAINT = f"{CORE_GROUP}/disrupted"  # NoSchedule
 UNREGISTERED_TAINT = f"{CORE_GROUP}/unregistered"  # NoExecute
 #: On a new node until the pods that it was bought for are there. NoSchedule; the value names the claim.
 PLANNED_TAINT = f"{OWN_GROUP}/planned"
-NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
+EFFECTS = NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 
 #: Taints that a booting node loses by itself, by key and effect (kubelet, cloud provider, Karpenter).
 EPHEMERAL_TAINTS = frozenset(

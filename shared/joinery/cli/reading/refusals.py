@@ -10,12 +10,12 @@ from typing import Any
 
 from joinery.apis import cron
 from joinery.apis.core import DaemonSet, PersistentVolumeClaim, Pod, PodDisruptionBudget, PodSpec
+from joinery.apis.labels import EFFECTS, NO_EXECUTE
 from joinery.apis.slips import meant_by
 from joinery.apis.workloads import HorizontalPodAutoscaler, Workload
 from joinery.cli.reading.quantities import containers_of, is_overcommitted
 
 _BY_SELECTOR = ("Deployment", "StatefulSet", "ReplicaSet", "DaemonSet")
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _OF_JOBS = ("OnFailure", "Never")
 _PERCENTAGE = re.compile(r"(100|[0-9]{1,2})%")
 
@@ -81,10 +81,10 @@ def _of_spreads(pod: PodSpec, at: str) -> Iterator[str]:
 def _of_tolerations(pod: PodSpec, at: str) -> Iterator[str]:
     for index, toleration in enumerate(pod.tolerations):
         effect, path = toleration.effect, f"{at}.tolerations[{index}]"
-        if effect and effect not in _EFFECTS:
-            meant = meant_by(effect, _EFFECTS)
-            yield f"{path}.effect: there is no {effect}; is it {meant or ', '.join(_EFFECTS)}?"
-        if toleration.toleration_seconds is not None and toleration.effect != "NoExecute":
+        if effect and effect not in EFFECTS:
+            meant = meant_by(effect, EFFECTS)
+            yield f"{path}.effect: there is no {effect}; is it {meant or ', '.join(EFFECTS)}?"
+        if toleration.toleration_seconds is not None and toleration.effect != NO_EXECUTE:
             yield f"{path}.tolerationSeconds: goes with effect: NoExecute only"
 
 

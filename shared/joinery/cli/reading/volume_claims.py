@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from msgspec.structs import replace
 
 from joinery.apis.core import ObjectMeta, PersistentVolumeClaim, Pod, StorageClass
-from joinery.scheduling.constraints.volumes import IN_ALL_ZONES
+from joinery.scheduling.constraints.volumes import DEFAULT_CLASS, IN_ALL_ZONES, default_class
 
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _STAND_IN = "default-class-of-the-cluster"
 _AT_ONCE, _WITH_POD = "Immediate", "WaitForFirstConsumer"
 #: The provisioner of volumes that people make.
@@ -67,11 +66,7 @@ def _ephemeral_classes(pods: Iterable[Pod], default: str) -> list[str]:
 
 
 def _default_class(classes: Mapping[str, StorageClass]) -> str:
-    """The newest class that says it is the default (DefaultStorageClass)."""
-    defaults = [entry for entry in classes.values() if entry.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
-    newest = max(
-        defaults, key=lambda entry: (str(entry.metadata.creation_timestamp or ""), entry.metadata.name), default=None
-    )
+    newest = default_class(classes.values())
     return newest.metadata.name if newest else ""
 
 
@@ -101,7 +96,7 @@ def _taken_as_disks(number: int) -> str:
 
 def _stand_in(name: str, provisioner: str) -> StorageClass:
     # Claims of ephemeral volumes that name no class look for the default one by its annotation.
-    annotations = {_DEFAULT_CLASS: "true"} if name == _STAND_IN else {}
+    annotations = {DEFAULT_CLASS: "true"} if name == _STAND_IN else {}
     return StorageClass(
         metadata=ObjectMeta(name=name, annotations=annotations),
         provisioner=provisioner,

@@ -14,13 +14,13 @@ from joinery.apis.core import (
     Toleration,
     TopologySpreadConstraint,
 )
+from joinery.apis.labels import EFFECTS
 from joinery.scheduling.constraints.selectors import terms_of, unreadable
 from joinery.scheduling.reason import Reason, ReasonCode
 
 #: Operators that only requirements of NodePools have. Operators that nothing has are reported where terms are read.
 _OF_POOLS_ONLY = ("Gte", "Lte")
 _TOLERATION_OPERATORS = ("", "Equal", "Exists", "Gt", "Lt")
-_EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 _PROTOCOLS = ("", "TCP", "UDP", "SCTP")
 _POLICIES = ("Honor", "Ignore")
 _MAX_PORT = 65535
@@ -104,7 +104,7 @@ def _tolerations(spec: PodSpec) -> Iterator[Reason]:
 def _of_toleration(toleration: Toleration) -> str:
     if toleration.operator not in _TOLERATION_OPERATORS:
         return f"the toleration operator {toleration.operator!r} is not known"
-    if toleration.effect not in _EFFECTS:
+    if toleration.effect not in ("", *EFFECTS):
         return f"its toleration of {toleration.key or 'all taints'}: the effect {toleration.effect!r} is not known"
     if not toleration.key and toleration.operator != "Exists":
         return "a toleration without a key must have the operator Exists"

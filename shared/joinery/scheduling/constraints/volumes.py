@@ -24,7 +24,7 @@ from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.snapshot import Snapshot
 
 _IN_TREE = {"kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
-_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 #: Drivers of file systems, which nodes of all zones reach: whoever uses such a claim first decides nothing.
 IN_ALL_ZONES = frozenset(
     {
@@ -167,17 +167,14 @@ class Volumes:
     def _storage_class(self, claim: str, wanted: str | None) -> StorageClass | None:
         # The API server gave claims that exist their default class. The claim of an ephemeral volume is yet to be made.
         if wanted is None and claim not in self._claims:
-            return self._default_class()
+            return default_class(self._classes.values())
         return self._classes.get(wanted or "")
 
-    def _default_class(self) -> StorageClass | None:
-        """The newest class that says it is the default."""
-        defaults = [
-            storage_class
-            for storage_class in self._classes.values()
-            if storage_class.metadata.annotations.get(_DEFAULT_CLASS) == "true"
-        ]
-        return max(defaults, key=_age_and_name, default=None)
+
+def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
+    """The newest class that says it is the default (DefaultStorageClass)."""
+    defaults = [one for one in classes if one.metadata.annotations.get(DEFAULT_CLASS) == "true"]
+    return max(defaults, key=_age_and_name, default=None)
 
 
 def _age_and_name(storage_class: StorageClass) -> tuple[str, str]:
