@@ -332,9 +332,12 @@ def test_an_empty_batch_is_answered(answering: Answering) -> None:
     assert answering.deliver({"Records": []}, parse, failing_notice) == {"batchItemFailures": []}
 
 
-def test_a_known_event_that_cannot_be_read_is_delivered_again(answering: Answering) -> None:
-    """A warning without its instance is data that a person must see: it ends in the dead-letter queue."""
+def test_a_known_event_that_cannot_be_read_is_completed_with_a_line(
+    answering: Answering, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A warning without its instance would say no more at its next delivery, and would end among the dead letters."""
     event = batch("spot_warning")
     event["Records"][0]["body"] = json.dumps({**json.loads(event["Records"][0]["body"]), "detail": {}})
 
-    assert failures(answering.deliver(event, parse, failing_notice)) == [event["Records"][0]["messageId"]]
+    assert failures(answering.deliver(event, parse, failing_notice)) == []
+    assert [line.levelname for line in caplog.records if line.message == "event ignored"] == ["WARNING"]

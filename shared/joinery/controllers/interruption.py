@@ -24,7 +24,6 @@ from joinery.controllers.acting.invocation import Invocation
 from joinery.doorbell.gateway import Bell, ring_each
 from joinery.errors import ConflictError, JoineryError, NotFoundError, together
 from joinery.gateways import Gateways
-from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
 from joinery.interruption.rebalance import is_acted_upon, mode_of
@@ -261,8 +260,7 @@ def _outcome(response: _Response, snapshot: ClaimsSnapshot) -> Outcome | Excepti
     if response.failures:
         return together(response.failures)
     if notice.unread:
-        # What could be read of the event is done; the rest must not be lost without a person's knowing.
-        return MalformedNoticeError(notice.unread)
+        logger.warning("a part of a notice cannot be read", extra={REASON: notice.unread})
     unknown = unknown_instances(notice, snapshot)
     if unknown and may_become_known(notice, snapshot.managed_claims, snapshot.now):
         return EarlyNoticeError(f"no claim knows {', '.join(unknown)}, and claims wait for their instances")

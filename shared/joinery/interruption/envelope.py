@@ -1,6 +1,7 @@
 """The event in a message of the queue. EventBridge puts it there as it is; SNS between the two wraps it once more.
 
-A message that holds no event is ignored, with the reason: delivering it again would not change it.
+What holds no event, or not what its kind must say, is ignored, with the reason: delivering it again would not change
+it.
 """
 
 import json
@@ -11,9 +12,13 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A message that needs nothing; ``reason`` says why, for the log."""
+    """A message that nothing is done about; ``reason`` says why, for the log.
+
+    ``is_broken``: it should have said more, so that a person may want to know of it.
+    """
 
     reason: str
+    is_broken: bool = False
 
 
 def opened(body: object) -> Mapping[str, Any] | Ignored:

@@ -1,6 +1,6 @@
 """Fields that an event must have.
 
-The error names the one that is missing, because the event was about losing a node.
+The error names the one that is missing, for the log: such an event says of no instance what would happen to it.
 """
 
 from collections.abc import Mapping

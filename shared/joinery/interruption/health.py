@@ -88,7 +88,7 @@ def _start(said: object) -> datetime | None:
         return None
     try:
         return moment(parsedate_to_datetime(said).isoformat())
-    except ValueError:
+    except (ValueError, OverflowError):
         return moment(said)
 
 

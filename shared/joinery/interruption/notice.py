@@ -2,8 +2,8 @@
 
 The envelope's source and detail-type name the kind of event, and each kind has one reader in ``READERS``. An event that
 is not in that table, or that needs nothing (an instance that starts), is ``Ignored``: it is counted, logged and
-dropped. One that is in the table and cannot be read raises, because a lost warning costs a node (Karpenter interruption
-messages).
+dropped. So is one that lacks what its kind must say, such as a warning without an instance: whoever reads it again
+finds no more in it (Karpenter interruption messages).
 """
 
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ from typing import Any
 from joinery.apis.labels import OWN_GROUP
 from joinery.interruption import health
 from joinery.interruption.envelope import Ignored, detail_type
-from joinery.interruption.fields import mapping, text
+from joinery.interruption.fields import MalformedNoticeError, mapping, text
 from joinery.state.claims import moment
 
 
@@ -44,7 +44,7 @@ class Notice:
     """EC2 will take instances away, or has taken them.
 
     ``instances``: their ids; or ``reservation``: the id of the capacity reservation in which all instances are
-    concerned. ``unread``: what of the event could not be read, to be raised once the rest is done. Usually empty.
+    concerned. ``unread``: what of the event could not be read, for the log. Usually empty.
     ``at``: when it was sent, in UTC; None if the event does not say. ``starts``: when a scheduled change begins;
     None if nobody says, and for all other kinds.
     """
@@ -69,7 +69,7 @@ _STATES = {
 
 
 def parse(event: Mapping[str, Any]) -> Notice | Ignored:
-    """The notice in an EventBridge envelope, or why there is none. Raises ``MalformedNoticeError``."""
+    """The notice in an EventBridge envelope, or why there is none."""
     version = event.get("version")
     if version not in (None, _VERSION):
         return Ignored(f"version {version} of its envelope is not known")
@@ -77,7 +77,10 @@ def parse(event: Mapping[str, Any]) -> Notice | Ignored:
     reader = READERS.get((source, kind)) if isinstance(source, str) else None
     if reader is None:
         return Ignored(f"nobody acts on {_called(source, kind)}")
-    notice = reader(mapping(event.get("detail"), "detail"))
+    try:
+        notice = reader(mapping(event.get("detail"), "detail"))
+    except MalformedNoticeError as error:
+        return Ignored(f"{_called(source, kind)} cannot be read: {error}", is_broken=True)
     return notice if isinstance(notice, Ignored) else replace(notice, at=_sent_at(event))
 
 

@@ -203,9 +203,10 @@ def _not_before(records: object) -> datetime | None:
 
 
 def _ignored(ignored: Ignored, envelope: Mapping[str, Any]) -> None:
-    """Log why an event needs nothing. It is completed: delivering it again would not change that."""
+    """Log why nothing is done about an event. It is completed: delivering it again would not change that."""
     about = {DETAIL_TYPE: detail_type(envelope), SOURCE: envelope.get("source"), REASON: ignored.reason}
-    logger.info("event ignored", extra=nonempty(**about))
+    tell = logger.warning if ignored.is_broken else logger.info
+    tell("event ignored", extra=nonempty(**about))
 
 
 def _answers(notices: Sequence[Notice], handle: Handle[Notice]) -> Sequence[Outcome | Exception]:
