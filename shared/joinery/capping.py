@@ -1,11 +1,13 @@
 """A plan within the caps: of what verification agrees with, as much as a run may buy.
 
 Launches are admitted by urgency (``joinery.scheduling.admission``), and the pods of the others are unplaced with the
-cap as their reason. Two things make that more than a choice among launches:
+cap as their reason. Three things make that more than a choice among launches:
 
 - A plan puts pods of all kinds on one node. So a pod whose node is lost may share a large node with pods of a
   Deployment that runs away, and be left out with them. Then the less urgent pods give way, and the plan is made again
   without them. They are served by a later run, when the more urgent ones have their nodes.
+- A pod may ask for a node that no cap ever lets in, and others are put beside it, because it has room for them. So the
+  plan is made again without what is too dear.
 - A part of a right plan may be wrong: a pod whose affinity looks for one that is left out. So the part is verified as
   the whole was, and if it is wrong the plan is made again without the pods that are left out.
 """
@@ -16,17 +18,17 @@ from types import MappingProxyType
 
 from joinery import planning
 from joinery.planning import Plan
-from joinery.scheduling.admission import Admission, admit_launches, fits
+from joinery.scheduling.admission import Admission, Cap, admit_launches, fits, is_too_dear, over
 from joinery.scheduling.packing import Launch, Unplaced
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch
-from joinery.state.urgency import LEAST_URGENT, Urgency, urgencies
+from joinery.state.urgency import LEAST_URGENT, Urgency, lately_served, urgencies
 from joinery.verification.verify import verify
 
 #: How many plans are made at most: a large one takes seconds.
 _ROUNDS = 4
 
-Planner = Callable[[Mapping[str, Unplaced]], Plan]
+Planner = Callable[[Problem, Mapping[str, Unplaced]], Plan]
 """Plans a problem without the pods that are left out, by name (namespace/name); those are unplaced in the plan."""
 
 
@@ -36,21 +38,55 @@ def plan_within_caps(
     """``joinery.planning.plan``, within the caps of the problem's options. Costs the same if no cap is in the way."""
     return within_caps(
         problem,
-        lambda left_out: planning.plan(problem, stopwatch=stopwatch, refused={**refused, **left_out}),
+        lambda asked, left_out: planning.plan(asked, stopwatch=stopwatch, refused={**refused, **left_out}),
     )
 
 
 def within_caps(problem: Problem, planner: Planner) -> Plan:
     """A plan that exceeds no cap. Every pod that is left out for one is unplaced, with the cap as its reason."""
+    plan, caps = planner(problem, {}), problem.options.caps
+    on_dear_nodes = [pod for launch in plan.packing.launches if is_too_dear(launch, caps) for pod in launch.pods]
+    if plan.violations or not on_dear_nodes:
+        return _admitted(problem, planner, plan)
+    affordable = _affordable(problem)
+    rest = _admitted(affordable, planner, planner(affordable, {}))
+    reasons = (over(Cap.HOURLY, caps),)
+    packing = replace(
+        rest.packing.without_bounds(),
+        unplaced=tuple(
+            replace(one, reasons=reasons) if one.pod in on_dear_nodes else one for one in rest.packing.unplaced
+        ),
+        pool_reasons=plan.packing.pool_reasons,
+    )
+    return replace(rest, packing=packing)
+
+
+def _affordable(problem: Problem) -> Problem:
+    """The problem without offerings of which not even one fits under the caps."""
+    most = problem.options.caps.max_hourly or 0.0
+    types = {
+        name: tuple(
+            replace(kind, offerings=tuple(offering for offering in kind.offerings if offering.price <= most))
+            for kind in kinds
+        )
+        for name, kinds in problem.instance_types.items()
+    }
+    return replace(problem, instance_types=types)
+
+
+def _admitted(problem: Problem, planner: Planner, plan: Plan) -> Plan:
+    """As much of a plan as the caps allow, or of another one that is made for that."""
     left_out: dict[str, Unplaced] = {}
     gave_way: dict[str, Unplaced] = {}
     urgency_of: Mapping[str, Urgency] = {}
     for rounds_left in reversed(range(_ROUNDS)):
-        plan = planner({**left_out, **gave_way})
+        if left_out or gave_way:
+            plan = planner(problem, {**left_out, **gave_way})
         if plan.violations or fits(plan.packing.launches, problem.options.caps):
             return plan
         urgency_of = urgency_of or urgencies(problem.snapshot)
-        admission = admit_launches(plan.packing.launches, problem.options.caps, urgency_of)
+        served = lately_served(problem.snapshot)
+        admission = admit_launches(plan.packing.launches, problem.options.caps, urgency_of, served)
         if not admission.left_out:
             return plan
         if rounds_left and (crowd := _crowd(plan.packing.launches, admission, urgency_of)):

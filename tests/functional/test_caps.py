@@ -163,6 +163,23 @@ def test_pods_are_bought_for_by_priority(world: World) -> None:
     assert set(stand.messages("Nominated")) == {"first", "pod-0"}
 
 
+@pytest.mark.parametrize(("most", "runs"), [(5, 1), (1, 2)])
+def test_a_crowd_of_one_namespace_does_not_go_before_a_pod_of_another(most: int, runs: int, world: World) -> None:
+    """Namespaces take turns under a cap, also from run to run: sixty pods that came first have their turn, no more."""
+    stand = Stand(world, max_launches=most).with_defaults()
+    stand.pods(60, namespace="crowd", cpu="3")
+    stand.wait(60)
+    stand.world.cluster.add(builders.pod("victim", namespace="victim", cpu="3"))
+    for _ in range(runs):
+        _provision_refused(stand, "max_launches")
+        stand.boot()
+        stand.live()
+        stand.bind()
+        stand.live()
+    assert "victim" in _bound(stand)
+    assert len(_bound(stand)) == most * runs
+
+
 def test_observe_mode_leaves_the_same_pods_out(world: World) -> None:
     """What is seen there is what would be done."""
     stand = Stand(world, max_launches=1).with_defaults()

@@ -57,7 +57,6 @@ from joinery.state.claim_changes import newly_leaving
 from joinery.state.disruption import CommandRecord, Readiness
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot
-from joinery.state.urgency import LEAST_URGENT
 from joinery.termination.taint import tainted
 
 #: Seconds that must be left to begin a command: for a call that is not answered, and one more to take the command
@@ -143,7 +142,7 @@ class Orchestrator:
         hourly = self._hourly(command)
         if hourly is None:
             return Started(command, caps, obstacle="nothing that its replacements may be is on sale"), []
-        purchase = Purchase(len(command.replacements), hourly, LEAST_URGENT, pods=0)
+        purchase = Purchase(len(command.replacements), hourly)
         cap = admit([purchase], caps)[0]
         why = str(over(cap, caps)) if cap is not None else ""
         if not why and not self._invocation.has_time_for(_SECONDS):

@@ -2,20 +2,23 @@
 
 A cap must not keep every pod waiting because one Deployment runs away. So purchases are admitted one by one, the most
 urgent first: those for pods on nodes that are lost whatever we do, those for pods on nodes that we retire, and then
-those for pods that wait, by their priority. A purchase that does not fit beside those before it is passed over, and
-smaller ones after it may still fit.
+those for pods that wait, by their priority. Where these are alike, namespaces take turns: however many pods one of them
+has, it is bought a second node only after each other was bought its first. A purchase that does not fit beside those
+before it is passed over, and smaller ones after it may still fit.
 
 A purchase is a launch of a plan, or the CreateFleet call of claims that a killed run left behind.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from types import MappingProxyType
 
 from joinery.apis.caps import Caps
 from joinery.scheduling.packing import Launch, Unplaced
 from joinery.scheduling.reason import Reason, ReasonCode
-from joinery.state.urgency import LEAST_URGENT, Urgency
+from joinery.state.urgency import LEAST_URGENT, Urgency, namespace_of
 
 #: $/h: sums of prices differ by so much, depending on the order of their terms.
 _NEGLIGIBLE = 1e-9
@@ -32,23 +35,38 @@ class Cap(StrEnum):
 class Purchase:
     """Instances that are bought together or not at all.
 
-    ``hourly``: $/h of all of them. ``urgency``: of the most urgent pod that they are for. ``pods``: how many they are
-    for.
+    ``hourly``: $/h of all of them. ``urgency``: of the most urgent pods that they are for; ``namespaces``: whose these
+    are. ``pods``: how many pods they are for.
     """
 
     instances: int
     hourly: float
-    urgency: Urgency
-    pods: int
+    urgency: Urgency = LEAST_URGENT
+    pods: int = 0
+    namespaces: frozenset[str] = frozenset()
+
+    @classmethod
+    def for_pods(
+        cls, instances: int, hourly: float, pods: Iterable[str], urgencies: Mapping[str, Urgency]
+    ) -> "Purchase":
+        """``pods``: namespace/name, those that they are for. ``urgencies``: by pod."""
+        urgency_of = {pod: urgencies.get(pod, LEAST_URGENT) for pod in pods}
+        first = min(urgency_of.values(), default=LEAST_URGENT)
+        namespaces = frozenset(namespace_of(pod) for pod, urgency in urgency_of.items() if urgency == first)
+        return cls(instances, hourly, first, len(urgency_of), namespaces)
 
 
-def admit(purchases: Sequence[Purchase], caps: Caps) -> tuple[Cap | None, ...]:
+def admit(
+    purchases: Sequence[Purchase], caps: Caps, served: Mapping[str, int] = MappingProxyType({})
+) -> tuple[Cap | None, ...]:
     """For each purchase, in the order given, the cap that it does not fit under; None if it is admitted.
 
-    Among equally urgent purchases those for more pods come first, then the cheaper ones, then in the order given.
+    Equally urgent purchases come in turns of their namespaces. ``served``: by namespace, how many turns it has had
+    before (``state.urgency.lately_served``). Within a turn those for more pods come first, then the cheaper ones.
     """
     verdicts: list[Cap | None] = [None] * len(purchases)
-    for index in sorted(range(len(purchases)), key=lambda index: _rank(purchases[index])):
+    turns = _turns(purchases, served)
+    for index in sorted(range(len(purchases)), key=lambda i: (purchases[i].urgency, turns[i], *_rank(purchases[i]))):
         bought = caps.after(purchases[index].instances, purchases[index].hourly)
         verdicts[index] = _exceeded(bought)
         if verdicts[index] is None:
@@ -56,8 +74,18 @@ def admit(purchases: Sequence[Purchase], caps: Caps) -> tuple[Cap | None, ...]:
     return tuple(verdicts)
 
 
-def _rank(purchase: Purchase) -> tuple[Urgency, int, float]:
-    return purchase.urgency, -purchase.pods, purchase.hourly
+def _turns(purchases: Sequence[Purchase], served: Mapping[str, int]) -> Sequence[int]:
+    """For each purchase, in which turn it comes: as the how manieth of a namespace. One for several comes early."""
+    turns = [0] * len(purchases)
+    taken = Counter(served)
+    for index in sorted(range(len(purchases)), key=lambda i: (purchases[i].urgency, *_rank(purchases[i]))):
+        turns[index] = min((taken[namespace] for namespace in purchases[index].namespaces), default=0)
+        taken.update(purchases[index].namespaces)
+    return turns
+
+
+def _rank(purchase: Purchase) -> tuple[int, float, Sequence[str]]:
+    return -purchase.pods, purchase.hourly, sorted(purchase.namespaces)
 
 
 def _exceeded(caps: Caps) -> Cap | None:
@@ -66,6 +94,11 @@ def _exceeded(caps: Caps) -> Cap | None:
     if caps.max_hourly is not None and caps.hourly > caps.max_hourly + _NEGLIGIBLE:
         return Cap.HOURLY
     return None
+
+
+def is_too_dear(launch: Launch, caps: Caps) -> bool:
+    """Whether a launch does not even fit into a run that buys nothing else."""
+    return _exceeded(Caps(max_hourly=caps.max_hourly, hourly=launch.offering.price)) is not None
 
 
 def fits(launches: Sequence[Launch], caps: Caps) -> bool:
@@ -90,9 +123,15 @@ class Admission:
         return Admission((), (*self.launches, *self.left_out), (*self.unplaced, *others))
 
 
-def admit_launches(launches: Sequence[Launch], caps: Caps, urgencies: Mapping[str, Urgency]) -> Admission:
-    """Admit the launches of a plan. ``urgencies``: by pod (namespace/name)."""
-    verdicts = admit([_purchase(launch, urgencies) for launch in launches], caps)
+def admit_launches(
+    launches: Sequence[Launch],
+    caps: Caps,
+    urgencies: Mapping[str, Urgency],
+    served: Mapping[str, int] = MappingProxyType({}),
+) -> Admission:
+    """Admit the launches of a plan. ``urgencies``: by pod (namespace/name). ``served``: as ``admit`` has it."""
+    purchases = [Purchase.for_pods(1, launch.offering.price, launch.pods, urgencies) for launch in launches]
+    verdicts = admit(purchases, caps, served)
     judged = list(zip(launches, verdicts, strict=True))
     return Admission(
         launches=tuple(launch for launch, cap in judged if cap is None),
@@ -101,11 +140,6 @@ def admit_launches(launches: Sequence[Launch], caps: Caps, urgencies: Mapping[st
             Unplaced(pod, (over(cap, caps),)) for launch, cap in judged if cap is not None for pod in launch.pods
         ),
     )
-
-
-def _purchase(launch: Launch, urgencies: Mapping[str, Urgency]) -> Purchase:
-    urgency = min((urgencies.get(pod, LEAST_URGENT) for pod in launch.pods), default=LEAST_URGENT)
-    return Purchase(1, launch.offering.price, urgency, len(launch.pods))
 
 
 def over(cap: Cap, caps: Caps) -> Reason:

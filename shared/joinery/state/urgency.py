@@ -1,13 +1,21 @@
 """How urgently a pod needs a node: what is bought first where not everything may be bought."""
 
+from collections import Counter
 from collections.abc import Mapping
+from datetime import timedelta
 from enum import IntEnum
 from typing import NamedTuple
 
+from joinery.state.claims import awaits_launch
 from joinery.state.nodes import views
+from joinery.state.plans import planned_pods
 from joinery.state.priorities import priorities_of, priority_of
 from joinery.state.retirement import LONGEST_WAIT_FOR_REPLACEMENT, drains_at, is_retired
 from joinery.state.snapshot import Snapshot
+
+#: For how long a node counts as its namespaces' turn: longer than a node takes to boot, so that runs of one minute
+#: after another are turns, too.
+_TURN_LASTS = timedelta(minutes=10)
 
 
 class Need(IntEnum):
@@ -41,6 +49,21 @@ def urgencies(snapshot: Snapshot) -> Mapping[str, Urgency]:
         pod.key: Urgency(needs.get(pod.spec.node_name, Need.WAITING), -priority_of(pod.spec, priorities))
         for pod in snapshot.pods
     }
+
+
+def lately_served(snapshot: Snapshot) -> Mapping[str, int]:
+    """By namespace, how many nodes were launched lately for its pods."""
+    served: Counter[str] = Counter()
+    for claim in snapshot.managed_claims:
+        created = claim.metadata.creation_timestamp
+        if created and snapshot.now - created < _TURN_LASTS and not awaits_launch(claim):
+            served.update(set(map(namespace_of, planned_pods(claim))))
+    return served
+
+
+def namespace_of(pod: str) -> str:
+    """Of a pod's name (namespace/name)."""
+    return pod.partition("/")[0]
 
 
 def _needs(snapshot: Snapshot) -> dict[str, Need]:

@@ -1,5 +1,7 @@
 """Which purchases a run may make under its caps."""
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +19,7 @@ _PURCHASES = st.lists(
         hourly=st.integers(0, 20).map(lambda cents: cents / 4),
         urgency=_URGENCIES,
         pods=st.integers(0, 5),
+        namespaces=st.frozensets(st.sampled_from("abc"), max_size=2),
     ),
     max_size=12,
 )
@@ -70,6 +73,29 @@ def test_a_smaller_purchase_may_fit_where_a_larger_one_does_not() -> None:
     """What fits under the caps is bought: one dear node does not keep everybody waiting."""
     dear, cheap = Purchase(1, 9.0, Urgency(Need.FORCED, 0), 1), Purchase(1, 1.0, Urgency(Need.WAITING, 0), 1)
     assert admit([dear, cheap], Caps(max_hourly=2.0)) == (Cap.HOURLY, None)
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 60), min_size=1),
+    st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 3)),
+    st.integers(0, 80),
+)
+def test_namespaces_take_turns(wanted: dict[str, int], served: dict[str, int], most: int) -> None:
+    """Nobody gets another node while one that waits has had fewer, in this run and lately, whatever either wants."""
+    purchases = [
+        Purchase(1, 1.0, Urgency(Need.WAITING, 0), 1, frozenset(namespace))
+        for namespace, count in wanted.items()
+        for _ in range(count)
+    ]
+    verdicts = admit(purchases, Caps(max_launches=most), served)
+    bought = Counter(
+        "".join(purchase.namespaces) for purchase, cap in zip(purchases, verdicts, strict=True) if cap is None
+    )
+    assert bought.total() == min(most, len(purchases))
+    had = {namespace: served.get(namespace, 0) + bought[namespace] for namespace in wanted}
+    waiting = [namespace for namespace, count in wanted.items() if bought[namespace] < count]
+    for namespace in filter(bought.get, wanted):
+        assert all(had[namespace] <= had[other] + 1 for other in waiting)
 
 
 def test_without_caps_everything_is_admitted() -> None:

@@ -77,7 +77,7 @@ def test_every_pod_is_placed_or_told(most: int) -> None:
     assert _codes(packing) == {pod.key: {ReasonCode.CAPS} for pod in pods[: 4 - most]}
 
 
-def _planner(left_out: Mapping[str, Unplaced]) -> Plan:
+def _planner(_: Problem, left_out: Mapping[str, Unplaced]) -> Plan:
     """One node for all pods that are planned, for a dollar a pod."""
     planned = [pod for pod in ("default/lost", "default/web-0", "default/web-1") if pod not in left_out]
     launches = (priced_launch(len(planned), *planned),) if planned else ()
@@ -100,17 +100,28 @@ def test_pods_that_wait_give_way_on_a_node_that_they_would_share() -> None:
 
 
 def test_nobody_gives_way_for_what_cannot_be_bought() -> None:
-    """A replacement dearer than the cap must not keep the others waiting for ever."""
+    """A replacement dearer than what is left of the cap must not keep the others waiting."""
 
-    def planner(left_out: Mapping[str, Unplaced]) -> Plan:
-        plan = _planner(left_out)
-        price = 1.0 if "default/lost" in left_out else 9.0
+    def planner(_: Problem, left_out: Mapping[str, Unplaced]) -> Plan:
+        plan = _planner(_, left_out)
+        price = 1.0 if "default/lost" in left_out else 2.0
         launches = tuple(priced_launch(price, *launch.pods) for launch in plan.packing.launches)
         return Plan(packing=replace(plan.packing, launches=launches))
 
-    packing = within_caps(_with_a_lost_node(max_hourly=2.0), planner).packing
+    packing = within_caps(_with_a_lost_node(max_hourly=2.0, hourly=0.5), planner).packing
     assert [launch.pods for launch in packing.launches] == [("default/web-0", "default/web-1")]
     assert _codes(packing) == {"default/lost": {ReasonCode.CAPS}}
+
+
+def test_a_pod_whose_node_no_cap_ever_lets_in_keeps_nobody_waiting() -> None:
+    """Others are not put onto the room that its node would have, and its reason is the cap."""
+    pods = [builders.pod(f"web-{number}", namespace="victim", cpu="200m") for number in range(3)]
+    asked = problem(builders.node_pool(), builders.pod("huge", cpu="3"), *pods)
+    (launch,) = plan_within_caps(asked).packing.launches
+    assert launch.offering.price == 0.2
+    plan = plan_within_caps(_capped(asked, max_hourly=0.15))
+    assert {pod for launch in plan.packing.launches for pod in launch.pods} == {pod.key for pod in pods}
+    assert _codes(plan.packing) == {"default/huge": {ReasonCode.CAPS}}
 
 
 def _need(annotations: dict[str, str], **claim: Any) -> Need:

@@ -19,7 +19,7 @@ from joinery.scheduling.reason import Reason
 from joinery.state.offerings import InstanceType
 from joinery.state.plans import expected
 from joinery.state.snapshot import Snapshot
-from joinery.state.urgency import LEAST_URGENT, Urgency, urgencies
+from joinery.state.urgency import Urgency, lately_served, urgencies
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,12 @@ def hold_back(
         _purchase(
             group,
             None if group.token in launched else cheapest(group, types),
-            [urgency_of.get(pod, LEAST_URGENT) for claim in group.waiting for pod in pods_of[claim.metadata.name]],
+            [pod for claim in group.waiting for pod in pods_of[claim.metadata.name]],
+            urgency_of,
         )
         for group in groups
     ]
-    judged = list(zip(groups, purchases, admit(purchases, caps), strict=True))
+    judged = list(zip(groups, purchases, admit(purchases, caps, lately_served(snapshot)), strict=True))
     rest = caps
     for _, purchase, cap in judged:
         rest = rest.after(purchase.instances, purchase.hourly) if cap is None else rest
@@ -70,15 +71,12 @@ def hold_back(
     )
 
 
-def _purchase(group: FleetGroup, price: float | None, urgencies_of_pods: Sequence[Urgency]) -> Purchase:
+def _purchase(
+    group: FleetGroup, price: float | None, pods: Sequence[str], urgency_of: Mapping[str, Urgency]
+) -> Purchase:
     """``price``: $/h of one instance; None for a call that buys nothing, which fits under every cap."""
     count = 0 if price is None else len(group.waiting)
-    return Purchase(
-        instances=count,
-        hourly=count * (price or 0.0),
-        urgency=min(urgencies_of_pods, default=LEAST_URGENT),
-        pods=len(urgencies_of_pods),
-    )
+    return Purchase.for_pods(count, count * (price or 0.0), pods, urgency_of)
 
 
 def cheapest(group: FleetGroup, types: Mapping[str, Sequence[InstanceType]]) -> float | None:
