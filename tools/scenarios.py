@@ -23,6 +23,9 @@ from rich.table import Table
 
 JOINERY = Path(sys.executable).with_name("joinery")
 
+INSTANCE_TYPES = "instance-types.json.gz"
+"""What the judge is given, where the folder has it: a mistake of our own catalogue is no excuse for a plan."""
+
 
 @dataclass(frozen=True)
 class Result:
@@ -71,7 +74,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 
 def _is_catalogue(file: Path) -> bool:
-    return file.name == "instance-types.json.gz"
+    return file.name == INSTANCE_TYPES
 
 
 def references(folder: Path) -> dict[str, Any]:
@@ -94,11 +97,13 @@ def _judge(file: Path, options: argparse.Namespace, folder: Path, reference: dic
 
 def judged(judge: Path, scenario: Path, plan: Path, catalogue: str | None) -> tuple[dict[str, Any] | None, str]:
     """The judge's report on a plan; or None, and why there is no report."""
-    done = _call([str(JOINERY), "catalog", "-f", str(scenario), *_given(catalogue), "-o", "json"])
-    if done.returncode:
-        return None, done.stderr.strip()
-    types = plan.with_suffix(".types")
-    types.write_text(done.stdout)
+    types = scenario.with_name(INSTANCE_TYPES)
+    if not types.exists():
+        types = plan.with_suffix(".types")
+        done = _call([str(JOINERY), "catalog", "-f", str(scenario), *_given(catalogue), "-o", "json"])
+        if done.returncode:
+            return None, done.stderr.strip()
+        types.write_text(done.stdout)
     called = _call([str(judge), "-f", str(scenario), "--instance-types", str(types), "--plan", str(plan), "-o", "json"])
     if called.returncode not in (0, 1):
         return None, called.stderr.strip()
