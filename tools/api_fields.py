@@ -19,7 +19,8 @@ TABLE = Path(__file__).parents[1] / "shared" / "joinery" / "cli" / "reading" / "
 
 #: What a plan reads, and what it expands into pods.
 KINDS = (
-    "CSINode", "CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "LimitRange", "Namespace",
+    "CSIDriver", "CSINode", "CSIStorageCapacity",
+    "CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "LimitRange", "Namespace",
     "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PriorityClass", "ReplicaSet",
     "ReplicationController", "RuntimeClass", "StatefulSet", "StorageClass", "VolumeAttachment",
 )  # fmt: skip
@@ -36,7 +37,8 @@ _ONE = {"str": "s", "int": "i", "bool": "b", "float": "*", "datetime": "*", "dat
 #: Quantities, which the client calls text: a number is one too.
 _QUANTITIES = frozenset((
     "allocatable", "allocatedResources", "capacity", "consumedCapacity", "default", "defaultRequest", "divisor",
-    "limits", "max", "maxLimitRequestRatio", "min", "overhead", "podFixed", "requests", "sizeLimit",
+    "limits", "max", "maxLimitRequestRatio", "maximumVolumeSize", "min", "overhead", "podFixed", "requests",
+    "sizeLimit",
 ))  # fmt: skip
 
 

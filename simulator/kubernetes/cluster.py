@@ -165,6 +165,8 @@ class InMemoryCluster:
             volumes=self._all("PersistentVolume"),
             storage_classes=self._all("StorageClass"),
             csi_nodes=self._all("CSINode"),
+            csi_drivers=self._all("CSIDriver"),
+            storage_capacities=self._all("CSIStorageCapacity"),
             volume_attachments=self._all("VolumeAttachment"),
             disruption_budgets=tuple(budget for _, budget in sorted(self.disruption_budgets.items())),
             invalid=tuple(invalid(kind, name, raw) for (kind, name), raw in sorted(self._unparsed.items())),

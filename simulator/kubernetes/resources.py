@@ -80,6 +80,8 @@ KINDS = {
         Kind("ReplicaSet", StoredReplicaSet, "apps/v1", "replicasets", True),
         Kind("StorageClass", core.StorageClass, "storage.k8s.io/v1", "storageclasses"),
         Kind("CSINode", core.CSINode, "storage.k8s.io/v1", "csinodes"),
+        Kind("CSIDriver", core.CSIDriver, "storage.k8s.io/v1", "csidrivers"),
+        Kind("CSIStorageCapacity", core.CSIStorageCapacity, "storage.k8s.io/v1", "csistoragecapacities", True),
         Kind("VolumeAttachment", core.VolumeAttachment, "storage.k8s.io/v1", "volumeattachments"),
         Kind("PodDisruptionBudget", core.PodDisruptionBudget, "policy/v1", "poddisruptionbudgets", True),
         Kind("PriorityClass", core.PriorityClass, "scheduling.k8s.io/v1", "priorityclasses"),

@@ -27,7 +27,8 @@ WAIT_SECONDS = 20
 #: What a test may leave behind, in the order in which it goes.
 _SWEPT = (
     "Deployment", "ReplicaSet", "Pod", "PodDisruptionBudget", "DaemonSet", "NodeClaim", "NodePool", "EC2NodeClass",
-    "Node", "CSINode", "VolumeAttachment", "PersistentVolumeClaim", "PersistentVolume", "StorageClass",
+    "Node", "CSINode", "CSIDriver", "CSIStorageCapacity",
+    "VolumeAttachment", "PersistentVolumeClaim", "PersistentVolume", "StorageClass",
 )  # fmt: skip
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/joinery-decisions"
 _SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation", "ownerReferences")

@@ -32,7 +32,8 @@ RETIRING = [f"{verb} {resource}" for verb in ("list", "watch") for resource in C
 ]
 DECIDED_BY = [
     "pods", "persistentvolumes", "persistentvolumeclaims", "namespaces", "storageclasses.storage.k8s.io",
-    "csinodes.storage.k8s.io", "volumeattachments.storage.k8s.io", "daemonsets.apps",
+    "csinodes.storage.k8s.io", "csidrivers.storage.k8s.io", "csistoragecapacities.storage.k8s.io",
+    "volumeattachments.storage.k8s.io", "daemonsets.apps",
     "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy",
 ]  # fmt: skip
 DECIDING = [f"{verb} {resource}" for verb in ("list", "watch") for resource in DECIDED_BY]

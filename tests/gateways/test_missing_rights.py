@@ -17,26 +17,32 @@ from tests.functional.in_process import InProcess
 
 
 class Forbidding(InProcess):
-    """An API server whose authorizer refuses one list, in its own words."""
+    """An API server whose authorizer refuses one list, in its own words, or that does not know the kind (404)."""
 
-    def __init__(self, cluster: InMemoryCluster, plural: str) -> None:
+    def __init__(self, cluster: InMemoryCluster, plural: str, code: int = 403) -> None:
         super().__init__(cluster)
-        self.plural = plural
+        self.plural, self.code = plural, code
 
     def ask(self, method: str, path: str, body: object = None, **options: Any) -> Response:
         if path.partition("?")[0].endswith(f"/{self.plural}"):
             text = f'{self.plural} is forbidden: User "joinery" cannot list resource "{self.plural}"'
-            return Response(403, msgspec.json.encode({"kind": "Status", "code": 403, "message": text}))
+            return Response(self.code, msgspec.json.encode({"kind": "Status", "code": self.code, "message": text}))
         return super().ask(method, path, body, **options)
 
 
-def _without(plural: str) -> KubernetesCluster:
+def _without(plural: str, code: int = 403) -> KubernetesCluster:
     clock = Clock()
     cluster = InMemoryCluster(clock, builders.node(), builders.pod())
-    return KubernetesCluster(Forbidding(cluster, plural), now=clock.now, node_class=EC2NodeClass)
+    return KubernetesCluster(Forbidding(cluster, plural, code), now=clock.now, node_class=EC2NodeClass)
 
 
-@pytest.mark.parametrize(("plural", "kind"), [("priorityclasses", "PriorityClass"), ("csinodes", "CSINode")])
+@pytest.mark.parametrize(
+    ("plural", "kind"),
+    [
+        ("priorityclasses", "PriorityClass"), ("csinodes", "CSINode"), ("csidrivers", "CSIDriver"),
+        ("csistoragecapacities", "CSIStorageCapacity"),
+    ],
+)  # fmt: skip
 def test_what_decisions_can_do_without_is_missing_and_said(plural: str, kind: str) -> None:
     """The rest of the snapshot is there, and every run logs what is not."""
     snapshot = _without(plural).snapshot()
@@ -44,6 +50,12 @@ def test_what_decisions_can_do_without_is_missing_and_said(plural: str, kind: st
     ((missing, name, reason),) = [(each.kind, each.name, each.reason) for each in snapshot.invalid]
     assert (missing, name) == (kind, "(all)")
     assert f"the right to list {plural}." in reason
+
+
+def test_a_cluster_without_storage_capacity_tracking_has_none() -> None:
+    """It came with Kubernetes 1.24; an API server that does not know the kind has no objects of it."""
+    snapshot = _without("csistoragecapacities", 404).snapshot()
+    assert (len(snapshot.nodes), snapshot.storage_capacities, snapshot.invalid) == (1, (), ())
 
 
 @pytest.mark.parametrize(

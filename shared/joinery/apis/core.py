@@ -162,7 +162,10 @@ class PersistentVolumeClaimSpec(_Object, frozen=True):
     storage_class_name: str | None = None
     volume_name: str = ""
     access_modes: list[str] = []
+    volume_mode: str = ""
+    selector: LabelSelector | None = None
     resources: ResourceRequirements = ResourceRequirements()
+    volume_attributes_class_name: str = ""
 
 
 class PersistentVolumeClaimTemplate(_Object, frozen=True):
@@ -308,18 +311,34 @@ class CSIPersistentVolumeSource(_Object, frozen=True):
     volume_handle: str = ""
 
 
+class ClaimReference(_Object, frozen=True):
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
 class PersistentVolumeSpec(_Object, frozen=True):
+    capacity: dict[str, str | int | float] = {}
+    access_modes: list[str] = []
+    volume_mode: str = ""
+    claim_ref: ClaimReference | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSIPersistentVolumeSource | None = None
     local: dict[str, Any] | None = None
     host_path: dict[str, Any] | None = None
     aws_elastic_block_store: dict[str, Any] | None = msgspec.field(default=None, name="awsElasticBlockStore")
     storage_class_name: str = ""
+    volume_attributes_class_name: str = ""
+
+
+class PersistentVolumeStatus(_Object, frozen=True):
+    phase: str = ""
 
 
 class PersistentVolume(_Object, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PersistentVolumeSpec = PersistentVolumeSpec()
+    status: PersistentVolumeStatus = PersistentVolumeStatus()
 
 
 class TopologySelectorLabelRequirement(_Object, frozen=True):
@@ -354,6 +373,23 @@ class CSINodeSpec(_Object, frozen=True):
 class CSINode(_Object, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()
+
+
+class CSIDriverSpec(_Object, frozen=True):
+    storage_capacity: bool = False
+
+
+class CSIDriver(_Object, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CSIDriverSpec = CSIDriverSpec()
+
+
+class CSIStorageCapacity(_Object, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    storage_class_name: str = ""
+    node_topology: LabelSelector | None = None
+    capacity: str | int | float | None = None
+    maximum_volume_size: str | int | float | None = None
 
 
 class VolumeAttachmentSource(_Object, frozen=True):

@@ -47,6 +47,10 @@ SHARED_TENANCY, DEDICATED = "default", "dedicated"
 
 # --- annotations ---
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+#: The node for which a claim's volume is being made (kube-scheduler VolumeBinding).
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+#: The older way to name a storage class; it goes before the field (component-helpers ``storage/volume``).
+BETA_STORAGE_CLASS = "volume.beta.kubernetes.io/storage-class"
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 DISRUPTION_COST = f"{CORE_GROUP}/disruption-cost"
 DO_NOT_DISRUPT = f"{CORE_GROUP}/do-not-disrupt"

@@ -4,7 +4,7 @@ A page is decoded as a whole; only one that holds what does not fit is taken apa
 reported, and the others go on: neither a newer API server nor one odd object may stop every decision. Custom resources
 are decoded one by one, because a user may have stored some that our models refuse.
 
-A kind that we have no right to list fails the snapshot, because a decision made without it would be wrong. Two kinds
+A kind that we have no right to list fails the snapshot, because a decision made without it would be wrong. A few kinds
 can be done without (``DISPENSABLE``): they are reported as if none of their objects could be read.
 """
 
@@ -38,6 +38,7 @@ M = TypeVar("M", bound=CustomResource)
 PAGE = 500
 _EXPIRED = 410  # the continue token is older than etcd remembers
 _FORBIDDEN = 403
+_NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,8 @@ CORE: tuple[tuple[str, str, Any], ...] = (
     ("volumes", "/api/v1/persistentvolumes", core.PersistentVolume),
     ("storage_classes", "/apis/storage.k8s.io/v1/storageclasses", core.StorageClass),
     ("csi_nodes", "/apis/storage.k8s.io/v1/csinodes", core.CSINode),
+    ("csi_drivers", "/apis/storage.k8s.io/v1/csidrivers", core.CSIDriver),
+    ("storage_capacities", "/apis/storage.k8s.io/v1/csistoragecapacities", core.CSIStorageCapacity),
     ("volume_attachments", "/apis/storage.k8s.io/v1/volumeattachments", core.VolumeAttachment),
     ("disruption_budgets", "/apis/policy/v1/poddisruptionbudgets", core.PodDisruptionBudget),
 )
@@ -82,8 +85,14 @@ CORE: tuple[tuple[str, str, Any], ...] = (
 
 #: The kinds without which decisions are a little worse, and not wrong. The API server has written its PriorityClass's
 #: value into every pod that is stored (admission plugin Priority). Without CSINodes we do not know how many volumes a
-#: node takes; kube-scheduler does, and sends no pod where a volume is too many.
-DISPENSABLE = frozenset({"/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/storage.k8s.io/v1/csinodes"})
+#: node takes, and without CSIDrivers and CSIStorageCapacities not where a driver can make one; kube-scheduler does, and
+#: sends no pod where it has no place.
+DISPENSABLE = frozenset(
+    {
+        "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/storage.k8s.io/v1/csinodes",
+        "/apis/storage.k8s.io/v1/csidrivers", "/apis/storage.k8s.io/v1/csistoragecapacities",
+    }
+)  # fmt: skip
 
 
 class NotInstalledError(ConfigurationError):
@@ -120,8 +129,8 @@ class Listed(NamedTuple):
 def read(transport: Transport, path: str, struct: Any) -> Listed:
     """All objects at a path, as that struct.
 
-    Raises ``ConfigurationError`` for a kind that is not installed, ``DeniedError`` for one that we may not list,
-    ``UnavailableError``.
+    Raises ``ConfigurationError`` for a kind that is needed and not installed, ``DeniedError`` for one that we may not
+    list, ``UnavailableError``.
     """
     objects: list[Any] = []
     invalid: list[Invalid] = []
@@ -134,6 +143,8 @@ def read(transport: Transport, path: str, struct: Any) -> Listed:
             continue
         if answer.code == _FORBIDDEN and path in DISPENSABLE:
             return Listed((), (Invalid(struct.__name__, ALL, str(_denied(path, answer))),))
+        if answer.code == _NOT_FOUND and path in DISPENSABLE:
+            return Listed(())
         page, unread = _decoded(path, _body(path, answer), struct)
         objects += page.items or []
         invalid += unread
@@ -224,7 +235,7 @@ def _page(transport: Transport, path: str, token: str) -> Response:
 
 
 def _body(path: str, answer: Response) -> bytes:
-    if answer.code == 404:
+    if answer.code == _NOT_FOUND:
         raise NotInstalledError(f"{path}: not installed in this cluster: apply the custom resource definitions")
     if answer.code == _FORBIDDEN:
         raise _denied(path, answer)

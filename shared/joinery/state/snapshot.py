@@ -6,7 +6,9 @@ from datetime import datetime
 from functools import cached_property
 
 from joinery.apis.core import (
+    CSIDriver,
     CSINode,
+    CSIStorageCapacity,
     DaemonSet,
     Namespace,
     Node,
@@ -59,6 +61,8 @@ class Snapshot(ClaimsSnapshot):
     volumes: tuple[PersistentVolume, ...] = ()
     storage_classes: tuple[StorageClass, ...] = ()
     csi_nodes: tuple[CSINode, ...] = ()
+    csi_drivers: tuple[CSIDriver, ...] = ()
+    storage_capacities: tuple[CSIStorageCapacity, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
 

@@ -59,6 +59,10 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     ),
     ("storage.k8s.io", "StorageClass"): Kind("storage_classes", core.StorageClass, False, _OLD_BETA),
     ("storage.k8s.io", "CSINode"): Kind("csi_nodes", core.CSINode, False, _OLD_BETA),
+    ("storage.k8s.io", "CSIDriver"): Kind("csi_drivers", core.CSIDriver, False, _OLD_BETA),
+    ("storage.k8s.io", "CSIStorageCapacity"): Kind(
+        "storage_capacities", core.CSIStorageCapacity, True, ("v1", "v1beta1", "v1alpha1")
+    ),
     ("storage.k8s.io", "VolumeAttachment"): Kind("volume_attachments", core.VolumeAttachment, False, _OLD_BETA),
     ("karpenter.sh", "NodePool"): Kind("node_pools", NodePool),
     ("karpenter.sh", "NodeClaim"): Kind("node_claims", NodeClaim),

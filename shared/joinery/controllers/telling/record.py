@@ -42,7 +42,8 @@ _READ = frozenset(
         labels.TERMINATION_TIMESTAMP, labels.LAUNCH_TOKEN, labels.NODE_POOL_HASH, labels.NODE_POOL_HASH_VERSION,
         labels.NODE_CLASS_HASH, labels.NODE_CLASS_HASH_VERSION,
         labels.POD_DELETION_COST, labels.DISRUPTION_COST,
-        "pv.kubernetes.io/bind-completed", "storageclass.kubernetes.io/is-default-class",
+        labels.BIND_COMPLETED, labels.SELECTED_NODE, labels.BETA_STORAGE_CLASS,
+        "storageclass.kubernetes.io/is-default-class",
     }
 )  # fmt: skip
 #: Stands for annotations of a template that were left out, with as many characters: their number is judged
@@ -59,6 +60,8 @@ _KINDS = {
     "volumes": ("v1", "PersistentVolume"),
     "storage_classes": ("storage.k8s.io/v1", "StorageClass"),
     "csi_nodes": ("storage.k8s.io/v1", "CSINode"),
+    "csi_drivers": ("storage.k8s.io/v1", "CSIDriver"),
+    "storage_capacities": ("storage.k8s.io/v1", "CSIStorageCapacity"),
     "volume_attachments": ("storage.k8s.io/v1", "VolumeAttachment"),
     "disruption_budgets": ("policy/v1", "PodDisruptionBudget"),
 }
