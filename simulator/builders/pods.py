@@ -148,19 +148,23 @@ def pdb(
     max_unavailable: str | int | None = None,
     namespace: str = "default",
     unhealthy: str = "",
+    **status: Any,
 ) -> core.PodDisruptionBudget:
     """A PodDisruptionBudget over the pods with ``labels``.
 
     With ``min_available`` or ``max_unavailable`` the simulated controller computes how many disruptions are allowed.
-    Without either, ``allowed`` stays as stated. ``unhealthy``: the unhealthyPodEvictionPolicy.
+    Without either, ``allowed`` stays as stated. ``unhealthy``: the unhealthyPodEvictionPolicy. ``status``: further
+    fields of PodDisruptionBudgetStatus.
     """
+    is_stated = min_available is None and max_unavailable is None
+    fields = {"observed_generation": int(is_stated), **status}
     return core.PodDisruptionBudget(
         metadata=core.ObjectMeta(name=name, namespace=namespace),
         spec=core.PodDisruptionBudgetSpec(
             selector=core.LabelSelector(match_labels=dict(labels or {})), min_available=min_available,
             max_unavailable=max_unavailable, unhealthy_pod_eviction_policy=unhealthy,
         ),
-        status=core.PodDisruptionBudgetStatus(disruptions_allowed=allowed),
+        status=core.PodDisruptionBudgetStatus(disruptions_allowed=allowed, **fields),
     )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ from simulator.kubernetes.resources import with_fields
 from simulator.kubernetes.selectors import selects
 
 FINISHED = ("Succeeded", "Failed")
+#: How many evictions may be under way that the controller has not seen yet.
+_MOST_DISRUPTED = 2000
 
 
 def covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
@@ -38,8 +40,28 @@ def observed(budget: PodDisruptionBudget, pods: Iterable[Pod], replicas: int | N
     covered = [pod for pod in pods if covers(budget, pod) and pod.status.phase not in FINISHED]
     healthy = sum(is_healthy(pod) for pod in covered)
     expected = len(covered) if replicas is None else replicas
-    allowed = max(0, healthy - desired(budget, expected))
-    return with_fields(budget, status=PodDisruptionBudgetStatus(disruptions_allowed=allowed))
+    wanted = desired(budget, expected)
+    status = PodDisruptionBudgetStatus(
+        disruptions_allowed=max(0, healthy - wanted),
+        current_healthy=healthy,
+        desired_healthy=wanted,
+        observed_generation=budget.metadata.generation,
+    )
+    return with_fields(budget, status=status)
+
+
+def is_spare(budget: PodDisruptionBudget) -> bool:
+    """Whether the budget lets one more pod go, and its controller has seen it as it is."""
+    return (
+        budget.status.disruptions_allowed > 0 and budget.status.observed_generation >= budget.metadata.generation
+    ) and len(budget.status.disrupted_pods) <= _MOST_DISRUPTED
+
+
+def lets_unready_go(budget: PodDisruptionBudget) -> bool:
+    """Whether the budget does not count for a pod that is not ready."""
+    status = budget.status
+    is_healthy = status.current_healthy >= status.desired_healthy > 0
+    return is_healthy or budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
 
 
 def desired(budget: PodDisruptionBudget, expected: int) -> int:

@@ -283,9 +283,12 @@ class InMemoryCluster:
             stored = self._pod(pod)
         except NotFoundError:
             return Eviction.GONE
-        if not self._may_go(stored):
+        asked = self._asked(stored)
+        # A pod about which several are asked is never evicted.
+        if len(asked) > 1 or not all(map(budgets.is_spare, asked)):
             return Eviction.BLOCKED
-        self._use_up(stored)
+        for budget in asked:
+            self._use_up(budget)
         self._delete_pod(stored, _grace(stored))
         return Eviction.EVICTED
 
@@ -338,27 +341,19 @@ class InMemoryCluster:
         is_running = bool(pod.spec.node_name) and pod.status.phase not in budgets.FINISHED
         self.api.delete(pod, grace_seconds=grace if is_running else 0)
 
-    def _may_go(self, pod: Pod) -> bool:
-        """Whether the eviction API lets the pod go (policy/v1): no budget covers it, or one that allows a disruption.
-
-        A pod that several budgets cover is never evicted.
-        """
+    def _asked(self, pod: Pod) -> list[PodDisruptionBudget]:
+        """The budgets that the eviction API asks about the pod (policy/v1)."""
         if pod.status.phase in (*budgets.FINISHED, "Pending") or pod.metadata.deletion_timestamp is not None:
-            return True
+            return []
         covering = [budget for budget in self.disruption_budgets.values() if budgets.covers(budget, pod)]
-        if len(covering) != 1:
-            return not covering
-        if not budgets.is_ready(pod) and covering[0].spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
-            return True
-        return covering[0].status.disruptions_allowed > 0
+        is_let_go = len(covering) == 1 and not budgets.is_ready(pod) and budgets.lets_unready_go(covering[0])
+        return [] if is_let_go else covering
 
-    def _use_up(self, pod: Pod) -> None:
+    def _use_up(self, budget: PodDisruptionBudget) -> None:
         """One disruption less on a budget whose status was stated instead of computed."""
-        for budget in list(self.api.objects("PodDisruptionBudget").values()):
-            stated = budget.spec.min_available is None and budget.spec.max_unavailable is None
-            if stated and budgets.covers(budget, pod):
-                left = max(0, budget.status.disruptions_allowed - 1)
-                self.api.update(with_fields(budget, status=with_fields(budget.status, disruptions_allowed=left)))
+        if budget.spec.min_available is None and budget.spec.max_unavailable is None:
+            left = budget.status.disruptions_allowed - 1
+            self.api.update(with_fields(budget, status=with_fields(budget.status, disruptions_allowed=left)))
 
     def _observed(self, budget: PodDisruptionBudget) -> PodDisruptionBudget:
         covered = [pod for pod in self.pods.values() if budgets.covers(budget, pod)]

@@ -168,10 +168,8 @@ def _volume(document: Document) -> None:
 
 
 def _budget(document: Document) -> None:
-    # The eviction API waits for a controller that has seen the budget: the status says that it has.
-    allowed = document.get("status", {}).get("disruptionsAllowed", 0)
-    counted = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0, "observedGeneration": 1}
-    document["status"] = {"disruptionsAllowed": allowed, **counted}
+    demanded = {"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0}
+    document["status"] = {**demanded, **document.get("status", {})}
 
 
 _FINISH = {

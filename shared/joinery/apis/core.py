@@ -414,7 +414,13 @@ class PodDisruptionBudgetSpec(_Object, frozen=True):
 
 
 class PodDisruptionBudgetStatus(_Object, frozen=True):
+    """``disrupted_pods``: when evictions were granted whose pods are still to go, by the pods' names."""
+
     disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
+    observed_generation: int = 0
+    disrupted_pods: dict[str, str] = {}
 
 
 class PodDisruptionBudget(_Object, frozen=True):

@@ -25,6 +25,8 @@ from joinery.errors import (
 MESSAGE_CHARS = 400
 #: A cause is shown on a pod: it should be a sentence, and not the report of a policy engine.
 _CAUSE_CHARS = 160
+#: What refusals of evictions are about that a budget's own state is at fault for.
+_BUDGET = "poddisruptionbudget"
 
 
 class _Cause(msgspec.Struct):
@@ -34,6 +36,7 @@ class _Cause(msgspec.Struct):
 
 
 class _Details(msgspec.Struct, rename="camel"):
+    kind: str = ""
     causes: list[_Cause] = []
 
 
@@ -49,9 +52,11 @@ class Status(msgspec.Struct):
     def is_budget(self) -> bool:
         """Whether a PodDisruptionBudget refuses an eviction (policy/v1 ``DisruptionBudgetCause``).
 
-        The code does not tell: 429 is also what an overloaded server answers, and a budget may answer 403.
+        The code does not tell: 429 is also what an overloaded server answers, and a budget may answer 403. Then no
+        cause names it (kube-apiserver ``EvictionREST.checkAndDecrement``).
         """
-        return any(cause.reason == "DisruptionBudget" for cause in (self.details.causes if self.details else ()))
+        details = self.details or _Details()
+        return details.kind == _BUDGET or any(cause.reason == "DisruptionBudget" for cause in details.causes)
 
 
 @dataclass(frozen=True, slots=True)

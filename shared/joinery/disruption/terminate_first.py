@@ -10,7 +10,6 @@ instance type is bought in the same place. Its pods wait meanwhile, so:
   node receives the pods: whether one has room then is for others to say.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -32,7 +31,7 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch, solve
 from joinery.state.nodes import NodeView, cordoned, views
 from joinery.state.offerings import InstanceType, Offering
-from joinery.state.pods import bound_to, evictions_allowed
+from joinery.state.pods import bound_to
 from joinery.state.snapshot import Snapshot
 from joinery.verification.verify import verify
 
@@ -65,7 +64,7 @@ def in_its_place(candidate: Candidate, problem: Problem, stopwatch: Stopwatch = 
     """The command that ends the node and buys the same type in its place; None where its pods could not go there, or
     not all at once.
     """
-    if not candidate.pods or not _may_all_go(candidate.pods, problem.snapshot):
+    if not candidate.pods or not Coverage(problem.snapshot.disruption_budgets).grants_all(candidate.pods):
         return None
     after = once_gone(candidate.view, candidate.pods, problem)
     if after is None:
@@ -119,7 +118,7 @@ def violation(command: Disruption, problem: Problem) -> str:
     if view is None:
         return f"{command.retire[0]} is gone"
     moving = [pod for pod in view.pods if pod.key in command.pods]
-    if not _may_all_go(moving, problem.snapshot):
+    if not Coverage(problem.snapshot.disruption_budgets).grants_all(moving):
         return "the budgets of its pods do not let all of them go at once"
     after = once_gone(view, moving, problem)
     if after is None:
@@ -161,19 +160,6 @@ def _waiting(pod: Pod) -> Pod:
     free = bound_to(pod, "")
     status = msgspec.structs.replace(free.status, phase="Pending", conditions=[_UNSCHEDULABLE])
     return msgspec.structs.replace(free, status=status)
-
-
-def _may_all_go(pods: Iterable[Pod], snapshot: Snapshot) -> bool:
-    """Whether the pods' budgets allow all of their evictions together."""
-    coverage = Coverage(snapshot.disruption_budgets)
-    wanted: Counter[str] = Counter()
-    allowed: dict[str, int] = {}
-    for pod in pods:
-        for budget in coverage.of(pod):
-            key = f"{budget.metadata.namespace}/{budget.metadata.name}"
-            wanted[key] += 1
-            allowed[key] = evictions_allowed(budget)
-    return all(count <= allowed[key] for key, count in wanted.items())
 
 
 def _message(candidate: Candidate, savings: float) -> str:

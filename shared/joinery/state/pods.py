@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from joinery.apis import duration
-from joinery.apis.core import OwnerReference, Pod, PodDisruptionBudget, Toleration
+from joinery.apis.core import OwnerReference, Pod, Toleration
 from joinery.apis.labels import DO_NOT_DISRUPT, PLANNED_TAINT
 
 #: The scheduler of pods that a Fargate profile selects; EKS writes its name into them.
@@ -171,22 +171,13 @@ def own_grace(pod: Pod) -> timedelta | None:
     return None if seconds is None else timedelta(seconds=min(seconds, _CENTURY.total_seconds()))
 
 
-def is_fully_blocking(budget: PodDisruptionBudget) -> bool:
-    """Whether the budget never lets any pod be evicted (Karpenter `pdb.Limits.isFullyBlocked`)."""
-    spec = budget.spec
-    return str(spec.max_unavailable) in ("0", "0%") or str(spec.min_available) == "100%"
+def is_pod_ready(pod: Pod) -> bool:
+    """Whether its kubelet says that it is ready to serve (Kubernetes ``podutil.IsPodReady``)."""
+    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
 
 
-def evictions_allowed(budget: PodDisruptionBudget) -> int:
-    """How many evictions the budget grants now.
-
-    None if it never grants any, whatever its status says: that is older than its spec, and the API server heeds no such
-    status.
+def asks_no_budget(pod: Pod) -> bool:
+    """Whether the eviction API lets the pod go past all PodDisruptionBudgets, as it disrupts nobody: it has not begun,
+    has ended, or is on its way out (kube-apiserver ``canIgnorePDB``).
     """
-    return 0 if is_fully_blocking(budget) else budget.status.disruptions_allowed
-
-
-def is_let_go(pod: Pod, budget: PodDisruptionBudget) -> bool:
-    """Whether the budget does not count for the pod, because that is not ready."""
-    is_unready = any(condition.type == "Ready" and condition.status == "False" for condition in pod.status.conditions)
-    return is_unready and budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
+    return pod.status.phase == "Pending" or not is_active(pod)

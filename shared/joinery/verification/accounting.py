@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from joinery.apis.core import Pod
 from joinery.apis.labels import DO_NOT_DISRUPT, NODE_POOL
 from joinery.state.nodes import NodeView, views
-from joinery.state.pods import is_pending, is_reschedulable
+from joinery.state.pods import asks_no_budget, is_pending, is_reschedulable
 from joinery.state.surged import all_surged_pods
 from joinery.verification.final_state import FinalState
 from joinery.verification.predicates import selector_matches
@@ -89,9 +89,10 @@ def _wants_no_pool(pod: Pod) -> bool:
 
 
 def _may_stay(state: FinalState, pod: Pod) -> bool:
-    """Something may keep it where it is: an annotation, or a budget."""
+    """Something may keep it where it is: an annotation, or a budget that its eviction would ask."""
     return DO_NOT_DISRUPT in pod.metadata.annotations or any(
-        budget.metadata.namespace == pod.metadata.namespace
+        not asks_no_budget(pod)
+        and budget.metadata.namespace == pod.metadata.namespace
         and selector_matches(budget.spec.selector, pod.metadata.labels)
         for budget in state.problem.snapshot.disruption_budgets
     )

@@ -9,14 +9,8 @@ from collections.abc import Collection, Iterator, Mapping
 from joinery.apis.labels import CORE_GROUP, DO_NOT_DISRUPT
 from joinery.cli.notices import Notice, some_of, warning, warnings_of
 from joinery.cli.view.workloads import subject_of
-from joinery.state.pods import (
-    comes_with_node,
-    controller_of,
-    evictions_allowed,
-    go_duration,
-    is_active,
-    is_fully_blocking,
-)
+from joinery.scheduling.constraints.budgets import evictions_allowed, is_fully_blocking
+from joinery.state.pods import comes_with_node, controller_of, go_duration, is_active
 from joinery.state.snapshot import Snapshot
 
 #: Annotations that once protected, or that protect from another autoscaler, with the value that does.

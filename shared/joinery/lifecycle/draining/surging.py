@@ -25,7 +25,7 @@ from joinery.lifecycle.view.view import View
 from joinery.scheduling.constraints.budgets import Coverage
 from joinery.state.claims import INITIALIZED, REGISTERED, annotated, moment
 from joinery.state.plans import planned_pods
-from joinery.state.pods import evictions_allowed, is_daemon, is_protected, is_terminating, own_grace
+from joinery.state.pods import is_daemon, is_protected, is_terminating, own_grace
 from joinery.state.retirement import USUAL_GRACE, deadline, is_retired
 from joinery.state.surged import remembered, surged_pods
 from joinery.termination.drain import is_drainable
@@ -112,10 +112,10 @@ def _of_node(view: View, claim: NodeClaim, node: Node, budgets: Coverage | None)
 
 
 def _is_kept_by_budget(pod: Pod, budgets: Coverage) -> bool:
-    """Whether it is a ReplicaSet's and its disruption budget allows no eviction now."""
+    """Whether it is a ReplicaSet's and its disruption budgets refuse its eviction now."""
     if owner_of_kind(pod.metadata.owner_references, REPLICA_SET) is None:
         return False
-    return any(evictions_allowed(budget) <= 0 for budget in budgets.of(pod))
+    return bool(budgets.answer(pod).refusal)
 
 
 def _is_single(owners: Owners) -> bool:

@@ -19,7 +19,7 @@ from joinery.apis.labels import DO_NOT_DISRUPT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.scheduling.constraints.budgets import Coverage
 from joinery.state.claims import DRIFTED
-from joinery.state.pods import bound_at, evictions_allowed, is_active, is_let_go, is_protected, is_reschedulable
+from joinery.state.pods import bound_at, is_active, is_protected, is_reschedulable
 from joinery.state.snapshot import Snapshot
 from joinery.state.stops import stop_in_force
 from joinery.termination.drain import is_drainable
@@ -112,13 +112,4 @@ class SecondLook:
 
     def _budget_objection(self, pod: Pod) -> str:
         """Why no eviction of the pod would be granted now; empty if one would (Karpenter `pdb.Limits.CanEvictPods`)."""
-        matching = self._budgets.of(pod)
-        if not matching or not is_drainable(pod, self._now):
-            return ""
-        if len(matching) > 1:
-            # The eviction API refuses such a pod whatever the budgets say.
-            return f"pod {pod.key} has more than one PodDisruptionBudget"
-        budget = matching[0]
-        if evictions_allowed(budget) > 0 or is_let_go(pod, budget):
-            return ""
-        return f"PodDisruptionBudget {budget.metadata.name} allows no eviction of pod {pod.key} now"
+        return self._budgets.answer(pod).refusal if is_drainable(pod, self._now) else ""

@@ -12,15 +12,7 @@ from joinery.scheduling.constraints.resources import made_anew
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView
-from joinery.state.pods import (
-    evictions_allowed,
-    is_fully_blocking,
-    is_let_go,
-    is_pending,
-    is_protected,
-    is_reschedulable,
-    is_terminating,
-)
+from joinery.state.pods import is_pending, is_protected, is_reschedulable, is_terminating
 from joinery.state.snapshot import Snapshot
 from joinery.state.surged import all_surged_pods, last_old_pods
 
@@ -33,7 +25,7 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
     waiting = [pod for pod in problem.snapshot.pods if is_pending(pod, only_marked=only_marked)]
     nodes, budgets = tuple(views), Coverage(problem.snapshot.disruption_budgets)
     bought_for = _bought_for(nodes)
-    surged = all_surged_pods(problem.snapshot) | _kept_until_succeeded(problem.snapshot)
+    surged = all_surged_pods(problem.snapshot) | _kept_until_succeeded(problem.snapshot, budgets)
     moving = [
         made_anew(pod)
         for view in nodes
@@ -46,16 +38,14 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
     return tuple(sorted((*waiting, *moving), key=lambda pod: pod.key))
 
 
-def _kept_until_succeeded(snapshot: Snapshot) -> frozenset[str]:
+def _kept_until_succeeded(snapshot: Snapshot, budgets: Coverage) -> frozenset[str]:
     """The pods that a budget keeps where they are until the rollout ends them: a successor of each is on its way.
 
     With the setting ``SurgeSingleReplicas`` lifecycle has begun that rollout. Its claim may not remember it yet.
     """
-    keeping = [budget for budget in snapshot.disruption_budgets if evictions_allowed(budget) <= 0]
-    if not keeping:
+    if not snapshot.disruption_budgets:
         return frozenset()
-    budgets = Coverage(keeping)
-    return frozenset(pod.key for pod in last_old_pods(snapshot) if budgets.of(pod))
+    return frozenset(pod.key for pod in last_old_pods(snapshot) if budgets.answer(pod).refusal)
 
 
 def _bought_for(views: Iterable[NodeView]) -> Mapping[str, set[str]]:
@@ -94,10 +84,8 @@ def must_move(pod: Pod, budgets: Coverage, now: datetime) -> bool:
 def _is_blocked(pod: Pod, budgets: Coverage) -> bool:
     """Whether no eviction will ever be granted.
 
-    The API server refuses one for a pod with several PodDisruptionBudgets. A pod that tolerates the taint of nodes that
-    go is not evicted: it ends with its node.
+    A pod that tolerates the taint of nodes that go is not evicted: it ends with its node.
     """
     if first_untolerated(pod.spec.tolerations, (_DISRUPTED,)) is None:
         return False
-    matching = budgets.of(pod)
-    return len(matching) > 1 or any(is_fully_blocking(budget) and not is_let_go(pod, budget) for budget in matching)
+    return budgets.answer(pod).is_lasting
