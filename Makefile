@@ -39,7 +39,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 export AWS_EC2_METADATA_DISABLED := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz soak lint types format check-build build build-host smoke bench bench-small judge consolidation churn webhook-bench oracle controlplane sam-local deploy deploy-test undeploy rotate-token docs
+.PHONY: help setup demo test fuzz soak hostile lint types format check-build build build-host smoke bench bench-small judge consolidation churn webhook-bench oracle controlplane sam-local deploy deploy-test undeploy rotate-token docs
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,9 @@ fuzz: setup ## Every property with new examples, 50 times as many as in `make te
 soak: setup ## A node's life under fire: random faults, every call failing, every two doors interleaved (STEPS=10000 SEED=0)
 	@assets=$${KUBEBUILDER_ASSETS:-}; if [ -z "$$assets" ] && command -v go >/dev/null; then assets=$$(tools/controlplane/build) || exit 1; fi; \
 	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n $(WORKERS) --one-by-one -m soak --soak=$(STEPS) --soak-seed=$(SEED) $(SOAK)
+
+hostile: setup ## How long hostile pods keep a decision and what memory they take (an hour; HOSTILE="--kinds repelling --limits 1")
+	@.venv/bin/python -m tools.hostile $(HOSTILE)
 
 lint: setup .cache/template-linted ## Format, lint, import contracts, and whatever is generated and may have drifted
 	.venv/bin/ruff format --check --quiet . || { .venv/bin/ruff format --diff --quiet . | head -40; exit 1; }
