@@ -17,7 +17,7 @@ A stop (``state.stops``) holds all nodes. Budgets and rates of NodePools are abo
 ``disruption.admission`` applies them afterwards.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -42,7 +42,7 @@ from joinery.state.nodes import NodeView, is_leaving, views
 from joinery.state.offerings import price_among
 from joinery.state.plans import is_kept
 from joinery.state.pod_events import empty_since, is_empty, quiet_since
-from joinery.state.pods import is_reschedulable
+from joinery.state.pods import is_reschedulable, is_terminal
 from joinery.state.stops import stop_in_force
 
 EMPTY, UNDERUTILIZED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
@@ -143,6 +143,9 @@ class _Judge:
         self._views = views(self._snapshot)
         self._claims = {claim.metadata.name: claim for claim in self._snapshot.managed_claims}
         self._nodes_of = Counter(view.claim for view in self._views if view.claim)
+        self._finished: dict[str, list[Pod]] = defaultdict(list)
+        for pod in filter(is_terminal, self._snapshot.pods):
+            self._finished[pod.spec.node_name].append(pod)
         self._kept = {node.metadata.name for node in self._snapshot.nodes if any(map(is_kept, node.spec.taints))}
         self._types = {
             name: {instance_type.name: instance_type for instance_type in types}
@@ -307,7 +310,8 @@ class _Judge:
         return sold.price(zone, capacity_type) if sold else None
 
     def _quiet_since(self, view: NodeView, claim: NodeClaim) -> datetime | None:
-        pods, pool = [pod for pod in view.pods if pod.spec.node_name], self._pool(view)
+        pods = [*(pod for pod in view.pods if pod.spec.node_name), *self._finished.get(view.node, ())]
+        pool = self._pool(view)
         if pool is not None and pool.notes_emptiness and is_empty(pods) and (noted := empty_since(view.annotations)):
             return min(noted, self._now)
         return quiet_since(claim, pods, self._now)

@@ -2,7 +2,8 @@
 
 Karpenter watches pods, and writes the moment of each event into ``status.lastPodEventTime`` (nodeclaim/podevents). Here
 nobody watches. The claim keeps a digest of the pods that were on its node when somebody last looked, in a condition
-beside that moment; pods have come or gone if the digest is another one now.
+beside that moment; pods have come or gone if the digest is another one now. Where nobody has looked yet, or another
+controller has, the pods themselves say when they came or ended.
 """
 
 from collections.abc import Container, Iterable, Mapping
@@ -13,7 +14,7 @@ from joinery.apis.core import Pod
 from joinery.apis.labels import EMPTY_SINCE, OWN_GROUP
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import INITIALIZED, moment
-from joinery.state.pods import comes_with_node, is_active
+from joinery.state.pods import bound_at, comes_with_node, is_active, is_terminal
 
 #: The condition whose message is the digest. A condition, because one write of the status holds it and the moment
 #: together, and because the webhook is not called for it.
@@ -79,12 +80,24 @@ def last_pod_event(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> date
 
 
 def quiet_since(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> datetime | None:
-    """What ``consolidateAfter`` runs from: the last pod event, else the node's initialisation, else its creation.
+    """What ``consolidateAfter`` runs from: the last pod event, else the node's initialisation, else its creation; and
+    from no earlier than one of its pods came or ended.
 
     None where nobody knows any of them, as in a file that somebody wrote by hand. A moment that is still to come counts
-    as now. ``pods``: those bound to the claim's node. (Karpenter nodeclaim/disruption, Consolidation.)
+    as now. ``pods``: those bound to the claim's node, finished ones too. (Karpenter nodeclaim/disruption,
+    Consolidation.)
     """
     initialized = claim.condition(INITIALIZED)
     ready = initialized.last_transition_time if initialized and initialized.status == "True" else None
-    since = last_pod_event(claim, pods, now) or ready or claim.metadata.creation_timestamp
-    return since and min(since, now)
+    pods = tuple(pods)
+    noted = last_pod_event(claim, pods, now) or ready or claim.metadata.creation_timestamp
+    told = (_last_event(pod) for pod in pods if not comes_with_node(pod))
+    return max((min(at, now) for at in (noted, *told) if at is not None), default=None)
+
+
+def _last_event(pod: Pod) -> datetime | None:
+    """When the pod came, or when it ended or will end, as it says itself."""
+    if is_terminal(pod):
+        return max((c.last_transition_time for c in pod.status.conditions if c.last_transition_time), default=None)
+    bound, started = bound_at(pod), pod.status.start_time
+    return pod.metadata.deletion_timestamp or (max(bound, started) if bound and started else bound)

@@ -148,7 +148,8 @@ def is_protected(pod: Pod, now: datetime) -> bool:
 def bound_at(pod: Pod) -> datetime | None:
     """When the pod got its node, at the earliest; None where nobody says."""
     bound = (c.last_transition_time for c in pod.status.conditions if (c.type, c.status) == ("PodScheduled", "True"))
-    return next((at for at in bound if at is not None), pod.metadata.creation_timestamp)
+    known = (*bound, pod.status.start_time, pod.metadata.creation_timestamp)
+    return next((at for at in known if at is not None), None)
 
 
 def go_duration(text: str) -> timedelta | None:

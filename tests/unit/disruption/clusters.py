@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from joinery.apis.conditions import put, true
-from joinery.apis.core import ContainerStatus, Node, Pod, PodDisruptionBudget
+from joinery.apis.core import Condition, ContainerStatus, Node, Pod, PodDisruptionBudget
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
@@ -94,10 +94,25 @@ def resized(pod: Pod, **given: str) -> Pod:
     return replace(pod, status=replace(pod.status, container_statuses=[reported]))
 
 
-def on(name: str, node: str = "n", *, owner: Any = "web-1", started: datetime | None = None, **spec: Any) -> Pod:
-    """A pod of a Deployment that runs on the node."""
+def on(
+    name: str,
+    node: str = "n",
+    *,
+    owner: Any = "web-1",
+    started: datetime | None = None,
+    conditions: Iterable[tuple[str, str, timedelta | None]] = (),
+    **spec: Any,
+) -> Pod:
+    """A pod of a Deployment that runs on the node. ``conditions``: type, status, and for how long, in place of its
+    own.
+    """
     pod = builders.pod(name, node=node, owner=owner, **spec)
-    return replace(pod, status=replace(pod.status, start_time=started)) if started else pod
+    given = [
+        Condition(type=kind, status=status, last_transition_time=START - lasts if lasts is not None else None)
+        for kind, status, lasts in conditions
+    ]
+    status = replace(pod.status, start_time=started, conditions=given or pod.status.conditions)
+    return replace(pod, status=status)
 
 
 def annotated(pool: NodePool, annotations: Mapping[str, str]) -> NodePool:

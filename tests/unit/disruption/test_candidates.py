@@ -1,14 +1,14 @@
 """Candidates: which nodes may be disrupted now, for what, and why the others stay."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from msgspec.structs import replace as with_fields
 
 from joinery.apis.conditions import put, true
-from joinery.apis.core import Taint
+from joinery.apis.core import Pod, Taint
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import (
     CAPACITY_TYPE,
@@ -355,6 +355,29 @@ class TestConsolidateAfter:
         seen = true(PODS_SEEN, observed(cluster.claims[0], START)).model_copy(update={"message": "others"})
         cluster.claims = [with_status(cluster.claims[0], conditions=put(cluster.claims[0].status.conditions, seen))]
         assert _held(cluster) == [(HeldCode.CONSOLIDATE_AFTER, UNDERUTILIZED)]
+
+    @pytest.mark.parametrize(
+        ("pod", "stays"),
+        [
+            (on("web", started=START - MINUTE), True),
+            (on("web", conditions=[("PodScheduled", "True", MINUTE)]), True),
+            (on("web", conditions=[("PodScheduled", "True", None)], started=START - MINUTE), True),
+            (on("web", started=START - 9 * MINUTE), False),
+            (on("web", started=START - 9 * MINUTE, deleted=START + MINUTE), True),
+            (on("web", phase="Succeeded", conditions=[("Ready", "False", MINUTE)]), True),
+            (on("agent", owner=builders.owner("DaemonSet", "agent"), started=START - MINUTE), False),
+        ],
+        ids=["started", "bound", "nobody says when it was bound", "long ago", "ends now", "has ended", "a daemon"],
+    )
+    @pytest.mark.parametrize("noted", [None, START - 8 * MINUTE], ids=["not looked at", "of another controller"])
+    def test_a_node_that_nobody_has_looked_at_is_as_young_as_its_youngest_pod(
+        self, pod: Pod, stays: bool, noted: datetime | None
+    ) -> None:
+        """Also one of a claim that Karpenter has made."""
+        cluster = _one(pod, pool=builders.node_pool(consolidateAfter="5m"))
+        cluster.claims = [with_status(cluster.claims[0], last_pod_event_time=noted)]
+        held = {held.code for held in _judged(cluster).held}
+        assert held == ({HeldCode.CONSOLIDATE_AFTER} if stays else set())
 
     @pytest.mark.parametrize(("created", "stays"), [(START - MINUTE, True), (START - 9 * MINUTE, False), (None, False)])
     def test_without_either_it_runs_from_the_creation_and_without_that_it_is_over(

@@ -1,9 +1,10 @@
 """Consolidatable: a claim says when its node has been quiet for as long as its NodePool asks for.
 
 The rule is Karpenter's (nodeclaim/disruption, Consolidation): True once ``consolidateAfter`` has passed since pods last
-came or went, as the claim has noted it (``lifecycle.conditions.pod_tracking``), or since the node was initialised.
-Otherwise it is absent. The condition is for people and for a Karpenter that takes over. Decisions do not read it: they
-work it out from the snapshot (``disruption.candidates``), and so never act upon one that is out of date.
+came or went, as the claim has noted it (``lifecycle.conditions.pod_tracking``) or they say themselves, or since the
+node was initialised. Otherwise it is absent. The condition is for people and for a Karpenter that takes over. Decisions
+do not read it: they work it out from the snapshot (``disruption.candidates``), and so never act upon one that is out of
+date.
 """
 
 from datetime import timedelta
@@ -14,6 +15,7 @@ from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.view.view import View
 from joinery.state.claims import INITIALIZED, observed, with_condition, with_status
+from joinery.state.pod_events import quiet_since
 
 CONSOLIDATABLE = "Consolidatable"
 
@@ -35,5 +37,9 @@ def _is_quiet(view: View, claim: NodeClaim, after: timedelta) -> bool:
     initialized = claim.condition(INITIALIZED)
     if initialized is None or initialized.status != "True":
         return False
-    since = claim.status.last_pod_event_time or initialized.last_transition_time
-    return since is not None and view.snapshot.now - since >= after
+    now, noted = view.snapshot.now, claim.status.last_pod_event_time or initialized.last_transition_time
+    if noted is None or now - noted < after or claim.is_true(CONSOLIDATABLE):
+        return noted is not None and now - noted >= after
+    # Pods that came before anybody looked say so themselves. That takes a while to ask, so it is not asked again.
+    since = quiet_since(claim, (pod for node in view.nodes_of(claim) for pod in view.pods_on(node)), now)
+    return since is not None and now - since >= after
