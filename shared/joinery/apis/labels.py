@@ -41,6 +41,11 @@ RESERVATION_TYPE = f"{AWS_GROUP}/capacity-reservation-type"
 RESERVATION_INTERRUPTIBLE = f"{AWS_GROUP}/capacity-reservation-interruptible"
 RESERVATION_LABELS = (RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE)
 
+#: ``true`` on nodes that have parts of GPUs, such as g6f's (proposed in karpenter-provider-aws pull request 9322).
+GPU_FRACTIONAL = f"{AWS_GROUP}/instance-gpu-fractional"
+INSTANCE_FAMILY = f"{AWS_GROUP}/instance-family"
+GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu")
+
 # --- whether the hardware is shared with other accounts ---
 TENANCY = f"{AWS_GROUP}/instance-tenancy"
 SHARED_TENANCY, DEDICATED = "default", "dedicated"
@@ -192,7 +197,8 @@ AWS_WELL_KNOWN = frozenset(
         "instance-cpu", "instance-cpu-manufacturer", "instance-cpu-sustained-clock-speed-mhz", "instance-memory",
         "instance-ebs-bandwidth", "instance-network-bandwidth", "instance-local-nvme", "instance-hypervisor",
         "instance-encryption-in-transit-supported", "instance-gpu-name",
-        "instance-gpu-manufacturer", "instance-gpu-count", "instance-gpu-memory", "instance-accelerator-name",
+        "instance-gpu-manufacturer", "instance-gpu-count", "instance-gpu-memory", "instance-gpu-fractional",
+        "instance-accelerator-name",
         "instance-accelerator-manufacturer", "instance-accelerator-count", "instance-tenancy",
         "capacity-reservation-id", "capacity-reservation-type", "capacity-reservation-interruptible",
         "placement-group-id", "placement-group-partition",

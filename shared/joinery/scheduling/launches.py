@@ -7,6 +7,7 @@ import numpy as np
 
 from joinery.apis.labels import (
     CAPACITY_TYPE,
+    GPU_FRACTIONAL,
     INSTANCE_TYPE,
     NODE_POOL,
     RESERVATION_ID,
@@ -101,7 +102,8 @@ def _requirements(node: NewNode, rows: Sequence[int]) -> tuple[Requirement, ...]
     Zones and capacity types are those of the offerings that are left and available: where the class has no subnet, or
     EC2 has run out of all these types, no node comes. A node in a capacity reservation names it, so
     that no two launches count on the same place in it. A label that no such node has, and that pods do not want, is
-    left out: older definitions refuse claims that name labels such as ``node-role.kubernetes.io/control-plane``.
+    left out: older definitions refuse claims that name labels such as ``node-role.kubernetes.io/control-plane``. So is
+    that of parts of GPUs, which Karpenter's definitions do not know.
     """
     market, of_class = node.pool.market, node.pool.node_pool.spec.template.spec.node_class_ref.of_kind.label
     is_sold = np.isfinite(market.prices[list(rows)]).any(axis=0)
@@ -110,7 +112,7 @@ def _requirements(node: NewNode, rows: Sequence[int]) -> tuple[Requirement, ...]
     sets = {
         key: allowed
         for key, allowed in node.requirements.sets.items()
-        if key not in (NODE_POOL, of_class, *OFFERING_KEYS)
+        if key not in (NODE_POOL, of_class, GPU_FRACTIONAL, *OFFERING_KEYS)
         and not is_restricted(key)
         and (key in known or not allowed.absent)
     }

@@ -19,7 +19,7 @@ from joinery.verification.nodes import (
     sold,
 )
 from joinery.verification.predicates import is_choosy, ports_clash, unmet
-from joinery.verification.purchasable import most_of
+from joinery.verification.purchasable import has_parts_only, most_of
 from joinery.verification.violation import Violation, ViolationCode, misplaced, of_launch
 
 #: Prices are copied, so they agree to the last digit but for how they were written.
@@ -134,6 +134,10 @@ def _check_choices(state: FinalState, launch: Launch, node: FinalNode, *, choice
     yield from _check_requests(launch, needs, usable, state.daemon_sets.most)
     yield from _check_ports(node, usable)
     for pod_class in node.planned:
+        parts = [c.kind.name for c in usable if has_parts_only(c.kind, state.pools[launch.node_pool], pod_class)]
+        if parts:
+            message = f"{parts[0]} has parts of GPUs, and the pod asks for whole ones"
+            yield misplaced(ViolationCode.RESOURCES, pod_class, node, message)
         if is_choosy(pod_class.pod.spec):
             wrong = next((choice.kind.name for choice in usable if not choices.suit(choice, pod_class)), None)
             if wrong:

@@ -5,6 +5,7 @@ and the zones in which a pod could get a node.
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 
 from joinery.apis import labels as keys
 from joinery.apis.core import NodeSelectorRequirement, NodeSelectorTerm
@@ -112,7 +113,7 @@ class Purchasable:
             for option in options:
                 if sold <= zones:
                     break
-                if not option.zones <= zones and option.holds(pod_class.requests):
+                if not option.zones <= zones and self._holds(option, pod_class):
                     zones.update(o.zone for o in self.usable(pod_class, pool, option))
         return zones
 
@@ -145,10 +146,13 @@ class Purchasable:
         for pool in self.pools:
             if refused_taint(pool.spec.template.spec.taints, pod_class.pod.spec.tolerations) is None:
                 for option in self.options(pool):
-                    for offering in self.usable(pod_class, pool, option) if option.holds(pod_class.requests) else ():
+                    for offering in self.usable(pod_class, pool, option) if self._holds(option, pod_class) else ():
                         number = sum(daemon in counted for daemon in self.state.daemon_sets.on(option.node(offering)))
                         brought[offering.zone] = max(number, brought.get(offering.zone, 0))
         return brought
+
+    def _holds(self, option: InstanceTypeOption, pod_class: EquivalenceClass) -> bool:
+        return option.holds(pod_class.requests) and not has_parts_only(option.kind, option.pool, pod_class)
 
     def usable(self, pod_class: EquivalenceClass, pool: NodePool, option: InstanceTypeOption) -> Iterator[Offering]:
         """The offerings of the option on which the pod's own node selection would let it run."""
@@ -226,6 +230,18 @@ def template_rules(pool: NodePool) -> list[Requirement]:
     template = pool.spec.template
     labels = [Requirement(key=k, operator="In", values=[v]) for k, v in template.metadata.labels.items()]
     return [r.model_copy(update={"key": keys.canonical(r.key)}) for r in (*template.spec.requirements, *labels)]
+
+
+def has_parts_only(kind: InstanceType, pool: NodePool, pod_class: EquivalenceClass) -> bool:
+    """Whether the pod asks for GPUs, the type has parts of GPUs,
+    and neither the pod nor the pool names the type, its family or the label of such types.
+    """
+    is_asked = any(pod_class.requests.get(resource) for resource in keys.GPU_RESOURCES)
+    if not is_asked or kind.labels.get(keys.GPU_FRACTIONAL) != ("true",):
+        return False
+    rules: Iterable[Expression] = chain(template_rules(pool), *alternatives(pod_class))
+    named = (keys.INSTANCE_TYPE, keys.INSTANCE_FAMILY, keys.GPU_FRACTIONAL)
+    return not any(r.operator == "In" and r.key in named and {*r.values} & {*kind.labels[r.key]} for r in rules)
 
 
 def hard_taints(taints: Iterable[Taint]) -> tuple[CoreTaint, ...]:

@@ -32,7 +32,10 @@ SHORT = {
         name: f"{keys.AWS_GROUP}/{name}"
         for name in ("instance-family", "instance-size", "instance-cpu", "instance-category")
     },
-    **{name: f"{keys.AWS_GROUP}/{name}" for name in ("instance-memory", "instance-gpu-name", "instance-generation")},
+    **{
+        name: f"{keys.AWS_GROUP}/{name}"
+        for name in ("instance-memory", "instance-gpu-name", "instance-generation", "instance-gpu-fractional")
+    },
 }
 LONG = {long: short for short, long in SHORT.items()}
 

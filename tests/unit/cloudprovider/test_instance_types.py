@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.quantity import amount, amounts
+from joinery.cloudprovider.catalog.description import GpuDevice
 from joinery.cloudprovider.catalog.document import Catalog, entry
 from joinery.cloudprovider.instancetypes.resolve import resolve
 from joinery.state.offerings import InstanceType
@@ -76,7 +77,6 @@ def test_the_sample_catalogue_gives_what_the_reference_planner_was_given(catalog
     reference = json.loads(gzip.decompress((DATA / "instance-types.json.gz").read_bytes()))
     for name in SHARED_GPUS:
         # The reference takes EC2's count of whole GPUs, none, and plans no pod that asks for one.
-        reference[name]["labels"]["karpenter.k8s.aws/instance-gpu-count"] = "1"
         reference[name]["allocatable"]["nvidia.com/gpu"] = "1"
     ours = {kind.name: kind for kind in resolve(catalog, node_class())}
     wrong = {
@@ -88,6 +88,33 @@ def test_the_sample_catalogue_gives_what_the_reference_planner_was_given(catalog
     }
     assert len(reference) == 1234
     assert wrong == set()
+
+
+@pytest.mark.parametrize("name", SHARED_GPUS)
+def test_a_node_with_a_part_of_a_gpu_says_so(catalog: Catalog, name: str) -> None:
+    """Its label counts whole GPUs, as Karpenter's does, and another says that it has a part of one."""
+    labels = only(catalog, name).labels
+    assert labels["karpenter.k8s.aws/instance-gpu-count"] == ("0",)
+    assert labels["karpenter.k8s.aws/instance-gpu-fractional"] == ("true",)
+    assert "karpenter.k8s.aws/instance-gpu-fractional" not in only(catalog, "g6.xlarge").labels
+
+
+@pytest.mark.parametrize(
+    ("device", "shown", "is_part"),
+    [
+        ({"Count": 2}, 2, False),
+        ({"Count": 1, "LogicalGpuCount": 1, "GpuPartitionSize": 1.0}, 1, False),
+        ({"Count": 0, "LogicalGpuCount": 1, "GpuPartitionSize": 0.25}, 1, True),
+        ({"Count": 0, "LogicalGpuCount": 1}, 1, True),
+        ({"Count": 1, "LogicalGpuCount": 4, "GpuPartitionSize": 0.25}, 4, True),
+        ({"Count": 1, "GpuPartitionSize": 0.5}, 1, True),
+        ({"Count": 0}, 0, False),
+    ],
+)
+def test_gpus_are_counted_as_a_node_shows_them(device: dict[str, float], shown: int, is_part: bool) -> None:
+    """EC2 counts whole GPUs, and logical ones where it partitions them."""
+    gpu = msgspec.convert(device, GpuDevice)
+    assert (gpu.shown, gpu.is_part) == (shown, is_part)
 
 
 @pytest.mark.parametrize(("name", "cpu", "memory", "pods"), GOLDEN)

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import ARCH, INSTANCE_TYPE, ZONE
+from joinery.apis.labels import ARCH, AWS_GROUP, GPU_FRACTIONAL, INSTANCE_TYPE, ZONE
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import amounts
 from joinery.scheduling.packing import Launch, PlacedOffering
 from joinery.scheduling.problem import Options
 from joinery.state.offerings import OfferingKey, without
-from simulator.builders import daemon_set, node, node_pool, pod
+from simulator.builders import daemon_set, instance_type, node, node_pool, pod
 from tests.unit.verification.plans import SMALL, A, launch, packing, problem, violated
 
 ONE = problem(node_pool(labels={"team": "web"}), pod("web"))
@@ -86,6 +86,33 @@ def test_requests_include_the_daemons() -> None:
     """A launch that forgets its daemons' share states too little."""
     asked = problem(node_pool(), pod("web"), daemon_set())
     assert violated(asked, packing(launch(asked, "default/web"))) == {"Requests"}
+
+
+@pytest.mark.parametrize(
+    ("of_pool", "of_pod", "codes"),
+    [
+        ({}, {}, {"Resources"}),
+        ({"instance-category": ["g"]}, {"instance-gpu-count": "1"}, {"Resources", "NodeAffinity", "Alternatives"}),
+        ({"instance-family": ["g6f", "g6"]}, {}, set()),
+        ({}, {"instance-family": "g6f"}, set()),
+        ({}, {"instance-gpu-fractional": "true"}, set()),
+    ],
+)
+def test_parts_of_gpus_are_for_those_who_ask_for_them(
+    of_pool: dict[str, list[str]], of_pod: dict[str, str], codes: set[str]
+) -> None:
+    """By type, family or label, in the pod or the NodePool; whoever asks for a GPU means a whole one."""
+    part = instance_type(
+        "g6f.large", resources={"nvidia.com/gpu": "1"}, spot=None, price=0.1, labels={GPU_FRACTIONAL: ["true"]}
+    )
+    requirements = [{"key": f"{AWS_GROUP}/{k}", "operator": "In", "values": v} for k, v in of_pool.items()]
+    chosen = {f"{AWS_GROUP}/{key}": value for key, value in of_pod.items()}
+    asked = problem(
+        node_pool(requirements=requirements),
+        pod("a", requests={"nvidia.com/gpu": "1"}, node_selector=chosen),
+        types=(part,),
+    )
+    assert violated(asked, packing(launch(asked, "default/a", kind="g6f.large"))) == codes
 
 
 def test_an_alternative_type_must_suit_the_pods_that_choose_nodes() -> None:

@@ -71,15 +71,18 @@ class GpuDevice(_Part, frozen=True):
     manufacturer: str = ""
     whole: int = msgspec.field(default=0, name="Count")
     logical: int = msgspec.field(default=0, name="LogicalGpuCount")
+    partition_size: float = msgspec.field(default=1.0, name="GpuPartitionSize")
     memory_info: DeviceMemory = DeviceMemory()
 
     @property
-    def count(self) -> int:
-        """Devices that a node shows.
+    def is_part(self) -> bool:
+        """Whether each device that a node shows is a part of a GPU: then EC2 counts no whole ones."""
+        return self.partition_size < 1 or (self.logical > 0 and not self.whole)
 
-        For some types EC2 gives no ``Count`` and only ``LogicalGpuCount``, such as those with a part of a GPU.
-        """
-        return self.whole or self.logical
+    @property
+    def shown(self) -> int:
+        """Devices that a node shows, parts of GPUs among them."""
+        return self.logical if self.is_part and self.logical else self.whole
 
 
 class GpuInfo(_Part, frozen=True):

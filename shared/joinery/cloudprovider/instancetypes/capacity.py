@@ -171,7 +171,7 @@ def _extended(description: Description, settings: NodeSettings) -> dict[str, int
 def _accelerators(description: Description) -> dict[str, int]:
     makers = (("NVIDIA", "nvidia.com/gpu"), ("AMD", "amd.com/gpu"), ("Habana", "habana.ai/gaudi"))
     devices = {
-        resource: sum(gpu.count for gpu in description.gpus if gpu.manufacturer == maker) for maker, resource in makers
+        resource: sum(gpu.shown for gpu in description.gpus if gpu.manufacturer == maker) for maker, resource in makers
     }
     if description.neurons:
         # Karpenter takes the cores of the first device for all: no type mixes them.

@@ -79,14 +79,15 @@ def _storage_and_network(description: Description) -> dict[str, str]:
 
 
 def _gpu_labels(description: Description) -> dict[str, str]:
+    parts = {labels.GPU_FRACTIONAL: "true"} if any(gpu.is_part for gpu in description.gpus) else {}
     # A type with several models of GPU has no label that would be true of all of them.
     if len(description.gpus) != 1:
-        return {}
+        return parts
     gpu = description.gpus[0]
-    return {
+    return parts | {
         f"{_AWS}/instance-gpu-name": _kebab(gpu.name),
         f"{_AWS}/instance-gpu-manufacturer": _kebab(gpu.manufacturer),
-        f"{_AWS}/instance-gpu-count": str(gpu.count),
+        f"{_AWS}/instance-gpu-count": str(0 if gpu.is_part else gpu.whole),
         f"{_AWS}/instance-gpu-memory": str(gpu.memory_info.size_in_mib),
     }
 

@@ -14,6 +14,7 @@ import msgspec
 
 from joinery.apis.core import Affinity, NodeAffinity, Pod, Toleration
 from joinery.scheduling.constraints.attachments import attachment
+from joinery.scheduling.constraints.gpus import wants_gpus
 from joinery.scheduling.constraints.nodeterms import PreferredTerm, alternatives, preferences, selector
 from joinery.scheduling.constraints.pod_validation import invalid
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError
@@ -177,11 +178,12 @@ class Classifier:
         late = self._refused.get(example.key)
         problems = [*needs.problems, *([late] if late else []), *_unsupported(example)]
         preferred, impossible = _preferred(example, problems)
+        requests = _requests(example, problems)
         return PodClass(
             names=tuple(pod.key for pod in members),
             example=example,
-            requests={**_requests(example, problems), **self._attachments(needs)},
-            terms=terms_of(example, problems),
+            requests={**requests, **self._attachments(needs)},
+            terms=tuple(replace(term, whole_gpus=wants_gpus(requests)) for term in terms_of(example, problems)),
             preferred=preferred,
             impossible=impossible,
             ports=host_ports_of(example),

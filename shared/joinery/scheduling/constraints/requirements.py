@@ -198,9 +198,12 @@ class Requirements:
     ``sets``: by label key, as it was written. kube-scheduler looks for exactly that label on an existing node. A new
     node carries a label under all its names (``failure-domain.beta.kubernetes.io/zone`` and
     ``topology.kubernetes.io/zone``), so the ``canonical`` form is what a new node is compared with.
+
+    ``whole_gpus``: a new node with parts of GPUs will not do, unless its type is asked for (``gpus``).
     """
 
     sets: Mapping[str, ValueSet]
+    whole_gpus: bool = False
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.sets)
@@ -214,15 +217,15 @@ class Requirements:
 
     def intersect(self, other: "Requirements") -> "Requirements":
         """What satisfies both, key by key; a contradiction becomes an empty set, which nothing satisfies."""
-        if not other.sets:
+        if not other.sets and not other.whole_gpus:
             return self
-        if not self.sets:
+        if not self.sets and not self.whole_gpus:
             return other
         merged = dict(self.sets)
         for key, allowed in other.sets.items():
             own = merged.get(key)
             merged[key] = allowed if own is None else own.intersect(allowed)
-        return Requirements(merged)
+        return Requirements(merged, self.whole_gpus or other.whole_gpus)
 
     def canonical(self) -> "Requirements":
         """The same, with the older names of labels replaced by the current ones."""
@@ -232,7 +235,7 @@ class Requirements:
         for key, allowed in self.sets.items():
             name = canonical(key)
             merged[name] = merged[name].intersect(allowed) if name in merged else allowed
-        return Requirements(merged)
+        return Requirements(merged, self.whole_gpus)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels satisfies all of it. A label that must exist may not be missing."""

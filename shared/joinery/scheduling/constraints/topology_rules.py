@@ -5,7 +5,7 @@ are then counted once for all of them.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from joinery.apis.core import (
@@ -178,7 +178,8 @@ def _spread(constraint: TopologySpreadConstraint, pod_class: PodClass) -> Topolo
 
 
 def _node_filter(constraint: TopologySpreadConstraint, pod_class: PodClass) -> NodeFilter:
-    terms = pod_class.terms if constraint.node_affinity_policy == "Honor" and any(pod_class.terms) else None
+    is_selecting = constraint.node_affinity_policy == "Honor" and any(pod_class.terms)
+    terms = tuple(replace(term, whole_gpus=False) for term in pod_class.terms) if is_selecting else None
     tolerations = pod_class.tolerations if constraint.node_taints_policy == "Honor" else None
     keys = _other_keys(constraint, pod_class)
     if terms is None and tolerations is None and not keys:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from joinery.apis.labels import WELL_KNOWN, is_restricted
+from joinery.apis.labels import GPU_FRACTIONAL, INSTANCE_FAMILY, WELL_KNOWN, is_restricted
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.resources import ports_clash
@@ -153,8 +153,22 @@ def _offerings(asked: Asked, ways: Sequence[Way]) -> Stage:
         return Stage(ReasonCode.OFFERINGS, sold)
     if used := _used_up(asked, ways, np.logical_or.reduce([way.fit.columns for way in ways])):
         return Stage(ReasonCode.RESERVED, (), Reason(ReasonCode.RESERVED, used, asked.subject))
-    message = "no instance type that it allows is on offer where the pod may run"
+    message = _only_parts(asked, ways) or "no instance type that it allows is on offer where the pod may run"
     return Stage(ReasonCode.OFFERINGS, (), Reason(ReasonCode.OFFERINGS, message, asked.subject))
+
+
+def _only_parts(asked: Asked, ways: Sequence[Way]) -> str:
+    """That all types that would do have parts of GPUs, and nobody asks for those; empty where it is not so."""
+    pool = asked.pool
+    joint = (way.term.intersect(way.volume) for way in ways)
+    fits = [pool.fit(replace(wanted, whole_gpus=False)) for wanted in joint if wanted.whole_gpus]
+    types = np.logical_or.reduce([_sold(pool, fit) for fit in fits]) if fits else np.zeros_like(pool.types)
+    holding = np.flatnonzero(types & pool.has_room(asked.work.axis.vector(asked.pod_class.requests)))
+    families = sorted({name for row in holding for name in pool.market.types[row].labels.get(INSTANCE_FAMILY, ())})
+    if not families:
+        return ""
+    named = " and ".join(families)
+    return f"only {named} would do, which have parts of GPUs: ask for them by {INSTANCE_FAMILY} or {GPU_FRACTIONAL}"
 
 
 def _sold(pool: Pool, joint: Fit) -> Mask:
@@ -168,6 +182,8 @@ def _resources(asked: Asked, ways: Sequence[Way]) -> Stage:
     large = [left for way in ways if (left := replace(way, types=way.types & holds)).types.any()]
     if large:
         return Stage(ReasonCode.RESOURCES, large)
+    if only := _only_parts(asked, ways):
+        return Stage(ReasonCode.RESOURCES, (), Reason(ReasonCode.RESOURCES, only, asked.subject))
     types = ways[0].types
     short = shortages(work.axis, pod_class, pool.room[types], pool.overhead[types])
     reason = Reason(

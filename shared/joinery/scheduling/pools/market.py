@@ -15,10 +15,10 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from joinery.apis.labels import CAPACITY_TYPE, RESERVATION_ID, RESERVATION_LABELS, ZONE, ZONE_ID
+from joinery.apis.labels import CAPACITY_TYPE, GPU_FRACTIONAL, RESERVATION_ID, RESERVATION_LABELS, ZONE, ZONE_ID
 from joinery.apis.quantity import Resources
 from joinery.scheduling.constraints.attachments import NO_LIMIT, driver_of
-from joinery.scheduling.constraints.requirements import ValueSet
+from joinery.scheduling.constraints.requirements import ValueSet, one_of
 from joinery.state.offerings import InstanceType, Reservation
 
 Mask = NDArray[np.bool_]
@@ -153,6 +153,11 @@ class Market:
             admitted = (allowed.absent if value is None else allowed.has(value) for value in values)
             mask = self._masks[key, allowed] = np.fromiter(admitted, dtype=np.bool_, count=len(self.columns))
         return mask
+
+    @cached_property
+    def parts_of_gpus(self) -> Mask:
+        """bool[types]: whose GPUs are parts of GPUs."""
+        return self.type_mask(GPU_FRACTIONAL, one_of(("true",)))
 
     @cached_property
     def reserved(self) -> Mask:

@@ -19,6 +19,7 @@ from joinery.apis.labels import (
 )
 from joinery.apis.meta import Taint
 from joinery.apis.nodepool import NodePool
+from joinery.scheduling.constraints.gpus import names_types
 from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts, Market, Mask, Prices
 
@@ -144,7 +145,7 @@ class Pool:
         ``Exists`` fail, ``NotIn`` and ``DoesNotExist`` pass (Karpenter `Requirements.Compatible`).
         """
         wanted = wanted.canonical()
-        key = tuple(wanted.sets.items())
+        key = (wanted.whole_gpus, *wanted.sets.items())
         fit = self._fits.get(key)
         if fit is None:
             fit = self._fits[key] = _fit(self, wanted)
@@ -261,6 +262,8 @@ def _fit(pool: Pool, wanted: Requirements) -> Fit:
             is_left = _is_defined(key, pool) or allowed.absent
         if not is_left:
             return Fit(joint, types, columns, pool.market, key)
+    if wanted.whole_gpus and not names_types(joint):
+        types = types & ~pool.market.parts_of_gpus
     return Fit(joint, types, columns, pool.market)
 
 
