@@ -10,6 +10,7 @@ instance type is bought in the same place. Its pods wait meanwhile, so:
   node receives the pods: whether one has room then is for others to say.
 """
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
@@ -69,7 +70,7 @@ def in_its_place(candidate: Candidate, problem: Problem, stopwatch: Stopwatch = 
     after = once_gone(candidate.view, candidate.pods, problem)
     if after is None:
         return None
-    packing = solve(after, stopwatch=stopwatch, is_bounded=False)
+    packing = solve(after, stopwatch=stopwatch, is_bounded=False, grace=math.inf)
     pods = {pod.key for pod in candidate.pods}
     launches = tuple(launch for launch in packing.launches if pods.intersection(launch.pods))
     if {pod for launch in launches for pod in launch.pods} != pods or len(launches) != 1:

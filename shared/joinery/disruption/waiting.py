@@ -11,6 +11,7 @@ And so it is with a node that was bought for pods of a node that goes, which a b
 there. Given up because it is empty, it would be bought again at once, and so on every minute until the last has left.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -96,7 +97,7 @@ def _with_room_elsewhere(
     late = {pod for pod, since in leaves.items() if snapshot.now - since >= LONGEST_DRAIN_AWAITED}
     node_of = {
         pod: placement.node
-        for placement in solve(packing, stopwatch=stopwatch, is_bounded=False).existing
+        for placement in solve(packing, stopwatch=stopwatch, is_bounded=False, grace=math.inf).existing
         for pod in placement.pods
         if placement.node and pod not in late
     }

@@ -1,5 +1,6 @@
 """How hard to search. Counted in work that a machine of any speed does alike, so that one problem gives one answer."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -24,6 +25,7 @@ class Effort:
     ``seed``: of everything random.
     ``is_time_up``: the caller's stopwatch. Once it says yes, the best packing so far is the answer, and ``struck``
     tells that it did. None for no limit.
+    ``is_placing_over``: likewise; once it says yes, what has no place by then gets none.
     """
 
     pricing_rounds: int = 60
@@ -31,13 +33,24 @@ class Effort:
     allowance: float = 300.0
     seed: int = 0
     is_time_up: Callable[[], bool] | None = None
+    is_placing_over: Callable[[], bool] | None = None
     struck: bool = field(default=False, init=False)
+    _is_late: bool = field(default=False, init=False)
     _left: float = field(default=0.0, init=False)
 
     @classmethod
-    def until(cls, limit: float | None, stopwatch: Callable[[], float], seed: int) -> "Effort":
-        """That ends when the stopwatch (seconds) has reached the limit, if there is one."""
-        return cls(seed=seed, is_time_up=None if limit is None else lambda: stopwatch() >= limit)
+    def until(cls, limit: float | None, stopwatch: Callable[[], float], seed: int, grace: float = math.inf) -> "Effort":
+        """That ends when the stopwatch (seconds) has reached the limit, if there is one.
+
+        Pods are placed for so many seconds (``grace``) longer, without improving anything.
+        """
+        if limit is None:
+            return cls(seed=seed)
+        return cls(
+            seed=seed,
+            is_time_up=lambda: stopwatch() >= limit,
+            is_placing_over=None if math.isinf(grace) else lambda: stopwatch() >= limit + grace,
+        )
 
     def begin(self, instance: PackingInstance) -> None:
         """Start improving an instance, with its whole allowance."""
@@ -54,6 +67,13 @@ class Effort:
         if not self.struck and self.is_time_up is not None:
             self.struck = self.is_time_up()
         return self.struck
+
+    def is_late(self) -> bool:
+        """Whether it is too late to place anything more."""
+        if not self._is_late and self.is_placing_over is not None:
+            self._is_late = self.is_placing_over()
+            self.struck |= self._is_late
+        return self._is_late
 
     def patience(self, work: int | None = None) -> Patience:
         """How long a linear program may take: until time is up, or until it has taken so much work."""

@@ -22,7 +22,10 @@ from joinery.scheduling.optimise.improve import cheaper
 from joinery.scheduling.optimise.weakness import WEAK
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.reason import Reason, ReasonCode
 
+_UNTRIED = Reason(ReasonCode.TIME_LIMIT, "time was up before it was tried; the next run tries it again")
+_UNEXPLAINED = Reason(ReasonCode.TIME_LIMIT, "nothing takes it now, and time was up before it was known why")
 _PROVEN = 1e-6
 """A plan this close to its bound, as a share, is as cheap as any."""
 
@@ -150,7 +153,7 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
     packing = Packing(
         existing=_existing(work),
         launches=_launches(work, packer.bought),
-        unplaced=_unplaced(work, packer),
+        unplaced=_unplaced(work, packer, effort),
         relaxed=tuple(Relaxed(pod, packer.relaxed[pod]) for pod in sorted(packer.relaxed)),
         pool_reasons=work.rejected_pools,
         method="assignment" if better else "first-fit",
@@ -179,11 +182,11 @@ def first_fit(problem: Problem, strategy: Strategy, effort: Effort) -> tuple[Wor
 
     Where room is bounded and pods are left, small ones first if that places more, and there is time.
     """
-    work, packer = _packed(problem, strategy)
+    work, packer = _packed(problem, strategy, effort)
     is_bounded = not work.pools or any(pool.limits for pool in work.pools)
     if packer.left and is_bounded and not effort.is_over():
         smallest_first = replace(strategy, manner=replace(strategy.manner, smallest_first=True))
-        other_work, other = _packed(problem, smallest_first)
+        other_work, other = _packed(problem, smallest_first, effort)
         if left_by_priority(other) < left_by_priority(packer):
             work, packer = other_work, other
     return work, packer
@@ -197,10 +200,10 @@ def left_by_priority(packer: FirstFit) -> list[tuple[int, int]]:
     return [(-priority, left[priority]) for priority in sorted(left, reverse=True)]
 
 
-def _packed(problem: Problem, strategy: Strategy) -> tuple[Workspace, FirstFit]:
+def _packed(problem: Problem, strategy: Strategy, effort: Effort) -> tuple[Workspace, FirstFit]:
     asked = closed(problem, strategy.closed) if strategy.closed else problem
     work = Workspace(asked, strategy.unforeseen, strategy.staying)
-    packer = FirstFit(work, strategy.manner, defers=not problem.options.first_fit_only)
+    packer = FirstFit(work, strategy.manner, defers=not problem.options.first_fit_only, effort=effort)
     packer.run()
     return work, packer
 
@@ -262,10 +265,13 @@ class _LaunchNames:
         return next(name for number in numbers if (name := f"{pool}-{number}") not in self._taken)
 
 
-def _unplaced(work: Workspace, packer: FirstFit) -> tuple[Unplaced, ...]:
+def _unplaced(work: Workspace, packer: FirstFit, effort: Effort) -> tuple[Unplaced, ...]:
     unplaced = []
     for pod_class, names in _without_place(work, packer):
-        reasons = reasons_for(work, pod_class)
+        if pod_class.problems or not effort.is_late():
+            reasons = reasons_for(work, pod_class)
+        else:
+            reasons = (_UNEXPLAINED if pod_class in packer.tried else _UNTRIED,)
         unplaced += [Unplaced(name, reasons) for name in names]
     return tuple(sorted(unplaced, key=lambda pod: pod.pod))
 

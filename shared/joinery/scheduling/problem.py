@@ -1,7 +1,8 @@
 """What ``solve`` is asked: a snapshot, the instance types each node class gives, and the policies."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from joinery.apis.caps import Caps
 from joinery.apis.quantity import Resources
@@ -83,6 +84,11 @@ class Problem:
     options: Options = field(default_factory=Options)
     wishes: Wishes = field(default_factory=Wishes)
     is_by_choice: bool = False
+
+    @property
+    def kinds(self) -> Iterator[InstanceType]:
+        """The instance types of all node classes."""
+        return chain.from_iterable(self.instance_types.values())
 
     def charged(self, view: NodeView) -> Resources:
         """What a node or claim takes of its NodePool's limits.

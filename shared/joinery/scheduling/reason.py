@@ -43,6 +43,8 @@ class ReasonCode(StrEnum):
     HELD_OFF = "HeldOff"
     REFUSED = "Refused"
     CAPS = "Caps"
+    TIME_LIMIT = "TimeLimit"
+    TOO_MUCH = "TooMuch"
 
 
 class SubjectKind(StrEnum):

@@ -22,7 +22,7 @@ from joinery.scheduling.launches import Slack, launch_of
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.pools.builder import build_static_pools
 from joinery.scheduling.pools.daemonsets import read_daemons
-from joinery.scheduling.pools.market import Axis, Mask
+from joinery.scheduling.pools.market import Axis, Mask, offered_by
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.reserved import nodes_left, reserved_columns
 from joinery.scheduling.pools.type_choice import choose_types, lowered
@@ -45,7 +45,7 @@ def replenish(problem: Problem) -> Packing:
         return Packing(method=METHOD)
     snapshot = problem.snapshot
     daemons = read_daemons(snapshot.daemon_sets, snapshot.pods)
-    axis = Axis.of([daemon.requests for daemon in daemons])
+    axis = Axis.of([daemon.requests for daemon in daemons], map(offered_by, problem.kinds))
     nodes = views(snapshot)
     pools, reasons = build_static_pools(problem, axis, daemons, nodes, names=lacking)
     stock = dict(nodes_left(pools, snapshot.managed_claims))

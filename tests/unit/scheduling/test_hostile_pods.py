@@ -4,13 +4,13 @@
 """
 
 from collections.abc import Iterable
-from itertools import count
 
 import pytest
 
 from joinery.planning import Plan, plan
 from joinery.scheduling.packing import placed_pods
 from joinery.scheduling.problem import Options, Problem
+from joinery.scheduling.solve import GRACE
 from simulator.builders import instance_type
 from simulator.hostile import BYSTANDERS, KINDS, Cluster, cluster
 from simulator.hostile.pods import Document
@@ -35,8 +35,7 @@ def test_pods_of_others_are_placed_beside_hostile_ones(kind: str) -> None:
 
 
 def _planned(documents: Iterable[Document]) -> Plan:
-    ticks = count(start=1.0)
-    return plan(_problem(documents), stopwatch=lambda: next(ticks))
+    return plan(_problem(documents), stopwatch=lambda: GRACE / 2)
 
 
 def _problem(documents: Iterable[Document]) -> Problem:

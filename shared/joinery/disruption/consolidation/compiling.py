@@ -171,7 +171,7 @@ class _Compiler:
             respect=options.respect_preferences,
             prefer_taints=work.prefers_taints,
         )
-        row = work.axis.vector(pod_class.requests)
+        row = work.axis.asked(pod_class.requests)
         volumes = pod_class.volumes.alternatives[0]
         several = self._is_loose and len(pod_class.volumes.alternatives) > 1
         variant = list(tries)[-1] if self._is_loose else next(iter(tries))

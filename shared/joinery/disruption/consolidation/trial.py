@@ -6,6 +6,7 @@ it put them as far as rules allow, and the core finds the best for the others. S
 Nodes are moved to for their price, so no size is preferred unless the NodePool says so itself.
 """
 
+import math
 from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass, replace
 
@@ -49,7 +50,7 @@ def trial(
     snapshot = _closed(as_if_retired(problem.packing.snapshot, names), judged)
     options = replace(problem.packing.options, node_size=CHEAPEST)
     asked = replace(problem.packing, snapshot=snapshot, options=options, wishes=wishes, is_by_choice=True)
-    packing = solve(asked, stopwatch=stopwatch, is_bounded=False)
+    packing = solve(asked, stopwatch=stopwatch, is_bounded=False, grace=math.inf)
     home = {pod.key: candidate.claim.metadata.name for candidate in retired for pod in candidate.pods}
     # Pods that tolerate every taint are let onto closed nodes too, and nodes without a Node yet cannot be closed.
     open_to_moves = (placement for placement in packing.existing if placement.node in judged.destinations)

@@ -35,7 +35,7 @@ def explain_nodes(
 
 
 def _node_rules(work: Workspace, pod_class: PodClass) -> Iterator[tuple[str, Callable[[ExistingNode], bool]]]:
-    row = work.axis.vector(pod_class.requests)
+    row = work.axis.asked(pod_class.requests)
     yield "taints", lambda node: pod_class.untolerated(node.view.taints) is None
     yield "nodeSelector, node affinity and volumes' zones", lambda node: _selects(pod_class, node)
     yield f"requests ({requests_in_words(pod_class)})", lambda node: bool((node.free >= row).all())

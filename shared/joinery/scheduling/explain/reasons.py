@@ -116,7 +116,7 @@ def _of_nodes(work: Workspace, pod_class: PodClass) -> Iterable[Reason]:
     elsewhere = [n for n in nodes if n not in tainted and not _selects(pod_class, n)]
     rest = [n for n in nodes if n not in tainted and n not in elsewhere]
     parts = [(len(tainted), "a taint that the pod does not tolerate"), (len(elsewhere), "other labels than it wants")]
-    small = [n for n in rest if (n.free < work.axis.vector(pod_class.requests)).any()]
+    small = [n for n in rest if (n.free < work.axis.asked(pod_class.requests)).any()]
     if small:
         short = shortages(work.axis, pod_class, np.array([n.free for n in small]))
         parts += [(one.number, one.words) for one in short]

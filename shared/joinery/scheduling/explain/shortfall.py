@@ -9,6 +9,8 @@ from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.resources import PODS
 from joinery.scheduling.pools.market import Amounts, Axis
 
+_SHOWN = 3
+"""Of more resources that nobody offers a sentence only says how many there are."""
 _WORDS = {"cpu": "CPU", "memory": "memory", "pods": "room for pods", "ephemeral-storage": "ephemeral storage"}
 
 
@@ -49,8 +51,15 @@ def shortages(axis: Axis, pod_class: PodClass, room: Amounts, taken: Amounts | N
 
     ``taken``: what DaemonSets took of each row already.
     """
-    listed = (_shortage(axis, name, pod_class.requests, room, taken) for name in axis.index)
-    return [shortage for shortage in listed if shortage is not None]
+    listed = (_shortage(axis, name, pod_class.requests, room, taken) for name in axis.index if name)
+    unoffered, number = axis.unoffered(pod_class.requests), len(room)
+    shown = [f"no {name}" for name in unoffered[:_SHOWN]]
+    if more := len(unoffered) - _SHOWN:
+        shown += [f"none of {more:,} other resources"] if more > 0 else []
+    return [
+        *(shortage for shortage in listed if shortage is not None),
+        *(Shortage(name, number, words) for name, words in zip(unoffered, shown, strict=False)),
+    ]
 
 
 def _shortage(

@@ -178,7 +178,7 @@ def _sold(pool: Pool, joint: Fit) -> Mask:
 
 def _resources(asked: Asked, ways: Sequence[Way]) -> Stage:
     work, pool, pod_class = asked.work, asked.pool, asked.pod_class
-    holds = pool.has_room(work.axis.vector(pod_class.requests))
+    holds = pool.has_room(work.axis.asked(pod_class.requests))
     large = [left for way in ways if (left := replace(way, types=way.types & holds)).types.any()]
     if large:
         return Stage(ReasonCode.RESOURCES, large)

@@ -15,11 +15,12 @@ from itertools import combinations, islice, product
 import numpy as np
 
 from joinery.apis.labels import canonical
+from joinery.optimizer.effort import Effort
 from joinery.scheduling.constraints.topology_rules import ALL_NODES, NodeFilter
 from joinery.scheduling.firstfit.buying import Buyer
 from joinery.scheduling.firstfit.demand import Demand, Domains, present
 from joinery.scheduling.firstfit.ledger import Counts
-from joinery.scheduling.firstfit.manners import USUAL, Manner
+from joinery.scheduling.firstfit.manners import Manner
 from joinery.scheduling.firstfit.new_nodes import is_open_to
 from joinery.scheduling.firstfit.sale import Sale, decides, holding
 from joinery.scheduling.firstfit.targets import NewNode
@@ -34,7 +35,8 @@ _COMBINATIONS = 256
 class Allotment:
     """Deals classes out over the domains in which something can be bought for them."""
 
-    def __init__(self, work: Workspace, buyer: Buyer, manner: Manner = USUAL) -> None:
+    def __init__(self, work: Workspace, buyer: Buyer, manner: Manner, effort: Effort) -> None:
+        self._effort = effort
         self._dealing, self._fitting = manner.dealing, manner.fitting
         self._work = work
         self._topology: Topology = work.topology
@@ -208,7 +210,7 @@ class Allotment:
         for cautious in (True, False):
             for _ in range(count - sum(shares)):
                 best = self._least_pressed(demand, combinations, cautious, last)
-                if best is None:
+                if best is None or self._effort.is_late():
                     break
                 index, amount = best
                 last = index

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from joinery.optimizer.effort import Effort
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.gathering import is_host_bound, may_start, needs_neighbours
 from joinery.scheduling.firstfit.new_nodes import NewNodes, is_open_to
@@ -27,10 +28,13 @@ class Buyer:
 
     nodes      the new nodes, with their books
     reserved   the nodes that it may launch in capacity reservations
+
+    ``effort``: once it is late, no more pods are placed.
     """
 
-    def __init__(self, work: Workspace, nodes: NewNodes) -> None:
+    def __init__(self, work: Workspace, nodes: NewNodes, effort: Effort) -> None:
         self.nodes = nodes
+        self._effort = effort
         self.reserved = ReservedStarts(work, nodes)
         self._topology: Topology = work.topology
         self._has_reservations = bool(work.reservations)
@@ -50,6 +54,8 @@ class Buyer:
         placed += self._into_opened(pools, demand, domains, names[placed:])
         while placed < len(names) and (more := self._open(pools, demand, domains, names[placed:])):
             placed += more
+            if self._effort.is_late():
+                break
         if self._relaxes and self._has_reservations:
             placed += self._start_reserved(pools, demand, domains, names[placed:], relaxing=True)
         if needs_neighbours(demand) or self.nodes.minds_daemons:
@@ -75,6 +81,8 @@ class Buyer:
         opened, placed, waiting = self.nodes.opened, 0, names
         prices = {pool.name: self.nodes.fair_price_in(pool, demand) for pool in pools}
         for index in opened.promising(demand, len(names), prices):
+            if self._effort.is_late():
+                break
             if reserved and not opened.nodes[int(index)].reservation:
                 continue
             if more := self._into_open(int(index), demand, domains, waiting):
@@ -130,7 +138,7 @@ class Buyer:
         above all those of the pods whose host they must share.
         """
         placed = 0
-        while placed < len(names):
+        while placed < len(names) and not self._effort.is_late():
             cheapest = self._cheapest_growth(pools, demand, domains, len(names) - placed)
             if cheapest is None:
                 break
@@ -175,7 +183,7 @@ class Buyer:
     ) -> int:
         """Onto fresh nodes in capacity reservations. ``relaxing``: minValues that cannot be met are lowered."""
         placed = 0
-        while placed < len(names):
+        while placed < len(names) and not self._effort.is_late():
             best = self.reserved.best(pools, demand, domains, len(names) - placed, relaxing=relaxing)
             if best is None:
                 break

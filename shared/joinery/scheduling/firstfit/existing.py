@@ -6,6 +6,7 @@ Whatever places pods takes the names of those that wait, and returns how many of
 from collections.abc import Iterable, Mapping, Sequence
 
 from joinery.apis.labels import HOSTNAME
+from joinery.optimizer.effort import Effort
 from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.gathering import may_start
 from joinery.scheduling.firstfit.manners import Manner
@@ -17,8 +18,9 @@ from joinery.scheduling.firstfit.workspace import Workspace
 class ExistingCapacity:
     """The nodes of the workspace, in their order."""
 
-    def __init__(self, work: Workspace, manner: Manner) -> None:
+    def __init__(self, work: Workspace, manner: Manner, effort: Effort) -> None:
         self._nodes = work.nodes
+        self._effort = effort
         self._topology: Topology = work.topology
         self._cautious_on_hosts = manner.cautious
 
@@ -30,7 +32,7 @@ class ExistingCapacity:
             # A spread may let a pod in only once another has gone elsewhere, or one more each time: ask before buying.
             while placed < len(names) and (more := self._one_round(demand, names[placed:], keys, cautious)):
                 placed += more
-                if not demand.variant.rules:
+                if not demand.variant.rules or self._effort.is_late():
                     break
         return placed
 
@@ -71,7 +73,7 @@ class ExistingCapacity:
         placed = 0
         for node in self._nodes:
             waiting = len(names) - placed
-            if not waiting:
+            if not waiting or self._effort.is_late():
                 break
             if not node.admits(demand):
                 continue

@@ -12,6 +12,7 @@ from itertools import groupby, islice
 import numpy as np
 
 from joinery.apis.labels import HOSTNAME
+from joinery.optimizer.effort import Effort
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.relaxation import Variant, variants
 from joinery.scheduling.constraints.requirements import Requirements
@@ -42,24 +43,29 @@ class FirstFit:
     left      the pods without a place, by class
     relaxed   the preferences that were given up, by pod
     deferred  pods that get their nodes from the optimizer, or from ``place_deferred``
+    tried     the classes that were tried to the end, before it was too late
 
-    ``defers``: whether there may be any.
+    ``defers``: whether there may be any. ``effort``: once it is late, no more pods are placed.
     """
 
-    def __init__(self, work: Workspace, manner: Manner = USUAL, *, defers: bool = False) -> None:
+    def __init__(
+        self, work: Workspace, manner: Manner = USUAL, *, defers: bool = False, effort: Effort | None = None
+    ) -> None:
         self._manner = manner
         self._work = work
         self._topology: Topology = work.topology
-        self._existing = ExistingCapacity(work, manner)
+        self._effort = effort or Effort()
+        self._existing = ExistingCapacity(work, manner, self._effort)
         self._may_open_nodes = True
         self._only_reservations: dict[PodClass, frozenset[str]] = {}
         self._remembered_demands: dict[tuple[PodClass, int], tuple[Demand, ...]] = {}
         self._remembered_terms: dict[PodClass, Sequence[Requirements]] = {}
-        self._use(Buyer(work, NewNodes(work, manner)))
+        self._use(Buyer(work, NewNodes(work, manner), self._effort))
         self.relaxed: dict[str, tuple[str, ...]] = {}
         self.left: dict[PodClass, Sequence[str]] = {}
         self.classes: tuple[PodClass, ...] = ()
         self.deferred: list[Deferred] = []
+        self.tried: set[PodClass] = set()
         self._defers = defers
         self._deferral: Deferral | None = None
 
@@ -79,7 +85,7 @@ class FirstFit:
         self.left = {pod_class: pod_class.names for pod_class in self.classes}
         if self._work.reservations:
             only = (
-                (pod_class, only_reservations(self._work.pools, pod_class, self._work.axis.vector(pod_class.requests)))
+                (pod_class, only_reservations(self._work.pools, pod_class, self._work.axis.asked(pod_class.requests)))
                 for pod_class in self.classes
             )
             self._only_reservations = {pod_class: reservations for pod_class, reservations in only if reservations}
@@ -121,7 +127,7 @@ class FirstFit:
 
     def _use(self, buyer: Buyer) -> None:
         self._buyer = buyer
-        self._allotment = Allotment(self._work, buyer, self._manner)
+        self._allotment = Allotment(self._work, buyer, self._manner, self._effort)
 
     def _hosts(self, nodes: NodeFilter) -> Iterator[str]:
         """The hosts of the plan that count for such a spread."""
@@ -137,6 +143,8 @@ class FirstFit:
         while progress:
             progress = False
             for pod_class, names in self.left.items():
+                if self._effort.is_late():
+                    break
                 placed = self._place_class(pod_class, names) if names else 0
                 self.left[pod_class] = names[placed:]
                 progress |= placed > 0
@@ -148,7 +156,7 @@ class FirstFit:
             groups = [self._topology.group(rule) for rule in neighbours_on_host(pod_class, self._topology)]
             wanted = [other for other in self.classes if any(group.selects(other) for group in groups)]
             others = [other for other in wanted if other is not pod_class]
-            while self.left[pod_class] and others:
+            while self.left[pod_class] and others and not self._effort.is_late():
                 if not self._place_first(pod_class, len(self.left[pod_class])):
                     others = [other for other in others if self.left[other] and self._place_first(other, 1)]
 
@@ -230,7 +238,7 @@ class FirstFit:
         if self._manner.listed or not 1 < len(pod_class.terms) <= _FEW_TERMS:
             return ()
         if pod_class not in self._remembered_terms:
-            row = self._work.axis.vector(pod_class.requests)
+            row = self._work.axis.asked(pod_class.requests)
             served = [(term, *self._least_price(pod_class, term, row)) for term in pod_class.terms]
             tiers = [tier for _, tier, _ in served]
             unserved = len(self.nodes.tiers)
@@ -275,8 +283,10 @@ class FirstFit:
                     if variant.dropped:
                         self.relaxed.update(dict.fromkeys(names[placed : placed + more], variant.dropped))
                     placed += more
-            if placed == len(names):
+            if placed == len(names) or self._effort.is_late():
                 break
+        else:
+            self.tried.add(pod_class)
         return placed
 
     def _kept_back(self, pod_class: PodClass) -> frozenset[str]:
@@ -294,7 +304,7 @@ class FirstFit:
         """
         key = (pod_class, number)
         if key not in self._remembered_demands:
-            row = self._work.axis.vector(pod_class.requests)
+            row = self._work.axis.asked(pod_class.requests)
             asked = np.flatnonzero(row)
             self._remembered_demands[key] = tuple(
                 Demand(pod_class, variant, row, asked, volumes=volumes) for volumes in pod_class.volumes.alternatives
@@ -319,7 +329,7 @@ class FirstFit:
         refused: list[Domains] = []
         while True:
             placed, newly_refused = self._buy_where_dealt(demand, names, refused)
-            if placed or not newly_refused:
+            if placed or not newly_refused or self._effort.is_late():
                 return placed
             refused += newly_refused
 
@@ -340,7 +350,7 @@ class FirstFit:
                 placed += bought
             else:
                 newly_refused.append(domains)
-            if placed == len(names):
+            if placed == len(names) or self._effort.is_late():
                 break
         for domains, quota in postponed if not placed else ():
             if bought := self._buy(demand, domains, names[placed : placed + quota]):

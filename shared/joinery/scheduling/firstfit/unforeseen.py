@@ -117,7 +117,7 @@ def unbuyable(work: Workspace, left: Iterable[PodClass], nodes: Sequence[NewNode
 
 def _can_buy(work: Workspace, pod_class: PodClass, key: str, domain: str) -> bool:
     """Whether a node for such a pod could be added in the domain, apart from rules about pods and from volumes."""
-    row, is_strict = work.axis.vector(pod_class.requests), not work.problem.options.best_effort_min_values
+    row, is_strict = work.axis.asked(pod_class.requests), not work.problem.options.best_effort_min_values
     pools = (pool for pool in work.pools if pod_class.untolerated(pool.taints) is None)
     for pool, term in product(pools, pod_class.terms):
         fit = pool.fit(term.intersect(Requirements({key: one_of((domain,))})).canonical())

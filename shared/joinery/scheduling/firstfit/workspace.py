@@ -23,7 +23,7 @@ from joinery.scheduling.pools.builder import build_pools
 from joinery.scheduling.pools.daemonsets import read_daemons
 from joinery.scheduling.pools.holdoff import InitializedNode, held_off, initialized_since
 from joinery.scheduling.pools.labelled import PoolsByLabel
-from joinery.scheduling.pools.market import Amounts, Axis, Mask
+from joinery.scheduling.pools.market import Amounts, Axis, Mask, offered_by
 from joinery.scheduling.pools.node_size import most_pods
 from joinery.scheduling.pools.pool import Fit, Pool
 from joinery.scheduling.pools.reserved import nodes_left
@@ -75,7 +75,8 @@ class Workspace:
         daemons = read_daemons(snapshot.daemon_sets, snapshot.pods)
         self.classes = self._classes()
         self.axis = Axis.of(
-            [pod_class.requests for pod_class in self.classes] + [daemon.requests for daemon in daemons]
+            [pod_class.requests for pod_class in self.classes] + [daemon.requests for daemon in daemons],
+            (*map(offered_by, problem.kinds), *(view.allocatable for view in self.views)),
         )
         self.pools, self.rejected_pools = build_pools(problem, self.axis, daemons, self.views, len(self.pending))
         csi = {node.metadata.name: node for node in reversed(snapshot.csi_nodes)}
@@ -102,8 +103,7 @@ class Workspace:
         keys = selector_keys((*self.pending, *bound))
         in_use = frozenset(name for pod in bound for name in self.volumes.needs(pod).claims)
         priorities = priorities_of(self.problem.snapshot.priority_classes)
-        kinds = (kind for kinds in self.problem.instance_types.values() for kind in kinds)
-        limited = frozenset(driver for kind in kinds for driver in kind.attachments)
+        limited = frozenset(driver for kind in self.problem.kinds for driver in kind.attachments)
         return Classifier(self.volumes, priorities, keys, in_use, limited).classes(self.pending)
 
     @cached_property
@@ -170,7 +170,7 @@ class Workspace:
     def universe(self, pod_class: PodClass, key: str) -> frozenset[str]:
         """The domains in which some pool that the class may use could add a node that holds one of its pods."""
         domains: set[str] = set()
-        requests = self.axis.vector(pod_class.requests)
+        requests = self.axis.asked(pod_class.requests)
         labelled = Requirements(dict.fromkeys(needed_keys(pod_class), EXISTS))
         for term in (term.intersect(labelled) for term in pod_class.terms):
             for pool in self.pools_by_label.suitable(term):
@@ -183,7 +183,7 @@ class Workspace:
 
         Neither taints nor limits matter.
         """
-        requests = self.axis.vector(pod_class.requests)
+        requests = self.axis.asked(pod_class.requests)
         fits = map(pool.fit, pod_class.terms)
         return {domain for fit in fits for domain in _values_of(key, pool, fit, requests, pool.types)}
 

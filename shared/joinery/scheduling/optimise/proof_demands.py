@@ -53,7 +53,7 @@ def _hard(work: Workspace, pod_class: PodClass, count: int) -> ProofDemand:
     return ProofDemand(
         pod_class=pod_class,
         count=count,
-        row=work.axis.vector(pod_class.requests),
+        row=work.axis.asked(pod_class.requests),
         ways=ways,
         rules=tuple(rule for rule in work.topology.rules[pod_class] if rule.weight is None),
         is_settled=len(ways) == 1 and not pod_class.preferred,

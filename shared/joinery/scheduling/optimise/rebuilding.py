@@ -162,7 +162,7 @@ class Rebuilding:
 
     def _bought_for_the_rest(self, instance: PackingInstance, effort: Effort) -> Buyer | None:
         """First-fit for the pods that still wait, at the relaxation's duals; None if some get no node."""
-        buyer = Buyer(self._work, self._nodes)
+        buyer = Buyer(self._work, self._nodes, effort)
         if any(self._waiting):
             self._nodes.fair_price = self._fair_price(instance, effort)
         for order, names in zip(self._orders, self._waiting, strict=True):

@@ -147,7 +147,7 @@ class _Builder:
         ports: list[HostPorts] = [frozenset()] * len(market.types)
         for daemon, fits in running:
             runs = np.logical_or.reduce([sold & fit.types[:, None] & fit.columns for fit in fits])
-            taken[runs.T] += self._axis.vector(daemon.requests)
+            taken[runs.T] += self._axis.asked(daemon.requests)
             if daemon_ports := host_ports_of(daemon.pod):
                 ports = [used | daemon_ports if runs[row].any() else used for row, used in enumerate(ports)]
         return taken.max(axis=0, initial=0), tuple(ports)

@@ -128,10 +128,10 @@ def _refusal(node: InitializedNode, pod_class: PodClass, axis: Axis) -> str:
     taint = pod_class.untolerated(lasting)
     if taint is not None:
         return f"it has the taint {shown(taint)}"
-    request = axis.vector(pod_class.requests)
+    request = axis.asked(pod_class.requests)
     lacking = next((i for i, amount in enumerate(request) if amount > 0 and amount > node.room[i]), None)
     if lacking is None:
         return ""
-    resource = axis.names[lacking]
+    resource = axis.names[lacking] or axis.unoffered(pod_class.requests)[0]
     free, asked = in_words(resource, max(int(node.room[lacking]), 0)), in_words(resource, int(request[lacking]))
     return f"of {resource} it has {free} for pods, and they ask for {asked}"

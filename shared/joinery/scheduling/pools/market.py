@@ -8,16 +8,17 @@ A capacity reservation is a column of its own, in which exactly one instance typ
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from joinery.apis.labels import CAPACITY_TYPE, GPU_FRACTIONAL, RESERVATION_ID, RESERVATION_LABELS, ZONE, ZONE_ID
 from joinery.apis.quantity import Resources
-from joinery.scheduling.constraints.attachments import NO_LIMIT, driver_of
+from joinery.scheduling.constraints.attachments import NO_LIMIT, attachment, driver_of
 from joinery.scheduling.constraints.requirements import ValueSet, one_of
 from joinery.state.offerings import InstanceType, Reservation
 
@@ -34,6 +35,9 @@ _MAX_AMOUNT = 2**57
 _MIN_PRICE = 1e-12
 """$/h: what a free offering counts as. Prices are divided by, so none may be 0."""
 
+UNOFFERED = ""
+"""The column of all resources that nobody offers: no resource has an empty name."""
+
 _SCARCEST = ("cpu", "memory")
 """The first columns of all arrays: the optimizer weighs these most, because they run out first most often."""
 
@@ -44,15 +48,19 @@ class Axis:
 
     ``names``: as pods name them ("cpu", "memory", "nvidia.com/gpu"). Amounts are ``int64``, in the units of
     ``apis.quantity``: millicores of CPU, bytes of memory and storage, and pieces of everything else.
+
+    All that is asked for and that nobody offers is one column, ``UNOFFERED``, of which nothing has any. So whoever
+    makes up resources does not make the arrays larger.
     """
 
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, requests: Iterable[Resources]) -> "Axis":
-        """Every resource that some request names. CPU, memory and pods are always there."""
-        others = {"pods"}.union(*requests) - set(_SCARCEST)
-        return cls((*_SCARCEST, *sorted(others)))
+    def of(cls, requests: Iterable[Resources], offered: Iterable[Iterable[str]]) -> "Axis":
+        """Every resource that some request names and someone offers. CPU, memory and pods are always there."""
+        asked = {"pods"}.union(*requests) - set(_SCARCEST)
+        known = asked & {"pods"}.union(*offered)
+        return cls((*_SCARCEST, *sorted(known), *([UNOFFERED] if asked - known else ())))
 
     @cached_property
     def index(self) -> Mapping[str, int]:
@@ -76,9 +84,25 @@ class Axis:
                 row[column] = max(-_MAX_AMOUNT, min(value, _MAX_AMOUNT))
         return row
 
+    def asked(self, requests: Resources) -> Amounts:
+        """int64[resources]: requests as a row, those for what nobody offers too."""
+        row = self.vector(requests)
+        if UNOFFERED in self.index and self.unoffered(requests):
+            row[self.index[UNOFFERED]] = 1
+        return row
+
+    def unoffered(self, requests: Resources) -> list[str]:
+        """What is asked for and nobody offers, in name order."""
+        return sorted(name for name, value in requests.items() if value > 0 and name not in self.index)
+
     def matrix(self, rows: Sequence[Resources]) -> Amounts:
         """int64[rows, resources]: one ``vector`` after the other."""
         return np.array([self.vector(row) for row in rows], dtype=np.int64).reshape(len(rows), len(self.names))
+
+
+def offered_by(kind: InstanceType) -> Iterator[str]:
+    """The resources that a node of the type has, attachments among them."""
+    return chain(kind.allocatable, map(attachment, kind.attachments))
 
 
 @dataclass(frozen=True, slots=True)
