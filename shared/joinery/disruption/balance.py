@@ -23,7 +23,7 @@ from joinery.disruption.costs import eviction_cost
 from joinery.disruption.disruptions import THRESHOLD, Balance, Disruption, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
 from joinery.state.nodes import NodeView
-from joinery.state.pods import is_daemon
+from joinery.state.pods import comes_with_node
 from joinery.state.priorities import priorities_of
 
 POLICY = "Balanced"
@@ -93,5 +93,5 @@ class Balances:
 
     def _disturbance(self, view: NodeView) -> float:
         candidate = self._candidates.get(view.claim)
-        pods = candidate.pods if candidate else [pod for pod in view.pods if not is_daemon(pod)]
+        pods = candidate.pods if candidate else [pod for pod in view.pods if not comes_with_node(pod)]
         return 1.0 + sum(max(0.0, eviction_cost(pod, self._priorities)) for pod in pods)

@@ -114,6 +114,8 @@ class _Planner:
         commands = max(plans, key=self._rank)
         self._hold_for_want_of_budget(commands, plans)
         gone = {name for command in commands for name in command.retire}
+        loose = loosened(ground, model)
+        self._review.hold(_without_place(name) for name in _homeless(loose) if not self._by_name[name].is_drifted)
         return _Plan(
             commands=commands,
             held=self._stays(gone),
@@ -121,7 +123,7 @@ class _Planner:
                 refused for refused in self._review.refused.values() if gone.isdisjoint(refused.command.retire)
             ),
             moves=sum(hourly(self._by_name[name]) for name in gone),
-            saved_at_most=_saved_at_most(unforced(loosened(ground, model), gone), model, choice, self._effort),
+            saved_at_most=_saved_at_most(unforced(loose, gone), model, choice, self._effort),
             other_points=self._other_points(model) if gone else (),
             method=choice.method,
         )
@@ -335,6 +337,12 @@ def _unchosen(candidate: Candidate) -> Held:
 
 def _without_place(name: str, disruption: DisruptionReason | None = None) -> Held:
     return Held(name, HeldCode.NO_PLACE, "its pods have no other place", disruption)
+
+
+def _homeless(loose: Model) -> list[str]:
+    """The names of claims with pods that no rule lets go anywhere else."""
+    candidates = (loose.candidates[index] for index in sorted(loose.homeless))
+    return [candidate.claim.metadata.name for candidate in candidates if candidate is not None]
 
 
 def _saved_at_most(loose: Model, model: Model, choice: Consolidation, effort: Effort) -> float:

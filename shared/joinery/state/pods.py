@@ -12,8 +12,12 @@ from joinery.apis.labels import DO_NOT_DISRUPT, PLANNED_TAINT
 #: The scheduler of pods that a Fargate profile selects; EKS writes its name into them.
 FARGATE_SCHEDULER = "fargate-scheduler"
 _TERMINAL = ("Succeeded", "Failed")
-_DAEMON_SET, _NODE = ("apps/v1", "DaemonSet"), ("v1", "Node")
-_WITH_NODE = (_DAEMON_SET, _NODE)
+_DAEMON_SET = "DaemonSet"
+#: What the kubelet writes into the pod that mirrors a static one.
+_MIRROR = "kubernetes.io/config.mirror"
+_NODE_NAME = "metadata.name"
+#: Controllers that make all of their pods alike.
+_OF_A_TEMPLATE = ("ReplicaSet", "StatefulSet", "Job", "ReplicationController")
 #: Characters. A UID has 36. Where nobody has defined its kind, a pod's owner may have one of any length, and what
 #: remembers it could not be written.
 LONGEST_UID = 64
@@ -71,22 +75,51 @@ def bound_to(pod: Pod, node: str) -> Pod:
 
 
 def is_daemon(pod: Pod) -> bool:
-    """Whether it is a DaemonSet's: such a pod is made for a node that is there, so no node is bought for it."""
-    return is_owned_by(pod, *_DAEMON_SET)
+    """Whether it is a DaemonSet's: such a pod is made for a node that is there, so no node is bought for it.
+
+    There are DaemonSets of other groups than apps (OpenKruise's), whose pods are made alike.
+    """
+    # A loop, because every run asks this of every pod.
+    for owner in pod.metadata.owner_references:  # noqa: SIM110
+        if owner.kind == _DAEMON_SET:
+            return True
+    return False
 
 
 def is_mirror(pod: Pod) -> bool:
     """Whether it mirrors a static pod of one kubelet, which no other node can run."""
-    return is_owned_by(pod, *_NODE)
+    return is_owned_by(pod, "v1", "Node") or _MIRROR in pod.metadata.annotations
+
+
+def is_pinned(pod: Pod) -> bool:
+    """Whether it is bound to the one node that it may ever run on, by the node's name.
+
+    So controllers that make one pod for each node write it (kube-controller-manager
+    ``ReplaceDaemonSetPodNodeNameNodeAffinity``). A workload whose template names the node makes its pods anew, and no
+    other node is a place for them.
+    """
+    if any(owner.controller and owner.kind in _OF_A_TEMPLATE for owner in pod.metadata.owner_references):
+        return False
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    if not required or not pod.spec.node_name:
+        return False
+    terms = [term for term in required.node_selector_terms if term.match_fields or term.match_expressions]
+    return bool(terms) and all(
+        any(
+            (field.key, field.operator, field.values) == (_NODE_NAME, "In", [pod.spec.node_name])
+            for field in term.match_fields
+        )
+        for term in terms
+    )
 
 
 def comes_with_node(pod: Pod) -> bool:
-    """Whether it is a DaemonSet's or mirrors a static pod: it comes and goes with its node, and asks for none."""
-    # In one loop for both, because every run asks this of every pod.
-    for owner in pod.metadata.owner_references:  # noqa: SIM110
-        if (owner.api_version, owner.kind) in _WITH_NODE:
-            return True
-    return False
+    """Whether it comes and goes with its node, and asks for none: it is a DaemonSet's, mirrors a static pod, or is
+    pinned to its node by name.
+    """
+    # Each asks little of a pod that is none of these, because every run asks this of every pod.
+    return is_daemon(pod) or is_mirror(pod) or (pod.spec.affinity is not None and is_pinned(pod))
 
 
 def is_for_fargate(pod: Pod) -> bool:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from joinery.apis.core import Pod
 from joinery.scheduling.constraints.taints import tolerates
-from joinery.state.pods import is_daemon, is_mirror, is_protected, is_terminal, is_terminating, own_grace
+from joinery.state.pods import comes_with_node, is_mirror, is_protected, is_terminal, is_terminating, own_grace
 from joinery.termination.taint import DISRUPTED
 
 #: A pod that should have been gone for so long is stuck, because its kubelet does not answer. The drain does not wait
@@ -76,4 +76,4 @@ def _is_past(pod: Pod, now: datetime, deadline: datetime | None) -> bool:
 
 def _tier(pod: Pod) -> tuple[bool, bool]:
     # False sorts before True: ordinary pods, then DaemonSets', then critical ones.
-    return pod.spec.priority_class_name in _CRITICAL, is_daemon(pod)
+    return pod.spec.priority_class_name in _CRITICAL, comes_with_node(pod)

@@ -99,6 +99,7 @@ class _Compiler:
         self._item_of: dict[tuple[PodClass, tuple[tuple[str, str], ...]], int] = {}
         self._pods: dict[tuple[int, int], list[str]] = defaultdict(list)
         self._bound_to_stay: set[int] = set()
+        self._homeless: set[int] = set()
         self._forced = 0.0
 
     def model(self) -> Model:
@@ -107,8 +108,9 @@ class _Compiler:
         sizes = sizes.reshape(len(self._orders), len(self._work.axis.names))
         bin_types = bin_types_for(self._work.pools, sizes, list(self._uses()))
         coupled = [self._rules_over_domains(order.demand.pod_class) for order in self._orders]
+        instance = self._instance(sizes, bin_types)
         return Model(
-            instance=self._instance(sizes, bin_types),
+            instance=instance,
             nodes=self._nodes,
             candidates=tuple(self._ground.candidate(view) for view in self._nodes),
             pods={key: tuple(sorted(names)) for key, names in self._pods.items()},
@@ -118,7 +120,13 @@ class _Compiler:
             new=tuple(self._names(bin_types)),
             forced=self._forced,
             is_strict=self._is_strict(),
+            homeless=frozenset(self._homeless | self._without_place(instance.bins.compatible)),
         )
+
+    def _without_place(self, compatible: Mask) -> set[int]:
+        """The standing bins with an item that no other bin is compatible with."""
+        places = compatible.sum(axis=1)
+        return {index for item, index in self._pods if places[item] == compatible[item, index]}
 
     def _is_strict(self) -> bool:
         has_rules = self._work.prefers_taints or any(map(self._is_choosy, {o.demand.pod_class for o in self._orders}))
@@ -155,6 +163,7 @@ class _Compiler:
                     # One that no eviction ends gets its place when its time is over.
                     if must_move(pod, budgets, snapshot.now):
                         self._bound_to_stay.add(index)
+                        self._homeless.add(index)
                     continue
                 demand = demands.get(pod_class) or demands.setdefault(pod_class, self._demand(pod_class))
                 if demand.gathers and not self._is_loose:

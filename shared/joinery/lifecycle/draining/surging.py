@@ -25,7 +25,7 @@ from joinery.lifecycle.view.view import View
 from joinery.scheduling.constraints.budgets import Coverage
 from joinery.state.claims import INITIALIZED, REGISTERED, annotated, moment
 from joinery.state.plans import planned_pods
-from joinery.state.pods import is_daemon, is_protected, is_terminating, own_grace
+from joinery.state.pods import comes_with_node, is_protected, is_terminating, own_grace
 from joinery.state.retirement import USUAL_GRACE, deadline, is_retired
 from joinery.state.surged import remembered, surged_pods
 from joinery.termination.drain import is_drainable
@@ -105,7 +105,7 @@ def _of_node(view: View, claim: NodeClaim, node: Node, budgets: Coverage | None)
     for pod in pods:
         wish = pod.metadata.annotations.get(SURGE_BEFORE_EVICTION, "")
         asks = wish == "true"
-        if not is_drainable(pod, now) or is_terminating(pod) or is_daemon(pod) or is_protected(pod, now):
+        if not is_drainable(pod, now) or is_terminating(pod) or comes_with_node(pod) or is_protected(pod, now):
             continue
         if asks or (budgets and wish != "false" and _is_kept_by_budget(pod, budgets)):
             yield LeavingPod(pod, claim, asks)

@@ -71,12 +71,7 @@ class NodeRoom:
 
     def with_daemons(self, view: NodeView) -> NodeView:
         """The node with the DaemonSets' pods that will still come to it: rules about pods count them."""
-        running = {
-            f"{pod.metadata.namespace}/{owner.name}"
-            for pod in view.pods
-            if is_daemon(pod)
-            for owner in pod.metadata.owner_references
-        }
+        running = {name for pod in view.pods for name in _daemon_sets_of(pod)}
         missing = tuple(daemon.pod for daemon in self._daemons_of(view) if daemon.name not in running)
         return replace(view, pods=(*view.pods, *missing)) if missing else view
 
@@ -86,8 +81,10 @@ class NodeRoom:
 
     def _missing_daemons(self, view: NodeView) -> Amounts:
         """What DaemonSets will still take: all that belong there, less those that already run."""
-        expected = total(daemon.requests for daemon in self._daemons_of(view))
-        present = total(requests_of(pod) for pod in view.pods if is_daemon(pod))
+        daemons = self._daemons_of(view)
+        names = {daemon.name for daemon in daemons}
+        expected = total(daemon.requests for daemon in daemons)
+        present = total(requests_of(pod) for pod in view.pods if not names.isdisjoint(_daemon_sets_of(pod)))
         missing: Amounts = np.maximum(self.axis.vector(expected) - self.axis.vector(present), 0)
         return missing
 
@@ -113,3 +110,10 @@ class NodeRoom:
             if driver.allocatable is not None and driver.allocatable.count is not None:
                 limits[driver.name] = driver.allocatable.count
         return limits
+
+
+def _daemon_sets_of(pod: Pod) -> Sequence[str]:
+    """Whose pod it is, as ``Daemon.name`` says it; nobody's if it is no DaemonSet's."""
+    if not is_daemon(pod):
+        return ()
+    return [f"{pod.metadata.namespace}/{owner.name}" for owner in pod.metadata.owner_references]

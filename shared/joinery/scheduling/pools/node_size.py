@@ -23,7 +23,7 @@ from joinery.optimizer.arrays import Floats
 from joinery.scheduling.pools.market import Amounts
 from joinery.scheduling.pools.pool import Pool
 from joinery.state.nodes import NodeView
-from joinery.state.pods import is_daemon
+from joinery.state.pods import comes_with_node
 
 
 @dataclass(frozen=True)
@@ -81,5 +81,5 @@ def most_pods(node_pools: Iterable[NodePool], nodes: Iterable[NodeView], pending
 
 
 def own_pods(view: NodeView) -> int:
-    """How many pods the node holds that no DaemonSet brought."""
-    return sum(not is_daemon(pod) for pod in view.pods)
+    """How many pods the node holds that did not come with it."""
+    return sum(not comes_with_node(pod) for pod in view.pods)
