@@ -1,15 +1,17 @@
 """Every pending pod is in the plan exactly once, and no other pod is; no pod lands on a node that takes none."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
 
-from joinery.apis.core import Pod
+from joinery.apis.core import LabelSelector, Pod
 from joinery.apis.labels import DO_NOT_DISRUPT, NODE_POOL
-from joinery.state.nodes import NodeView, views
+from joinery.state.nodes import views
 from joinery.state.pods import asks_no_budget, is_pending, is_reschedulable
 from joinery.state.surged import all_surged_pods
+from joinery.verification.census import Labelled
 from joinery.verification.final_state import FinalState
-from joinery.verification.predicates import selector_matches
 from joinery.verification.violation import Violation, ViolationCode, of_pod
 
 
@@ -55,25 +57,31 @@ def _expected(state: FinalState) -> tuple[dict[str, None], set[str]]:
                 may.add(pod.key)
             else:
                 must[pod.key] = None
-    surged = all_surged_pods(state.problem.snapshot)
-    all_views = views(state.problem.snapshot)
-    replacements = [view for view in all_views if view.replaces and not view.is_leaving]
-    for view in all_views:
-        for pod in view.pods if view.is_leaving else ():
-            if not is_reschedulable(pod) or (view.is_candidate and not _is_replaced(pod, view, replacements)):
-                continue
-            if pod.key in surged:
-                continue
-            if _may_stay(state, pod):
-                may.add(pod.key)
-            else:
-                must[pod.key] = None
+    stranded = list(_stranded(state))
+    unhurried = _unhurried(state, stranded)
+    for pod in stranded:
+        if pod.key in unhurried:
+            may.add(pod.key)
+        else:
+            must[pod.key] = None
     return must, may
 
 
-def _is_replaced(pod: Pod, candidate: NodeView, replacements: Iterable[NodeView]) -> bool:
-    """Whether the disruption command of the pod's node has bought a place for it."""
-    return any(candidate.claim in view.replaces and pod.key in view.planned for view in replacements)
+def _stranded(state: FinalState) -> Iterator[Pod]:
+    """The pods of nodes that are leaving that nobody has a place for yet."""
+    surged = all_surged_pods(state.problem.snapshot)
+    all_views = views(state.problem.snapshot)
+    replaced: dict[str, set[str]] = defaultdict(set)
+    for view in all_views:
+        for claim in view.replaces if not view.is_leaving else ():
+            replaced[claim].update(view.planned)
+    for view in all_views:
+        for pod in view.pods if view.is_leaving else ():
+            # The disruption command of its node may have bought a place for it.
+            if not is_reschedulable(pod) or (view.is_candidate and pod.key in replaced[view.claim]):
+                continue
+            if pod.key not in surged:
+                yield pod
 
 
 def _may_be_left_out(pod: Pod) -> bool:
@@ -88,14 +96,18 @@ def _wants_no_pool(pod: Pod) -> bool:
     return any(e.key == NODE_POOL and e.operator == "DoesNotExist" for e in expressions)
 
 
-def _may_stay(state: FinalState, pod: Pod) -> bool:
-    """Something may keep it where it is: an annotation, or a budget that its eviction would ask."""
-    return DO_NOT_DISRUPT in pod.metadata.annotations or any(
-        not asks_no_budget(pod)
-        and budget.metadata.namespace == pod.metadata.namespace
-        and selector_matches(budget.spec.selector, pod.metadata.labels)
-        for budget in state.problem.snapshot.disruption_budgets
-    )
+def _unhurried(state: FinalState, pods: Sequence[Pod]) -> set[str]:
+    """Those that something may keep where they are: an annotation, or a budget that their eviction would ask."""
+    kept = {pod.key for pod in pods if DO_NOT_DISRUPT in pod.metadata.annotations}
+    selectors: dict[str, list[LabelSelector | None]] = defaultdict(list)
+    for budget in state.problem.snapshot.disruption_budgets:
+        selectors[budget.metadata.namespace].append(budget.spec.selector)
+    for namespace, listed in selectors.items():
+        asking = [pod for pod in pods if pod.metadata.namespace == namespace and not asks_no_budget(pod)]
+        table = Labelled([pod.metadata.labels for pod in asking])
+        covered = reduce(or_, map(table.matching, listed))
+        kept |= {pod.key for index, pod in enumerate(asking) if covered >> index & 1}
+    return kept
 
 
 def _why_not(pod: Pod) -> str:

@@ -2,20 +2,20 @@
 its pods must be right in each of them (EC2 API CreateFleet).
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from joinery.apis import labels as keys
 from joinery.scheduling.packing import Launch
-from joinery.verification.affinity import AntiAffinityTerm, RequiredNeighbours, anti_affinity_terms, required_neighbours
-from joinery.verification.census import Census, by_domain
+from joinery.verification.affinity import AntiAffinityTerm, RequiredNeighbours, required_neighbours
+from joinery.verification.census import includes
 from joinery.verification.choices import Choices
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import EquivalenceClass, FinalNode, with_offering
 from joinery.verification.predicates import Labels
-from joinery.verification.purchasable import Purchasable
-from joinery.verification.spread import hard_spread, spread_counts
+from joinery.verification.spread import Spreads, hard_spread
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 from joinery.verification.volumes import Volumes
 
@@ -24,10 +24,10 @@ _OPEN = (*_OFFERED, *(alias for alias, key in keys.ALIASES.items() if key in _OF
 
 
 def check_alternatives(
-    state: FinalState, census: Census, *, choices: Choices, purchasable: Purchasable
+    state: FinalState, *, choices: Choices, spreads: Spreads, repulsions: Sequence[AntiAffinityTerm]
 ) -> Iterator[Violation]:
     """Check every zone and capacity type that a launch allows besides those that it counts on."""
-    trial = _Trial(state, census, purchasable)
+    trial = _Trial(state, spreads, repulsions)
     for launch, node in state.launched:
         watchful = [pod_class for pod_class in node.planned if trial.minds(pod_class)]
         for labels in _elsewhere(state, launch, node, choices) if watchful else ():
@@ -53,8 +53,8 @@ class _Trial:
     """Tells what would be wrong if one node came up elsewhere, with everything else in place."""
 
     state: FinalState
-    census: Census
-    purchasable: Purchasable
+    spreads: Spreads
+    repulsions: Sequence[AntiAffinityTerm]
 
     @cached_property
     def _volumes(self) -> Volumes:
@@ -62,13 +62,18 @@ class _Trial:
 
     @cached_property
     def _groups(self) -> Mapping[EquivalenceClass, RequiredNeighbours]:
-        return {group.owner: group for group in required_neighbours(self.state, self.census)}
+        return {group.owner: group for group in required_neighbours(self.state, self.spreads.census)}
 
     @cached_property
-    def _anti_affinity_terms(self) -> Sequence[tuple[AntiAffinityTerm, Mapping[str, int], Mapping[str, int]]]:
-        """Terms over what a launch may leave open, with their owners and those kept away by domain."""
-        terms = [term for term in anti_affinity_terms(self.state, self.census) if term.key in _OPEN]
-        return [(term, by_domain(term.owners, term.key), by_domain(term.matched, term.key)) for term in terms]
+    def _keeping_apart(self) -> Mapping[int, Sequence[AntiAffinityTerm]]:
+        """By index of a class: the terms over what a launch may leave open that it has, or that keep it away."""
+        terms: dict[int, list[AntiAffinityTerm]] = defaultdict(list)
+        for term in self.repulsions:
+            if term.key in _OPEN and term.matched:
+                for pod_class in self.state.classes.values():
+                    if includes(term.owned_by | term.matched, pod_class):
+                        terms[pod_class.index].append(term)
+        return terms
 
     def minds(self, pod_class: EquivalenceClass) -> bool:
         """Whether anything but its own node selection ties the class to a zone or a capacity type."""
@@ -77,7 +82,7 @@ class _Trial:
         group = self._groups.get(pod_class)
         if group and any(key in _OPEN for key in group.keys):
             return True
-        return any(pod_class in term.owners or pod_class in term.matched for term, _, _ in self._anti_affinity_terms)
+        return pod_class.index in self._keeping_apart
 
     def problem(self, pod_class: EquivalenceClass, node: FinalNode, labels: Labels) -> str:
         """What would be wrong with the class if its node had these labels, or the empty string."""
@@ -90,11 +95,14 @@ class _Trial:
         )
 
     def _keeps_apart(self, pod_class: EquivalenceClass, labels: Labels, changed: Sequence[str]) -> str:
-        for term, owners, matched in self._anti_affinity_terms:
+        for term in self._keeping_apart.get(pod_class.index, ()):
             domain = labels.get(term.key)
             if term.key not in changed or domain is None:
                 continue
-            if (pod_class in term.owners and matched.get(domain)) or (pod_class in term.matched and owners.get(domain)):
+            others = (term.matched if includes(term.owned_by, pod_class) else 0) | (
+                term.owned_by if includes(term.matched, pod_class) else 0
+            )
+            if term.tally.number(others, domain):
                 return f"a pod in {term.key}={domain} and this one keep apart (anti-affinity)"
         return ""
 
@@ -107,10 +115,7 @@ class _Trial:
         for constraint in hard_spread(pod_class.pod):
             key = constraint.topology_key
             if key in changed:
-                tally = spread_counts(
-                    self.state, pod_class, constraint, census=self.census, purchasable=self.purchasable
-                )
-                problem = tally.moved(node, labels[key]).problem(labels[key])
+                problem = self.spreads.counts(pod_class, constraint).moved(node, labels[key]).problem(labels[key])
                 if problem:
                     return problem
         return ""

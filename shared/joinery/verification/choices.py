@@ -23,7 +23,7 @@ from joinery.verification.nodes import (
     with_aliases,
     with_offering,
 )
-from joinery.verification.predicates import Labels, Port, allows, selects_node, unmet
+from joinery.verification.predicates import Labels, Port, allows, unmet
 from joinery.verification.purchasable import hard_taints, left_by, most_of
 
 Place = tuple[str, str, str]
@@ -59,12 +59,10 @@ class Choice:
         """One offering for every zone, capacity type and reservation."""
         return {(o.zone, o.capacity_type, o.reservation_id): o for o in self.offerings}
 
-    def suits(self, pod_class: EquivalenceClass) -> bool:
-        """Whether the pods' own node selection allows every one of the offerings."""
-        return all(
-            selects_node(pod_class.pod.spec, with_offering(self.labels, self.kind, offering), "")
-            for offering in self.places.values()
-        )
+    @cached_property
+    def nodes(self) -> Sequence[Labels]:
+        """The labels of a node from each of these."""
+        return [with_offering(self.labels, self.kind, offering) for offering in self.places.values()]
 
 
 @dataclass
@@ -141,7 +139,8 @@ class Choices:
     def suit(self, choice: Choice, pod_class: EquivalenceClass) -> bool:
         """Whether the pods' own node selection allows every offering of the choice."""
         if (choice, pod_class) not in self._suits:
-            self._suits[choice, pod_class] = choice.suits(pod_class)
+            selection = self.state.selections.of(pod_class.pod.spec)
+            self._suits[choice, pod_class] = all(selection.selects(labels, "") for labels in choice.nodes)
         return self._suits[choice, pod_class]
 
 

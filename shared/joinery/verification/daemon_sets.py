@@ -16,7 +16,8 @@ from joinery.apis.quantity import Resources, total
 from joinery.state.pods import is_daemon, is_terminal
 from joinery.state.snapshot import Snapshot
 from joinery.verification.nodes import DECIDED_BY_OFFERING, EquivalenceClass, FinalNode
-from joinery.verification.predicates import refused_taint, selects_node
+from joinery.verification.predicates import refused_taint
+from joinery.verification.selections import NodeSelections
 
 _DAEMON_TOLERATIONS = [
     Toleration(key=f"node.kubernetes.io/{condition}", operator="Exists", effect=effect)
@@ -42,6 +43,7 @@ class DaemonSets:
         self._pods = list(pods)
         self._by_kind: dict[object, list[EquivalenceClass]] = {}
         self._requests: dict[int, Resources] = {}
+        self._selections = NodeSelections()
 
     @property
     def classes(self) -> list[EquivalenceClass]:
@@ -68,7 +70,7 @@ class DaemonSets:
             node.name if self._depend_on_name else "",
         )
         if kind not in self._by_kind:
-            self._by_kind[kind] = [pod_class for pod_class in self.classes if _runs(pod_class.pod, node)]
+            self._by_kind[kind] = [pod_class for pod_class in self.classes if self._runs(pod_class.pod, node)]
         return self._by_kind[kind]
 
     def requests_on(self, node: FinalNode) -> Resources:
@@ -82,6 +84,10 @@ class DaemonSets:
         """
         wanted = self.on(node)
         return (pod_class for name, pod_class in self._pods if pod_class in wanted and name not in running)
+
+    def _runs(self, daemon: Pod, node: FinalNode) -> bool:
+        is_selected = self._selections.of(daemon.spec).selects(node.labels, node.name)
+        return is_selected and refused_taint(node.taints, daemon.spec.tolerations) is None
 
     @cached_property
     def _keys(self) -> list[str]:
@@ -136,13 +142,6 @@ def _daemon_pod(daemon_set: DaemonSet, live: Pod | None) -> Pod:
 
 def _name(daemon_set: DaemonSet) -> str:
     return f"{daemon_set.metadata.namespace or 'default'}/{daemon_set.metadata.name}"
-
-
-def _runs(daemon: Pod, node: FinalNode) -> bool:
-    return (
-        selects_node(daemon.spec, node.labels, node.name)
-        and refused_taint(node.taints, daemon.spec.tolerations) is None
-    )
 
 
 def _has_fields(pod: Pod) -> bool:

@@ -103,6 +103,7 @@ class FinalState:
         pod_class = self.classes.get(key)
         if pod_class is None:
             pod_class = EquivalenceClass(
+                index=len(self.classes),
                 pod=pod,
                 namespace=pod.metadata.namespace or "default",
                 labels=pod.metadata.labels,

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import chain
+from operator import or_
 
 from joinery.apis import labels as keys
 from joinery.apis.labels import PREFER_NO_SCHEDULE
@@ -12,8 +14,8 @@ from joinery.apis.quantity import Resources, amounts, total
 from joinery.scheduling.packing import Launch
 from joinery.scheduling.reason import Figure, Subject
 from joinery.state.replicas import static_pools
-from joinery.verification.affinity import anti_affinity_terms
-from joinery.verification.census import Census
+from joinery.verification.affinity import AntiAffinityTerm
+from joinery.verification.census import Census, ClassSet, includes
 from joinery.verification.choices import Choice, Choices
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import DECIDED_BY_OFFERING, EquivalenceClass, FinalNode, offering_labels
@@ -93,7 +95,9 @@ def _distinct(key: str, choices: Mapping[str, Choice | None]) -> int:
     return len({value for choice in usable for value in choice.kind.labels.get(key, ())})
 
 
-def check_weights(state: FinalState, purchasable: Purchasable, census: Census) -> Iterator[Violation]:
+def check_weights(
+    state: FinalState, purchasable: Purchasable, *, census: Census, repulsions: Sequence[AntiAffinityTerm]
+) -> Iterator[Violation]:
     """No launch is for pods that one node of a NodePool of higher weight would have taken (Karpenter `OrderByWeight`).
 
     Only what is certain is refused. There may be a reason to pass a heavier pool over for pods with preferences, with a
@@ -104,11 +108,11 @@ def check_weights(state: FinalState, purchasable: Purchasable, census: Census) -
     pools = sorted(purchasable.pools, key=lambda pool: -_weight(pool))
     if not state.launched or _weight(pools[0] if pools else None) == _weight(pools[-1] if pools else None):
         return
-    watched = _watched(state, census)
+    watched = _watched(state, census, repulsions)
     comparison = _Comparison(state, purchasable, _room_left(state))
     for launch, node in state.launched:
         own = state.pools[launch.node_pool]
-        if all(_is_plain(pod_class) and pod_class not in watched for pod_class in node.planned):
+        if all(_is_plain(pod_class) and not includes(watched, pod_class) for pod_class in node.planned):
             for pool in pools:
                 if _weight(pool) > _weight(own) and comparison.would_take(pool, node):
                     message = f"NodePool {pool.metadata.name} has a higher weight and would have taken its pods"
@@ -116,19 +120,19 @@ def check_weights(state: FinalState, purchasable: Purchasable, census: Census) -
                     break
 
 
-def _watched(state: FinalState, census: Census) -> set[EquivalenceClass]:
+def _watched(state: FinalState, census: Census, repulsions: Sequence[AntiAffinityTerm]) -> ClassSet:
     """Pods that other pods' spreads count or whose anti-affinity keeps them away, over more than hosts.
 
     Others may also be pods that the plan leaves out: it was made for them too.
     """
-    watched: set[EquivalenceClass] = set()
+    watched: ClassSet = reduce(or_, (term.matched for term in repulsions if term.key != keys.HOSTNAME), 0)
     left = (state.pods[unplaced.pod] for unplaced in state.packing.unplaced if unplaced.pod in state.pods)
     for pod in chain((pod_class.pod for pod_class in state.classes.values()), left):
         for constraint in hard_spread(pod):
             if constraint.topology_key != keys.HOSTNAME:
-                namespaces = frozenset({pod.metadata.namespace or "default"})
-                watched.update(census.matching(constraint.label_selector, namespaces))
-    return watched.union(*(term.matched for term in anti_affinity_terms(state, census) if term.key != keys.HOSTNAME))
+                where = census.inside(pod.metadata.namespace or "default")
+                watched |= census.matching(constraint.label_selector, where)
+    return watched
 
 
 def _weight(pool: NodePool | None) -> int:

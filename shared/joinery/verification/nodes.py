@@ -43,9 +43,11 @@ class FinalNode:
 class EquivalenceClass:
     """Pods that every rule treats alike: what is true of one of them is true of all.
 
-    ``pod``: one of them; ``requests``: of one pod; ``places``: how many of them run on each node in the final state.
+    ``index``: which of the final state's classes it is; ``pod``: one of them; ``requests``: of one pod; ``places``: how
+    many of them run on each node in the final state.
     """
 
+    index: int
     pod: Pod
     namespace: str
     labels: Labels

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from joinery.apis.quantity import total
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import EquivalenceClass, FinalNode
-from joinery.verification.predicates import is_readable, ports_clash, refused_taint, selects_node
+from joinery.verification.predicates import is_readable, ports_clash, refused_taint
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 
 
@@ -40,7 +40,7 @@ def _check_node(state: FinalState, node: FinalNode) -> Iterator[Violation]:
             yield misplaced(
                 ViolationCode.TAINTS, pod_class, node, f"does not tolerate {taint.key}={taint.value}:{taint.effect}"
             )
-        if not selects_node(pod_class.pod.spec, node.labels, node.name):
+        if not state.selections.of(pod_class.pod.spec).selects(node.labels, node.name):
             yield misplaced(
                 ViolationCode.NODE_AFFINITY,
                 pod_class,

@@ -4,7 +4,7 @@ The packing core has its own forms of these, and nothing here is shared with it 
 have to be made twice to stay unseen: where the two differ, one of them is wrong, and the plan is refused.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, KeysView, Mapping, Sequence
 from typing import Protocol
 
 from msgspec.structs import replace as with_fields
@@ -104,47 +104,80 @@ def possible_values(rules: Sequence[Expression], wanted: Sequence[Expression]) -
     return [*named, *(str(bound + step) for bound in bounds for step in (-1, 0, 1)), "any-other-value", None]
 
 
-def selects_node(spec: PodSpec, labels: Labels, name: str) -> bool:
-    """Whether nodeSelector and required node affinity allow the node.
-
-    Terms are alternatives (kube-scheduler NodeAffinity).
-    """
-    if any(labels.get(key) != value for key, value in spec.node_selector.items()):
-        return False
-    affinity = spec.affinity and spec.affinity.node_affinity
-    required = affinity and affinity.required_during_scheduling_ignored_during_execution
-    return not required or any(term_matches(term, labels, name) for term in required.node_selector_terms)
-
-
 def is_choosy(spec: PodSpec) -> bool:
     """Whether the pod selects nodes at all."""
     affinity = spec.affinity and spec.affinity.node_affinity
     return bool(spec.node_selector) or bool(affinity and affinity.required_during_scheduling_ignored_during_execution)
 
 
-def term_matches(term: NodeSelectorTerm, labels: Labels, name: str) -> bool:
-    """One node selector term; ``matchFields`` knows ``metadata.name`` only.
+class Rules:
+    """Requirements that must all be met, read once: to ask takes no longer for more values or more absent labels."""
+
+    def __init__(self, expressions: Iterable[Expression]) -> None:
+        by_key: dict[str, list[Expression]] = {}
+        for expression in expressions:
+            by_key.setdefault(expression.key, []).append(expression)
+        self._by_key = {key: _Rule(listed) for key, listed in by_key.items()}
+        self._needed = frozenset(key for key, rule in self._by_key.items() if not rule.allows(None))
+
+    @property
+    def keys(self) -> KeysView[str]:
+        """The labels that decide."""
+        return self._by_key.keys()
+
+    def met_by(self, labels: Labels) -> bool:
+        """Whether labels meet every one of them."""
+        return labels.keys() >= self._needed and all(
+            self._by_key[key].allows(labels[key]) for key in self._by_key.keys() & labels.keys()
+        )
+
+
+class _Rule:
+    """All that is required of one label."""
+
+    def __init__(self, expressions: Sequence[Expression]) -> None:
+        listed = [frozenset(e.values) for e in expressions if e.operator == "In"]
+        self._among = frozenset.intersection(*listed) if listed else None
+        self._without = frozenset(value for e in expressions if e.operator == "NotIn" for value in e.values)
+        others = [e for e in expressions if e.operator not in ("In", "NotIn")]
+        self._others = {(e.operator, *e.values): e for e in others}.values()
+
+    def allows(self, value: str | None) -> bool:
+        if self._among is not None and value not in self._among:
+            return False
+        return value not in self._without and all(allows(e, value) for e in self._others)
+
+
+class NodeTerm:
+    """One node selector term, read once; ``matchFields`` knows ``metadata.name`` only.
 
     What kube-scheduler cannot parse matches nothing.
     """
-    if not term.match_expressions and not term.match_fields:
-        return False
-    if not all(is_label_value(value) for e in term.match_expressions for value in e.values):
-        return False
-    fields = {"metadata.name": name}
-    return unmet(term.match_expressions, labels) is None and unmet(term.match_fields, fields) is None
+
+    def __init__(self, term: NodeSelectorTerm) -> None:
+        self._labels, self._fields = Rules(term.match_expressions), Rules(term.match_fields)
+        is_anything_said = bool(term.match_expressions or term.match_fields)
+        values = (value for e in term.match_expressions for value in e.values)
+        self._is_readable = is_anything_said and all(map(is_label_value, values))
+
+    @property
+    def keys(self) -> KeysView[str]:
+        """The labels that decide."""
+        return self._labels.keys
+
+    @property
+    def names_nodes(self) -> bool:
+        """Whether the node's name decides too."""
+        return bool(self._fields.keys)
+
+    def matches(self, labels: Labels, name: str) -> bool:
+        """Whether a node has what the term asks."""
+        return self._is_readable and self._labels.met_by(labels) and self._fields.met_by({"metadata.name": name})
 
 
-def selector_matches(selector: LabelSelector | None, labels: Labels) -> bool:
-    """Whether a label selector matches (k8s.io/apimachinery `LabelSelectorAsSelector`).
-
-    None matches nothing, an empty selector matches everything, and one with an unknown operator matches nothing.
-    """
-    if selector is None:
-        return False
-    if any(labels.get(key) != value for key, value in selector.match_labels.items()):
-        return False
-    return all(e.operator in _SELECTOR_OPERATORS and allows(e, labels.get(e.key)) for e in selector.match_expressions)
+def term_matches(term: NodeSelectorTerm, labels: Labels, name: str) -> bool:
+    """One node selector term that is asked once."""
+    return NodeTerm(term).matches(labels, name)
 
 
 def is_readable(selector: LabelSelector | None) -> bool:

@@ -13,11 +13,11 @@ from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.state.pods import is_reschedulable
 from joinery.state.snapshot import Snapshot
 from joinery.verification.affinity import with_own_labels
-from joinery.verification.census import Census, by_domain
+from joinery.verification.census import Census, includes
 from joinery.verification.final_state import FinalState, identity_of
 from joinery.verification.nodes import EquivalenceClass, FinalNode
-from joinery.verification.predicates import term_matches, tolerates, without_resize
-from joinery.verification.spread import eligible_nodes, spread_selector
+from joinery.verification.predicates import NodeTerm, tolerates, without_resize
+from joinery.verification.spread import EligiblePods, spread_selector
 
 
 def honoured(state: FinalState) -> Mapping[bytes, tuple[str, int]]:
@@ -56,6 +56,7 @@ def _prefers(pod: Pod) -> bool:
 class _Judge:
     def __init__(self, state: FinalState) -> None:
         self._state, self._census = state, Census(state)
+        self._eligible = EligiblePods(state, [node for node in state.nodes if not node.is_leaving])
         self._repels = any(taint.effect == PREFER_NO_SCHEDULE for node in state.nodes for taint in node.taints)
 
     def weights(self, pod_class: EquivalenceClass) -> Iterator[int]:
@@ -78,25 +79,19 @@ class _Judge:
         weight = 0
         for preferred in side.preferred_during_scheduling_ignored_during_execution:
             term = with_own_labels(preferred.pod_affinity_term, pod_class.labels)
-            matched = self._census.matching(term.label_selector, self._census.namespaces(term, pod_class.namespace))
-            counts = by_domain(matched, term.topology_key)
-            itself = int(pod_class in matched)
+            matched = self._census.matching(term.label_selector, self._census.where(term, pod_class.namespace))
+            tally, itself = self._census.tally(term.topology_key), int(includes(matched, pod_class))
             for node, number in pod_class.places.items():
                 domain = node.labels.get(term.topology_key)
-                has_neighbour = domain is not None and counts.get(domain, 0) > itself
+                has_neighbour = domain is not None and tally.number(matched, domain) > itself
                 weight += preferred.weight * number * (has_neighbour is wanted)
         return weight
 
     def _of_spread(self, pod_class: EquivalenceClass, constraint: TopologySpreadConstraint) -> int:
         """Pods whose domain has no more than ``maxSkew`` above the emptiest."""
-        key = constraint.topology_key
-        eligible = {node for node in eligible_nodes(self._state, pod_class, constraint, (key,)) if not node.is_leaving}
-        counts: dict[str, int] = dict.fromkeys((node.labels[key] for node in eligible), 0)
-        namespace = frozenset({pod_class.namespace})
-        for other in self._census.matching(spread_selector(constraint, pod_class), namespace):
-            for node, number in other.places.items():
-                if node in eligible and not other.is_terminating:
-                    counts[node.labels[key]] += number
+        key, namespace = constraint.topology_key, self._census.inside(pod_class.namespace)
+        counted = self._census.matching(spread_selector(constraint, pod_class), namespace) & self._census.living
+        counts = self._eligible.tally(pod_class, constraint, frozenset((key,))).counts(counted)
         most = min(counts.values(), default=0) + constraint.max_skew
         return sum(
             number
@@ -112,9 +107,11 @@ class _Judge:
 
 
 def _of_node_affinity(pod_class: EquivalenceClass, affinity: NodeAffinity) -> int:
+    preferred = affinity.preferred_during_scheduling_ignored_during_execution
+    terms = [(one.weight, NodeTerm(one.preference)) for one in preferred]
     return sum(
-        term.weight * number
-        for term in affinity.preferred_during_scheduling_ignored_during_execution
+        weight * number
+        for weight, term in terms
         for node, number in pod_class.places.items()
-        if term_matches(term.preference, node.labels, node.name)
+        if term.matches(node.labels, node.name)
     )

@@ -136,18 +136,19 @@ class Purchasable:
     def _usage(self) -> Mapping[str, Resources]:
         return usage_of(self.state)
 
-    def newcomers(self, pod_class: EquivalenceClass, counted: Sequence[EquivalenceClass]) -> Mapping[str, int]:
-        """By zone, the most DaemonSets' pods of the counted classes that
+    def newcomers(self, pod_class: EquivalenceClass, counted: int) -> Mapping[str, int]:
+        """By zone, the most DaemonSets' pods of the counted classes (a bit for each) that
         a node bought there for the pod would bring.
         """
         brought: dict[str, int] = {}
-        if not any(daemon in counted for daemon in self.state.daemon_sets.classes):
+        if not any(counted >> daemon.index & 1 for daemon in self.state.daemon_sets.classes):
             return brought
         for pool in self.pools:
             if refused_taint(pool.spec.template.spec.taints, pod_class.pod.spec.tolerations) is None:
                 for option in self.options(pool):
                     for offering in self.usable(pod_class, pool, option) if self._holds(option, pod_class) else ():
-                        number = sum(daemon in counted for daemon in self.state.daemon_sets.on(option.node(offering)))
+                        daemons = self.state.daemon_sets.on(option.node(offering))
+                        number = sum(counted >> daemon.index & 1 for daemon in daemons)
                         brought[offering.zone] = max(number, brought.get(offering.zone, 0))
         return brought
 

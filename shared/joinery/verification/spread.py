@@ -11,20 +11,24 @@ These zones are left out:
 - in which the volume of a claim that the pod shares with others will not be.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from joinery.apis.core import LabelSelector, LabelSelectorRequirement, Pod, TopologySpreadConstraint
+import msgspec
+
+from joinery.apis.core import LabelSelector, LabelSelectorRequirement, Pod, Toleration, TopologySpreadConstraint
 from joinery.apis.labels import ALIASES, ZONE
 from joinery.verification.affinity import domains_with_neighbours
-from joinery.verification.census import Census
+from joinery.verification.census import REMEMBERED, Census, ClassSet, Tally, includes
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import EquivalenceClass, FinalNode
 from joinery.verification.predicates import is_choosy, refused_taint
 from joinery.verification.purchasable import Purchasable
+from joinery.verification.selections import NodeSelection
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 
+_ENCODE = msgspec.json.Encoder().encode
 _ZONE_KEYS = {ZONE} | {alias for alias, key in ALIASES.items() if key == ZONE}
 
 
@@ -33,13 +37,13 @@ def hard_spread(pod: Pod) -> list[TopologySpreadConstraint]:
     return [c for c in pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
 
 
-def check_spread(state: FinalState, census: Census, purchasable: Purchasable) -> Iterator[Violation]:
+def check_spread(state: FinalState, spreads: "Spreads") -> Iterator[Violation]:
     """Every planned pod keeps each of its own constraints, with all other pods in place."""
     for pod_class in state.classes.values():
         constraints = hard_spread(pod_class.pod)
         if constraints and next(pod_class.planned_on, None) is not None:
             for constraint in constraints:
-                counts = spread_counts(state, pod_class, constraint, census=census, purchasable=purchasable)
+                counts = spreads.counts(pod_class, constraint)
                 for node in pod_class.planned_on:
                     problem = counts.problem(node.labels.get(constraint.topology_key))
                     if problem:
@@ -58,7 +62,7 @@ class SpreadCounts:
     counts: Mapping[str, int]
     actual_domains: int
     counts_itself: bool
-    counted: Sequence[EquivalenceClass] = ()
+    counted: ClassSet = 0
 
     def problem(self, domain: str | None) -> str:
         """What is wrong with one of the class's pods being in the domain."""
@@ -74,7 +78,7 @@ class SpreadCounts:
 
     def moved(self, node: FinalNode, domain: str) -> "SpreadCounts":
         """The counts if the node came up in another domain."""
-        along = sum(node.held.get(pod_class, 0) for pod_class in self.counted if not pod_class.is_terminating)
+        along = sum(number for pod_class, number in node.held.items() if includes(self.counted, pod_class))
         counts = dict(self.counts)
         counts[node.labels[self.constraint.topology_key]] -= along
         counts[domain] = counts.get(domain, 0) + along
@@ -97,63 +101,81 @@ class SpreadCounts:
         return (ordered[0] if ordered else 0), (ordered[-1] if len(ordered) > 1 else ordered[0] if ordered else 0)
 
 
-def spread_counts(
-    state: FinalState,
-    pod_class: EquivalenceClass,
-    constraint: TopologySpreadConstraint,
-    *,
-    census: Census,
-    purchasable: Purchasable,
-) -> SpreadCounts:
-    """Count the pods that the constraint looks at, in every domain that it looks at."""
-    eligible = set(eligible_nodes(state, pod_class, constraint, [c.topology_key for c in hard_spread(pod_class.pod)]))
-    key = constraint.topology_key
-    counts = dict.fromkeys((node.labels[key] for node in eligible), 0)
-    actual = len(counts)
-    selector = spread_selector(constraint, pod_class)
-    counted = census.matching(selector, frozenset({pod_class.namespace}))
-    if key in _ZONE_KEYS and (empty := _zones(pod_class, census, purchasable) - counts.keys()):
-        brought = purchasable.newcomers(pod_class, counted)
-        counts |= {zone: brought.get(zone, 0) for zone in empty}
-    for other in counted:
-        if not other.is_terminating:
-            for node, number in other.places.items():
-                if node in eligible:
-                    counts[node.labels[key]] += number
-    return SpreadCounts(
-        constraint, counts, actual, counts_itself=pod_class in counted and not pod_class.is_terminating, counted=counted
-    )
+@dataclass
+class Spreads:
+    """What the constraints of all classes count."""
+
+    state: FinalState
+    census: Census
+    purchasable: Purchasable
+
+    def __post_init__(self) -> None:
+        self._eligible = EligiblePods(self.state)
+        self._zones: dict[EquivalenceClass, frozenset[str]] = {}
+        self._keys: dict[EquivalenceClass, frozenset[str]] = {}
+
+    def counts(self, pod_class: EquivalenceClass, constraint: TopologySpreadConstraint) -> SpreadCounts:
+        """Count the pods that the constraint looks at, in every domain that it looks at."""
+        if pod_class not in self._keys:
+            self._keys[pod_class] = frozenset(c.topology_key for c in hard_spread(pod_class.pod))
+        key, census = constraint.topology_key, self.census
+        counted = census.matching(spread_selector(constraint, pod_class), census.inside(pod_class.namespace))
+        living = counted & census.living
+        counts = self._eligible.tally(pod_class, constraint, self._keys[pod_class]).counts(living)
+        actual = len(counts)
+        if key in _ZONE_KEYS and (empty := self._zones_for(pod_class) - counts.keys()):
+            brought = self.purchasable.newcomers(pod_class, counted)
+            counts = {**counts, **{zone: brought.get(zone, 0) for zone in empty}}
+        return SpreadCounts(constraint, counts, actual, counts_itself=includes(living, pod_class), counted=living)
+
+    def _zones_for(self, pod_class: EquivalenceClass) -> frozenset[str]:
+        """The zones in which a node could be launched for the pod,
+        less those that its affinity or a shared claim excludes.
+        """
+        if pod_class not in self._zones:
+            neighbours = domains_with_neighbours(pod_class, _ZONE_KEYS, self.census)
+            sold = self.purchasable.zones_for(pod_class)
+            zones = sold if neighbours is None else sold & neighbours
+            zones -= {domain for key, domain in self.state.packing.passed_over if key == ZONE}
+            self._zones[pod_class] = zones.intersection(*self.census.zones_of_claims(pod_class))
+        return self._zones[pod_class]
 
 
-def _zones(pod_class: EquivalenceClass, census: Census, purchasable: Purchasable) -> frozenset[str]:
-    """The zones in which a node could be launched for the pod,
-    less those that its affinity or a shared claim excludes.
+class EligiblePods:
+    """The pods on the nodes that a constraint counts.
+
+    These have all of certain topology keys, and the constraint's nodeAffinityPolicy and nodeTaintsPolicy admit them.
     """
-    neighbours = domains_with_neighbours(pod_class, _ZONE_KEYS, census)
-    sold = purchasable.zones_for(pod_class)
-    zones = sold if neighbours is None else sold & neighbours
-    zones -= {domain for key, domain in census.state.packing.passed_over if key == ZONE}
-    return zones.intersection(*census.zones_of_claims(pod_class))
 
+    def __init__(self, state: FinalState, nodes: Sequence[FinalNode] | None = None) -> None:
+        self._state, self._nodes = state, state.nodes if nodes is None else nodes
+        self._tallies: dict[Hashable, Tally] = {}
 
-def eligible_nodes(
-    state: FinalState, pod_class: EquivalenceClass, constraint: TopologySpreadConstraint, keys: Sequence[str]
-) -> Iterator[FinalNode]:
-    """The nodes that count: they have all of these topology keys, and the constraint's nodeAffinityPolicy and
-    nodeTaintsPolicy admit them.
-    """
-    spec = pod_class.pod.spec
-    is_choosy_here = constraint.node_affinity_policy != "Ignore" and is_choosy(spec)
-    selection = state.selections.of(spec) if is_choosy_here else None
-    minds_taints = constraint.node_taints_policy == "Honor"
-    for node in state.nodes:
-        if any(key not in node.labels for key in keys):
-            continue
-        if selection is not None and not selection.selects(node.labels, node.name):
-            continue
-        if minds_taints and refused_taint(node.taints, spec.tolerations) is not None:
-            continue
-        yield node
+    def tally(self, pod_class: EquivalenceClass, constraint: TopologySpreadConstraint, keys: frozenset[str]) -> Tally:
+        """Where the pods on these nodes are by the constraint's key. Constraints that admit the same share it."""
+        spec = pod_class.pod.spec
+        is_choosy_here = constraint.node_affinity_policy != "Ignore" and is_choosy(spec)
+        selection = self._state.selections.of(spec) if is_choosy_here else None
+        tolerations = spec.tolerations if constraint.node_taints_policy == "Honor" else None
+        identity = constraint.topology_key, selection, None if tolerations is None else _ENCODE(tolerations), keys
+        if identity not in self._tallies:
+            if len(self._tallies) >= REMEMBERED:
+                self._tallies.clear()
+            nodes = self._eligible(selection, tolerations, keys)
+            self._tallies[identity] = Tally(nodes, constraint.topology_key)
+        return self._tallies[identity]
+
+    def _eligible(
+        self, selection: NodeSelection | None, tolerations: Sequence[Toleration] | None, keys: frozenset[str]
+    ) -> Iterator[FinalNode]:
+        for node in self._nodes:
+            if not node.labels.keys() >= keys:
+                continue
+            if selection is not None and not selection.selects(node.labels, node.name):
+                continue
+            if tolerations is not None and refused_taint(node.taints, tolerations) is not None:
+                continue
+            yield node
 
 
 def spread_selector(constraint: TopologySpreadConstraint, pod_class: EquivalenceClass) -> LabelSelector | None:

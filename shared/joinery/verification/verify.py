@@ -37,7 +37,7 @@ from collections.abc import Iterator
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.verification.accounting import check_accounts
-from joinery.verification.affinity import check_affinity, check_anti_affinity
+from joinery.verification.affinity import anti_affinity_terms, check_affinity, check_anti_affinity
 from joinery.verification.alternatives import check_alternatives
 from joinery.verification.census import Census
 from joinery.verification.choices import Choices
@@ -47,7 +47,7 @@ from joinery.verification.nodepools import check_limits, check_min_values, check
 from joinery.verification.placements import check_placements
 from joinery.verification.purchasable import Purchasable
 from joinery.verification.reservations import check_reservations
-from joinery.verification.spread import check_spread
+from joinery.verification.spread import Spreads, check_spread
 from joinery.verification.violation import Violation, ViolationCode
 from joinery.verification.volumes import check_volumes
 
@@ -66,19 +66,20 @@ def verify(problem: Problem, packing: Packing) -> tuple[Violation, ...]:
 
 def _checks(state: FinalState) -> Iterator[Violation]:
     census, purchasable, choices = Census(state), Purchasable(state), Choices(state)
+    spreads, repulsions = Spreads(state, census, purchasable), anti_affinity_terms(state, census)
     yield from state.wrong
     yield from check_accounts(state)
     yield from check_placements(state)
-    yield from check_anti_affinity(state, census)
+    yield from check_anti_affinity(state, repulsions)
     yield from check_affinity(state, census)
-    yield from check_spread(state, census, purchasable)
+    yield from check_spread(state, spreads)
     yield from check_volumes(state)
     yield from check_launches(state, choices)
-    yield from check_alternatives(state, census, choices=choices, purchasable=purchasable)
+    yield from check_alternatives(state, choices=choices, spreads=spreads, repulsions=repulsions)
     yield from check_limits(state, choices)
     yield from check_replicas(state)
     yield from check_min_values(state, choices)
-    yield from check_weights(state, purchasable, census)
+    yield from check_weights(state, purchasable, census=census, repulsions=repulsions)
     yield from check_reservations(state, choices)
     yield from _check_cost(state.packing)
 

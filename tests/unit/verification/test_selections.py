@@ -6,8 +6,8 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.apis.core import PodSpec
-from joinery.verification.predicates import selects_node
+from joinery.apis.core import NodeSelectorRequirement, PodSpec
+from joinery.verification.predicates import allows
 from joinery.verification.selections import NodeSelections
 from tests.properties import examples
 
@@ -22,7 +22,7 @@ FIELDS = st.fixed_dictionaries(
     }
 )
 TERMS = st.fixed_dictionaries(
-    {"matchExpressions": st.lists(EXPRESSIONS, max_size=2), "matchFields": st.lists(FIELDS, max_size=1)}
+    {"matchExpressions": st.lists(EXPRESSIONS, max_size=3), "matchFields": st.lists(FIELDS, max_size=1)}
 )
 NODES = st.tuples(st.dictionaries(KEYS, VALUES), st.sampled_from(["n1", "n2", "n3"]))
 
@@ -38,4 +38,15 @@ def test_a_remembered_selection_says_what_a_fresh_one_says(
     spec = msgspec.convert({"nodeSelector": selector, "affinity": affinity}, PodSpec)
     selections = NodeSelections()
     for labels, name in nodes:
-        assert selections.of(spec).selects(labels, name) == selects_node(spec, labels, name)
+        is_selected = all(labels.get(key) == value for key, value in selector.items())
+        is_selected &= not terms or any(_matches(term, labels, name) for term in terms)
+        assert selections.of(spec).selects(labels, name) is is_selected
+
+
+def _matches(term: dict[str, Any], labels: dict[str, str], name: str) -> bool:
+    """One term, expression by expression."""
+    expressions = [msgspec.convert(one, NodeSelectorRequirement) for one in term["matchExpressions"]]
+    fields = [msgspec.convert(one, NodeSelectorRequirement) for one in term["matchFields"]]
+    is_readable = (expressions or fields) and "not a label!" not in {value for e in expressions for value in e.values}
+    is_met = all(allows(e, labels.get(e.key)) for e in expressions)
+    return bool(is_readable) and is_met and all(allows(e, name) for e in fields)
