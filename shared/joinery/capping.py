@@ -39,17 +39,21 @@ def plan_within_caps(
     return within_caps(
         problem,
         lambda asked, left_out: planning.plan(asked, stopwatch=stopwatch, refused={**refused, **left_out}),
+        is_late=planning.lateness(problem, stopwatch),
     )
 
 
-def within_caps(problem: Problem, planner: Planner) -> Plan:
-    """A plan that exceeds no cap. Every pod that is left out for one is unplaced, with the cap as its reason."""
+def within_caps(problem: Problem, planner: Planner, *, is_late: Callable[[], bool] = lambda: False) -> Plan:
+    """A plan that exceeds no cap. Every pod that is left out for one is unplaced, with the cap as its reason.
+
+    Once it ``is_late`` nothing is planned again: as much of the plan is admitted as is right by itself.
+    """
     plan, caps = planner(problem, {}), problem.options.caps
     on_dear_nodes = [pod for launch in plan.packing.launches if is_too_dear(launch, caps) for pod in launch.pods]
-    if plan.violations or not on_dear_nodes:
-        return _admitted(problem, planner, plan)
+    if plan.violations or not on_dear_nodes or is_late():
+        return _admitted(problem, planner, plan, is_late)
     affordable = _affordable(problem)
-    rest = _admitted(affordable, planner, planner(affordable, {}))
+    rest = _admitted(affordable, planner, planner(affordable, {}), is_late)
     reasons = (over(Cap.HOURLY, caps),)
     packing = replace(
         rest.packing.without_bounds(),
@@ -74,7 +78,7 @@ def _affordable(problem: Problem) -> Problem:
     return replace(problem, instance_types=types)
 
 
-def _admitted(problem: Problem, planner: Planner, plan: Plan) -> Plan:
+def _admitted(problem: Problem, planner: Planner, plan: Plan, is_late: Callable[[], bool]) -> Plan:
     """As much of a plan as the caps allow, or of another one that is made for that."""
     left_out: dict[str, Unplaced] = {}
     gave_way: dict[str, Unplaced] = {}
@@ -89,9 +93,10 @@ def _admitted(problem: Problem, planner: Planner, plan: Plan) -> Plan:
         admission = admit_launches(plan.packing.launches, problem.options.caps, urgency_of, served)
         if not admission.left_out:
             return plan
-        if rounds_left and (crowd := _crowd(plan.packing.launches, admission, urgency_of)):
+        may_plan = rounds_left and not is_late()
+        if may_plan and (crowd := _crowd(plan.packing.launches, admission, urgency_of)):
             gave_way |= crowd
-        elif rounds_left and gave_way and not admission.launches:
+        elif may_plan and gave_way and not admission.launches:
             # What the others gave way to cannot be bought at all. They must not wait for it.
             left_out |= _by_name(admission.unplaced)
             gave_way = {}
@@ -99,6 +104,8 @@ def _admitted(problem: Problem, planner: Planner, plan: Plan) -> Plan:
             part = _part(plan, admission)
             if not verify(problem, part.packing):
                 return part
+            if not may_plan:
+                break
             left_out |= _by_name(admission.unplaced)
     return _part(plan, admission.without_launches())
 

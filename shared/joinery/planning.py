@@ -2,10 +2,12 @@
 
 A mistake of the packing core must not keep every pod waiting. Where verification refuses the optimised packing,
 first-fit's own is tried. Where it refuses that too, the pods at fault are left out, with the violation as their reason,
-and the rest is packed anew.
+and the rest is packed anew. Once the time limit has passed nothing is packed anew: the nodes at fault are given up, and
+the rest of the plan stays.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -21,6 +23,8 @@ from joinery.verification.verify import verify
 from joinery.verification.violation import Violation, ViolationCode
 
 _ROUNDS = 8
+#: How often nodes are given up where there is no time to plan anew; the last time all of them.
+_CUTS = 3
 _SHOWN = 3
 
 Solver = Callable[[Problem, Mapping[str, Unplaced]], Packing]
@@ -76,13 +80,21 @@ def plan(
     Costs what those cost, unless a packing is refused; then a second packing, and seldom a few more.
     """
     return checked(
-        problem, lambda variant, left_out: solve(variant, stopwatch=stopwatch, refused={**refused, **left_out})
+        problem,
+        lambda variant, left_out: solve(variant, stopwatch=stopwatch, refused={**refused, **left_out}),
+        is_late=lateness(problem, stopwatch),
     )
 
 
-def checked(problem: Problem, solver: Solver) -> Plan:
+def lateness(problem: Problem, stopwatch: Stopwatch) -> Callable[[], bool]:
+    """Asks whether the problem's time limit has passed."""
+    limit = problem.options.time_limit
+    return lambda: limit is not None and stopwatch() > limit
+
+
+def checked(problem: Problem, solver: Solver, *, is_late: Callable[[], bool] = lambda: False) -> Plan:
     """The first packing of the solver that verification agrees with; after some rounds the last one, with its
-    violations.
+    violations. Once it ``is_late``, what verification leaves of the last one.
     """
     attempts = _Attempts(problem, solver)
     simpler = replace(problem, options=replace(problem.options, first_fit_only=True))
@@ -90,6 +102,9 @@ def checked(problem: Problem, solver: Solver) -> Plan:
         for variant in (problem, simpler):
             attempts.run(variant)
             if not attempts.violations:
+                return attempts.plan
+            if is_late():
+                attempts.give_up_nodes()
                 return attempts.plan
         if not attempts.leave_out():
             break
@@ -123,6 +138,19 @@ class _Attempts:
             method = self.packing.method
             self.warnings.append(PlanWarning(code=WarningCode.PLAN_REFUSED, violations=self.violations, method=method))
 
+    def give_up_nodes(self) -> None:
+        """Take out of the packing what is at fault, until verification agrees with the rest; in the end all of it."""
+        for rounds_left in reversed(range(_CUTS)):
+            planned = placed_pods(self.packing.existing, self.packing.launches)
+            at_fault = _at_fault(self.problem, self.packing, self.violations) if rounds_left else {}
+            first = self.violations[0]
+            reasons = {name: _left_out_for(at_fault.get(name, first)) for name in at_fault or planned}
+            self.packing = _without(self.packing, reasons)
+            self.warnings.append(PlanWarning(code=WarningCode.PODS_LEFT_OUT, pods=tuple(reasons)))
+            self.violations = verify(self.problem, self.packing)
+            if not self.violations:
+                break
+
     def leave_out(self) -> bool:
         """Refuse the pods at fault from now on. Returns whether there are any that were not refused before."""
         at_fault = _at_fault(self.problem, self.packing, self.violations)
@@ -132,6 +160,22 @@ class _Attempts:
         if newly_refused:
             self.warnings.append(PlanWarning(code=WarningCode.PODS_LEFT_OUT, pods=tuple(newly_refused)))
         return bool(newly_refused)
+
+
+def _without(packing: Packing, reasons: dict[str, Reason]) -> Packing:
+    """The packing without these pods, and without the nodes that would have been bought for them and others."""
+    late = Reason.of(ReasonCode.TIME_LIMIT, "its node was refused by the check, and there was no time to plan another")
+    given_up = {launch.name for launch in packing.launches if not reasons.keys().isdisjoint(launch.pods)}
+    left = {name: late for launch in packing.launches if launch.name in given_up for name in launch.pods} | reasons
+    existing = (replace(one, pods=tuple(name for name in one.pods if name not in reasons)) for one in packing.existing)
+    unplaced = (*packing.unplaced, *(Unplaced(name, (reason,)) for name, reason in left.items()))
+    return replace(
+        packing.without_bounds(),
+        existing=tuple(one for one in existing if one.pods),
+        launches=tuple(launch for launch in packing.launches if launch.name not in given_up),
+        unplaced=tuple(sorted(unplaced, key=lambda one: one.pod)),
+        relaxed=tuple(one for one in packing.relaxed if one.pod not in left),
+    )
 
 
 def _left_out_for(violation: Violation) -> Reason:
@@ -149,9 +193,11 @@ def _at_fault(problem: Problem, packing: Packing, violations: tuple[Violation, .
     pods = {pod.key: pod for pod in problem.snapshot.pods}
     planned = [name for name in placed_pods(packing.existing, packing.launches) if name in pods]
     named: dict[str, Violation] = {}
+    launched = _pods_by_subject(packing)
     for violation in violations:
-        for name in _pods_of(packing, violation.subject):
-            named.setdefault(name, violation)
+        if (subject := violation.subject) is not None:
+            for name in (subject.name,) if subject.kind is SubjectKind.POD else launched.get(subject, ()):
+                named.setdefault(name, violation)
     of_sort: dict[bytes, Violation] = {}
     for name, violation in named.items():
         if name in pods:
@@ -160,16 +206,13 @@ def _at_fault(problem: Problem, packing: Packing, violations: tuple[Violation, .
     return {name: violation for name, violation in at_fault.items() if violation is not None}
 
 
-def _pods_of(packing: Packing, subject: Subject | None) -> Iterator[str]:
-    """The pods that a subject stands for: itself, those of the launch, or those of the NodePool's launches."""
-    if subject is None:
-        return
-    if subject.kind is SubjectKind.POD:
-        yield subject.name
+def _pods_by_subject(packing: Packing) -> Mapping[Subject, list[str]]:
+    """The pods of each launch, and those of all launches of each NodePool."""
+    pods: dict[Subject, list[str]] = defaultdict(list)
     for launch in packing.launches:
-        named = {SubjectKind.LAUNCH: launch.name, SubjectKind.NODE_POOL: launch.node_pool}
-        if named.get(subject.kind) == subject.name:
-            yield from launch.pods
+        pods[Subject(SubjectKind.LAUNCH, launch.name)] += launch.pods
+        pods[Subject.node_pool(launch.node_pool)] += launch.pods
+    return pods
 
 
 def _sort(pod: Pod) -> bytes:

@@ -3,13 +3,16 @@
 Nobody is corrected by it. The name stays wrong or unusual; whoever wrote it is asked "is it ...?".
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher, get_close_matches
+from functools import lru_cache
 
 from joinery.apis import labels
 
 #: How alike two names must be, and how near in length, for one to be a slip of the other (``roel``, ``limts``).
 _ALIKE, _LONGER = 0.75, 2
+#: How many answers are remembered, and sets of names that exist.
+_REMEMBERED, _FEW = 4096, 64
 #: So long is the beginning of one longer name, of which the rest was forgotten: ``requiredDuringScheduling``,
 #: ``claim``.
 _BEGINNING = 5
@@ -47,6 +50,7 @@ def meant_by(key: str, known: Iterable[str]) -> str:
     return next(iter(get_close_matches(key, near, n=1, cutoff=_ALIKE)), "")
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def label_meant_by(key: str) -> str:
     """The well-known node label that was probably meant by one that is none; or the empty string.
 
@@ -56,7 +60,7 @@ def label_meant_by(key: str) -> str:
     if key in _ON_NODES:
         return ""
     domain, _, name = key.rpartition("/")
-    names = {one.rpartition("/")[2]: one for one in sorted(_ON_NODES) if one.rpartition("/")[0] == domain}
+    names = _of_domain(domain)
     same = _of_the_same_name(name, domain)
     if domain and domain not in _DOMAINS:
         domains = {one.rpartition("/")[0]: one for one in same}
@@ -66,6 +70,12 @@ def label_meant_by(key: str) -> str:
     if same or not domain:
         return next(iter(same), "")
     return _OTHER_NAMES.get(_plain(name), "") or _shortened(name, names) or names.get(meant_by(name, names), "")
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _of_domain(domain: str) -> Mapping[str, str]:
+    """The labels of the domain, by their names."""
+    return {one.rpartition("/")[2]: one for one in sorted(_ON_NODES) if one.rpartition("/")[0] == domain}
 
 
 def _of_the_same_name(name: str, domain: str) -> list[str]:
@@ -98,13 +108,26 @@ def value_meant_by(key: str, value: str, known: Iterable[str]) -> str:
 
     Numbers are no slips: ``m9.large`` is another instance type than ``m5.large``, whether it exists or not.
     """
-    names = sorted(known)
+    return _value_meant_by(key, value, frozenset(known))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _value_meant_by(key: str, value: str, known: frozenset[str]) -> str:
     if synonym := _SYNONYMS.get(labels.canonical(key), {}).get(_plain(value)):
-        return synonym if synonym in names else ""
-    alike = [name for name in names if _digits(name) == _digits(value)]
+        return synonym if synonym in known else ""
+    alike = _by_digits(known).get(_digits(value), ())
     same = [name for name in alike if _plain(name) == _plain(value)]
     near = same or _nearest(value, [name for name in alike if abs(len(name) - len(value)) <= 1])
     return near[0] if len(near) == 1 and near[0] != value else ""
+
+
+@lru_cache(maxsize=_FEW)
+def _by_digits(known: frozenset[str]) -> Mapping[str, Sequence[str]]:
+    """The names by their digits: only of those with the same ones another name may be a slip."""
+    names: dict[str, list[str]] = {}
+    for name in sorted(known):
+        names.setdefault(_digits(name), []).append(name)
+    return names
 
 
 def _nearest(value: str, names: Iterable[str]) -> list[str]:

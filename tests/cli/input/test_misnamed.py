@@ -7,15 +7,18 @@ from typing import Any
 import pytest
 
 from joinery.apis.slips import label_meant_by, value_meant_by
+from joinery.cli.doubts.misnamed import misnamed
 from joinery.cli.sources import SAMPLE
+from joinery.state.snapshot import Snapshot
+from simulator.builders import EPOCH, instance_type, pod
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
 SPREAD = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"app": "a"}}}
 ZONE_ID, ON_DEMAND = "topology.k8s.aws/zone-id", "karpenter.sh/capacity-type"
 
 
-def _terms(key: str, value: str) -> dict[str, Any]:
-    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+def _terms(key: str, *values: str) -> dict[str, Any]:
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
 
 
@@ -223,3 +226,16 @@ def test_a_limit_on_nothing_is_asked_about(warned: Any, limits: str, words: list
     """An API server takes any name there; a budget that holds nothing back is noticed on the bill."""
     cluster = CLUSTER.replace("  template:\n", f"  limits: {limits}\n  template:\n")
     assert warned(cluster, pod_document()) == [f"warning: NodePool default: {line}" for line in words]
+
+
+def test_thousands_of_names_that_are_nowhere_are_no_slips() -> None:
+    """A pod may name as many as it likes. So many are compared with those that exist; a note says that others were
+    not.
+    """
+    values = [f"us-east-{number:04}a" for number in range(1200)]
+    types = {"default": (instance_type(),)}
+    asking = pod(affinity=_terms("topology.kubernetes.io/zone", "us-east1a"))
+    snapshot = Snapshot(now=EPOCH, pods=(pod(affinity=_terms("topology.kubernetes.io/zone", *values)), asking))
+    *_, told = misnamed(snapshot, types)
+    assert "more than 1,000 names are nowhere" in told.message
+    assert "is it us-east-1a?" in next(misnamed(Snapshot(now=EPOCH, pods=(asking,)), types)).message

@@ -71,6 +71,35 @@ def test_pods_that_are_planned_wrongly_twice_are_left_out(asked: Problem) -> Non
     assert made.warnings[-1] == PlanWarning(code=WarningCode.PODS_LEFT_OUT, pods=("default/web-1", "default/web-2"))
 
 
+def test_after_the_time_limit_nothing_is_planned_anew(asked: Problem) -> None:
+    """What is at fault is given up with its nodes, and the rest of the plan stays."""
+    calls: list[Problem] = []
+
+    def solver(given: Problem, refused: Mapping[str, Unplaced]) -> Packing:
+        calls.append(given)
+        return _spoiled(solve(given, refused=refused), "default/web-1")
+
+    made = checked(asked, solver, is_late=lambda: True)
+    assert (len(calls), made.violations) == (1, ())
+    assert [unplaced.pod for unplaced in made.packing.unplaced] == ["default/web-1", "default/web-2"]
+    assert [launch.pods for launch in made.packing.launches] == [("default/job-1",)]
+    assert verify(asked, made.packing) == ()
+
+
+def test_after_the_time_limit_a_node_that_is_given_up_leaves_all_its_pods_with_a_reason(asked: Problem) -> None:
+    """Where nothing is right, nothing is bought, and each pod says why."""
+
+    def solver(given: Problem, refused: Mapping[str, Unplaced]) -> Packing:
+        packing = solve(given, refused=refused)
+        launches = (replace(launch, requests={"cpu": 1}) for launch in packing.launches)
+        return replace(packing, launches=tuple(launches))
+
+    made = checked(asked, solver, is_late=lambda: True)
+    assert (made.violations, made.packing.launches) == ((), ())
+    assert all(unplaced.reasons for unplaced in made.packing.unplaced)
+    assert len(made.packing.unplaced) == 3
+
+
 def test_a_wrong_bound_is_left_out_of_a_right_plan(asked: Problem) -> None:
     """Nobody waits for a proof."""
     made = checked(asked, lambda given, refused: replace(solve(given, refused=refused), lower_bound=99.0))

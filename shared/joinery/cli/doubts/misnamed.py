@@ -6,7 +6,6 @@ NodePools or the catalogue really have is never doubted.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from itertools import chain
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ from joinery.apis.meta import Requirement
 from joinery.apis.nodepool import NodePool
 from joinery.apis.slips import label_meant_by, meant_by, type_label_meant_by, value_meant_by
 from joinery.apis.validation import validate
-from joinery.cli.notices import Notice, warning, warnings_of
+from joinery.cli.notices import Notice, note, warning, warnings_of
 from joinery.cli.view.workloads import subject_of
 from joinery.cloudprovider.offline import NODE_CLASS
 from joinery.state.offerings import InstanceType
@@ -29,6 +28,9 @@ _VALUES: Mapping[str, frozenset[str]] = {
     labels.ARCH: frozenset({"amd64", "arm64"}),
     labels.OS: frozenset({"linux", "windows"}),
 }
+
+#: How many labels, and how many values, are compared with those that exist.
+_MOST_COMPARED = 1000
 
 #: Our kind of node class as people write it; no other provider has one of that name.
 _KIND_OF_OURS = (NODE_CLASS.kind.lower(), NODE_CLASS.plural)
@@ -60,36 +62,60 @@ def misnamed(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) ->
     """A warning for each slip, naming who made it. ``types``: by node class."""
     yield from _classes(snapshot)
     yield from _limits(snapshot, types)
-    yield from warnings_of(chain(_slips(snapshot, types), _choosing_nothing(snapshot)))
+    doubts = _Doubts(snapshot, types)
+    yield from warnings_of(chain(_slips(snapshot, doubts), _choosing_nothing(snapshot)))
+    if doubts.left_out:
+        yield note(f"more than {_MOST_COMPARED:,} names are nowhere: the others are not compared with those that exist")
 
 
-def _slips(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> Iterator[tuple[str, str]]:
-    defined, values = _defined(snapshot), _values(snapshot, types)
-    # Pods of one owner ask for the same.
-    doubt_of = cache(lambda one, others, of_pool: _doubt(one, others, values, of_pool=of_pool))
+def _slips(snapshot: Snapshot, doubts: "_Doubts") -> Iterator[tuple[str, str]]:
     for subject, asked in _all_asked(snapshot):
         of_pool = subject.startswith("NodePool ")
-        # What a NodePool asks for, its nodes have: only pods look for a label that may not be there.
-        others = defined if not of_pool else frozenset()
-        doubts = (doubt_of(one, others, of_pool) for one in asked)
-        yield from ((subject, doubt) for doubt in doubts if doubt)
+        found = (doubts.of(one, of_pool=of_pool) for one in asked)
+        yield from ((subject, doubt) for doubt in found if doubt)
 
 
-def _doubt(
-    asked: _Asked, defined: frozenset[str], values: Mapping[str, frozenset[str]], *, of_pool: bool = False
-) -> str:
-    if asked.key not in defined and (meant := label_meant_by(asked.key)):
-        why = f"{asked.key} chooses nothing, nodes are only labelled with it" if of_pool else _NOWHERE.format(asked.key)
-        return f"{asked.path}: {why}; is it {meant}?"
-    sold = values.get(labels.canonical(asked.key), frozenset())
-    for value in asked.values:
-        if value in sold:
-            continue
-        if meant := value_meant_by(asked.key, value, sold):
-            return f"{asked.path}: {asked.key} is nowhere {value}; is it {meant}?"
-        if sold and (other := _label_with(value, values)):
-            return f"{asked.path}: {asked.key} is nowhere {value}; is it {other}?"
-    return ""
+class _Doubts:
+    """What is doubted of names that are asked for: each is compared once with those that exist, and only so many are.
+
+    Whoever writes thousands of names that do not exist has made no slip of the pen.
+    """
+
+    def __init__(self, snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> None:
+        self._defined, self._values = _defined(snapshot), _values(snapshot, types)
+        self._labels: dict[str, str] = {}
+        self._questions: dict[tuple[str, str], str] = {}
+        self.left_out = 0
+
+    def of(self, asked: _Asked, *, of_pool: bool) -> str:
+        """The doubt, or the empty string. What a NodePool asks for, its nodes have: only pods look for a label that
+        may not be there.
+        """
+        if (of_pool or asked.key not in self._defined) and (meant := self._label_meant_by(asked.key)):
+            nowhere = _NOWHERE.format(asked.key)
+            why = f"{asked.key} chooses nothing, nodes are only labelled with it" if of_pool else nowhere
+            return f"{asked.path}: {why}; is it {meant}?"
+        sold = self._values.get(labels.canonical(asked.key), frozenset())
+        for value in asked.values if sold else ():
+            if value not in sold and (meant := self._value_meant_by(asked.key, value, sold)):
+                return f"{asked.path}: {asked.key} is nowhere {value}; is it {meant}?"
+        return ""
+
+    def _label_meant_by(self, key: str) -> str:
+        if key not in self._labels:
+            if len(self._labels) >= _MOST_COMPARED:
+                self.left_out += 1
+                return ""
+            self._labels[key] = label_meant_by(key)
+        return self._labels[key]
+
+    def _value_meant_by(self, key: str, value: str, sold: frozenset[str]) -> str:
+        if (key, value) not in self._questions:
+            if len(self._questions) >= _MOST_COMPARED:
+                self.left_out += 1
+                return ""
+            self._questions[key, value] = value_meant_by(key, value, sold) or _label_with(value, self._values)
+        return self._questions[key, value]
 
 
 def _label_with(value: str, values: Mapping[str, frozenset[str]]) -> str:
