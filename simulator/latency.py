@@ -47,8 +47,12 @@ class Latency:
     @property
     def gateways(self) -> Gateways:
         """The gateways whose calls are charged."""
-        wires = {name: _Wire(self, name, one) for name, one in vars(self._gateways).items() if name != "workers"}
-        return Gateways(**cast("dict[str, Any]", wires), workers=self)
+        wires = {
+            name: _Wire(self, name, one)
+            for name, one in vars(self._gateways).items()
+            if name not in ("workers", "refusals")
+        }
+        return Gateways(**cast("dict[str, Any]", wires), workers=self, refusals=self._gateways.refusals)
 
     def begin(self, timeout: float) -> Invocation:
         """A new run, which is killed after so many seconds."""

@@ -163,7 +163,7 @@ def _queue(sqs: Any, name: str) -> str:
 
 def _storage(session: Any, aws: str) -> None:
     from joinery.store.gateway import CATALOG_KEY
-    from joinery.unavailable.dynamodb import KEY
+    from joinery.unavailable.table import KEY
 
     session.client("dynamodb", endpoint_url=aws).create_table(
         TableName=TABLE,

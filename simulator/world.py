@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.gateways import Gateways, InstallerGateways
 from joinery.settings import Settings
+from joinery.unavailable.remembered import RememberedRefusals
 from simulator.aws import InMemoryDoorbell, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import START, Clock
 from simulator.cloud.account import InMemoryAccount
@@ -37,6 +38,7 @@ class World:
         self.doorbell = InMemoryDoorbell(self.clock)
         self.store = InMemoryStore()
         self.unavailable = InMemoryUnavailableOfferings()
+        self.refusals = RememberedRefusals()
         self.store.put_catalog(self.cloud.catalog())
         self.account = InMemoryAccount(CLUSTER, now=self.clock.now)
         self.objects = InMemoryObjects()
@@ -54,6 +56,7 @@ class World:
             doorbell=self.doorbell,
             store=self.store,
             unavailable=self.unavailable,
+            refusals=self.refusals,
         )
 
     @property

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from joinery.doorbell.gateway import Doorbell, Tokens
     from joinery.gateways import Gateways, InstallerGateways
     from joinery.store.gateway import Store
-    from joinery.unavailable.gateway import UnavailableOfferings
+    from joinery.unavailable.gateway import RefusedRequests, UnavailableOfferings
 
 #: How many calls are made at a time: as many as botocore keeps connections (``max_pool_connections``).
 _WORKERS = 10
@@ -169,6 +169,7 @@ def aws(config: Settings) -> "Gateways":
         store=cast("Store", _Deferred(lambda: _s3(config))),
         unavailable=cast("UnavailableOfferings", _Deferred(lambda: _dynamodb(config))),
         workers=Threads(_WORKERS),
+        refusals=cast("RefusedRequests", _Deferred(lambda: _refusals(config))),
     )
 
 
@@ -282,6 +283,14 @@ def _dynamodb(config: Settings) -> "UnavailableOfferings":
     from joinery.unavailable.dynamodb import DynamoUnavailableOfferings
 
     return DynamoUnavailableOfferings(config.table, config.region)
+
+
+def _refusals(config: Settings) -> "RefusedRequests":
+    """A door without the table remembers by itself."""
+    from joinery.unavailable.refusals import DynamoRefusals
+    from joinery.unavailable.remembered import RememberedRefusals
+
+    return DynamoRefusals(config.table, config.region) if config.table else RememberedRefusals()
 
 
 @cache

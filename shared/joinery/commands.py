@@ -20,6 +20,8 @@ from joinery.events import EVENTS
 from joinery.state.offerings import OfferingKey
 
 Subject = Pod | Node | NodeClaim | NodePool | NodeClass
+Owner = Node | NodeClaim | NodePool
+"""Of an instance, what is told of it: it is no object of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,12 +138,14 @@ class DeletePod:
 class TerminateInstance:
     instance_id: str
     reason: str
+    owner: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RebootInstance:
     instance_id: str
     reason: str
+    owner: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +155,7 @@ class TagInstance:
     instance_id: str
     tags: Mapping[str, str]
     reason: str
+    owner: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +199,8 @@ def subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
             return node.metadata.name
         case UpdatePod(before_pod):
             return before_pod.key
+        case Tolerate((pod,)):
+            return pod.key
         case Tolerate(pods):
             return f"{len(pods)} pods, first {pods[0].key}"
         case Evict(pod) | DeletePod(pod):
@@ -208,3 +215,22 @@ def subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
             return " ".join(filter(None, astuple(offering)))
         case Announce(about):
             return about
+
+
+def object_of(command: Change) -> Subject | None:  # noqa: C901, PLR0911 - one flat table
+    """The object that hears of what becomes of the command; None where there is none."""
+    match command:
+        case UpdateClaim(before) | UpdateNode(before) | UpdatePool(before) | UpdateClass(before):
+            return before
+        case DeleteClaim(claim):
+            return claim
+        case DeleteNode(node):
+            return node
+        case UpdatePod(pod) | Evict(pod) | DeletePod(pod) | Tolerate((pod, *_)):
+            return pod
+        case RestartDeployment():
+            return command.pod
+        case TerminateInstance() | RebootInstance() | TagInstance():
+            return command.owner
+        case _:
+            return None

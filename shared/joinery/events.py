@@ -79,6 +79,13 @@ _NEEDS_NOTHING = {
 }
 
 _WANTS_A_PERSON = {
+    "Refused": Event(
+        (POD, *_BOTH, NODE_POOL, NODE_CLASS),
+        "what Joinery asked for it was refused: by EC2, by an admission policy, or for a missing right. It is asked "
+        "for again, ever less often, and told once. Its NodeClaim has the condition `joinery.dev/Refused`",
+        is_warning=True,
+        remedy="the message says who refused what, and what to do",
+    ),
     "FailedScheduling": Event(
         (POD,),
         "there is no node for it, and why, by NodePool. kube-scheduler's own Events have the same reason",

@@ -9,7 +9,8 @@ from joinery.cloudprovider.gateway import Cloud
 from joinery.cluster.gateway import Cluster, Objects, Recorder
 from joinery.doorbell.gateway import Doorbell
 from joinery.store.gateway import Store
-from joinery.unavailable.gateway import UnavailableOfferings
+from joinery.unavailable.gateway import RefusedRequests, UnavailableOfferings
+from joinery.unavailable.remembered import RememberedRefusals
 from joinery.workers import OneByOne, Workers
 
 
@@ -17,7 +18,8 @@ from joinery.workers import OneByOne, Workers
 class Gateways:
     """What decides about nodes works with.
 
-    ``workers``: how independent calls of these gateways are made, one by one or several at a time.
+    ``workers``: how independent calls of these gateways are made, one by one or several at a time. ``refusals``: what
+    they refused.
     """
 
     cluster: Cluster
@@ -27,6 +29,7 @@ class Gateways:
     store: Store
     unavailable: UnavailableOfferings
     workers: Workers = field(default_factory=OneByOne)
+    refusals: RefusedRequests = field(default_factory=RememberedRefusals)
 
     @property
     def may_launch(self) -> bool:

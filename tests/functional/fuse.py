@@ -47,8 +47,12 @@ Through = Callable[[str, Callable[[], Any], Any], Any]
 
 def wired(gateways: Gateways, through: Through) -> Gateways:
     """The same gateways, whose every call goes through that."""
-    wires = {name: _Wire(name, gateway, through) for name, gateway in vars(gateways).items() if name != "workers"}
-    return Gateways(**cast("dict[str, Any]", wires), workers=gateways.workers)
+    wires = {
+        name: _Wire(name, gateway, through)
+        for name, gateway in vars(gateways).items()
+        if name not in ("workers", "refusals")
+    }
+    return Gateways(**cast("dict[str, Any]", wires), workers=gateways.workers, refusals=gateways.refusals)
 
 
 def wired_installer(gateways: InstallerGateways, through: Through) -> InstallerGateways:

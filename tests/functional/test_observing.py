@@ -11,6 +11,8 @@ from simulator.world import World
 from tests.functional.fuse import READS, WRITES, Fuse
 from tests.functional.stand import Stand
 
+#: What is a process's own, and no way to anybody else.
+OWN = {"workers", "refusals"}
 TOLD_AND_KEPT = {"recorder.emit", "store.record", "store.put_catalog"}
 
 
@@ -122,7 +124,7 @@ def test_an_old_node_is_told_of_and_kept(stand: Stand) -> None:
 
 def test_every_method_of_a_gateway_is_known_to_read_or_to_write() -> None:
     """The fuse of these tests, and of the crash tests, counts what writes: a new method must be told to it."""
-    protocols = [protocol for name, protocol in get_type_hints(Gateways).items() if name != "workers"]
+    protocols = [protocol for name, protocol in get_type_hints(Gateways).items() if name not in OWN]
     methods = {name for protocol in protocols for name in vars(protocol) if not name.startswith("_")}
     assert methods == WRITES | READS
 
@@ -130,7 +132,7 @@ def test_every_method_of_a_gateway_is_known_to_read_or_to_write() -> None:
 def test_no_write_of_any_gateway_gets_through() -> None:
     """Method by method, whoever may call it one day: only Events, records and the catalogue do."""
     reached: list[str] = []
-    protocols = {name: protocol for name, protocol in get_type_hints(Gateways).items() if name != "workers"}
+    protocols = {name: protocol for name, protocol in get_type_hints(Gateways).items() if name not in OWN}
     bundle = read_only(Gateways(**{name: cast("Any", _Heard(name, reached)) for name in protocols}))
     for name, protocol in protocols.items():
         for method in (method for method in vars(protocol) if not method.startswith("_")):

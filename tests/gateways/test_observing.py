@@ -22,7 +22,8 @@ from joinery.errors import JoineryError
 from joinery.gateways import Gateways
 from joinery.observing import read_only
 from joinery.store.s3 import S3Store
-from joinery.unavailable.dynamodb import KEY, DynamoUnavailableOfferings
+from joinery.unavailable.dynamodb import DynamoUnavailableOfferings
+from joinery.unavailable.table import KEY
 from simulator import builders
 from simulator.awsserver.account import REGION, Account
 from simulator.kubernetes.cluster import InMemoryCluster

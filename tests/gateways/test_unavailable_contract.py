@@ -8,8 +8,9 @@ from botocore.stub import Stubber
 
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import ALL_SPOT, OfferingKey
-from joinery.unavailable.dynamodb import EXPIRES, KEY, DynamoUnavailableOfferings
+from joinery.unavailable.dynamodb import DynamoUnavailableOfferings
 from joinery.unavailable.gateway import MARKED_FOR, UnavailableOfferings
+from joinery.unavailable.table import EXPIRES, KEY
 from simulator.aws import InMemoryUnavailableOfferings
 
 NOW = datetime(2026, 8, 24, 9, 0, tzinfo=UTC)

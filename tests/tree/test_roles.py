@@ -51,7 +51,9 @@ CALLS: Mapping[str, set[str]] = {
         "ec2:DescribeSecurityGroups", "ssm:GetParameter", "iam:GetInstanceProfile", "iam:CreateInstanceProfile",
         "iam:TagInstanceProfile", "iam:AddRoleToInstanceProfile",
     },
-    "interruption": _BELLS | _POLLER | _CLUSTER | {"ec2:DescribeInstanceStatus", "dynamodb:BatchWriteItem"},
+    "interruption": _BELLS | _POLLER | _CLUSTER | {
+        "ec2:DescribeInstanceStatus", "dynamodb:Scan", "dynamodb:BatchWriteItem",
+    },
     "expiration": _BELLS | _CLUSTER,
     "catalog": _BELLS | _CATALOGUE | {
         "s3:PutObject", "pricing:GetProducts", "ec2:DescribeAvailabilityZones", "ec2:DescribeCapacityReservations",

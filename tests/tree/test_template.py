@@ -27,7 +27,7 @@ from joinery.installation.groups import groups_of
 from joinery.interruption.notice import Notice, NoticeKind, parse
 from joinery.settings import NEEDS, Settings, variable
 from joinery.store.gateway import CATALOG_KEY
-from joinery.unavailable.dynamodb import EXPIRES, KEY
+from joinery.unavailable.table import EXPIRES, KEY
 from tests.tree.resources import DOORS, RESOURCES, TEMPLATE, logical_id, policies_of, policy, resources
 from tools.template import ROOT, Door
 

@@ -161,6 +161,9 @@ OF_JOINERY: Mapping[str, OwnKey] = MappingProxyType(
             (NODE_POOL,), "a condition that older versions wrote: it is removed"
         ),
         f"{labels.OWN_GROUP}/ZonalShift": OwnKey((NODE_POOL,), "a condition: the zones in which nothing is bought now"),
+        f"{labels.OWN_GROUP}/Refused": OwnKey(
+            (NODE_CLAIM,), "a condition: what was refused for it, by whom, and what helps; it is asked for again"
+        ),
         f"{labels.OWN_GROUP}/PodsSeen": OwnKey(
             (NODE_CLAIM,), "a condition: stands for the pods that were on its node at the last look"
         ),

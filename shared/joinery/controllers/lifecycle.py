@@ -88,6 +88,7 @@ class LifecycleController:
             shifted=known_shifts(shifts),
             digests=self._digests,
             steers=self._settings.steering == Steering.TAINT,
+            refusals=self._gateways.refusals.at(snapshot.now),
         )
         return view, unlisted
 

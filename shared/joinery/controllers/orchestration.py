@@ -29,7 +29,7 @@ from joinery.apis.caps import Caps
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import LONGEST_CALL
-from joinery.commands import Announce
+from joinery.commands import Announce, UpdateClaim
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import MOST_EVENTS, announce
 from joinery.controllers.acting.invocation import Invocation
@@ -145,6 +145,8 @@ class Orchestrator:
         purchase = Purchase(len(command.replacements), hourly)
         cap = admit([purchase], caps)[0]
         why = str(over(cap, caps)) if cap is not None else ""
+        if waiting := [candidate for candidate in command.candidates if self._actor.waits(_marking(candidate))]:
+            why = f"{waiting[0].metadata.name} could not be marked a moment ago"
         if not why and not self._invocation.has_time_for(_SECONDS):
             self._actor.leave(1)
             why = "the run has no time left for it"
@@ -191,6 +193,7 @@ class Orchestrator:
         answers = self._gateways.workers.run([partial(self._mark_one, candidate, record) for candidate in candidates])
         marked, failed = [], []
         for candidate, answer in zip(candidates, answers, strict=True):
+            self._actor.answered(_marking(candidate), answer if isinstance(answer, JoineryError) else None)
             if isinstance(answer, JoineryError):
                 self._fail(f"claim {candidate.metadata.name} was not marked for disruption", answer)
                 failed.append(candidate.metadata.name)
@@ -280,6 +283,11 @@ class Orchestrator:
         announce(self._gateways, self._invocation, events)
         launcher = Launcher(self._gateways, self._actor, self._snapshot, self._supply, self._invocation)
         launcher.launch(written, written)
+
+
+def _marking(candidate: NodeClaim) -> UpdateClaim:
+    """What is asked when a candidate and its node are marked."""
+    return UpdateClaim(candidate, candidate, "it is to be disrupted")
 
 
 def _log(started: Started) -> None:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from joinery.apis.core import Node
@@ -21,6 +21,7 @@ from joinery.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
 from joinery.lifecycle.repair import Repairs, repairs
 from joinery.lifecycle.step import advance
 from joinery.lifecycle.view.view import Step, View
+from joinery.refusals import due
 
 Chain = tuple[Command, ...]
 
@@ -61,8 +62,9 @@ class LifecycleDecision:
 
     @property
     def invitations(self) -> tuple[Tolerate, ...]:
-        """Which pods to let onto the nodes that are kept for them."""
-        return tuple(step.invited for step in self.steps if step.invited)
+        """Which pods to let onto the nodes that are kept for them, each by itself: one may be refused."""
+        invited = (step.invited for step in self.steps if step.invited)
+        return tuple(replace(each, pods=(pod,)) for each in invited for pod in each.pods)
 
     @property
     def told(self) -> Mapping[str, Sequence[Announce]]:
@@ -118,10 +120,10 @@ def decide(
     claims = view.snapshot.managed_claims
     leaving = in_turn([*(claim for claim in claims if claim.is_deleting), *_nodes_without_claim(view)], view)
     return LifecycleDecision(
-        readiness=tuple(readiness(view.snapshot, statuses, view.shifted, judged)),
+        readiness=tuple(_due(view, chain) for chain in readiness(view.snapshot, statuses, view.shifted, judged)),
         steps=tuple(_step(view, claim, failures, repaired) for claim in claims if not claim.is_deleting),
         ends=tuple(_step(view, owner, failures, repaired) for owner in leaving),
-        garbage=tuple(unknown_instances(view)),
+        garbage=tuple(_due(view, chain) for chain in unknown_instances(view)),
         failures=tuple(failures),
         blocked_repairs=repaired.blocked,
         halted=judged.halted,
@@ -131,12 +133,23 @@ def decide(
 def _step(view: View, owner: NodeClaim | Node, failures: list[Failure], repaired: Repairs) -> Step:
     try:
         if isinstance(owner, Node):
-            return finalize_node(view, owner)
+            return _paced(view, finalize_node(view, owner))
         chain = repaired.chains.get(owner.metadata.name)
-        return Step(chain, in_progress=True) if chain else advance(view, owner)
+        return _paced(view, Step(chain, in_progress=True) if chain else advance(view, owner))
     except Exception as error:  # whatever is wrong with one of them, the others go on
         failures.append(Failure(f"{type(owner).__name__} {owner.metadata.name} could not be decided", error))
         return Step(in_progress=True)
+
+
+def _due(view: View, chain: Chain) -> Chain:
+    return due(chain, view.refusals, view.snapshot.now).commands
+
+
+def _paced(view: View, step: Step) -> Step:
+    """The step as far as it does not wait for what was refused: nothing of it is in progress then."""
+    found = due(step.commands, view.refusals, view.snapshot.now)
+    waits = found.held is not None and not found.held.is_worth_ticks(view.snapshot.now)
+    return replace(step, commands=found.commands, in_progress=step.in_progress and not waits)
 
 
 def _nodes_without_claim(view: View) -> Iterable[Node]:

@@ -106,4 +106,6 @@ def _collect(view: View, instance: Instance) -> Iterable[tuple[Command, ...]]:
         return
     text = f"no claim knows the instance {instance.instance_id}"
     nodes = view.nodes.get(instance.provider_id, ())
-    yield TerminateInstance(instance.instance_id, text), *(DeleteNode(node, text) for node in nodes)
+    pool = view.snapshot.pools_by_name.get((instance.tags or {}).get(NODE_POOL, ""))
+    told = nodes[0] if nodes else pool
+    yield TerminateInstance(instance.instance_id, text, told), *(DeleteNode(node, text) for node in nodes)

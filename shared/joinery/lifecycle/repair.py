@@ -224,7 +224,7 @@ def _reboot(claim: NodeClaim, node: Node, ailing: Ailment, now: datetime) -> Ite
     text = f"{ailing}: its instance is rebooted, and replaced if that does not help within {REBOOT_HELPS_WITHIN}"
     yield UpdateClaim(claim, annotated(claim, {REBOOTED_AT: now.isoformat()}), text)
     yield Announce("NodeRebooted", text, node)
-    yield RebootInstance(instance_id(claim.status.provider_id), text)
+    yield RebootInstance(instance_id(claim.status.provider_id), text, claim)
 
 
 def _replace(claim: NodeClaim, node: Node, ailing: Ailment, now: datetime) -> Iterable[Command]:

@@ -23,6 +23,7 @@ from joinery.lifecycle.conditions.consolidatable import with_consolidatable
 from joinery.lifecycle.conditions.demotion import demoted
 from joinery.lifecycle.conditions.emptiness import with_emptiness
 from joinery.lifecycle.conditions.pod_tracking import tracked
+from joinery.lifecycle.conditions.refused import with_refused
 from joinery.lifecycle.disrupting.orchestration import (
     is_candidate_in,
     launched_from_now_on,
@@ -58,6 +59,10 @@ def advance(view: View, claim: NodeClaim) -> Step:
     rightful = restored(view, claim)
     if rightful:
         return Step(rightful, in_progress=True)
+    noted = with_refused(view, claim)
+    if noted != claim:
+        # By itself: what is refused further down must not keep it from being written.
+        return Step((UpdateClaim(claim, noted, "what is refused is said"),), in_progress=True)
     if claim.is_deleting:
         return finalize(view, claim)
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
@@ -160,7 +165,7 @@ def _tagging(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     wanted, text = {"Name": name, INSTANCE_CLAIM_TAG: claim.metadata.name}, f"it is the node {name}"
     missing = {key: value for key, value in wanted.items() if key not in (instance.tags or {})}
     tagged = UpdateClaim(claim, annotated(claim, {INSTANCE_TAGGED: "true"}), text)
-    return (TagInstance(instance.instance_id, missing, text), tagged) if missing else (tagged,)
+    return (TagInstance(instance.instance_id, missing, text, claim), tagged) if missing else (tagged,)
 
 
 def _written(view: View, before: NodeClaim, after: NodeClaim, steered: Steered) -> Iterable[Command]:

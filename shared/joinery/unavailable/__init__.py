@@ -1,1 +1,1 @@
-"""The offerings that EC2 was out of a moment ago."""
+"""What would be asked for in vain."""

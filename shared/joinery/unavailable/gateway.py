@@ -1,12 +1,10 @@
-"""Which offerings EC2 was out of a moment ago.
-
-Asking again so soon would cost a launch that fails, and a plan made in vain.
-"""
+"""What would be asked for in vain: offerings that EC2 was out of a moment ago, and requests that were refused."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from joinery.refusals import Refusal, Refusals
 from joinery.state.offerings import OfferingKey
 
 #: How long an offering stays marked (Karpenter for AWS `UnavailableOfferingsTTL`).
@@ -14,7 +12,7 @@ MARKED_FOR = timedelta(minutes=3)
 
 
 class UnavailableOfferings(Protocol):
-    """The offerings that are marked unavailable.
+    """The offerings that are marked unavailable: asking again so soon would cost a launch that fails.
 
     Both methods raise ``UnavailableError`` where they cannot be read or written.
     """
@@ -25,4 +23,20 @@ class UnavailableOfferings(Protocol):
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
         """Mark them for three minutes from ``now``. Marking again extends the time. ``reason`` is for people."""
+        ...
+
+
+class RefusedRequests(Protocol):
+    """What was refused (``joinery.refusals``). Nothing raises: what cannot be kept is known to this process alone."""
+
+    def at(self, now: datetime) -> Refusals:
+        """Those that are remembered at that moment."""
+        ...
+
+    def note(self, refusals: Iterable[Refusal]) -> None:
+        """Remember them."""
+        ...
+
+    def forget(self, requests: Iterable[str]) -> None:
+        """They were granted."""
         ...

@@ -25,6 +25,7 @@ from datetime import datetime
 from functools import partial
 from typing import assert_never
 
+from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import LONGEST_CALL, Eviction
 from joinery.commands import (
     Announce,
@@ -61,17 +62,18 @@ from joinery.controllers.acting.chain import (
 from joinery.controllers.acting.invocation import Invocation
 from joinery.doorbell.gateway import Bell
 from joinery.errors import (
-    ConfigurationError,
     ConflictError,
-    DeniedError,
     JoineryError,
     NotFoundError,
+    RefusedError,
     TimeIsOverError,
     together,
 )
 from joinery.gateways import Gateways
 from joinery.measuring.transitions import transitions
 from joinery.observability import COMMAND, ERROR, REASON, Count, count, logger, metrics
+from joinery.refusals import Due, Refusals, due, failure_events, is_refusal, refused, request
+from joinery.state.claims import with_metadata
 
 
 class Actor:
@@ -106,19 +108,29 @@ class Actor:
     def carry_out(self, *chains: Iterable[Command]) -> list[Sequence[Exception]]:
         """Carry out each chain as far as it goes. Never raises: see ``conclude``.
 
-        Returns for each what went wrong with it, for a caller whose chains are not about the same thing.
+        Returns for each what went wrong with it, for a caller whose chains are not about the same thing. A chain that
+        waits, because a command of it was refused (``joinery.refusals``), has failed as well, but nobody is told anew.
         """
-        begun = [Chain(deque(chain)) for chain in chains]
+        refusals = self._gateways.refusals.at(self.now)
+        begun = [_begun(due(tuple(chain), refusals, self.now)) for chain in chains]
         under_way: Sequence[Chain] = begun
         while under_way:
             self._gateways.workers.run([partial(self._advance, chain) for chain in under_way])
             self._carry_out_together(under_way)
             for chain in under_way:
-                self._log(chain)
+                self._log(chain, refusals)
             under_way = [chain for chain in under_way if not chain.is_over]
         self.leave(sum(chain.is_left for chain in begun))
         self.tell([news for chain in begun for news in chain.news])
         return [chain.failures for chain in begun]
+
+    def waits(self, command: Change) -> bool:
+        """Whether what the command asks for was refused a moment ago. For calls that are no chain's."""
+        return due((command,), self._gateways.refusals.at(self.now), self.now).held is not None
+
+    def answered(self, command: Change, error: Exception | None) -> None:
+        """Take note of what came of such a call."""
+        self.tell(self._remembered(command, error, self._gateways.refusals.at(self.now)))
 
     def tell(self, news: Sequence[Announce]) -> None:
         """Send Events: now, or at the end of the run."""
@@ -178,7 +190,7 @@ class Actor:
             if isinstance(command, Announce):
                 chain.news.append(chain.commands.popleft())  # type: ignore[arg-type]
             else:
-                chain.tried(command, self._error_of(partial(self._change, command, chain.news), command))
+                chain.tried(command, self._error_of(partial(self._change, command, chain), command))
 
     def _ask(self, batch: Sequence[Chain]) -> Sequence[Chain]:
         """Carry out what these chains have come to, by one call.
@@ -210,11 +222,11 @@ class Actor:
             return error
         return None
 
-    def _change(self, command: Change, news: list[Announce]) -> None:  # noqa: C901 - one flat table, a line a command
+    def _change(self, command: Change, chain: Chain) -> None:  # noqa: C901 - one flat table, a line a command
         cluster = self._gateways.cluster
         match command:
             case UpdateClaim(before, after):
-                cluster.update_node_claim(before, after)
+                self._update_claim(before, after, chain)
             case DeleteClaim(claim):
                 cluster.delete_node_claim(claim)
             case UpdateNode(before_node, after_node):
@@ -232,12 +244,12 @@ class Actor:
             case Tolerate():
                 self._tolerate(command)
             case Evict():
-                self._evict(command, news)
+                self._evict(command, chain.news)
             case RestartDeployment():
-                self._restart(command, news)
+                self._gateways.cluster.restart(command.before, command.after)
             case DeletePod(pod, seconds):
                 cluster.delete_pod(pod, grace_seconds=seconds)
-                news.append(Announce("Disrupted", command.reason, pod))
+                chain.news.append(Announce("Disrupted", command.reason, pod))
             case RebootInstance(instance_id):
                 self._gateways.cloud.reboot(instance_id)
             case TagInstance(instance_id, tags):
@@ -255,6 +267,12 @@ class Actor:
             self._gateways.cloud.terminate(instances)
         if offerings:
             self._gateways.unavailable.mark(offerings, now=self.now, reason=commands[0].reason)
+
+    def _update_claim(self, before: NodeClaim, after: NodeClaim, chain: Chain) -> None:
+        name, version = before.metadata.name, before.metadata.resource_version
+        current = with_metadata(before, resource_version=chain.stored.get(name, version))
+        stored = self._gateways.cluster.update_node_claim(current, after)
+        chain.stored[name] = stored.metadata.resource_version
 
     def _tolerate(self, command: Tolerate) -> None:
         """Try every pod, unless nobody answers. Raises what was wrong with the first that was refused."""
@@ -274,15 +292,7 @@ class Actor:
             raise refused
 
     def _evict(self, command: Evict, news: list[Announce]) -> None:
-        try:
-            answer = self._gateways.cluster.evict(command.pod)
-        except JoineryError as error:
-            if not is_silence(error):
-                name = command.node.metadata.name
-                text = f"its node {name} is being drained, but it was not evicted: {_cause(error)}"
-                news.append(Announce("FailedEviction", text, command.pod))
-            raise
-        match answer:
+        match self._gateways.cluster.evict(command.pod):
             case Eviction.EVICTED:
                 count(Count.EVICTIONS, code="201")
                 news.append(Announce("Evicted", f"evicted: {command.reason}", command.pod))
@@ -294,14 +304,6 @@ class Actor:
             case Eviction.GONE | Eviction.NOT_ASKED:
                 pass
 
-    def _restart(self, command: RestartDeployment, news: list[Announce]) -> None:
-        try:
-            self._gateways.cluster.restart(command.before, command.after)
-        except (ConfigurationError, DeniedError) as error:
-            text = f"its Deployment {command.before.metadata.name} was not restarted: {_cause(error)}"
-            news.append(Announce("FailedSurge", text, command.pod))
-            raise
-
     # --- between the calls ---
 
     def _carry_out_together(self, chains: Sequence[Chain]) -> None:
@@ -309,7 +311,7 @@ class Actor:
         alone = [[chain] for batch in refused if not isinstance(batch, JoineryError) for chain in batch]
         self._gateways.workers.run([partial(self._ask, batch) for batch in alone])
 
-    def _log(self, chain: Chain) -> None:
+    def _log(self, chain: Chain, refusals: Refusals) -> None:
         """Log what was carried out of a chain since the last time, and note what failed."""
         for command, error in chain.outcomes:
             self.attempted += 1
@@ -318,7 +320,24 @@ class Actor:
                 metrics.add(*transitions(command, self.now))
             if error is not None:
                 self._failed("a command failed", error, _line(command))
+            chain.news += self._remembered(command, error, refusals)
         chain.outcomes.clear()
+
+    def _remembered(self, command: Change, error: Exception | None, refusals: Refusals) -> Sequence[Announce]:
+        """Take note that a command was refused, or granted after all; what is to be told of that.
+
+        ``refusals``: those before.
+        """
+        before = refusals.get(request(command)) if refusals else None
+        if error is None and before is not None:
+            self._gateways.refusals.forget([before.request])
+        if error is None or is_silence(error):
+            return ()
+        if not is_refusal(error):
+            return failure_events(command, str(error)) if isinstance(command, Evict) else ()
+        refusal = refused(command, error, self.now, before)
+        self._gateways.refusals.note([refusal])
+        return () if before is not None else failure_events(command, refusal.message)
 
     def _failed(self, what: str, error: Exception, about: Mapping[str, object]) -> None:
         bug = None if isinstance(error, JoineryError) else error
@@ -326,8 +345,11 @@ class Actor:
         self._failures.append(error)
 
 
-def _cause(error: JoineryError) -> str:
-    return error.cause if isinstance(error, ConfigurationError) else str(error)
+def _begun(found: Due) -> Chain:
+    chain = Chain(deque(found.commands))
+    if found.held is not None:
+        chain.failures.append(RefusedError(f"it waits, because this was refused: {found.held.request}"))
+    return chain
 
 
 def _line(command: Command) -> dict[str, object]:

@@ -38,12 +38,15 @@ _MOST_TOGETHER = 100
 class Chain:
     """How far a chain has come.
 
-    ``commands``: those still to be carried out. ``outcomes``: of those that were, and are not in the log yet, with the
-    error of each that failed. ``failures``: what went wrong with it, which may be that time was over. ``news``: Events
-    to be sent about it. ``is_left``: whether the rest is left to another run, because the time of this one was over.
+    ``commands``: those still to be carried out. ``stored``: by a claim's name, the resource version that the last of
+    its updates has made, on which the next is based. ``outcomes``: of commands that were carried out, and are not in
+    the log yet, with the error of each that failed. ``failures``: what went wrong with it, which may be that time was
+    over. ``news``: Events to be sent about it. ``is_left``: whether the rest is left to another run, because the time
+    of this one was over.
     """
 
     commands: deque[Command]
+    stored: dict[str, str] = field(default_factory=dict)
     outcomes: list[tuple[Change, Exception | None]] = field(default_factory=list)
     failures: list[Exception] = field(default_factory=list)
     news: list[Announce] = field(default_factory=list)

@@ -58,12 +58,14 @@ SHORTEST_DRAIN = timedelta(seconds=5)
 class _Pass:
     """One pass over one claim.
 
-    ``claim``: as it should be, so far; ``commands``: what else is to be done, so far. ``is_kept``: whether the node
-    keeps its pods until provisioning has a place for them. ``is_slow``: whether nothing is going to change soon.
+    ``claim``: as it should be, so far; ``stored``: as the commands have written it; ``commands``: what else is to be
+    done, so far. ``is_kept``: whether the node keeps its pods until provisioning has a place for them. ``is_slow``:
+    whether nothing is going to change soon.
     """
 
     view: View
     claim: NodeClaim
+    stored: NodeClaim
     commands: tuple[Command, ...] = field(default=())
     is_kept: bool = False
     is_slow: bool = False
@@ -75,22 +77,28 @@ class _Pass:
     def then(self, *commands: Command, claim: NodeClaim | None = None) -> "_Pass":
         return replace(self, commands=(*self.commands, *commands), claim=claim or self.claim)
 
+    def written(self) -> "_Pass":
+        """Write what was reached: what comes next may be refused for good."""
+        if self.claim == self.stored:
+            return self
+        update = UpdateClaim(self.stored, self.claim, _progress(self.claim))
+        return replace(self.then(update), stored=self.claim)
+
 
 def finalize(view: View, claim: NodeClaim) -> Step:
     """One pass over a claim that is being deleted."""
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
         return Step()
-    so_far = _with_deadline(_Pass(view, claim))
+    so_far = _with_deadline(_Pass(view, claim, claim))
     nodes = view.nodes_of(claim) if has_joined(claim) else ()
-    ended = _surged(_end_node(so_far, nodes[0]), nodes[0]) if nodes else _end_instance(so_far)
+    ended = (_surged(_end_node(so_far, nodes[0]), nodes[0]) if nodes else _end_instance(so_far)).written()
     is_over = TERMINATION_FINALIZER not in ended.claim.metadata.finalizers
-    update = () if ended.claim == claim else (UpdateClaim(claim, ended.claim, _progress(ended.claim)),)
     # Ticks do not help a node that waits for its replacement: the mark rings, and so does the schedule, for a deadline.
     # Nor do they help one whose drain is stalled (``lifecycle.draining.stall``).
     told = pod_events(view, ended.claim, nodes[0]) if nodes else ()
     told += surge_events(view, view.pods_on(nodes[0])) if nodes else ()
     in_progress = not (is_over or ended.is_kept or ended.is_slow)
-    return Step((*ended.commands, *update), in_progress=in_progress, told=told)
+    return Step(ended.commands, in_progress=in_progress, told=told)
 
 
 def finalize_node(view: View, node: Node) -> Step:
@@ -167,7 +175,7 @@ def _surged(so_far: _Pass, node: Node) -> _Pass:
     if TERMINATION_FINALIZER not in so_far.claim.metadata.finalizers or so_far.claim.is_true(DRAINED):
         return so_far
     commands, claim = begun(so_far.view, so_far.claim, so_far.view.pods_on(node))
-    return so_far.then(*commands, claim=claim)
+    return (so_far.written() if commands else so_far).then(*commands, claim=claim)
 
 
 def _drained(so_far: _Pass, node: Node) -> _Pass:
@@ -262,7 +270,7 @@ def _end_instance(so_far: _Pass, node: Node | None = None) -> _Pass:
         return _let_go(so_far, node, "its instance is terminated")
     if instance is None or not instance.is_going:
         text = "its claim is being deleted"
-        so_far = so_far.then(TerminateInstance(instance_id(claim.status.provider_id), text))
+        so_far = so_far.written().then(TerminateInstance(instance_id(claim.status.provider_id), text, claim))
     is_slow = _has_waited(claim, INSTANCE_TERMINATING, so_far.now)
     ending = with_condition(claim, true(INSTANCE_TERMINATING, observed(claim, so_far.now)))
     return replace(so_far.then(claim=ending), is_slow=is_slow)

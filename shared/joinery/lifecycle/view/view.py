@@ -7,20 +7,22 @@ claim of every instance that is listed is in the snapshot then, unless it is gon
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
+from types import MappingProxyType
 
 from joinery.apis.core import Node, Pod
 from joinery.apis.labels import ZONE_ID
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Announce, Command, Tolerate
+from joinery.commands import Announce, Change, Command, Tolerate
 from joinery.lifecycle.launching.fleet_groups import launched_unwritten
 from joinery.lifecycle.view.binding import awaited_since
 from joinery.lifecycle.view.drift import DriftDetector
 from joinery.lifecycle.view.eviction_order import awaiting_larger
 from joinery.lifecycle.view.verdict import Disruptions, disruptions_of
+from joinery.refusals import Refusal, Refusals
 from joinery.state.disruption import replaces_of
 from joinery.state.instances import Instance, instance_id
 from joinery.state.nodes import is_ready as is_ready
@@ -66,7 +68,7 @@ class View:
     commands that go on, judged. ``shifted``: the ids of the zones that traffic is shifted away from; None if that could
     not be learned. ``surges``: by namespace/name, pods of nodes that go whose successors are to come first
     (``lifecycle.draining.surging``). ``digests``: of the pods of each node. ``steers``: whether new nodes are kept for
-    the pods that they were bought for (``lifecycle.joining.steering``).
+    the pods that they were bought for (``lifecycle.joining.steering``). ``refusals``: what was refused lately.
     """
 
     snapshot: Snapshot
@@ -81,6 +83,18 @@ class View:
     surges: Mapping[str, Surge] = field(default_factory=dict)
     digests: Digests = field(default_factory=Digests)
     steers: bool = True
+    refusals: Refusals = field(default_factory=dict)
+
+    def refused(self, change: type[Change], subject: str) -> Sequence[Refusal]:
+        """What was refused of such commands about the object of that name."""
+        return self._refused.get(f"{change.__name__} {subject}", ()) if self.refusals else ()
+
+    @cached_property
+    def _refused(self) -> Mapping[str, Sequence[Refusal]]:
+        found: dict[str, list[Refusal]] = defaultdict(list)
+        for refusal in self.refusals.values():
+            found[refusal.about].append(refusal)
+        return found
 
     @cached_property
     def awaited_since(self) -> datetime | None:
@@ -166,10 +180,11 @@ def view_of(
     shifted: frozenset[str] | None = frozenset(),
     digests: Digests | None = None,
     steers: bool = True,
+    refusals: Refusals = MappingProxyType({}),
 ) -> View:
     """The snapshot joined with the instances that were listed before it was read; None if they could not be listed.
 
-    ``shifted`` and ``steers``: as in ``View``. ``digests``: those of the view before, if somebody has kept them.
+    ``shifted``, ``steers``, ``refusals``: as in ``View``. ``digests``: of the view before, if somebody has kept them.
     """
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.pods:
@@ -188,4 +203,5 @@ def view_of(
         shifted=shifted,
         digests=digests,
         steers=steers,
+        refusals=refusals,
     )

@@ -1,0 +1,186 @@
+"""Calls that are refused for good: each is asked ever less often and told once, and nothing else waits for it."""
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from joinery.cluster.gateway import Event
+from joinery.doorbell.gateway import Bell
+from joinery.errors import ConfigurationError, DeniedError, JoineryError
+from joinery.lifecycle.conditions.refused import REFUSED
+from simulator import builders
+from tests.functional.disrupting import running
+from tests.functional.fuse import wired
+from tests.functional.stand import APART, Stand
+
+#: Calls of one kind about one object in an hour, and of lifecycle's runs: sixty are the schedule's.
+_MOST_CALLS, _MOST_RUNS = 40, 90
+_DENIED = 'admission webhook "policy" denied the request: not by Joinery'
+
+
+class _Refusing:
+    """Wires on which calls of one method about some objects, or all, are refused for good once it has begun.
+
+    ``asked``: how often, by object.
+    """
+
+    def __init__(self, method: str, error: JoineryError, *names: str) -> None:
+        self.asked: Counter[str] = Counter()
+        self.has_begun = False
+        self._method, self._error, self._names = method, error, names
+
+    def through(self, name: str, go: Callable[[], Any], about: Any = None) -> Any:
+        """One call. EC2 refuses a call for many instances because of one of them."""
+        refused = [each for each in _names(about) if not self._names or each in self._names]
+        if name != self._method or not refused or not self.has_begun:
+            return go()
+        self.asked.update(refused)
+        raise self._error
+
+
+def _names(about: Any) -> list[str]:
+    if isinstance(about, list | tuple):
+        return [str(each) for each in about]
+    if about is None or isinstance(about, str):
+        return [about] if about else []
+    metadata = getattr(about, "metadata", None)
+    return [getattr(about, "key", "") or metadata.name] if metadata else []
+
+
+def _protected(code: str = "OperationNotPermitted") -> ConfigurationError:
+    error = ConfigurationError(f"terminating instances: {code}: modify its 'disableApiTermination' attribute")
+    error.code = code
+    return error
+
+
+def _behind(stand: Stand, refusing: _Refusing) -> Stand:
+    return Stand(stand.world, gateways=wired(stand.world.gateways, refusing.through))
+
+
+def _hour(stand: Stand, *doors: Callable[[], object], minutes: int = 60) -> int:
+    """Let an hour pass, in which the schedule wakes these doors, and lifecycle's ticks wake it again. Its runs."""
+    runs = 0
+    for _ in range(minutes):
+        for door in doors:
+            _run(door)
+        until = stand.world.clock.now() + timedelta(minutes=1)
+        while stand.world.clock.now() < until:
+            stand.rung()
+            _run(stand.live)
+            runs += 1
+            is_ticking = Bell.LIFECYCLE in stand.rung()
+            left = (until - stand.world.clock.now()).total_seconds()
+            stand.wait(min(5.0, left) if is_ticking else left)
+            stand.world.cluster.end_grace()
+    return runs
+
+
+def _run(door: Callable[[], object]) -> None:
+    with suppress(JoineryError):
+        door()
+
+
+def _told(stand: Stand, reason: str) -> list[Event]:
+    return [event for event in stand.world.recorder.events if event.reason == reason]
+
+
+def test_one_instance_that_ec2_does_not_end_keeps_no_other_from_ending(stand: Stand) -> None:
+    """Its claim says how far it has come, what is in the way and what helps."""
+    running(stand, 10)
+    protected, *others = stand.alive
+    refusing = _Refusing("cloud.terminate", _protected(), protected)
+    behind, refusing.has_begun = _behind(stand, refusing), True
+    for pod in list(stand.world.cluster.pods.values()):
+        stand.world.cluster.api.delete(pod)
+    for claim in stand.claims:
+        stand.world.cluster.delete_node_claim(claim)
+    behind.live()
+    stand.wait(6)
+    _run(behind.live)
+    assert stand.alive == [protected]
+    runs = _hour(behind)
+    (claim,) = stand.claims
+    assert claim.status.provider_id.endswith(protected)
+    assert claim.is_true("Drained")
+    assert claim.is_true("VolumesDetached")
+    assert not claim.is_true("InstanceTerminating")
+    condition = claim.condition(REFUSED)
+    assert condition is not None
+    remedy = f"aws ec2 modify-instance-attribute --instance-id {protected} --no-disable-api-termination"
+    assert (condition.reason, condition.message.endswith(remedy)) == ("TerminateInstance", True)
+    assert runs <= _MOST_RUNS
+    assert refusing.asked[protected] <= _MOST_CALLS
+    (event,) = _told(stand, "Refused")
+    assert (event.name, event.message.endswith(remedy)) == (claim.metadata.name, True)
+    assert len(others) == 9
+
+
+def _busy(stand: Stand) -> None:
+    """A node joins, one ends, one is drained whose pod would come back, and an instance runs that nobody knows."""
+    running(stand, 2)
+    stand.world.cloud.launch(replace(stand.world.cloud.requests[0], token="nobody-knows", count=1))
+    stand.world.cluster.delete_node_claim(stand.claims[0])
+    stand.world.cluster.add(builders.pod("waiting", cpu="900m", labels={"app": "web"}, affinity=APART))
+    stand.world.cluster.add(builders.node_pool("late"))
+    stand.provision()
+    stand.boot()
+
+
+@pytest.mark.parametrize(
+    ("method", "event", "error"),
+    [
+        ("cloud.terminate", "Refused", _protected()),
+        ("cloud.tag", "Refused", _protected("UnauthorizedOperation")),
+        ("cluster.update_node", "Refused", ConfigurationError(_DENIED)),
+        ("cluster.delete_node", "Refused", ConfigurationError(_DENIED)),
+        ("cluster.update_node_claim", "Refused", ConfigurationError(_DENIED)),
+        ("cluster.update_node_pool", "Refused", DeniedError("no right (403)")),
+        ("cluster.evict", "FailedEviction", ConfigurationError(_DENIED)),
+        ("cluster.tolerate", "Refused", DeniedError("no right (403)")),
+    ],
+)
+def test_whatever_is_refused_for_good_is_asked_ever_less_often(
+    stand: Stand, method: str, event: str, error: JoineryError
+) -> None:
+    """And told once, by an Event about an object that a person knows. It was asked 390 times in half an hour."""
+    refusing = _Refusing(method, error)
+    behind = _behind(stand, refusing)
+    _busy(behind)
+    refusing.has_begun = True
+    runs = _hour(behind, minutes=30)
+    assert 1 < max(refusing.asked.values()) <= _MOST_CALLS / 2
+    assert runs <= _MOST_RUNS
+    assert set(Counter(each.uid for each in _told(stand, event)).values()) == {1}
+
+
+def test_what_is_granted_after_all_is_done_and_no_longer_said(stand: Stand) -> None:
+    """Somebody has removed the termination protection."""
+    running(stand, 1)
+    refusing = _Refusing("cloud.terminate", _protected())
+    behind, refusing.has_begun = _behind(stand, refusing), True
+    stand.world.cluster.delete_node_claim(stand.claim)
+    for pod in list(stand.world.cluster.pods.values()):
+        stand.world.cluster.api.delete(pod)
+    _hour(behind, minutes=10)
+    assert stand.claim.condition(REFUSED) is not None
+    refusing.has_begun = False
+    _hour(behind, minutes=6)
+    assert (stand.alive, stand.claims) == ([], [])
+
+
+def test_a_process_to_come_knows_what_was_refused(stand: Stand) -> None:
+    """The next run may be another process: it does not begin anew with ten seconds."""
+    running(stand, 1)
+    refusing = _Refusing("cluster.update_node", ConfigurationError(_DENIED))
+    refusing.has_begun = True
+    stand.world.cluster.delete_node_claim(stand.claim)
+    for _ in range(30):
+        _hour(_behind(Stand(stand.world), refusing), minutes=0)
+        _run(_behind(stand, refusing).live)
+        stand.wait(60)
+    assert sum(refusing.asked.values()) <= _MOST_CALLS / 2
