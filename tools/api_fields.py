@@ -31,6 +31,8 @@ _ELSEWHERE = {
     "ObjectMeta": {"clusterName": "*", "initializers": "?"},
     "NodeAllocatableResourceClaimStatus": {"resources": "?"},
     "PodSpec": {"workloadRef": "?"},
+    # A CSIDriver's, and the kind of the same name.
+    "TokenRequest": {"apiVersion": "s", "kind": "s", "metadata": "?", "spec": "?", "status": "?"},
     "HorizontalPodAutoscalerSpec": {"metrics": "?", "targetCPUUtilizationPercentage": "*"},
 }
 _ONE = {"str": "s", "int": "i", "bool": "b", "float": "*", "datetime": "*", "date": "*"}

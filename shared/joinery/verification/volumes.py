@@ -12,15 +12,29 @@ from functools import cached_property
 
 import msgspec
 
-from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass, Volume
+from joinery.apis.core import (
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeClaimTemplate,
+    StorageClass,
+    Volume,
+)
 from joinery.apis.labels import AUTO_MODE, AUTO_MODE_DRIVER, COMPUTE_TYPE, INSTANCE_TYPE, ZONE
 from joinery.scheduling.packing import Launch
 from joinery.verification.final_state import FinalState
+from joinery.verification.free_volumes import (
+    BOUND,
+    SELECTED_NODE,
+    FreeVolumes,
+    is_here,
+    storage_class_of,
+    without_volume,
+)
 from joinery.verification.nodes import EquivalenceClass, FinalNode
-from joinery.verification.predicates import Labels, term_matches
+from joinery.verification.predicates import Labels
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 
-_BOUND = "pv.kubernetes.io/bind-completed"
 _EBS = "ebs.csi.aws.com"
 _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _IN_TREE = {"kubernetes.io/aws-ebs": _EBS}
@@ -40,6 +54,7 @@ def check_volumes(state: FinalState) -> Iterator[Violation]:
     if planned:
         yield from _check_sharing(volumes, mounting)
         yield from _check_limits(state, volumes, planned)
+        yield from _check_free_volumes(volumes, planned)
 
 
 @dataclass(frozen=True)
@@ -61,6 +76,11 @@ class Volumes:
     def _classes(self) -> dict[str, StorageClass]:
         return {storage.metadata.name: storage for storage in self.state.problem.snapshot.storage_classes}
 
+    @cached_property
+    def free(self) -> FreeVolumes:
+        """What claims without a volume find."""
+        return FreeVolumes(self.state.problem.snapshot)
+
     def claims_of(self, pod_class: EquivalenceClass) -> list[str]:
         """The claims (namespace/name) that the class's pods mount.
 
@@ -72,17 +92,22 @@ class Volumes:
 
     def _claim(self, pod_class: EquivalenceClass, name: str) -> PersistentVolumeClaim | None:
         """The claim; for an ephemeral one that does not exist yet, the one its template will give."""
-        if name in self._claims:
+        if name in self._claims and not self._is_to_come(pod_class, name):
             return self._claims[name]
-        template = next(
-            (
-                v.ephemeral.volume_claim_template
-                for v in pod_class.pod.spec.volumes
-                if v.ephemeral and _key(pod_class, v) == name
-            ),
-            None,
-        )
+        template = _template(pod_class, name)
         return PersistentVolumeClaim(spec=self._with_class(template.spec)) if template else None
+
+    def _is_to_come(self, pod_class: EquivalenceClass, name: str) -> bool:
+        """Whether the pod's ephemeral claim is yet to be made: there is none, or one of an earlier pod, which takes it
+        along. A pod that has a node is placed anew only because it goes.
+        """
+        if _template(pod_class, name) is None:
+            return False
+        pod, claim = pod_class.pod, self._claims.get(name)
+        if claim is None or (pod.spec.node_name and next(pod_class.planned_on, None) is not None):
+            return True
+        owners = {owner.uid for owner in claim.metadata.owner_references if owner.controller and owner.kind == "Pod"}
+        return bool(pod.metadata.uid and owners) and pod.metadata.uid not in owners
 
     def _with_class(self, spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
         """As the API server will fill it in: the newest class that is the default."""
@@ -107,36 +132,62 @@ class Volumes:
             return f"the volume of claim {name} is attached to nodes of EKS Auto Mode alone"
         if claim.spec.volume_name:
             return self._bound_problem(claim, name, labels, node)
-        storage = self._classes.get(claim.spec.storage_class_name or "")
-        if storage is None:
+        own = self._given(pod_class, name)
+        if own:
+            return self._volume_problem(own, name, labels, node)
+        storage = self._classes.get(storage_class_of(claim))
+        is_to_come = self._is_to_come(pod_class, name)
+        if storage is None and not is_to_come:
             return f"claim {name} is not bound and has no storage class"
-        if storage.volume_binding_mode != "WaitForFirstConsumer":
+        if storage is not None and storage.volume_binding_mode != "WaitForFirstConsumer" and not is_to_come:
             return f"claim {name} is not bound yet, and its class binds at once"
-        terms = [dict((e.key, e.values) for e in t.match_label_expressions) for t in storage.allowed_topologies]
-        if terms and not any(all(labels.get(k) in v for k, v in term.items()) for term in terms):
+        if claim.metadata.annotations.get(SELECTED_NODE, node) != node:
+            return f"the volume of claim {name} is being made for another node"
+        if not self.free.is_made(claim, labels) and not self._found(claim, labels, node):
             return f"the storage class of claim {name} has no volumes here"
         return ""
 
+    def _given(self, pod_class: EquivalenceClass, name: str) -> str:
+        """The volume that the claim gets whatever pod uses it, or the empty string."""
+        claim = self._claim(pod_class, name)
+        if claim is None or not self._is_to_come(pod_class, name):
+            return self.free.given.get(name, "")
+        return "" if name in self._claims else self.free.own(name, claim)
+
+    def _found(self, claim: PersistentVolumeClaim, labels: Labels, node: str) -> frozenset[str]:
+        """The free volumes that it may bind there; none once one is being made."""
+        return frozenset() if SELECTED_NODE in claim.metadata.annotations else self.free.here(claim, labels, node)
+
+    def wanted(self, pod_class: EquivalenceClass) -> Iterator[tuple[str, frozenset[str]]]:
+        """The claims of the class's planned pods that must bind a free volume, with those that will do."""
+        for name in self.claims_of(pod_class):
+            claim = self._claim(pod_class, name)
+            if claim is None or claim.spec.volume_name or self._given(pod_class, name):
+                continue
+            nodes = [node for node in pod_class.planned_on if not self.free.is_made(claim, node.labels)]
+            if nodes:
+                yield name, frozenset.intersection(*(self._found(claim, node.labels, node.name) for node in nodes))
+
     def _bound_problem(self, claim: PersistentVolumeClaim, name: str, labels: Labels, node: str) -> str:
-        volume = self._volumes.get(claim.spec.volume_name)
+        if BOUND not in claim.metadata.annotations and name not in self.free.given:
+            return f"claim {name} is not completely bound yet"
+        return self._volume_problem(claim.spec.volume_name, name, labels, node)
+
+    def _volume_problem(self, volume_name: str, name: str, labels: Labels, node: str) -> str:
+        volume = self._volumes.get(volume_name)
         if volume is None or volume.metadata.deletion_timestamp is not None:
             return f"claim {name} is bound to a volume that does not exist"
-        if _BOUND not in claim.metadata.annotations:
-            return f"claim {name} is not completely bound yet"
         zones = volume.metadata.labels.get(ZONE, "")
         if zones and labels.get(ZONE) not in zones.split("__"):
             return f"the volume of claim {name} is in {zones}"
-        required = volume.spec.node_affinity and volume.spec.node_affinity.required
-        if required and not any(term_matches(t, labels, node) for t in required.node_selector_terms):
-            return f"the volume of claim {name} is not here"
-        return ""
+        return "" if is_here(volume, labels, node) else f"the volume of claim {name} is not here"
 
     def binds_zone(self, pod_class: EquivalenceClass, name: str) -> bool:
         """Whether the first pod that uses the claim will decide the zone of all of them."""
         claim = self._claim(pod_class, name)
         if claim is None or claim.spec.volume_name:
             return False
-        storage = self._classes.get(claim.spec.storage_class_name or "")
+        storage = self._classes.get(storage_class_of(claim))
         return storage is not None and _IN_TREE.get(storage.provisioner, storage.provisioner) == _EBS
 
     def is_exclusive(self, pod_class: EquivalenceClass, name: str) -> bool:
@@ -150,7 +201,7 @@ class Volumes:
         if claim is None:
             return ""
         if not claim.spec.volume_name:
-            storage = self._classes.get(claim.spec.storage_class_name or "")
+            storage = self._classes.get(storage_class_of(claim))
             return _IN_TREE.get(storage.provisioner, storage.provisioner) if storage else ""
         volume = self._volumes.get(claim.spec.volume_name)
         if volume is None:
@@ -164,8 +215,30 @@ def _claim_name(pod_class: EquivalenceClass, volume: Volume) -> str:
     return f"{pod_class.pod.metadata.name}-{volume.name}" if volume.ephemeral else ""
 
 
-def _key(pod_class: EquivalenceClass, volume: Volume) -> str:
-    return f"{pod_class.namespace}/{_claim_name(pod_class, volume)}"
+def _template(pod_class: EquivalenceClass, name: str) -> PersistentVolumeClaimTemplate | None:
+    """What an ephemeral claim (namespace/name) of the pod is made from; None for one that is none."""
+    ephemeral = (volume for volume in pod_class.pod.spec.volumes if volume.ephemeral)
+    return next(
+        (
+            volume.ephemeral.volume_claim_template
+            for volume in ephemeral
+            if volume.ephemeral and f"{pod_class.namespace}/{_claim_name(pod_class, volume)}" == name
+        ),
+        None,
+    )
+
+
+def _check_free_volumes(volumes: Volumes, planned: Sequence[EquivalenceClass]) -> Iterator[Violation]:
+    """Each free volume serves one claim."""
+    users: dict[str, EquivalenceClass] = {}
+    wanted: dict[str, frozenset[str]] = {}
+    for pod_class in planned:
+        for name, found in volumes.wanted(pod_class):
+            users[name] = pod_class
+            wanted[name] = found & wanted.get(name, found)
+    for name in without_volume(wanted):
+        message = f"claim {name} finds no free volume that no other claim takes"
+        yield from _first_misplaced(ViolationCode.VOLUMES, users[name], message)
 
 
 def _check_sharing(volumes: Volumes, mounting: Sequence[EquivalenceClass]) -> Iterator[Violation]:

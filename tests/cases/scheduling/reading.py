@@ -25,12 +25,19 @@ from tests.cases.scheduling.notation import ZONES, Document, struct
 from tests.cases.scheduling.reading_nodes import node_and_claim
 from tests.cases.scheduling.reading_pods import daemon_set, pods_of
 from tests.cases.scheduling.reading_types import instance_type, with_reserved
-from tests.cases.scheduling.reading_volumes import csi_node, storage_class, volume, volume_claim
+from tests.cases.scheduling.reading_volumes import (
+    csi_driver,
+    csi_node,
+    storage_capacity,
+    storage_class,
+    volume,
+    volume_claim,
+)
 
 HERE = Path(__file__).parent
 _GIVEN_KEYS = (
     "pods nodes pools nodeClasses daemons namespaces priorityClasses volumeClaims volumes storageClasses csiNodes "
-    "budgets invalid types reservations options"
+    "csiDrivers storageCapacities budgets invalid types reservations options"
 )
 _POOL_KEYS = "name weight replicas limits nodeClass requirements taints startupTaints labels ready unready deleting"
 
@@ -111,6 +118,8 @@ def _problem(given: Document, pods: list[core.Pod]) -> Problem:
         volumes=tuple(volume(v) for v in given.get("volumes", [])),
         storage_classes=tuple(storage_class(s) for s in given.get("storageClasses", [])),
         csi_nodes=tuple(csi_node(n) for n in given.get("csiNodes", [])),
+        csi_drivers=tuple(map(csi_driver, given.get("csiDrivers", []))),
+        storage_capacities=tuple(storage_capacity(c) for c in given.get("storageCapacities", [])),
         disruption_budgets=tuple(struct(core.PodDisruptionBudget, b) for b in given.get("budgets", [])),
         invalid=tuple(Invalid(**i) for i in given.get("invalid", [])),
     )

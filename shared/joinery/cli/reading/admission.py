@@ -58,7 +58,8 @@ def admit(objects: Objects) -> list[Notice]:
     notes = [*_expanded(expansion), *_autoscaled(scalers, workloads, expansion)]
     decided = {scaler.owner for scaler in scalers}
     notes += of_no_pods({owner: one for owner, one in workloads.items() if owner not in decided})
-    notes += classified(claims, objects.setdefault("storage_classes", {}), pods.values())
+    volumes = objects.get("volumes", {}).values()
+    notes += classified(claims, objects.setdefault("storage_classes", {}), volumes, pods.values())
     lacking = [
         *made_at_once(objects["storage_classes"], claims, pods.values()),
         *_mistargeted(scalers),

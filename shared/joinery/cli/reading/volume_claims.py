@@ -7,27 +7,51 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from joinery.apis.core import ObjectMeta, PersistentVolumeClaim, Pod, StorageClass
+from joinery.apis.core import ObjectMeta, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from joinery.apis.labels import BIND_COMPLETED
+from joinery.scheduling.constraints.persistent_volumes import (
+    NO_PROVISIONER,
+    WITH_POD,
+    PersistentVolumes,
+    waits_for_pod,
+)
 from joinery.scheduling.constraints.volumes import DEFAULT_CLASS, IN_ALL_ZONES, default_class
 
 _STAND_IN = "default-class-of-the-cluster"
-_AT_ONCE, _WITH_POD = "Immediate", "WaitForFirstConsumer"
-#: The provisioner of volumes that people make.
-_NOBODY = "kubernetes.io/no-provisioner"
+_AT_ONCE = "Immediate"
 _EBS, _EFS = "ebs.csi.aws.com", "efs.csi.aws.com"
 #: The modes of claims that pods on several nodes use, as they cannot use a disk.
 _SHARED = frozenset({"ReadWriteMany", "ReadOnlyMany"})
 
 
 def classified(
-    claims: dict[str, PersistentVolumeClaim], classes: dict[str, StorageClass], pods: Iterable[Pod]
+    claims: dict[str, PersistentVolumeClaim],
+    classes: dict[str, StorageClass],
+    volumes: Iterable[PersistentVolume],
+    pods: Iterable[Pod],
 ) -> Iterator[str]:
-    """A claim that names no class gets the default one, and a class that the files lack is taken for one of EBS's."""
+    """A claim that names no class gets the default one, a volume that waits for it is its own, and a class that the
+    files lack is taken for one of EBS's.
+    """
     default = _default_class(classes)
     for key, claim in claims.items():
         if _is_new(claim) and claim.spec.storage_class_name is None and default:
             claims[key] = replace(claim, spec=replace(claim.spec, storage_class_name=default))
+    _bind(claims, PersistentVolumes(volumes, claims, lambda claim: waits_for_pod(claim, classes)).bound)
     yield from _stand_ins(classes, claims, _ephemeral_classes(pods, default))
+
+
+def _bind(claims: dict[str, PersistentVolumeClaim], bound: Mapping[str, PersistentVolume]) -> None:
+    """As the PV controller does with new claims before it looks at their classes' provisioners."""
+    for key, volume in bound.items():
+        claim = claims[key]
+        if _is_new(claim):
+            annotations = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
+            claims[key] = replace(
+                claim,
+                metadata=replace(claim.metadata, annotations=annotations),
+                spec=replace(claim.spec, volume_name=volume.metadata.name),
+            )
 
 
 def made_at_once(
@@ -42,13 +66,13 @@ def made_at_once(
     waiting = {c.spec.storage_class_name for c in claims.values() if not _is_new(c) and not c.spec.volume_name}
     for name, number in sorted((name, number) for name, number in named.items() if name in classes.keys() - waiting):
         entry = classes[name]
-        if entry.volume_binding_mode != _AT_ONCE or entry.provisioner == _NOBODY:
+        if entry.volume_binding_mode != _AT_ONCE or entry.provisioner == NO_PROVISIONER:
             continue
-        classes[name] = replace(entry, volume_binding_mode=_WITH_POD)
+        classes[name] = replace(entry, volume_binding_mode=WITH_POD)
         if entry.provisioner not in IN_ALL_ZONES:
             yield (
                 f"StorageClass {name} has volumes made at once, in whatever zone: {_claims(number)} "
-                f"planned as if in the zone of the pod's node; volumeBindingMode: {_WITH_POD} does that"
+                f"planned as if in the zone of the pod's node; volumeBindingMode: {WITH_POD} does that"
             )
 
 
@@ -100,7 +124,7 @@ def _stand_in(name: str, provisioner: str) -> StorageClass:
     return StorageClass(
         metadata=ObjectMeta(name=name, annotations=annotations),
         provisioner=provisioner,
-        volume_binding_mode=_WITH_POD,
+        volume_binding_mode=WITH_POD,
     )
 
 

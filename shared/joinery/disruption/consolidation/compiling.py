@@ -136,7 +136,11 @@ class _Compiler:
     def _is_choosy(self, pod_class: PodClass) -> bool:
         """Whether anything but room and requirements bears on where the class goes."""
         is_counted = bool(self._present.rules[pod_class] or self._present.foreign(pod_class))
-        return is_counted or bool(pod_class.preferred) or len(pod_class.volumes.alternatives) > 1
+        return (
+            is_counted
+            or bool(pod_class.preferred or pod_class.volumes.choices)
+            or len(pod_class.volumes.alternatives) > 1
+        )
 
     def _rules_over_domains(self, pod_class: PodClass) -> Sequence[TopologyGroup]:
         topology = self._present

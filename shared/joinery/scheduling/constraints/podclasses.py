@@ -20,7 +20,8 @@ from joinery.scheduling.constraints.pod_validation import invalid
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError
 from joinery.scheduling.constraints.resources import host_ports_of, negative_in, requests_of, resized
 from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike, first_untolerated
-from joinery.scheduling.constraints.volumes import VolumeNeeds, Volumes
+from joinery.scheduling.constraints.volume_needs import VolumeNeeds
+from joinery.scheduling.constraints.volumes import Volumes, claims_of
 from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.pods import lasting
 from joinery.state.priorities import priority_of
@@ -134,13 +135,22 @@ class Classifier:
         volumes = self._volume_key(pod, shared) if spec.volumes else ""
         return namespace, labels, body, priority_of(spec, self._priorities), volumes, self._refused.get(pod.key)
 
+    def _needs(self, pod: Pod) -> VolumeNeeds:
+        """What its volumes need. A pod that has a node is placed anew because it goes, and comes back without them."""
+        return self._volumes.needs(pod, is_anew=bool(pod.spec.node_name))
+
     def _volume_key(self, pod: Pod, shared: frozenset[str]) -> str:
-        needs = self._volumes.needs(pod)
+        needs = self._volume_needs(pod, shared)
         alternatives = [
             sorted((key, str(allowed)) for key, allowed in requirements.sets.items())
             for requirements in needs.alternatives
         ]
-        return str((alternatives, needs.drivers, sorted(shared & set(needs.claims)), needs.problems))
+        choices = [
+            [(choice.claim, [volume.name for volume in choice.volumes]) for choice in choices]
+            for choices in needs.choices
+        ]
+        of_claims = sorted(shared & set(needs.claims)), needs.made_for, needs.problems
+        return str((alternatives, choices, needs.drivers, *of_claims))
 
     def _shared_claims(self, pods: tuple[Pod, ...]) -> frozenset[str]:
         """Claims that several pods use. Such pods must end up in one zone, so a class does not mix them with others."""
@@ -148,7 +158,7 @@ class Classifier:
         twice: set[str] = set()
         for pod in pods:
             if pod.spec.volumes:
-                names = set(self._volumes.needs(pod).claims)
+                names = claims_of(pod)
                 twice |= names & seen
                 seen |= names
         return frozenset(twice)
@@ -162,7 +172,7 @@ class Classifier:
         taken, late = set(self._in_use), {}
         mounting = (pod for pod in pods if pod.spec.volumes)
         for pod in sorted(mounting, key=lambda pod: (-priority_of(pod.spec, self._priorities), *_seniority(pod))):
-            exclusive = self._volumes.needs(pod).exclusive
+            exclusive = self._needs(pod).exclusive
             name = next((name for name in exclusive if name in taken), "")
             if name:
                 late[pod.key] = Reason.of(
@@ -193,9 +203,14 @@ class Classifier:
         )
 
     def _volume_needs(self, pod: Pod, shared: frozenset[str]) -> VolumeNeeds:
-        needs = self._volumes.needs(pod)
+        needs = self._needs(pod)
+        choices = tuple(
+            tuple(choice if choice.claim in shared else choice._replace(claim="") for choice in choices)
+            for choices in needs.choices
+        )
         return replace(
             needs,
+            choices=choices,
             unbound=tuple(claim for claim in needs.unbound if claim in shared),
             shared=self._attached_together(pod, shared),
         )

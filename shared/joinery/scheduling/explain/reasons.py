@@ -20,7 +20,7 @@ from joinery.scheduling.reason import Reason, ReasonCode
 
 def reasons_for(work: Workspace, pod_class: PodClass) -> tuple[Reason, ...]:
     """Every pool's reason for refusing the class; the pod's own problem where it has one."""
-    own = own_problem(work, pod_class)
+    own = own_problem(work, pod_class) or _of_volumes(work, pod_class)
     if own:
         return own
     reasons = [reason for pool in work.pools for reason in reasons_of_pool(Asked(work, pod_class, pool))]
@@ -39,6 +39,18 @@ def own_problem(work: Workspace, pod_class: PodClass) -> tuple[Reason, ...]:
         return (work.held[pod_class],)
     contradiction = _contradiction(pod_class)
     return (contradiction,) if contradiction else ()
+
+
+def _of_volumes(work: Workspace, pod_class: PodClass) -> tuple[Reason, ...]:
+    """What its unbound claims keep it to, where that has no place for it: a node, or volumes that others take."""
+    volumes = pod_class.volumes
+    if volumes.made_for:
+        template = "the volume of its claim {claim} is being made for node {node}, so it may go nowhere else"
+        said = (Reason.of(ReasonCode.VOLUME, template, claim=claim, node=node) for claim, node in volumes.made_for)
+        return (*said, *_of_nodes(work, pod_class))
+    if volumes.choices and not any(work.free_volumes.left(choices, 1) for choices in volumes.choices):
+        return (Reason(ReasonCode.VOLUME, "the free volumes that match its claims are taken by other claims"),)
+    return ()
 
 
 def _contradiction(pod_class: PodClass) -> Reason | None:

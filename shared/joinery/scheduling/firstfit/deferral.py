@@ -52,5 +52,11 @@ class Deferral:
 
 def _is_plain(work: Workspace, pods: PodClass) -> bool:
     """Whether nothing matters but requests, one node selector and tolerations."""
-    is_bound = work.topology.rules[pods] or work.topology.minds(pods) or pods.ports or pods.volumes.shared
+    is_bound = (
+        work.topology.rules[pods]
+        or work.topology.minds(pods)
+        or pods.ports
+        or pods.volumes.shared
+        or pods.volumes.choices
+    )
     return not is_bound and not pods.preferred and len(pods.terms) == len(pods.volumes.alternatives) == 1

@@ -9,6 +9,7 @@ from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.relaxation import Variant
 from joinery.scheduling.constraints.requirements import ABSENT, NO_REQUIREMENTS, Requirements, one_of
 from joinery.scheduling.constraints.taints import TaintLike, first_untolerated
+from joinery.scheduling.constraints.volume_needs import Choice
 from joinery.scheduling.firstfit.topology_groups import parts
 from joinery.scheduling.pools.market import Amounts
 from joinery.scheduling.pools.pool import Fit, Pool
@@ -35,6 +36,7 @@ class Demand:
     requests   what one pod asks for, by resource (the problem's ``Axis``)
     asked      the indices of the resources that it asks for at all
     volumes    what one of the ways to attach its volumes demands of a node
+    choices    the claims that bind free volumes on that way
     """
 
     pod_class: PodClass
@@ -42,6 +44,7 @@ class Demand:
     requests: Amounts
     asked: Amounts
     volumes: Requirements = NO_REQUIREMENTS
+    choices: tuple[Choice, ...] = ()
     _fits: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Requirements, Fit]] = field(default_factory=dict)
 
     @cached_property

@@ -21,6 +21,7 @@ class ExistingCapacity:
     def __init__(self, work: Workspace, manner: Manner, effort: Effort) -> None:
         self._nodes = work.nodes
         self._effort = effort
+        self._free_volumes = work.free_volumes
         self._topology: Topology = work.topology
         self._cautious_on_hosts = manner.cautious
 
@@ -77,7 +78,7 @@ class ExistingCapacity:
                 break
             if not node.admits(demand):
                 continue
-            count = min(waiting, node.holds(demand), self._allowed_on(node, demand, keys, cautious))
+            count = min(self._holds(node, demand, waiting), self._allowed_on(node, demand, keys, cautious))
             if count > 0 and may_start(self._topology, demand, node.holds(demand), waiting):
                 self._put(node, demand, names[placed : placed + count])
                 placed += count
@@ -92,7 +93,12 @@ class ExistingCapacity:
         if not node.admits(demand):
             return 0
         keys = self._topology.keys(demand.pod_class, demand.variant.rules)
-        return min(count, node.holds(demand), self._allowed_on(node, demand, keys, cautious=False))
+        return min(self._holds(node, demand, count), self._allowed_on(node, demand, keys, cautious=False))
+
+    def _holds(self, node: ExistingNode, demand: Demand, most: int) -> int:
+        """For how many more pods there is room, and a free volume where they need one; ``most`` at the most."""
+        room = min(most, node.holds(demand))
+        return self._free_volumes.left(demand.choices, room, node.view.labels) if demand.choices else room
 
     def _allowed_on(self, node: ExistingNode, demand: Demand, keys: Sequence[str], cautious: bool) -> int:
         """How many more pods of the class the rules over the host and over the node's domains (``keys``) let in."""
@@ -109,6 +115,7 @@ class ExistingCapacity:
 
     def _put(self, node: ExistingNode, demand: Demand, batch: Sequence[str]) -> None:
         node.place(demand, batch)
+        self._free_volumes.take(demand.choices, len(batch), node.view.labels)
         keys = self._topology.keys(demand.pod_class, self._topology.rules[demand.pod_class])
         domains = {key: value for key in keys if (value := node.domain(key)) is not None}
         domains[HOSTNAME] = node.host

@@ -204,6 +204,7 @@ class FirstFit:
                 self._allowed(pod_class, domains, tuple(names))
                 for domains, pods in launch.pods
                 for pod_class, names in groupby((name for name in pods if name in waiting), key=waiting.__getitem__)
+                if not pod_class.volumes.choices
             ]
             _, taken = self.nodes.build(pool, rows[0], wanted)
             for (_, _, names), count in zip(wanted, taken, strict=True):
@@ -273,8 +274,8 @@ class FirstFit:
         placed = 0
         self._buyer.reserved.kept_back = self._kept_back(pod_class)
         self._work.dealt.discard(pod_class)
-        if len(pod_class.terms) > 1:
-            # Nothing is bought for one term while there is room for another.
+        if len(pod_class.terms) > 1 or pod_class.volumes.choices:
+            # Nothing is bought for one term, or volume, while there is room for another.
             for demand in self._by_term(pod_class):
                 placed += self._existing.take(demand, names[placed:])
         for number, variant in enumerate(self._variants(pod_class)):
@@ -307,7 +308,8 @@ class FirstFit:
             row = self._work.axis.asked(pod_class.requests)
             asked = np.flatnonzero(row)
             self._remembered_demands[key] = tuple(
-                Demand(pod_class, variant, row, asked, volumes=volumes) for volumes in pod_class.volumes.alternatives
+                Demand(pod_class, variant, row, asked, volumes=way.requirements, choices=way.choices)
+                for way in pod_class.volumes.ways
             )
         return self._remembered_demands[key]
 
@@ -319,7 +321,10 @@ class FirstFit:
         if self._deferral and (deferred := self._deferral.of(demand, names[placed:])):
             self.deferred.append(deferred)
             return len(names)
-        return placed + self._place_on_new_nodes(demand, names[placed:])
+        free, waiting = self._work.free_volumes, names[placed:]
+        bought = self._place_on_new_nodes(demand, waiting[: free.left(demand.choices, len(waiting))])
+        free.take(demand.choices, bought)
+        return placed + bought
 
     def _place_on_new_nodes(self, demand: Demand, names: Sequence[str]) -> int:
         """Deal the pods out over domains and buy there.

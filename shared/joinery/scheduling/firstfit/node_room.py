@@ -10,7 +10,7 @@ from joinery.apis.labels import INSTANCE_TYPE
 from joinery.apis.quantity import fits, total
 from joinery.scheduling.constraints.attachments import NO_LIMIT
 from joinery.scheduling.constraints.resources import host_ports_of, requests_of
-from joinery.scheduling.constraints.volumes import Volumes
+from joinery.scheduling.constraints.volumes import Volumes, claims_of
 from joinery.scheduling.firstfit.targets import ExistingNode
 from joinery.scheduling.pools.daemonsets import Daemon
 from joinery.scheduling.pools.market import Amounts, Axis
@@ -51,7 +51,7 @@ class NodeRoom:
             free[pods] = min(int(free[pods]), left)
         ports = {port for pod in (*view.pods, *view.in_transit) for port in host_ports_of(pod)}
         ports |= {port for daemon in self._daemons_of(view) for port in host_ports_of(daemon.pod)}
-        attached = {name for pod in view.pods for name in self.volumes.needs(pod).claims}
+        attached = {name for pod in view.pods for name in claims_of(pod)}
         return ExistingNode(view, free, self._attachments(view), attached, ports)
 
     def _taken(self, pods: Iterable[Pod]) -> Amounts:

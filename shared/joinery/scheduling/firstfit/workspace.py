@@ -11,8 +11,9 @@ from joinery.scheduling.constraints.attachments import driver_of
 from joinery.scheduling.constraints.podclasses import Classifier, PodClass
 from joinery.scheduling.constraints.requirements import EXISTS, Requirements
 from joinery.scheduling.constraints.topology_rules import needed_keys, selector_keys
-from joinery.scheduling.constraints.volumes import Volumes
+from joinery.scheduling.constraints.volumes import Volumes, claims_of
 from joinery.scheduling.firstfit.chains import depths
+from joinery.scheduling.firstfit.free_volumes import FreeVolumes
 from joinery.scheduling.firstfit.manners import Manner
 from joinery.scheduling.firstfit.node_room import NodeRoom
 from joinery.scheduling.firstfit.pending import pending, without
@@ -50,6 +51,7 @@ class Workspace:
     classes         the pending pods by class; ``possible``: the classes that can be placed at all
     axis            the resources, in the order of all rows and columns of amounts
     room            what existing nodes have left
+    free_volumes    which free PersistentVolumes the packing has taken
     pools           what can be bought, by weight and name; ``rejected_pools``: why the others cannot
     reservations    how many nodes each capacity reservation takes before the packing
     topology        the counts of topology rules
@@ -69,6 +71,7 @@ class Workspace:
         self.problem = problem
         all_views = views(snapshot)
         self.volumes = Volumes(snapshot)
+        self.free_volumes = FreeVolumes()
         self.pending = tuple(pod for pod in pending(problem, all_views) if pod.key not in staying)
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
         self.views = without(all_views, frozenset(pod.key for pod in self.pending))
@@ -101,7 +104,7 @@ class Workspace:
     def _classes(self) -> tuple[PodClass, ...]:
         bound = [pod for view in self.views for pod in view.pods]
         keys = selector_keys((*self.pending, *bound))
-        in_use = frozenset(name for pod in bound for name in self.volumes.needs(pod).claims)
+        in_use = frozenset(name for pod in bound for name in claims_of(pod))
         priorities = priorities_of(self.problem.snapshot.priority_classes)
         limited = frozenset(driver for kind in self.problem.kinds for driver in kind.attachments)
         return Classifier(self.volumes, priorities, keys, in_use, limited).classes(self.pending)
