@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from joinery.apis import labels as keys
 from joinery.apis.core import (
+    ClaimReference,
     CSIPersistentVolumeSource,
     Node,
     NodeSelector,
@@ -14,6 +15,7 @@ from joinery.apis.core import (
     PersistentVolumeClaim,
     PersistentVolumeClaimStatus,
     PersistentVolumeSpec,
+    PersistentVolumeStatus,
     Pod,
     VolumeAttachment,
     VolumeAttachmentSource,
@@ -40,9 +42,13 @@ def provision(cluster: InMemoryCluster, claim: PersistentVolumeClaim, node: Node
             metadata=ObjectMeta(name=name),
             spec=PersistentVolumeSpec(
                 storage_class_name=claim.spec.storage_class_name or "",
+                claim_ref=ClaimReference(
+                    namespace=claim.metadata.namespace, name=claim.metadata.name, uid=claim.metadata.uid
+                ),
                 csi=CSIPersistentVolumeSource(driver="ebs.csi.aws.com", volume_handle=f"vol-{name[4:12]}"),
                 node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=[here])),
             ),
+            status=PersistentVolumeStatus(phase="Bound"),
         )
     )
     bound = with_fields(

@@ -115,9 +115,11 @@ class FreeVolumes:
     @cached_property
     def _free(self) -> Mapping[str, list[PersistentVolume]]:
         """By class, the volumes that no claim has."""
+        bound = {c.spec.volume_name for c in self.snapshot.volume_claims if BOUND in c.metadata.annotations}
         free: dict[str, list[PersistentVolume]] = defaultdict(list)
-        for volume in filter(_is_free, self.snapshot.volumes):
-            free[storage_class_of(volume)].append(volume)
+        for volume in self.snapshot.volumes:
+            if _is_free(volume) and volume.metadata.name not in bound:
+                free[storage_class_of(volume)].append(volume)
         return free
 
     def _waits(self, claim: PersistentVolumeClaim) -> bool:

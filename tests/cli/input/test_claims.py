@@ -1,5 +1,7 @@
 """Volume claims whose StorageClass is not in the files: what they are taken for."""
 
+from typing import Any
+
 import pytest
 
 from joinery.cli.sources import SAMPLE
@@ -41,3 +43,59 @@ def test_a_claim_that_many_nodes_share_is_no_disk(
     assert f"note: StorageClass c is not in the files: {taken}\n" in outcome.err
     zones = {launch["offering"]["zone"] for launch in outcome.document["launch"]}
     assert len(zones) == (2 if modes == ["ReadWriteMany"] else 1)
+
+
+@pytest.mark.parametrize(
+    ("binding", "reference"),
+    [
+        ("WaitForFirstConsumer", {"claimRef": {"namespace": "default", "name": "data-db-0"}}),
+        ("Immediate", {}),
+        (None, {}),
+    ],
+)
+def test_a_claim_of_files_gets_the_volume_that_waits_for_it(
+    run: Run, cluster: str, write: Write, binding: str | None, reference: dict[str, Any]
+) -> None:
+    """As the PV controller binds them: one reserved for it, or one that is free if its class waits for no pod, or is
+    but a name.
+    """
+    terms = [{"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1c"]}]}]
+    common = {"storageClassName": "kept", "accessModes": ["ReadWriteOnce"]}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": "restored"},
+        "spec": {
+            **common,
+            **reference,
+            "capacity": {"storage": "50Gi"},
+            "csi": {"driver": "ebs.csi.aws.com", "volumeHandle": "vol-1"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+        },
+    }
+    kept = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "kept"},
+        "provisioner": "ebs.csi.aws.com",
+        "volumeBindingMode": binding,
+    }
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": pod_document("db")["spec"]}
+    claim = {"metadata": {"name": "data"}, "spec": {**common, "resources": {"requests": {"storage": "50Gi"}}}}
+    workload = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db"},
+        "spec": {
+            "serviceName": "db",
+            "selector": {"matchLabels": {"app": "db"}},
+            "template": template,
+            "volumeClaimTemplates": [claim],
+        },
+    }
+    items = [volume, workload, *([kept] if binding else [])]
+    files = write("files.json", {"apiVersion": "v1", "kind": "List", "items": items})
+    outcome = run("plan", "--now", NOW, "--catalog", str(SAMPLE), "-o", "json", "-f", cluster, "-f", files)
+    (launch,) = outcome.document["launch"]
+    assert (launch["pods"], launch["offering"]["zone"]) == (["default/db-0"], "us-east-1c")
+    assert "StorageClass" not in outcome.err

@@ -169,6 +169,40 @@ def _on_the_disk_of(host: str) -> PersistentVolume:
     return replace(volume, spec=replace(volume.spec, csi=None, local={"path": "/data"}, node_affinity=affinity))
 
 
+def test_an_ephemeral_volume_on_its_disk_keeps_no_drifted_node() -> None:
+    """It ends with its pod. The next one's is made where that runs."""
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "gp3"}}}}
+    cluster = _cluster()
+    cluster.machine("n", [on("p", cpu="1", volumes=[scratch])], drifted=True)
+    cluster.more = {
+        "volumes": (_on_the_disk_of("n"),),
+        "volume_claims": (builders.volume_claim("p-scratch", volume="disk"),),
+        "storage_classes": (builders.storage_class(),),
+    }
+    problem = cluster.problem()
+    decision = decide(problem)
+    assert [command.retire for command in decision.commands] == [("claim-n",)]
+    _assert_right(problem, decision)
+
+
+def test_without_a_free_volume_for_the_next_one_it_keeps_its_node() -> None:
+    """Where nobody makes volumes, a pod that moves needs one that is free; one on another node will do."""
+    scratch = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "local"}}}}
+    cluster = _cluster()
+    cluster.machine("n", [on("p", cpu="1", volumes=[scratch])], drifted=True)
+    cluster.machine("other", [on("q", "other", cpu="2")])
+    local = builders.storage_class("local", provisioner="kubernetes.io/no-provisioner")
+    bound, free = _on_the_disk_of("n"), _on_the_disk_of("other")
+    free = replace(
+        free, metadata=replace(free.metadata, name="free"), spec=replace(free.spec, storage_class_name="local")
+    )
+    claim = builders.volume_claim("p-scratch", volume="disk", storage_class="local")
+    for volumes, gone in (((bound,), []), ((bound, free), [("claim-n",)])):
+        cluster.more = {"volumes": volumes, "volume_claims": (claim,), "storage_classes": (local,)}
+        drifted = [c for c in decide(cluster.problem()).commands if "claim-n" in c.retire]
+        assert [command.retire for command in drifted] == gone
+
+
 def test_a_drifted_node_stays_for_a_pod_whose_volume_is_its_disk() -> None:
     """With the node the data would go, and the pod would wait for a volume of a host that is no more."""
     cluster = _cluster()

@@ -1,11 +1,15 @@
 """Where several volumes together let a pod run."""
 
 import pytest
+from msgspec.structs import replace
 
-from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, StorageClass
+from joinery.apis.core import OwnerReference, PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeNodeAffinity
+from joinery.apis.labels import HOSTNAME
+from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
 from simulator import builders
+from simulator.builders.structs import as_struct
 from tests.unit.verification.plans import SMALL, A, B, C, problem
 
 
@@ -49,3 +53,59 @@ def test_volumes_that_are_apart_say_so(unbound: int) -> None:
     asked = _asked(*apart, *claims, unbound=unbound, claims=("one", "other"))
     (unplaced,) = solve(asked).unplaced
     assert "its volumes leave no value for topology.kubernetes.io/zone" in str(unplaced.reasons[0])
+
+
+def test_the_claim_of_an_earlier_pod_of_the_name_goes_with_it() -> None:
+    """A StatefulSet's next pod may be there before the ephemeral claim of the last one is collected."""
+    scratch = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "zonal"}}}}]
+    claim = builders.volume_claim("db-0-scratch", volume="pv")
+    owners = [OwnerReference(api_version="v1", kind="Pod", name="db-0", uid="earlier", controller=True)]
+    owned = replace(claim, metadata=replace(claim.metadata, owner_references=owners))
+
+    def zone(uid: str) -> str:
+        pod = builders.pod("db-0", uid=uid, volumes=scratch)
+        there = builders.volume("pv", zone=C)
+        asked = problem(_zonal(A), builders.node_pool(), pod, owned, there, types=(SMALL,))
+        (launch,) = solve(asked).launches
+        return launch.offering.zone
+
+    assert (zone("earlier"), zone("later")) == (C, A)
+
+
+def test_the_older_annotation_names_the_class_of_a_claim_and_of_a_volume() -> None:
+    """It goes before the field."""
+    older = {"volume.beta.kubernetes.io/storage-class": "local"}
+    local = builders.storage_class("local", provisioner="kubernetes.io/no-provisioner")
+    claim, volume = builders.volume_claim(storage_class="zonal"), builders.volume("pv", zone=B, storage_class="zonal")
+    volume = replace(volume, spec=replace(volume.spec, capacity={"storage": "8Gi"}, access_modes=["ReadWriteOnce"]))
+    claim = replace(claim, metadata=replace(claim.metadata, annotations=older))
+    volume = replace(volume, metadata=replace(volume.metadata, annotations=older))
+    pod = builders.pod("db", volumes=["data"])
+    (launch,) = solve(problem(local, _zonal(A), builders.node_pool(), pod, claim, volume, types=(SMALL,))).launches
+    assert launch.offering.zone == B
+
+
+def test_hundreds_of_pods_with_a_disk_each_are_one_class() -> None:
+    """So they are looked at once, however many hosts and volumes there are."""
+    local = builders.storage_class("local", provisioner="kubernetes.io/no-provisioner")
+    names = [f"n-{number:03}" for number in range(200)]
+    claims = [builders.volume_claim(f"data-{name}", storage_class="local") for name in names]
+    pods = [builders.pod(f"db-{name}", volumes=[f"data-{name}"]) for name in names]
+    nodes = [builders.node(name) for name in names]
+    asked = problem(local, *nodes, *claims, *pods, *map(_on_disk, names), types=(SMALL,))
+    assert len(Workspace(asked).classes) == 1
+    assert [len(placement.pods) for placement in solve(asked).existing] == [1] * len(names)
+
+
+def _on_disk(host: str) -> PersistentVolume:
+    terms = [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [host]}]}]
+    volume = builders.volume(f"disk-{host}", storage_class="local")
+    spec = replace(
+        volume.spec,
+        csi=None,
+        local={},
+        capacity={"storage": "8Gi"},
+        access_modes=["ReadWriteOnce"],
+        node_affinity=as_struct({"required": {"nodeSelectorTerms": terms}}, VolumeNodeAffinity),
+    )
+    return replace(volume, spec=spec)

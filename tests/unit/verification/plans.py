@@ -33,6 +33,8 @@ _FIELDS = {
     core.PersistentVolume: "volumes",
     core.StorageClass: "storage_classes",
     core.CSINode: "csi_nodes",
+    core.CSIDriver: "csi_drivers",
+    core.CSIStorageCapacity: "storage_capacities",
     core.PodDisruptionBudget: "disruption_budgets",
 }
 

@@ -56,12 +56,13 @@ class PersistentVolumes:
         self._named: dict[str, list[PersistentVolume]] = {}
         self._free: dict[str, dict[str, PersistentVolume]] = {}
         self._by_name: dict[str, PersistentVolume] = {}
+        in_use = {claim.spec.volume_name for claim in claims.values() if _is_bound(claim)}
         for volume in sorted(volumes, key=lambda volume: volume.metadata.name):
             reference = volume.spec.claim_ref
             self._by_name[volume.metadata.name] = volume
             if reference is not None:
                 self._named.setdefault(f"{reference.namespace or 'default'}/{reference.name}", []).append(volume)
-            elif volume.status.phase in ("", "Available"):
+            elif volume.status.phase in ("", "Available") and volume.metadata.name not in in_use:
                 self._free.setdefault(class_of(volume), {})[volume.metadata.name] = volume
         self.bound: Mapping[str, PersistentVolume] = dict(self._bindings(claims))
 

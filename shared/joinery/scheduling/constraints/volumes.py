@@ -122,6 +122,14 @@ class Volumes:
             problems=tuple(Reason(ReasonCode.VOLUME, need.problem) for need in needs if need.problem),
         )
 
+    def is_unbound(self, pod: Pod) -> bool:
+        """Whether some claim of the pod has no volume yet."""
+        return bool(pod.spec.volumes) and not claims_of(pod) <= self._bound_claims
+
+    @cached_property
+    def _bound_claims(self) -> frozenset[str]:
+        return frozenset(name for name, claim in self._claims.items() if claim.spec.volume_name)
+
     def by_driver(self, pod: Pod) -> dict[str, set[str]]:
         """The claims (namespace/name) of a pod by CSI driver. A node attaches each of them once."""
         claims: dict[str, set[str]] = {}
@@ -205,6 +213,8 @@ class Volumes:
                 else _Need(problem=_why_unbound(name, claim, storage_class))
             )
         made = self._made(claim, storage_class)
+        if made == ANYWHERE:
+            chosen = ()  # where one is free, one could be made as well
         if not (chosen or made):
             return _Need(problem=_nowhere(name, storage_class))
         driver = _IN_TREE.get(storage_class.provisioner, storage_class.provisioner)

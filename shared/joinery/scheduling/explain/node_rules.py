@@ -41,6 +41,7 @@ def _node_rules(work: Workspace, pod_class: PodClass) -> Iterator[tuple[str, Cal
     yield f"requests ({requests_in_words(pod_class)})", lambda node: bool((node.free >= row).all())
     yield "host ports", lambda node: not ports_clash(pod_class.ports, node.ports)
     yield "volume attach limits", lambda node: _attaches(pod_class, node)
+    yield "free volumes", lambda node: _finds_volumes(work, pod_class, node)
     for rule in work.topology.rules[pod_class]:
         if rule.weight is None:
             yield str(rule), _keeps(work, pod_class, (rule,), rule.key)
@@ -69,6 +70,12 @@ def _selects(pod_class: PodClass, node: ExistingNode) -> bool:
 def _attaches(pod_class: PodClass, node: ExistingNode) -> bool:
     taken = pod_class.volumes.taken(node.attachments, node.attached)
     return all(node.attachments[driver] >= shared + by_each for driver, (shared, by_each) in taken.items())
+
+
+def _finds_volumes(work: Workspace, pod_class: PodClass, node: ExistingNode) -> bool:
+    labels = node.view.labels
+    here = (way.choices for way in pod_class.volumes.ways if way.requirements.matches(labels))
+    return any(work.free_volumes.left(choices, 1, labels) for choices in here)
 
 
 def _keeps(

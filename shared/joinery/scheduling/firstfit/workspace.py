@@ -71,12 +71,12 @@ class Workspace:
         self.problem = problem
         all_views = views(snapshot)
         self.volumes = Volumes(snapshot)
-        self.free_volumes = FreeVolumes()
         self.pending = tuple(pod for pod in pending(problem, all_views) if pod.key not in staying)
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
         self.views = without(all_views, frozenset(pod.key for pod in self.pending))
         daemons = read_daemons(snapshot.daemon_sets, snapshot.pods)
         self.classes = self._classes()
+        self.free_volumes = self._free_volumes()
         self.axis = Axis.of(
             [pod_class.requests for pod_class in self.classes] + [daemon.requests for daemon in daemons],
             (*map(offered_by, problem.kinds), *(view.allocatable for view in self.views)),
@@ -108,6 +108,17 @@ class Workspace:
         priorities = priorities_of(self.problem.snapshot.priority_classes)
         limited = frozenset(driver for kind in self.problem.kinds for driver in kind.attachments)
         return Classifier(self.volumes, priorities, keys, in_use, limited).classes(self.pending)
+
+    def _free_volumes(self) -> FreeVolumes:
+        """Those of pods that have a node and whose claims are still without a volume are taken."""
+        free = FreeVolumes()
+        for view in self.views:
+            for pod in view.pods:
+                for way in self.volumes.needs(pod).ways if self.volumes.is_unbound(pod) else ():
+                    if way.requirements.matches(view.labels) and free.left(way.choices, 1, view.labels):
+                        free.take(way.choices, 1, view.labels)
+                        break
+        return free
 
     @cached_property
     def pools_by_label(self) -> PoolsByLabel:
