@@ -123,20 +123,22 @@ def deployment(name: str = "web", *, namespace: str = "default", replicas: int =
     )
 
 
-def replica_set(name: str = "web-1", *, namespace: str = "default", revision: str = "1") -> StoredReplicaSet:
-    """A ReplicaSet, of the Deployment with whose name its own begins."""
+def replica_set(
+    name: str = "web-1", *, namespace: str = "default", revision: str = "1", **spec: Any
+) -> StoredReplicaSet:
+    """A ReplicaSet, of the Deployment with whose name its own begins. ``spec`` of its pods goes to ``pod``."""
     parent = name.rpartition("-")[0]
     return StoredReplicaSet(
         metadata=core.ObjectMeta(
-            name=name, namespace=namespace, annotations={REVISION: revision},
+            name=name, namespace=namespace, uid=f"uid-replicaset-{name}", annotations={REVISION: revision},
             owner_references=[owner("Deployment", parent)],
         ),
-        spec=StoredReplicaSetSpec(template=_template(name)),
+        spec=StoredReplicaSetSpec(replicas=1, template=_template(name, **spec)),
     )  # fmt: skip
 
 
-def _template(name: str) -> core.PodTemplateSpec:
-    return core.PodTemplateSpec(metadata=core.ObjectMeta(labels={"app": name}), spec=pod(name).spec)
+def _template(name: str, **spec: Any) -> core.PodTemplateSpec:
+    return core.PodTemplateSpec(metadata=core.ObjectMeta(labels={"app": name}), spec=pod(name, **spec).spec)
 
 
 def pdb(

@@ -14,9 +14,10 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from joinery.apis.core import PodSpec
 from joinery.errors import ConflictError, NotFoundError
 from simulator.clock import Clock
-from simulator.kubernetes.resources import is_namespaced, key_of, kind_of, with_metadata
+from simulator.kubernetes.resources import is_namespaced, key_of, kind_of, with_fields, with_metadata
 
 T = TypeVar("T")
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # what Kubernetes makes generated names of
@@ -183,7 +184,9 @@ def _namespace(item: Any) -> str:
 
 
 def _spec(item: Any) -> Any:
-    return getattr(item, "spec", None)
+    """What a generation is of. Binding a pod makes no new one."""
+    spec = getattr(item, "spec", None)
+    return with_fields(spec, node_name="") if isinstance(spec, PodSpec) else spec
 
 
 def _finalizers(item: Any) -> list[str]:

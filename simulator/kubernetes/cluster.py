@@ -20,6 +20,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.apis.rollouts import Deployment, ReplicaSet
+from joinery.apis.workloads import Workload
 from joinery.cluster.gateway import Event, Eviction, Lease
 from joinery.cluster.patches import may_still_be_sent
 from joinery.controllers.acting.lease import LEASE
@@ -169,6 +170,7 @@ class InMemoryCluster:
             storage_capacities=self._all("CSIStorageCapacity"),
             volume_attachments=self._all("VolumeAttachment"),
             disruption_budgets=tuple(budget for _, budget in sorted(self.disruption_budgets.items())),
+            replica_sets=tuple(msgspec.convert(to_document(one), Workload) for one in self._all("ReplicaSet")),
             invalid=tuple(invalid(kind, name, raw) for (kind, name), raw in sorted(self._unparsed.items())),
         )
 

@@ -35,6 +35,7 @@ DECIDED_BY = [
     "csinodes.storage.k8s.io", "csidrivers.storage.k8s.io", "csistoragecapacities.storage.k8s.io",
     "volumeattachments.storage.k8s.io", "daemonsets.apps",
     "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy",
+    "replicasets.apps", "statefulsets.apps", "jobs.batch", "replicationcontrollers",
 ]  # fmt: skip
 DECIDING = [f"{verb} {resource}" for verb in ("list", "watch") for resource in DECIDED_BY]
 LAUNCHING = [

@@ -23,6 +23,19 @@ class Ordinals(_Object, frozen=True):
     start: int = 0
 
 
+class Partition(_Object, frozen=True):
+    """Below which number a StatefulSet's pods keep their older revision."""
+
+    partition: int = 0
+
+
+class UpdateStrategy(_Object, frozen=True):
+    """A StatefulSet's. ``type``: ``RollingUpdate`` or ``OnDelete``."""
+
+    type: str = "RollingUpdate"
+    rolling_update: Partition = Partition()
+
+
 class WorkloadSpec(_Object, frozen=True):
     """``selector`` is a ``LabelSelector``, of a ReplicationController a plain map of labels."""
 
@@ -30,6 +43,7 @@ class WorkloadSpec(_Object, frozen=True):
     selector: dict[str, Any] | None = None
     template: PodTemplateSpec = PodTemplateSpec()
     ordinals: Ordinals = Ordinals()
+    update_strategy: UpdateStrategy = UpdateStrategy()
     volume_claim_templates: list[PersistentVolumeClaim] = []
     parallelism: int | None = None
     completions: int | None = None
@@ -46,8 +60,11 @@ class JobTemplate(_Object, frozen=True):
 
 class WorkloadStatus(_Object, frozen=True):
     conditions: list[Condition] = []
+    replicas: int = 0
     succeeded: int = 0
     last_schedule_time: str = ""
+    current_revision: str = ""
+    update_revision: str = ""
 
 
 class Workload(_Object, frozen=True):

@@ -6,6 +6,7 @@ so an object whose metadata and status both changed takes two requests.
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -26,13 +27,14 @@ from joinery.cluster import leases, lists
 from joinery.cluster.gateway import Eviction, Lease
 from joinery.cluster.legacy import LegacyApis, path_of
 from joinery.cluster.lists import NODE_CLAIMS, NODE_POOLS
-from joinery.cluster.mirrors import SHORT
+from joinery.cluster.mirrors import SHORT, CoreKind
 from joinery.cluster.patches import Document, changes, document, guarded, may_still_be_sent
 from joinery.cluster.reads import Reads
 from joinery.cluster.refusals import refusal
 from joinery.cluster.transport import JSON_PATCH, MERGE_PATCH, Transport
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import ClaimsSnapshot, Snapshot
+from joinery.state.successors import fields_wanted
 
 M = TypeVar("M", bound=CustomResource)
 Shared = TypeVar("Shared", Node, Pod)
@@ -67,7 +69,8 @@ class KubernetesCluster:
             custom.kind: custom for custom in (NODE_CLAIMS, NODE_POOLS, self._node_classes)
         }
         self._legacy = legacy
-        others = legacy.kinds.values() if legacy else ()
+        owners = [CoreKind(field, path, struct, lists.with_pods) for field, path, struct in lists.OWNERS]
+        others = (*owners, *(legacy.kinds.values() if legacy else ()))
         self._reads = Reads(
             transport, self._customs.values(), self._node_class.group, others=others, short=short, tell=tell
         )
@@ -78,7 +81,12 @@ class KubernetesCluster:
         return self._reads.bytes_read
 
     def snapshot(self) -> Snapshot:
-        return self._read(Snapshot, self._reads.fields)
+        snapshot = self._read(Snapshot, self._reads.fields)
+        wanted = fields_wanted(snapshot.pods)
+        if not wanted:
+            return snapshot
+        read = self._reads.read(wanted)
+        return replace(snapshot, **{**read, "invalid": (*snapshot.invalid, *read["invalid"])})
 
     def claims_snapshot(self) -> ClaimsSnapshot:
         return self._read(ClaimsSnapshot, (NODE_CLAIMS.field, self._node_classes.field))

@@ -27,6 +27,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts
 from joinery.apis.stored import is_foreign, part, salvage
 from joinery.apis.validation import explain
+from joinery.apis.workloads import Workload
 from joinery.cluster.refusals import MESSAGE_CHARS, Response, object_of
 from joinery.cluster.transport import Transport
 from joinery.errors import ConfigurationError, DeniedError, UnavailableError
@@ -83,14 +84,23 @@ CORE: tuple[tuple[str, str, Any], ...] = (
 )
 
 
+#: What pods are made from (``state.successors``): read where some may come back different.
+OWNERS: tuple[tuple[str, str, Any], ...] = (
+    ("replica_sets", "/apis/apps/v1/replicasets", Workload),
+    ("stateful_sets", "/apis/apps/v1/statefulsets", Workload),
+    ("jobs", "/apis/batch/v1/jobs", Workload),
+    ("replication_controllers", "/api/v1/replicationcontrollers", Workload),
+)
+
 #: The kinds without which decisions are a little worse, and not wrong. The API server has written its PriorityClass's
-#: value into every pod that is stored (admission plugin Priority). Without CSINodes we do not know how many volumes a
-#: node takes, and without CSIDrivers and CSIStorageCapacities not where a driver can make one; kube-scheduler does, and
-#: sends no pod where it has no place.
+#: value into every pod that is stored (admission plugin Priority). Without their owners pods count as they are. Without
+#: CSINodes we do not know how many volumes a node takes, and without CSIDrivers and CSIStorageCapacities not where a
+#: driver can make one; kube-scheduler does, and sends no pod where it has no place.
 DISPENSABLE = frozenset(
     {
         "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/storage.k8s.io/v1/csinodes",
         "/apis/storage.k8s.io/v1/csidrivers", "/apis/storage.k8s.io/v1/csistoragecapacities",
+        *(path for _, path, _ in OWNERS),
     }
 )  # fmt: skip
 
@@ -170,6 +180,12 @@ def _decoded(path: str, body: bytes, struct: Any) -> tuple[Page[Any], list[Inval
             invalid.append(unreadable(msgspec.json.decode(raw), struct.__name__, str(error)))
     page.items = objects
     return page, invalid
+
+
+def with_pods(owner: Workload) -> tuple[Workload | None, None]:
+    """The owner of pods; nothing in place of one without any, as a Deployment keeps its older ReplicaSets."""
+    has_ended = any(one.type in ("Complete", "Failed") and one.status == "True" for one in owner.status.conditions)
+    return None if has_ended or owner.spec.replicas == owner.status.replicas == 0 else owner, None
 
 
 def usable(node: core.Node) -> tuple[core.Node, Invalid | None]:

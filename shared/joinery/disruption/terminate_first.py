@@ -148,7 +148,7 @@ def _own_offering(view: NodeView, problem: Problem) -> tuple[InstanceType, Offer
 
 def _without(view: NodeView, moving: Collection[str], snapshot: Snapshot) -> Snapshot:
     """The snapshot without the node. The pods ``moving`` wait, and no other node takes any."""
-    pods = (_waiting(pod) if pod.key in moving else pod for pod in snapshot.pods)
+    pods = (_waiting(snapshot.successor(pod)) if pod.key in moving else pod for pod in snapshot.pods)
     return replace(
         snapshot,
         node_claims=tuple(claim for claim in snapshot.node_claims if claim.metadata.name != view.claim),

@@ -21,7 +21,7 @@ from joinery.apis.quantity import total
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.terminate_first import violation
 from joinery.lifecycle.disrupting.new_commands import as_if_retired
-from joinery.scheduling.constraints.resources import made_anew, requests_of
+from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, placed_pods, placements_of
 from joinery.scheduling.problem import Problem
 from joinery.state.pods import is_reschedulable
@@ -177,6 +177,7 @@ class _Present:
     def __init__(self, snapshot: Snapshot, *, before: Snapshot) -> None:
         self._now, self._before = _Nodes(snapshot), _Nodes(before)
         self._pods_before = {pod.key: pod for pod in before.pods}
+        self._successor = before.successor
 
     def objection(self, command: Disruption) -> str:
         """Why the command is out of date; empty if it is not, as far as its own nodes can tell."""
@@ -204,6 +205,6 @@ class _Present:
         gone = [self._pods_before[pod] for pod in launch.pods if pod not in there and pod in self._pods_before]
         if not gone:
             return launch
-        freed = total(requests_of(made_anew(pod)) for pod in gone)
+        freed = total(requests_of(self._successor(pod)) for pod in gone)
         requests = {name: value - freed.get(name, 0) for name, value in launch.requests.items()}
         return replace(launch, pods=tuple(pod for pod in launch.pods if pod in there), requests=requests)

@@ -118,7 +118,11 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
     merged += [_of_claim(claim, snapshot.now) for claim in ours if claim.metadata.name not in joined]
     coming = expectation(ours, snapshot.nodes, snapshot.pods, snapshot.now)
     merged = [
-        replace(view, planned=coming.pods[view.claim], in_transit=coming.in_transit.get(view.claim, ()))
+        replace(
+            view,
+            planned=coming.pods[view.claim],
+            in_transit=tuple(map(snapshot.successor, coming.in_transit.get(view.claim, ()))),
+        )
         if coming.pods.get(view.claim)
         else view
         for view in merged

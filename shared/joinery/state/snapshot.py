@@ -23,6 +23,8 @@ from joinery.apis.core import (
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import DEFAULT_KIND, NodeClass, NodeClassKind
 from joinery.apis.nodepool import NodePool
+from joinery.apis.workloads import Workload
+from joinery.state.successors import FIELDS, OwnerKey, made_anew, successors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +51,9 @@ class ClaimsSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(ClaimsSnapshot):
-    """Every object that a decision may look at."""
+    """Every object that a decision may look at. Owners of pods are there as far as some of their pods may come back
+    different.
+    """
 
     pods: tuple[Pod, ...] = ()
     nodes: tuple[Node, ...] = ()
@@ -65,6 +69,10 @@ class Snapshot(ClaimsSnapshot):
     storage_capacities: tuple[CSIStorageCapacity, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    replica_sets: tuple[Workload, ...] = ()
+    stateful_sets: tuple[Workload, ...] = ()
+    jobs: tuple[Workload, ...] = ()
+    replication_controllers: tuple[Workload, ...] = ()
 
     @cached_property
     def pools_by_name(self) -> Mapping[str, NodePool]:
@@ -75,6 +83,19 @@ class Snapshot(ClaimsSnapshot):
     def classes_by_name(self) -> Mapping[str, NodeClass]:
         """The node classes by name."""
         return {node_class.metadata.name: node_class for node_class in self.node_classes}
+
+    def successor(self, pod: Pod) -> Pod:
+        """The pod that will come in the place of one that leaves its node (``state.successors``)."""
+        return made_anew(self._successors.get(pod.key, pod))
+
+    @cached_property
+    def _successors(self) -> Mapping[str, Pod]:
+        owners: dict[OwnerKey, Workload] = {
+            (kind, owner.metadata.namespace or "default", owner.metadata.name): owner
+            for kind, field in FIELDS.items()
+            for owner in getattr(self, field)
+        }
+        return successors(self.pods, owners)
 
     def serves(self, pool: NodePool) -> bool:
         """Whether the pool is for nodes of our cloud."""

@@ -198,7 +198,9 @@ def _place(state: FinalState, node: FinalNode | None, pods: Iterable[str], name:
     for key in pods:
         pod = state.pods.get(key)
         if pod is not None:
-            state.put(node, without_resize(pod) if pod.spec.node_name else pod, planned_as=key)
+            is_moved = bool(pod.spec.node_name)
+            comes = without_resize(state.problem.snapshot.successor(pod)) if is_moved else pod
+            state.put(node, comes, planned_as=key)
 
 
 def identity_of(pod: Pod) -> bytes:

@@ -8,6 +8,8 @@ but of whether one state is as good as another.
 from collections.abc import Iterator, Mapping
 from itertools import chain
 
+from msgspec.structs import replace as with_fields
+
 from joinery.apis.core import NodeAffinity, Pod, PodAffinity, TopologySpreadConstraint
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.state.pods import is_reschedulable
@@ -21,7 +23,7 @@ from joinery.verification.spread import EligiblePods, spread_selector
 
 
 def honoured(state: FinalState) -> Mapping[bytes, tuple[str, int]]:
-    """By class, as ``FinalState.classes`` names them, resizes apart: one of its pods (namespace/name), and the weights
+    """By class, as ``FinalState.classes`` names them, sizes apart: one of its pods (namespace/name), and the weights
     of all preferences of all its pods that hold; a taint with PreferNoSchedule that a pod does not tolerate is minus
     one.
     """
@@ -29,10 +31,16 @@ def honoured(state: FinalState) -> Mapping[bytes, tuple[str, int]]:
     weights: dict[bytes, tuple[str, int]] = {}
     for pod_class in state.classes.values():
         if is_reschedulable(pod_class.pod):
-            identity = identity_of(without_resize(pod_class.pod))
+            identity = identity_of(_of_no_size(pod_class.pod))
             first, so_far = weights.get(identity, (pod_class.pod.key, 0))
             weights[identity] = first, so_far + sum(judge.weights(pod_class))
     return weights
+
+
+def _of_no_size(pod: Pod) -> Pod:
+    """The pod without what it asks for: its successor may ask for something else, and prefers the same."""
+    bare = with_fields(pod.spec, containers=[], init_containers=[], resources=None)
+    return with_fields(without_resize(pod), spec=bare)
 
 
 def is_anything_preferred(snapshot: Snapshot) -> bool:

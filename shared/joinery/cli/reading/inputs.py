@@ -18,6 +18,7 @@ import msgspec
 from joinery.apis.decoding import without_nulls
 from joinery.apis.legacy import Equivalent, equivalents, is_legacy
 from joinery.apis.meta import Origin
+from joinery.apis.workloads import Workload
 from joinery.cli.notices import Notice, note, some_of, warning
 from joinery.cli.reading.admission import admit
 from joinery.cli.reading.decoding import besides
@@ -36,6 +37,7 @@ from joinery.cloudprovider.offline import NODE_CLASS
 from joinery.errors import ConfigurationError
 from joinery.state.legacy import LegacyReader, NotReadableError, by_older_rules
 from joinery.state.snapshot import Snapshot
+from joinery.state.successors import FIELDS
 
 _HOOK = "helm.sh/hook"
 _MAKE_PODS = ("pods", "workloads", "daemon_sets")
@@ -154,16 +156,22 @@ class Inputs:
             for field, objects in self.objects.items()
             if field not in ASIDE
         }
+        ordered |= {
+            field: tuple(one for owner, one in sorted(self._workloads()) if owner.kind == kind)
+            for kind, field in FIELDS.items()
+        }
         snapshot = Snapshot(now=now, **ordered)
         from_legacy = {pool.metadata.name: pool for pool in snapshot.node_pools if pool.origin}
         return by_older_rules(snapshot, from_legacy) if self.legacy else snapshot
 
+    def _workloads(self) -> Iterable[tuple[Owner, Workload]]:
+        return self.objects.get("workloads", {}).items()
+
     def replicas(self) -> dict[str, int]:
         """How many pods the workloads keep, by ``Kind namespace/name``; not those that make Jobs."""
-        listed = self.objects.get("workloads", {}).items()
         return {
             str(owner): 1 if workload.spec.replicas is None else workload.spec.replicas
-            for owner, workload in listed
+            for owner, workload in self._workloads()
             if owner.kind not in ("Job", "CronJob")
         }
 

@@ -93,7 +93,7 @@ def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
 
 def _requests(problem: Problem, packing: Packing) -> Mapping[str, Resources]:
     bought = {pod for launch in packing.launches for pod in launch.pods}
-    return {pod.key: requests_of(pod) for pod in problem.snapshot.pods if pod.key in bought}
+    return {pod.key: requests_of(problem.snapshot.successor(pod)) for pod in problem.snapshot.pods if pod.key in bought}
 
 
 def _shares(requests: Mapping[str, Resources]) -> Mapping[str, float]:

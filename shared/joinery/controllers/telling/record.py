@@ -28,6 +28,7 @@ from joinery.scheduling.problem import Problem
 from joinery.state.offerings import OfferingKey
 from joinery.state.pod_events import PODS_SEEN
 from joinery.state.snapshot import Snapshot
+from joinery.state.successors import VPA_IN_PLACE, VPA_UPDATES
 
 #: The annotations that decisions read.
 _READ = frozenset(
@@ -41,7 +42,7 @@ _READ = frozenset(
         labels.NEW_NODES_REPAY, labels.BOUGHT_FOR, labels.BOUGHT_FOR_DISPLACED, labels.MOVED_LATELY,
         labels.TERMINATION_TIMESTAMP, labels.LAUNCH_TOKEN, labels.NODE_POOL_HASH, labels.NODE_POOL_HASH_VERSION,
         labels.NODE_CLASS_HASH, labels.NODE_CLASS_HASH_VERSION,
-        labels.POD_DELETION_COST, labels.DISRUPTION_COST,
+        labels.POD_DELETION_COST, labels.DISRUPTION_COST, VPA_UPDATES, VPA_IN_PLACE,
         labels.BIND_COMPLETED, labels.SELECTED_NODE, labels.BETA_STORAGE_CLASS,
         "storageclass.kubernetes.io/is-default-class",
     }
@@ -64,6 +65,10 @@ _KINDS = {
     "storage_capacities": ("storage.k8s.io/v1", "CSIStorageCapacity"),
     "volume_attachments": ("storage.k8s.io/v1", "VolumeAttachment"),
     "disruption_budgets": ("policy/v1", "PodDisruptionBudget"),
+    "replica_sets": ("apps/v1", "ReplicaSet"),
+    "stateful_sets": ("apps/v1", "StatefulSet"),
+    "jobs": ("batch/v1", "Job"),
+    "replication_controllers": ("v1", "ReplicationController"),
 }
 
 

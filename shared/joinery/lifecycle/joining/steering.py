@@ -146,7 +146,8 @@ def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
         if claim is not None and not newcomers <= set(planned_pods(claim)):
             coming = waiting.union(pod.key for pod in in_transit.get(placement.node_claim, ()))
             expected = sorted((set(planned_pods(claim)) & coming) | set(placement.pods))
-            promised = annotated(claim, remembered(expected, pods))
+            coming_as = {name: snapshot.successor(pods[name]) for name in expected if name in pods}
+            promised = annotated(claim, remembered(expected, coming_as))
             updates.append(UpdateClaim(claim, promised, f"{len(newcomers)} more pods were planned for it"))
     return tuple(updates)
 

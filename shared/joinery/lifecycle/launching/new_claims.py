@@ -68,7 +68,7 @@ def _claim(
     annotations = {
         **template.metadata.annotations,
         **_hashes(pool, snapshot),
-        **remembered(launch.pods, pods),
+        **remembered(launch.pods, {name: snapshot.successor(pods[name]) for name in launch.pods if name in pods}),
         **_bought_for(launch, pods, displaced),
         LAUNCH_TOKEN: token,
         VERSION: __version__,

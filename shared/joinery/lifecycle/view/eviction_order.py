@@ -24,11 +24,12 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import amounts, total
 from joinery.lifecycle.view.replacement import may_drain
 from joinery.scheduling.constraints.podclasses import terms_of
-from joinery.scheduling.constraints.resources import made_anew, requests_of
+from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.state.claims import leaving_since, moment
 from joinery.state.pods import is_active
 from joinery.state.retirement import deadline, is_retired
+from joinery.state.successors import made_anew
 from joinery.termination.drain import plan_drain
 
 #: How long a drain may wait for larger pods of others, from its beginning.

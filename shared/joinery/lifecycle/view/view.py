@@ -154,7 +154,7 @@ class View:
     def awaiting_larger(self) -> frozenset[str]:
         """The pods (namespace/name) that are evicted later than others (``lifecycle.view.eviction_order``)."""
         draining = [
-            (claim, tuple(pod for pod in self.pods_on(node) if not self.awaits_successor(pod)))
+            (claim, tuple(self.snapshot.successor(pod) for pod in self.pods_on(node) if not self.awaits_successor(pod)))
             for claim in self.snapshot.managed_claims
             if claim.is_deleting
             for node in self.nodes_of(claim)[:1]

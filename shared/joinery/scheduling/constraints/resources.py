@@ -5,8 +5,6 @@ counts (component-helpers `resource.PodRequests`).
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from msgspec.structs import replace as with_fields
-
 from joinery.apis.core import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from joinery.apis.quantity import amounts, total
 
@@ -83,19 +81,6 @@ def resized(pod: Pod) -> Resize | None:
     }
     whole = _held(spec.resources, status.resources, status.allocated_resources) if spec.resources else None
     return Resize(containers, whole, _is_infeasible(status)) if containers or whole is not None else None
-
-
-def made_anew(pod: Pod) -> Pod:
-    """The pod as it is made again elsewhere: what its node has given it while it was resized is not given there."""
-    status = pod.status
-    containers = (*status.container_statuses, *status.init_container_statuses)
-    is_told = any(reported.resources or reported.allocated_resources for reported in containers)
-    if not (is_told or status.resources or status.allocated_resources):
-        return pod
-    nothing = with_fields(
-        status, container_statuses=[], init_container_statuses=[], resources=None, allocated_resources={}
-    )
-    return with_fields(pod, status=nothing)
 
 
 def _held(

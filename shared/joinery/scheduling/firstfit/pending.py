@@ -8,7 +8,6 @@ from datetime import datetime
 from joinery.apis.core import Pod, Taint
 from joinery.apis.labels import DISRUPTED_TAINT, NO_SCHEDULE
 from joinery.scheduling.constraints.budgets import Coverage
-from joinery.scheduling.constraints.resources import made_anew
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView
@@ -27,7 +26,7 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
     bought_for = _bought_for(nodes)
     surged = all_surged_pods(problem.snapshot) | _kept_until_succeeded(problem.snapshot, budgets)
     moving = [
-        made_anew(pod)
+        problem.snapshot.successor(pod)
         for view in nodes
         if view.is_leaving
         for pod in view.pods
