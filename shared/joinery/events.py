@@ -153,7 +153,7 @@ _WANTS_A_PERSON = {
     ),
     "InstanceGone": Event(
         (NODE_CLAIM,),
-        "its instance is gone, or ends, without a warning",
+        "its instance is gone, ends, or is stopped, without a warning",
         is_warning=True,
         remedy="ask CloudTrail who ended it",
     ),
@@ -189,6 +189,12 @@ _WANTS_A_PERSON = {
     ),
     "ProviderIDRestored": Event(
         (NODE_CLAIM,), "somebody changed its provider ID", is_warning=True, remedy="ask the audit log who did"
+    ),
+    "InstanceClaimedTwice": Event(
+        (NODE_CLAIM,),
+        "its provider ID names the instance of another claim: it goes, and node and instance stay",
+        is_warning=True,
+        remedy="ask the audit log who copied a NodeClaim with its status",
     ),
     "DisruptionRolledBack": Event(
         _BOTH,

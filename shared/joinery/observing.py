@@ -157,6 +157,9 @@ class ReadOnlyCloud:
     def instances(self) -> tuple[Instance, ...]:
         return self._cloud.instances()
 
+    def look_up(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
+        return self._cloud.look_up(instance_ids)
+
     def impaired(self) -> tuple[InstanceStatus, ...]:
         return self._cloud.impaired()
 

@@ -4,8 +4,9 @@ The domain's own fault model is the capacity pool: an instance type in a zone, b
 launch takes the cheapest pools that still have stock and reports those that had none, as CreateFleet does.
 """
 
+import random
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -52,10 +53,13 @@ class _Machine:
     price: float
     ends_at: datetime | None = None
     noticed_at: datetime | None = None
+    stopped_at: datetime | None = None
 
     def state(self, now: datetime) -> str:
         if self.ends_at is not None and now >= self.ends_at:
             return "terminated" if now >= self.ends_at + STOPS_IN else "shutting-down"
+        if self.stopped_at is not None and now >= self.stopped_at:
+            return "stopped" if now >= self.stopped_at + STOPS_IN else "stopping"
         return "running" if now >= self.instance.launched_at + STARTS_IN else "pending"
 
     def is_remembered(self, now: datetime) -> bool:
@@ -69,6 +73,9 @@ class InMemoryCloud:
     how many instances are left in each. ``reserved`` holds the capacity reservations by id, as they were before any
     launch. ``rebooted`` are the ids of the instances that were rebooted, in order. ``statuses``: by id, what is wrong
     with instances, ours and others'. ``shifted``: the ids of the zones that traffic is shifted away from.
+
+    ``lag``: how late EC2 knows what it has launched, and lists what has changed. ``omission``: the share of instances
+    that any one answer leaves out.
     """
 
     def __init__(self, clock: Clock, catalog: Catalog, *, cluster: str = "joinery") -> None:
@@ -81,6 +88,9 @@ class InMemoryCloud:
         self.rebooted: list[str] = []
         self.statuses: dict[str, InstanceStatus] = {}
         self.shifted: set[str] = set()
+        self.lag = timedelta(0)
+        self.omission = 0.0
+        self._chance = random.Random(cluster)
         self._catalog = catalog
         self._machines: dict[str, _Machine] = {}
         self._launched: dict[str, LaunchResult] = {}
@@ -111,6 +121,10 @@ class InMemoryCloud:
         deadline = machine.noticed_at + SPOT_NOTICE
         self._end(machine, deadline)
         return deadline
+
+    def stop(self, instance_id: str) -> None:
+        """Somebody stops the instance, and the event about it is lost."""
+        self._machine(instance_id).stopped_at = self.clock.now()
 
     def cancel(self, reservation: str) -> None:
         """End a capacity reservation: its instances run on, as on-demand ones."""
@@ -207,8 +221,11 @@ class InMemoryCloud:
     def instances(self) -> tuple[Instance, ...]:
         self._fail("instances")
         now = self.clock.now()
-        seen = (self._seen(machine, now) for machine in self._machines.values())
-        return tuple(instance for instance in seen if instance.state != "terminated")
+        return tuple(instance for instance in self._listed(now) if instance.state != "terminated")
+
+    def look_up(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
+        self._fail("look_up")
+        return tuple(instance for instance in self._listed(self.clock.now()) if instance.instance_id in instance_ids)
 
     def impaired(self) -> tuple[InstanceStatus, ...]:
         self._fail("impaired")
@@ -219,7 +236,7 @@ class InMemoryCloud:
     def terminate(self, instance_ids: Sequence[str]) -> None:
         self._fail("terminate")
         now = self.clock.now()
-        machines = [m for i in instance_ids if (m := self._machines.get(i)) and m.is_remembered(now)]
+        machines = [m for i in instance_ids if (m := self._machines.get(i)) and self._knows(m, now)]
         if instance_ids and not machines:
             raise NotFoundError(f"none of the instances exists: {', '.join(instance_ids)}")
         for machine in machines:
@@ -253,9 +270,18 @@ class InMemoryCloud:
 
     def _machine(self, instance_id: str) -> _Machine:
         machine = self._machines.get(instance_id)
-        if machine is None or not machine.is_remembered(self.clock.now()):
+        if machine is None or not self._knows(machine, self.clock.now()):
             raise NotFoundError(f"instance {instance_id} does not exist")
         return machine
+
+    def _knows(self, machine: _Machine, now: datetime) -> bool:
+        return machine.instance.launched_at <= now - self.lag and machine.is_remembered(now)
+
+    def _listed(self, now: datetime) -> Iterator[Instance]:
+        """What an answer to DescribeInstances holds: the instances as they were a while ago, without some of them."""
+        for machine in self._machines.values():
+            if self._knows(machine, now) and self._chance.random() >= self.omission:
+                yield self._seen(machine, now - self.lag)
 
     def _seen(self, machine: _Machine, now: datetime) -> Instance:
         return replace(machine.instance, state=machine.state(now))

@@ -121,6 +121,9 @@ class MetalCloud:
     def instances(self) -> tuple[Instance, ...]:
         return tuple(self._machines.values())
 
+    def look_up(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
+        return tuple(machine for name in instance_ids if (machine := self._machines.get(name)))
+
     def terminate(self, instance_ids: Sequence[str]) -> None:
         gone = [machine for name in instance_ids if (machine := self._machines.pop(name, None))]
         if not gone:

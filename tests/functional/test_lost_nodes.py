@@ -2,12 +2,15 @@
 
 from datetime import timedelta
 
+import pytest
 from msgspec.structs import replace
 
+from joinery.apis.conditions import Observation, unknown
 from joinery.apis.core import Condition, Node
 from joinery.apis.labels import DISRUPTED_TAINT, INITIALIZED, REGISTERED, TERMINATION_FINALIZER
+from joinery.apis.nodeclaim import NodeClaim
 from joinery.doorbell.gateway import Bell
-from joinery.state.claims import with_status
+from joinery.state.claims import with_metadata, with_status
 from simulator import builders
 from tests.functional.stand import Stand
 
@@ -289,3 +292,101 @@ def test_giving_up_a_lost_node_wakes_provisioning(stand: Stand) -> None:
     stand.rung()
     stand.live()
     assert Bell.PROVISIONING in stand.rung()
+
+
+def _served(stand: Stand) -> tuple[Node, list[str]]:
+    """A claim that has run a pod for an hour, and its instance has the claim's name as a tag."""
+    node = _settled(stand)
+    for _ in range(2):
+        stand.live()
+    return node, stand.alive
+
+
+def _rest(stand: Stand) -> None:
+    """Every door looks several times."""
+    for _ in range(4):
+        stand.provision()
+        stand.live()
+        stand.wait(70)
+
+
+@pytest.mark.parametrize("emptied", ["the provider ID", "the status", "the status, and its Node is gone"])
+def test_a_claim_that_has_lost_its_status_gets_it_back_and_nothing_is_bought(stand: Stand, emptied: str) -> None:
+    """As a backup or a person leaves it. Its Node's owner reference and its instance's tag say whose they are."""
+    _, before = _served(stand)
+    claim = stand.claim
+    status = with_status(claim, provider_id="") if emptied == "the provider ID" else _without_status(claim)
+    if emptied.endswith("gone"):
+        stand.world.cluster.remove(_node(stand))
+    stand.world.cluster.update_node_claim(claim, status)
+    _rest(stand)
+    assert (stand.alive, stand.claim.status.provider_id) == (before, claim.status.provider_id)
+    assert len(stand.world.cloud.requests) == 1
+    if not emptied.endswith("gone"):
+        assert stand.claim.is_true("Ready")
+        assert (stand.claim.status.node_name, stand.claim.status.image_id) == (
+            claim.status.node_name,
+            claim.status.image_id,
+        )
+        assert stand.claim.status.capacity.keys() >= {"cpu", "memory", "pods"}
+    assert "ProviderIDRestored" in stand.told("NodeClaim")
+
+
+def test_a_deleted_claim_that_has_lost_its_status_drains_its_node_before_its_instance_goes(stand: Stand) -> None:
+    """Without its instance it would go at once, and the instance be terminated as nobody's."""
+    _served(stand)
+    (pod,) = stand.world.cluster.pods.values()
+    stand.world.cluster.delete_node_claim(stand.claim)
+    stand.world.cluster.update_node_claim(stand.claim, _without_status(stand.claim))
+    stand.live()
+    assert (len(stand.alive), len(stand.claims)) == (1, 1)
+    for _ in range(8):
+        stand.live()
+        stand.wait(30)
+    assert (stand.alive, stand.claims) == ([], [])
+    assert "Evicted" in stand.told("Pod")
+    assert pod.key not in stand.world.cluster.pods
+
+
+@pytest.mark.parametrize("condition", ["Launched", "Launched and Registered"])
+def test_a_claim_with_an_instance_is_launched_whatever_its_condition_says(stand: Stand, condition: str) -> None:
+    """Karpenter leaves such claims. What EC2 lists was launched: it is registered, initialized, and may drift."""
+    _, before = _served(stand)
+    claim = stand.claim
+    kept = [one for one in claim.status.conditions if one.type not in ("Ready", *condition.split(" and "))]
+    unlaunched = unknown("Launched", "AwaitingReconciliation", "", Observation(stand.world.clock.now(), 1))
+    stand.world.cluster.update_node_claim(claim, with_status(claim, conditions=[*kept, unlaunched]))
+    _rest(stand)
+    assert (stand.alive, stand.claim.is_true("Ready")) == (before, True)
+
+
+def test_a_claim_whose_instance_booted_before_it_was_called_launched_is_registered(stand: Stand) -> None:
+    """Its Node came, and nobody took it up: the pods waited for five minutes, and another was bought."""
+    stand.pods(1)
+    stand.provision()
+    claim = stand.claim
+    stand.world.cluster.update_node_claim(claim, with_status(claim, conditions=[]))
+    stand.wait(360)
+    stand.boot()
+    _rest(stand)
+    assert (len(stand.alive), stand.claim.is_true("Ready")) == (1, True)
+
+
+def test_a_copy_of_a_claim_goes_without_its_owners_node_and_instance(stand: Stand) -> None:
+    """Somebody copies a claim with its status, and deletes the copy: nothing of the owner's is touched."""
+    node, before = _served(stand)
+    owner = stand.claim
+    for is_deleted in (False, True):
+        copy = with_metadata(owner, name=f"copy-{is_deleted}", uid=f"uid-{is_deleted}")
+        stand.world.cluster.add(with_metadata(copy, creation_timestamp=stand.world.clock.now()))
+        if is_deleted:
+            stand.world.cluster.delete_node_claim(copy)
+        _rest(stand)
+        assert (stand.claims, stand.alive, _node(stand)) == ([stand.claim], before, node)
+        assert stand.claim.metadata.name == owner.metadata.name
+    assert "InstanceClaimedTwice" in stand.told("NodeClaim")
+    assert "Evicted" not in stand.told("Pod")
+
+
+def _without_status(claim: NodeClaim) -> NodeClaim:
+    return claim.model_copy(update={"status": type(claim.status)()})

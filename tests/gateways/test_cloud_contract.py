@@ -346,6 +346,16 @@ def test_a_terminated_instance_goes(region: Region) -> None:
     assert all(instance.is_going for instance in region.cloud.instances())
 
 
+def test_a_terminated_instance_is_known_by_its_id(region: Region) -> None:
+    """That it is gone is said then, and not only that no list has it. What never was is left out."""
+    launched = region.cloud.launch(request_for(region.cloud)).instances[0].instance_id
+    asked = [launched, "i-00000000000000fff"]
+    assert [(one.instance_id, one.is_going) for one in region.cloud.look_up(asked)] == [(launched, False)]
+    region.cloud.terminate([launched])
+    assert [(one.instance_id, one.is_going) for one in region.cloud.look_up(asked)] == [(launched, True)]
+    assert region.cloud.look_up([]) == ()
+
+
 def test_an_instance_that_never_was_is_not_found(region: Region) -> None:
     """Whatever is asked of it."""
     absent = "i-00000000000000fff"

@@ -40,6 +40,8 @@ ProfileOf = Callable[[EC2NodeClass], str]
 
 #: How long EC2 may take for one page of its instance types.
 _LISTING_SECONDS = 60
+#: How many values a filter may have (EC2 API, "Filters").
+_MOST_FILTER_VALUES = 200
 #: The states of an instance that still exists.
 _HERE = ("pending", "running", "stopping", "stopped", "shutting-down")
 
@@ -149,6 +151,14 @@ class Ec2Cloud:
         listed = described(self._clients, Filters=filters)
         return tuple(instance for instance in listed if is_of_cluster(instance.tags or {}, self._cluster))
 
+    def look_up(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
+        # By a filter: a call for ids is refused as a whole if EC2 does not know one of them.
+        return tuple(
+            instance
+            for start in range(0, len(instance_ids), _MOST_FILTER_VALUES)
+            for instance in described(self._clients, Filters=[_ids(instance_ids[start : start + _MOST_FILTER_VALUES])])
+        )
+
     def impaired(self) -> tuple[InstanceStatus, ...]:
         return impaired(self._clients)
 
@@ -221,6 +231,10 @@ class Ec2Cloud:
                 missing += 1
         if missing == len(instance_ids):
             raise NotFoundError(f"none of the instances exists: {', '.join(instance_ids)}")
+
+
+def _ids(instance_ids: Sequence[str]) -> dict[str, Any]:
+    return {"Name": "instance-id", "Values": list(instance_ids)}
 
 
 def _profile(node_class: EC2NodeClass, profile_of: ProfileOf) -> tuple[str, Unmet | None]:

@@ -160,7 +160,14 @@ class Cloud(Protocol):
         ...
 
     def instances(self) -> tuple[Instance, ...]:
-        """All instances that this cluster owns, except those that are terminated."""
+        """All instances that this cluster owns, except those that are terminated.
+
+        What is new or has changed is listed late, and a list may leave out anything (EC2 API "Eventual consistency").
+        """
+        ...
+
+    def look_up(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
+        """Those of these instances that the cloud knows: terminated ones too, as long as it remembers them."""
         ...
 
     def impaired(self) -> tuple[InstanceStatus, ...]:

@@ -27,7 +27,7 @@ from joinery.errors import ConflictError, JoineryError, TimeIsOverError
 from joinery.gateways import Gateways
 from joinery.lifecycle.decision import LifecycleDecision, decide
 from joinery.lifecycle.draining.surging import leaving_pods, surges
-from joinery.lifecycle.view.view import View, view_of
+from joinery.lifecycle.view.view import View, unlisted, view_of
 from joinery.measuring.pods import Arrivals
 from joinery.observability import REASON, Count, count, logger, metrics
 from joinery.patience import within
@@ -53,10 +53,10 @@ class LifecycleController:
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
-        view, unlisted = self._read()
+        view, failure = self._read()
         actor = Actor(self._gateways, view.snapshot.now, invocation, tells_at_the_end=True)
-        if unlisted is not None:
-            actor.note("the instances could not be listed; what needs them waits", unlisted)
+        if failure is not None:
+            actor.note("the instances could not be listed; what needs them waits", failure)
         view = self._with_surges(view, actor, invocation)
         statuses = self._resolve(view.snapshot.node_classes, actor)
         decision = decide(
@@ -74,23 +74,30 @@ class LifecycleController:
         }
 
     def _read(self) -> tuple[View, JoineryError | None]:
-        """The view, and why it has no instances, if EC2 could not be asked for them."""
+        """The view, and why it has no instances or not all of them, if EC2 could not be asked."""
         # The instances first: see ``lifecycle.view.view``. Beside the shifts: a silent cloud costs its time once.
         cloud = self._gateways.cloud
         listed, shifts = both(self._gateways.workers, cloud.instances, cloud.shifted_zones)
         with reading():
             snapshot = self._gateways.cluster.snapshot()
         _log_invalid(snapshot.invalid)
-        unlisted = listed if isinstance(listed, JoineryError) else None
+        failure = listed if isinstance(listed, JoineryError) else None
+        instances = None if isinstance(listed, JoineryError) else listed
+        if instances is not None and (unlisted_ids := unlisted(snapshot, instances)):
+            try:
+                instances += cloud.look_up(unlisted_ids)
+            except JoineryError as error:
+                failure = error
         view = view_of(
             snapshot,
-            None if isinstance(listed, JoineryError) else listed,
+            instances,
             shifted=known_shifts(shifts),
             digests=self._digests,
             steers=self._settings.steering == Steering.TAINT,
             refusals=self._gateways.refusals.at(snapshot.now),
+            are_complete=failure is None,
         )
-        return view, unlisted
+        return view, failure
 
     def _with_surges(self, view: View, actor: Actor, invocation: Invocation) -> View:
         """The view with what becomes of pods whose successors are to come first."""

@@ -13,38 +13,28 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, DeleteNode, TerminateInstance
 from joinery.lifecycle.joining.liveness import LAUNCH_TIMEOUT
 from joinery.lifecycle.launching.fleet_groups import fleet_groups
-from joinery.lifecycle.view.view import View, is_ready
-from joinery.state.claims import LAUNCHED, REGISTERED, awaits_launch
+from joinery.lifecycle.view.view import View
+from joinery.state.claims import awaits_launch
 from joinery.state.instances import INSTANCE_CLAIM_TAG, Instance, instance_id
 from joinery.state.snapshot import Invalid, Snapshot
 
 #: How long an instance may be without a claim: EC2 lists it before the launch is written to its claim.
 GRACE = timedelta(seconds=30)
-#: How long EC2 may take to list an instance that it has launched (EC2 API "Eventual consistency": seconds, as a rule).
-UNLISTED = timedelta(minutes=1)
 
 
 def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
-    """Give up a claim whose instance EC2 is ending, or no longer lists.
+    """Give up a claim whose instance EC2 has stopped or is ending, or has known nothing of for long.
 
-    An instance that is missing from the list may be there all the same: it is young, its Node is ready, or its zone is
-    impaired.
+    What nobody knows of in a zone that is impaired may be there all the same.
     """
     instance, name = view.instance_of(claim), instance_id(claim.status.provider_id)
-    if instance is not None and instance.is_going:
+    if instance is not None and not instance.serves:
         text = f"its instance {name} is {instance.state}"
-    elif name and view.is_gone(claim) and not _may_be_there(view, claim):
-        text = f"its instance {name} is gone"
+    elif view.is_gone(claim) and not any(map(view.is_shifted, view.nodes_of(claim))):
+        text = f"EC2 knows nothing of its instance {name}"
     else:
         return ()
     return Announce("InstanceGone", text, claim), DeleteClaim(claim, text)
-
-
-def _may_be_there(view: View, claim: NodeClaim) -> bool:
-    launched = claim.condition(LAUNCHED)
-    since = launched.last_transition_time if launched else None
-    is_young = not claim.is_true(REGISTERED) and since is not None and view.snapshot.now - since < UNLISTED
-    return is_young or any(is_ready(node) or view.is_shifted(node) for node in view.nodes_of(claim))
 
 
 def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
@@ -52,12 +42,13 @@ def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
 
     A claim that cannot be read still protects its instance, as far as anything can be told of it: by its provider ID,
     by the instance's tag with the claim's name, or, while it may be waiting for its instance, by its NodePool. So does
-    a claim that the instance's Node names as its owner. What Karpenter up to v0.37 has launched is left to it.
+    a claim that has lost its provider ID, and one that the instance's Node names as its owner. What Karpenter up to
+    v0.37 has launched is left to it.
     """
     unreadable = [invalid for invalid in view.snapshot.invalid if invalid.kind == NodeClaim.kind]
     provider_ids = {claim.status.provider_id for claim in view.snapshot.node_claims}
     provider_ids |= {invalid.provider_id for invalid in unreadable}
-    claimed = {instance_id(provider_id) for provider_id in provider_ids} | _owned(view)
+    claimed = {instance_id(name) for name in (*provider_ids, *view.unsaid.values())} | _owned(view)
     unreadable_names = {invalid.name for invalid in unreadable}
     waiting_pools, tokens = _waiting_pools(view.snapshot, unreadable), _awaited_tokens(view.snapshot)
     for instance in view.instances.values():

@@ -212,9 +212,9 @@ def _chain(view: View, claim: NodeClaim, node: Node, mode: NodeRepair, ailing: A
     may_help = mode is NodeRepair.REBOOT and ailing.condition.reason not in _BROKEN_HARDWARE
     if not may_help or claim.is_deleting or REBOOTED_AT in claim.metadata.annotations:
         return _replace(claim, node, ailing, view.snapshot.now)
-    if not view.are_instances_known:
+    if instance is None:
         return ()
-    if instance is None or instance.state != "running":
+    if instance.state != "running":
         return _replace(claim, node, ailing, view.snapshot.now)
     return _reboot(claim, node, ailing, view.snapshot.now)
 

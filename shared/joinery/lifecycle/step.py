@@ -38,13 +38,14 @@ from joinery.lifecycle.joining.adoption import adopted
 from joinery.lifecycle.joining.consistency import checked
 from joinery.lifecycle.joining.initialization import initialize
 from joinery.lifecycle.joining.liveness import REGISTRATION_TIMEOUT, overdue, rest_of_boot
-from joinery.lifecycle.joining.membership import left_behind, restored
+from joinery.lifecycle.joining.membership import launched, left_behind, restored
 from joinery.lifecycle.joining.registration import register, unjoined
 from joinery.lifecycle.joining.steering import Steered, steer
+from joinery.lifecycle.view.missing import with_missing
 from joinery.lifecycle.view.view import Step, View
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, has_lost_node, settled, with_metadata
 from joinery.state.disruption import is_postponed
-from joinery.state.instances import INSTANCE_CLAIM_TAG
+from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id
 from joinery.state.plans import unserved, unserved_needs
 from joinery.termination.taint import is_disrupted
 
@@ -71,16 +72,19 @@ def advance(view: View, claim: NodeClaim) -> Step:
     ended = _ended(view, claim)
     if ended:
         return Step(ended, in_progress=True)
-    return _launching(view, claim) if not claim.is_true(LAUNCHED) else _living(view, claim)
+    return _living(view, claim) if claim.status.provider_id else _launching(view, claim)
 
 
 def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     """The commands that give the claim up, if there is a reason for it."""
+    if claim.metadata.name in view.copies:
+        text = f"its instance {instance_id(claim.status.provider_id)} is another NodeClaim's"
+        return Announce("InstanceClaimedTwice", text, claim), DeleteClaim(claim, text)
     # A Node that is there is registered by this very run, however late: lifecycle may have been switched off meanwhile.
     # Where there are two, that has to be written first: the time of such a claim begins then.
     registered, nodes = claim.condition(REGISTERED), len(view.nodes_of(claim))
     is_judged = registered is not None and registered.status == "False"
-    is_joining = claim.is_true(LAUNCHED) and (nodes == 1 or (nodes > 1 and not is_judged))
+    is_joining = nodes == 1 or (nodes > 1 and not is_judged)
     given_up = overdue(claim, view.snapshot.now)
     # What EC2 has launched for it is written to it by this very run, however late: given up it would be bought anew.
     if given_up is not None and not is_joining and claim.metadata.name not in view.launched_unwritten:
@@ -114,7 +118,7 @@ def _living(view: View, claim: NodeClaim) -> Step:
     """Registration, initialization, commands, demotion, reprieve, steering, pod tracking, adoption, and what the claim
     says of its disruption, each from where the one before left it.
     """
-    after, node, before_node = _joined(view, claim)
+    after, node, before_node = _joined(view, with_missing(view, launched(view, claim)))
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
         after, node = initialize(view, after, node)
     after, node, events = orchestrated(view, after, node)

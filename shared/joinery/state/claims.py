@@ -16,8 +16,15 @@ from joinery.state.disruption import is_postponed
 LAUNCHED, REGISTERED, INITIALIZED = NODE_CLAIM_DEPENDENTS
 #: The condition of a claim whose instance EC2 was asked to end.
 INSTANCE_TERMINATING = "InstanceTerminating"
+#: The condition of a claim whose instance EC2 does not know.
+INSTANCE_MISSING = "InstanceMissing"
 #: The condition of a claim whose node is not what its NodePool or node class says now (``lifecycle.view.drift``).
 DRIFTED = "Drifted"
+#: How long EC2 may know nothing of an instance that it has launched, which is as long as it may take to join (EC2 API
+#: "Eventual consistency"). One that has ended meanwhile it knows for an hour.
+UNLISTED = timedelta(minutes=15)
+#: How long EC2 must know nothing of an older instance: any one of its answers may leave it out.
+MISSING = timedelta(minutes=5)
 #: How long after its registration a Node may be missing from a snapshot although it is there. The lists of a snapshot
 #: are read one after another, and an API server may answer from a cache that lags.
 UNLISTED_NODE = timedelta(minutes=1)
@@ -28,6 +35,20 @@ _MEANT = range(1970, 3000)
 def awaits_launch(claim: NodeClaim) -> bool:
     """Whether the claim still waits for its instance, and may get it."""
     return not claim.status.provider_id and not claim.is_deleting and not is_postponed(claim)
+
+
+def may_be_unlisted(claim: NodeClaim, now: datetime) -> bool:
+    """Whether it says nothing that EC2 does not know the claim's instance: its launch is too short a while ago."""
+    launched = claim.condition(LAUNCHED)
+    since = (launched and launched.last_transition_time) or claim.metadata.creation_timestamp
+    return since is not None and now - since < UNLISTED
+
+
+def is_missed(claim: NodeClaim, now: datetime) -> bool:
+    """Whether EC2 has known nothing of the claim's instance for so long that this was no slip."""
+    missing = claim.condition(INSTANCE_MISSING)
+    since = missing.last_transition_time if missing else None
+    return since is not None and now - since >= MISSING
 
 
 def has_joined(claim: NodeClaim) -> bool:

@@ -10,8 +10,10 @@ from joinery.apis.labels import CORE_GROUP, LAUNCH_TOKEN, MANAGED_BY
 INSTANCE_CLAIM_TAG = f"{CORE_GROUP}/nodeclaim"
 #: What provider IDs of EC2 begin with.
 AWS = "aws"
-#: EC2's words for an instance that is on its way out.
-GOING = ("shutting-down", "terminated")
+#: EC2's words for an instance that is stopped, on which nothing runs, and for one that is no more.
+STOPPED, TERMINATED = "stopped", "terminated"
+#: Its words for an instance that is on its way out.
+GOING = ("shutting-down", TERMINATED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,11 @@ class Instance:
     def is_going(self) -> bool:
         """Whether it is shutting down or gone."""
         return self.state in GOING
+
+    @property
+    def serves(self) -> bool:
+        """Whether it is, or will be, of use. One that is stopped is not: its claim is given up as if it were gone."""
+        return self.state not in (*GOING, "stopping", STOPPED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ pool.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace as with_fields
@@ -38,11 +38,17 @@ from joinery.apis.labels import (
 )
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts
+from joinery.state.belonging import copies, unsaid
 from joinery.state.claims import INSTANCE_TERMINATING, has_lost_node
 from joinery.state.disruption import is_candidate, replaces_of
 from joinery.state.plans import expectation, is_kept, planned_pods
 from joinery.state.pods import is_terminal
 from joinery.state.snapshot import Snapshot
+
+#: How long a Node must have been without sign of life for its kubelet to be gone. One that has just been started under
+#: another name is not Ready at first, while the Node under its old name still is, for forty seconds
+#: (kube-controller-manager `--node-monitor-grace-period`).
+SILENT = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +107,9 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
     A node of another provider's claim is a node like any other; what that claim will become is not ours to count on.
     """
     on_node = _pods_by_node(snapshot.pods)
-    ours = snapshot.managed_claims
-    claims = {claim.status.provider_id: claim for claim in ours if claim.status.provider_id}
+    doubles = copies(snapshot.managed_claims, snapshot.nodes)
+    ours = tuple(claim for claim in snapshot.managed_claims if claim.metadata.name not in doubles)
+    claims = _by_provider_id(ours, snapshot.nodes)
     nodes = nodes_by_provider_id(snapshot.nodes)
     joined: set[str] = set()
     merged = []
@@ -128,6 +135,13 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
         for view in merged
     ]
     return tuple(sorted(merged, key=lambda view: (not view.is_initialized, view.name)))
+
+
+def _by_provider_id(claims: Collection[NodeClaim], nodes: Iterable[Node]) -> dict[str, NodeClaim]:
+    """The claims of which it is known which instance they have, by its provider ID."""
+    found = unsaid(claims, nodes)
+    named = {claim.status.provider_id or found.get(claim.metadata.name, ""): claim for claim in claims}
+    return {provider_id: claim for provider_id, claim in named.items() if provider_id}
 
 
 def _is_unidentified(node: Node) -> bool:
@@ -164,6 +178,13 @@ def _liveness(node: Node) -> tuple[bool, datetime, str]:
 def is_ready(node: Node) -> bool:
     """Whether its kubelet lives and says so."""
     return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
+
+
+def is_silent(node: Node, now: datetime) -> bool:
+    """Whether its kubelet has been without sign of life for long."""
+    ready = next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
+    since = ready.last_transition_time if ready is not None and ready.status != "True" else None
+    return since is not None and now - since >= SILENT
 
 
 def unfinalized(node: Node) -> Node:

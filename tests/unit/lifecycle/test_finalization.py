@@ -1,11 +1,13 @@
 """The end of a claim, pass by pass."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from joinery.apis.conditions import Observation, true
 from joinery.apis.core import Node, VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec
 from joinery.apis.labels import (
     DISRUPTED_TAINT,
@@ -18,7 +20,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, UpdateClaim, UpdateNode
 from joinery.lifecycle.draining.finalization import finalize, finalize_node
 from joinery.lifecycle.view.view import Step, view_of
-from joinery.state.claims import with_status
+from joinery.state.claims import with_condition, with_status
 from joinery.state.instances import Instance
 from joinery.state.snapshot import Snapshot
 from simulator import builders
@@ -189,11 +191,37 @@ def test_the_objects_go_once_the_instance_is_gone() -> None:
     assert not over.in_progress
 
 
-def test_a_node_whose_instance_vanished_is_not_drained() -> None:
+def test_a_node_whose_instance_is_terminated_is_not_drained() -> None:
     """Its pods are dead already; waiting for them would keep their successors away."""
-    step = _finalize(_claim(), _going(ready=False), instances=(), pods=(builders.pod("a", node="node-1"),))
+    ended, pods = replace(RUNNING, state="terminated"), (builders.pod("a", node="node-1"),)
+    step = _finalize(_claim(), _going(ready=False), instances=[ended], pods=pods)
     assert _kinds(step) == ["UpdateNode", "UpdateClaim"]
     assert _after(step).metadata.finalizers == []
+
+
+def test_a_node_whose_instance_is_missing_from_one_list_is_drained() -> None:
+    """Any list may leave it out, so its pods are asked to go, and it is not ended before they have."""
+    claim = _claim(annotations=REPLACED)
+    step = _finalize(claim, _going(ready=False), instances=(), pods=(builders.pod("a", node="node-1"),))
+    assert _kinds(step) == ["Evict", "UpdateClaim"]
+
+
+def test_a_node_whose_instance_is_stopped_is_not_drained() -> None:
+    """No kubelet would end its pods or detach their volumes: the instance is terminated at once."""
+    stopped, pods = replace(RUNNING, state="stopped"), (builders.pod("a", node="node-1"),)
+    step = _finalize(_claim(), _going(ready=False), instances=[stopped], pods=pods)
+    assert _kinds(step) == ["TerminateInstance", "UpdateClaim"]
+
+
+def test_an_instance_that_ec2_does_not_know_yet_is_asked_to_end_until_it_does() -> None:
+    """EC2 answers that it knows no such instance, which is no sign that it has ended: its claim stays meanwhile."""
+    claim = with_condition(_claim(conditions=()), true("Launched", Observation(START, 1)))
+    claim = with_status(claim, provider_id=RUNNING.provider_id)
+    early = _finalize(claim, now=START + 14 * 60 * SECOND, instances=())
+    assert (_kinds(early), early.in_progress) == (["TerminateInstance"], True)
+    late = _finalize(claim, now=START + 15 * 60 * SECOND, instances=())
+    assert _kinds(late) == ["TerminateInstance", "UpdateClaim"]
+    assert _kinds(_finalize(_after(late), now=START + 15 * 60 * SECOND, instances=())) == ["UpdateClaim"]
 
 
 def test_a_claim_that_never_got_an_instance_goes_at_once() -> None:

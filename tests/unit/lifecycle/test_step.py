@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.conditions import true
+from joinery.apis.conditions import Observation, true
 from joinery.apis.core import Node
 from joinery.apis.hashing import HASH_VERSION
 from joinery.apis.labels import (
@@ -22,7 +22,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.step import LAUNCHING, advance
 from joinery.lifecycle.view.view import Step, view_of
-from joinery.state.claims import observed, with_condition
+from joinery.state.claims import INSTANCE_MISSING, observed, with_condition, with_status
 from joinery.state.instances import Instance
 from joinery.state.snapshot import Snapshot
 from simulator import builders
@@ -99,7 +99,8 @@ def test_a_claim_that_gets_nowhere_is_given_up(conditions: tuple[str, ...], age:
     claim = builders.node_claim(
         conditions=conditions, node="node-1" if "Registered" in conditions else "", created=START
     )
-    claim = claim.model_copy(update={"status": claim.status.model_copy(update={"provider_id": "aws:///z/i-node-1"})})
+    if conditions:
+        claim = with_status(claim, provider_id="aws:///z/i-node-1")
     step = _step(claim, now=START + age)
     assert any(isinstance(command, DeleteClaim) for command in step.commands) is is_given_up
 
@@ -299,9 +300,67 @@ def test_a_deleted_node_takes_its_claim_along() -> None:
     assert _kinds(_step(builders.node_claim(node="node-1", created=START), node).commands) == ["DeleteClaim"]
 
 
-@pytest.mark.parametrize(("ready", "is_given_up"), [(True, False), (False, True)])
-def test_a_claim_whose_instance_is_gone_is_given_up(ready: bool, is_given_up: bool) -> None:
-    """Unless its kubelet proves that EC2's list is wrong."""
+@pytest.mark.parametrize("state", ["stopping", "stopped", "shutting-down", "terminated"])
+def test_a_claim_whose_instance_serves_nobody_any_more_is_given_up(state: str) -> None:
+    """Whatever its Node says still, and although no event told of it."""
     claim = builders.node_claim(node="node-1", created=START)
-    step = _step(claim, builders.node("node-1", ready=ready), instances=())
+    step = _step(claim, builders.node("node-1"), instances=[replace(_instance(), state=state)])
+    assert _one(step, DeleteClaim).reason == f"its instance i-node-1 is {state}"
+
+
+@pytest.mark.parametrize(
+    ("ready", "launched", "missing", "is_given_up"),
+    [
+        (False, timedelta(hours=1), timedelta(minutes=5), True),
+        (False, timedelta(hours=1), timedelta(minutes=4), False),
+        (False, timedelta(hours=1), None, False),
+        (True, timedelta(hours=1), timedelta(minutes=5), False),
+    ],
+)
+def test_a_claim_whose_instance_ec2_does_not_know_is_given_up_when_all_says_so(
+    ready: bool, launched: timedelta, missing: timedelta | None, is_given_up: bool
+) -> None:
+    """EC2 has said it for five minutes, and the kubelet is silent: any one list may leave out what runs."""
+    claim = builders.node_claim(node="node-1", created=START)
+    if missing is not None:
+        claim = with_condition(claim, true(INSTANCE_MISSING, observed(claim, START + launched - missing)))
+    step = _step(claim, builders.node("node-1", ready=ready), now=START + launched, instances=())
     assert any(isinstance(command, DeleteClaim) for command in step.commands) is is_given_up
+
+
+@pytest.mark.parametrize(
+    ("ready", "age", "is_noted"),
+    [
+        (False, timedelta(minutes=15), True),
+        (False, timedelta(minutes=14), False),
+        (True, timedelta(minutes=15), False),
+    ],
+)
+def test_a_claim_notes_since_when_ec2_knows_nothing_of_its_instance(
+    ready: bool, age: timedelta, is_noted: bool
+) -> None:
+    """Not while EC2 may list a new instance late, and not while its kubelet lives; it forgets it with the next list."""
+    joined = builders.node_claim(
+        node="node-1", conditions=("Registered", "Initialized"), provider_id="aws:///us-east-1a/i-node-1"
+    )
+    claim = with_condition(joined, true("Launched", Observation(START, 1)))
+    node = builders.node("node-1", ready=ready)
+    after = [
+        command.after
+        for command in _step(claim, node, now=START + age, instances=()).commands
+        if isinstance(command, UpdateClaim)
+    ]
+    assert any(found.is_true(INSTANCE_MISSING) for found in after) is is_noted
+    if is_noted:
+        assert _one(_step(after[0], node, now=START + age), UpdateClaim).after.condition(INSTANCE_MISSING) is None
+
+
+def test_what_ec2_could_not_be_asked_says_nothing() -> None:
+    """A claim keeps what it has noted, and is not given up for it."""
+    claim = builders.node_claim(node="node-1", created=START)
+    claim = with_condition(claim, true(INSTANCE_MISSING, observed(claim, START)))
+    snapshot = Snapshot(
+        now=START + timedelta(hours=1), node_claims=(claim,), nodes=(builders.node("node-1", ready=False),)
+    )
+    for view in (view_of(snapshot, None), view_of(snapshot, (), are_complete=False)):
+        assert not any(isinstance(command, DeleteClaim) for command in advance(view, claim).commands)

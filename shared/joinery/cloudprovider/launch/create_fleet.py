@@ -217,7 +217,7 @@ class CreateFleet:
                 reservation=instance.reservation,
             )
             for instance in described(self._clients, Filters=filters)
-            if not instance.is_going
+            if instance.serves
         )
         if not launched:
             # Not a failure of that call: DescribeInstances shows new instances late (EC2 API, "Eventual consistency").

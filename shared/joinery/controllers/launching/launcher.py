@@ -6,7 +6,7 @@ that already carries the token is taken without asking EC2 again.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
@@ -43,6 +43,7 @@ from joinery.lifecycle.launching.held_launches import hold_back
 from joinery.lifecycle.launching.instance_filters import FilteredTypes, filtered, is_relaxed, tenancy
 from joinery.observability import REASON, logger
 from joinery.patience import within
+from joinery.state.belonging import unsaid
 from joinery.state.instances import Instance
 from joinery.state.offerings import EFA
 from joinery.state.snapshot import Snapshot
@@ -142,7 +143,10 @@ class Launcher:
         node_class = self._node_classes.get(group.claims[0].spec.node_class_ref.name)
         # Whatever has become of the class since: what was launched is there, and would be bought anew.
         if node_class is not None and (free := group.free(launched_before)):
-            return self._settle(group, _outcome_of_earlier_call(free), node_class)
+            result = self._settle(group, _outcome_of_earlier_call(free), node_class)
+            # A list may leave some of them out. The others wait for the next run, whose call gives them the same ones.
+            ended = sum(not instance.serves for instance in free)
+            return replace(result, losses=result.losses[:ended])
         if node_class is None or unlaunchable(group.claims[0], node_class, self._now):
             chains = (unlaunchable(claim, node_class, self._now) for claim in group.waiting)
             return _Result(losses=tuple(chains))
@@ -210,12 +214,15 @@ def finish_launches(
     """Launch claims that a killed run left behind, as far as the caps allow.
 
     It may have asked EC2 for them already. Therefore ``instances``, all that this cluster owns, are looked through
-    first. Where nothing may be launched, nothing is decided about them.
+    first. Where nothing may be launched, nothing is decided about them. A claim that has only lost its provider ID is
+    left to lifecycle, which gives it back (``lifecycle.joining.membership``).
     """
     if not gateways.may_launch:
         return Finished(Launched(), caps)
     supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
-    groups = fleet_groups(left_behind, snapshot.node_claims)
+    known = unsaid(snapshot.node_claims, snapshot.nodes, instances)
+    wanted = (claim for claim in left_behind if claim.metadata.name not in known)
+    groups = fleet_groups(wanted, snapshot.node_claims)
     tokens = {instance.launch_token for instance in instances}
     held = hold_back(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
     if held.announcements:
@@ -226,10 +233,10 @@ def finish_launches(
 
 
 def _outcome_of_earlier_call(instances: tuple[Instance, ...]) -> FleetOutcome:
-    """The outcome of a call that an earlier run made. Instances that EC2 is ending serve nobody."""
-    ended = ", ".join(instance.instance_id for instance in instances if instance.is_going)
+    """The outcome of a call that an earlier run made. Instances that EC2 stops or ends serve nobody."""
+    ended = ", ".join(instance.instance_id for instance in instances if not instance.serves)
     return FleetOutcome(
-        instances=tuple(instance for instance in instances if not instance.is_going),
+        instances=tuple(instance for instance in instances if instance.serves),
         loss=f"EC2 ended {ended} before any claim knew of it" if ended else "",
     )
 

@@ -32,17 +32,19 @@ from joinery.lifecycle.draining import stall
 from joinery.lifecycle.draining.pod_events import pod_events
 from joinery.lifecycle.draining.surging import begun, surge_events
 from joinery.lifecycle.launching.fleet_groups import is_needed
+from joinery.lifecycle.view.missing import with_missing
 from joinery.lifecycle.view.replacement import may_drain
-from joinery.lifecycle.view.view import Step, View, is_ready
+from joinery.lifecycle.view.view import Step, View
 from joinery.state.claims import (
     INSTANCE_TERMINATING,
     annotated,
     has_joined,
+    may_be_unlisted,
     observed,
     with_condition,
     without_finalizer,
 )
-from joinery.state.instances import instance_id
+from joinery.state.instances import STOPPED, instance_id
 from joinery.state.nodes import unfinalized
 from joinery.state.retirement import deadline, is_retired
 from joinery.termination.drain import Drain, grace, plan_drain
@@ -89,7 +91,7 @@ def finalize(view: View, claim: NodeClaim) -> Step:
     """One pass over a claim that is being deleted."""
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
         return Step()
-    so_far = _with_deadline(_Pass(view, claim, claim))
+    so_far = _with_deadline(_Pass(view, with_missing(view, claim), claim))
     nodes = view.nodes_of(claim) if has_joined(claim) else ()
     ended = (_surged(_end_node(so_far, nodes[0]), nodes[0]) if nodes else _end_instance(so_far)).written()
     is_over = TERMINATION_FINALIZER not in ended.claim.metadata.finalizers
@@ -104,7 +106,7 @@ def finalize(view: View, claim: NodeClaim) -> Step:
 def finalize_node(view: View, node: Node) -> Step:
     """One pass over a Node of ours that is being deleted and has no claim: it is drained, and its finalizer removed."""
     drain = plan_drain(view.pods_on(node), now=view.snapshot.now, deadline=None)
-    if (not is_ready(node) and view.is_gone(node)) or not drain.waiting:
+    if view.is_gone(node) or not drain.waiting:
         return Step((UpdateNode(node, unfinalized(node), "nothing keeps it any more"),))
     pace = stall.pace(node.metadata.annotations, len(drain.waiting), view.snapshot.now)
     closed = disrupted(node)
@@ -136,10 +138,13 @@ def _expiring(subject: NodeClaim | Node, ends: datetime) -> Announce:
 
 
 def _end_node(so_far: _Pass, node: Node) -> _Pass:
-    if not is_ready(node) and so_far.view.is_gone(node):
+    if so_far.view.is_gone(so_far.claim):
         gone = _let_go(so_far, node, "its instance is gone")
         return gone if node.metadata.deletion_timestamp else gone.then(DeleteNode(node, "its instance is gone"))
     so_far = _closed(so_far, node)
+    instance = so_far.view.instance_of(so_far.claim)
+    if instance is not None and instance.state == STOPPED:
+        return _end_instance(so_far, node)  # no kubelet would end its pods or detach their volumes
     # An empty node has nothing to wait for.
     has_pods = bool(plan_drain(so_far.view.pods_on(node), now=so_far.now, deadline=None).waiting)
     if has_pods and not may_drain(so_far.claim, so_far.view.pods_on(node), so_far.now):
@@ -258,20 +263,23 @@ def _is_past_volumes(claim: NodeClaim) -> bool:
 def _end_instance(so_far: _Pass, node: Node | None = None) -> _Pass:
     """Terminate the instance, and remove the finalizers once EC2 no longer has it.
 
-    A claim that never got one goes at once.
+    A claim that never got one goes at once, and so does the copy of another claim.
     """
-    claim = so_far.claim
+    claim, view = so_far.claim, so_far.view
     if not claim.status.provider_id:
         return _let_go(so_far, node, "it has no instance")
-    instance = so_far.view.instance_of(claim)
-    # An instance that is missing before it was asked to terminate may only be missing from the list, so it is asked all
-    # the same.
-    if so_far.view.is_gone(claim) and claim.is_true(INSTANCE_TERMINATING):
+    if claim.metadata.name in view.copies:
+        return _let_go(so_far, node, "its instance is another claim's")
+    instance = view.instance_of(claim)
+    if view.is_gone(claim) or (view.is_missing(claim) and claim.is_true(INSTANCE_TERMINATING)):
         return _let_go(so_far, node, "its instance is terminated")
     if instance is None or not instance.is_going:
         text = "its claim is being deleted"
         so_far = so_far.written().then(TerminateInstance(instance_id(claim.status.provider_id), text, claim))
     is_slow = _has_waited(claim, INSTANCE_TERMINATING, so_far.now)
+    # Nothing says that EC2 was understood while it does not know its new instance yet: it is asked again.
+    if view.is_missing(claim) and may_be_unlisted(claim, so_far.now):
+        return replace(so_far, is_slow=is_slow)
     ending = with_condition(claim, true(INSTANCE_TERMINATING, observed(claim, so_far.now)))
     return replace(so_far.then(claim=ending), is_slow=is_slow)
 

@@ -26,7 +26,8 @@ def overdue(claim: NodeClaim, now: datetime) -> str | None:
     """Why the claim should be given up; None for one that still has time."""
     if claim.is_true(REGISTERED) or is_postponed(claim):
         return None
-    if not claim.is_true(LAUNCHED) and now - _since(claim, LAUNCHED, now) >= LAUNCH_TIMEOUT:
+    is_launched = claim.status.provider_id or claim.is_true(LAUNCHED)
+    if not is_launched and now - _since(claim, LAUNCHED, now) >= LAUNCH_TIMEOUT:
         return "launch timeout: EC2 gave it no instance within 5 minutes"
     if now - _since(claim, REGISTERED, now) < REGISTRATION_TIMEOUT:
         return None

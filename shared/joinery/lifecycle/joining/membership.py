@@ -1,6 +1,7 @@
-"""Which Node is a claim's, where that is not plain: the Node has vanished, has a double, or has another provider ID.
+"""Which Node and instance are a claim's, where that is not plain: the Node has vanished, has a double, or has another
+provider ID, or the claim has none.
 
-A claim and its Node know each other by the provider ID. Three things go wrong with that:
+A claim and its Node know each other by the provider ID. Four things go wrong with that:
 
 - The **Node vanishes**: somebody removed it with its finalizer, or etcd was restored from a backup. The instance runs
   on, but no pod can be bound to it. The claim goes back to where it was before its Node joined (``registration``), its
@@ -10,35 +11,58 @@ A claim and its Node know each other by the provider ID. Three things go wrong w
   that it left behind is never Ready again, and Kubernetes keeps it as long as the instance exists. It is deleted.
 - **A claim's provider ID was changed**, by a person or a tool. A Node's cannot be changed (Kubernetes
   `ValidateNodeUpdate`), so the Node that names the claim as its owner is right.
+- **A claim has lost its provider ID**, or its whole status, as a backup restores it. The Node that names it as its
+  owner, or the instance that has its name as a tag, says what it was (``state.belonging``). Without that another
+  instance would be launched for it. Karpenter also leaves claims with a provider ID whose condition Launched is not
+  True (kubernetes-sigs/karpenter#2808): what EC2 or a Node knows was launched.
 """
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
 
-from joinery.apis.core import Node
+from joinery.apis.conditions import awaiting, true
+from joinery.apis.labels import REGISTERED as REGISTERED_LABEL
 from joinery.apis.labels import TERMINATION_FINALIZER
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteNode, UpdateClaim, UpdateNode
 from joinery.lifecycle.view.view import View
-from joinery.state.claims import with_status
-from joinery.state.nodes import is_ready, unfinalized
-
-#: How long a Node that its kubelet left behind must have been without sign of life. A kubelet that has just been
-#: started under another name is not Ready at first, while the Node under its old name still is, for forty seconds
-#: (kube-controller-manager `--node-monitor-grace-period`).
-SILENT = timedelta(minutes=5)
+from joinery.state.claims import LAUNCHED, REGISTERED, observed, with_condition, with_status
+from joinery.state.nodes import is_ready, is_silent, unfinalized
 
 
 def restored(view: View, claim: NodeClaim) -> tuple[Command, ...]:
-    """The commands that give the claim its own provider ID back; none for a claim that has it."""
-    node = view.owned_node(claim)
-    if node is None or node.spec.provider_id in ("", claim.status.provider_id):
+    """The commands that give the claim its own provider ID back, and what else its instance and its Node say of it;
+    none for a claim that has it.
+    """
+    owned = view.owned_node(claim)
+    provider_id = (owned and owned.spec.provider_id) or view.unsaid.get(claim.metadata.name, "")
+    if provider_id in ("", claim.status.provider_id):
         return ()
-    text = f"its provider ID was changed to {claim.status.provider_id or 'nothing'}, but its Node is {_named(node)}"
-    return (
-        Announce("ProviderIDRestored", text, claim),
-        UpdateClaim(claim, with_status(claim, provider_id=node.spec.provider_id), text),
-    )
+    text = f"its provider ID was changed to {claim.status.provider_id or 'nothing'}, but its instance is {provider_id}"
+    after = _refilled(view, with_status(claim, provider_id=provider_id))
+    return Announce("ProviderIDRestored", text, claim), UpdateClaim(claim, after, text)
+
+
+def _refilled(view: View, claim: NodeClaim) -> NodeClaim:
+    """The claim with what its status lacks of its instance and its Node. A Node has the time of a new one to come."""
+    instance, node = view.instance_of(claim), next(iter(view.nodes.get(claim.status.provider_id, ())), None)
+    if instance is not None and not claim.status.image_id:
+        claim = with_status(claim, image_id=instance.image_id)
+    if node is not None and not claim.status.capacity:
+        room = node.status
+        claim = with_status(claim, capacity=dict(room.capacity), allocatable=dict(room.allocatable))
+    if node is not None and node.metadata.labels.get(REGISTERED_LABEL) == "true":
+        claim = with_status(claim, node_name=node.metadata.name)
+    if claim.condition(REGISTERED) is None:
+        claim = with_condition(claim, awaiting(REGISTERED, observed(claim, view.snapshot.now)))
+    return claim
+
+
+def launched(view: View, claim: NodeClaim) -> NodeClaim:
+    """The claim with the condition Launched, if EC2 or a Node knows the instance that it names."""
+    is_known = view.instance_of(claim) is not None or bool(view.nodes_of(claim))
+    if claim.is_true(LAUNCHED) or not is_known:
+        return claim
+    return with_condition(claim, true(LAUNCHED, observed(claim, view.snapshot.now)))
 
 
 def left_behind(view: View, claim: NodeClaim) -> Iterable[Command]:
@@ -47,20 +71,10 @@ def left_behind(view: View, claim: NodeClaim) -> Iterable[Command]:
     if len(nodes) < 2 or not is_ready(nodes[0]):
         return
     for node in nodes[1:]:
-        if _is_silent(node, view.snapshot.now):
+        if is_silent(node, view.snapshot.now):
             text = f"its instance is the node {nodes[0].metadata.name} now"
             yield Announce("NodeLeftBehind", f"the Node {node.metadata.name} is deleted: {text}", claim)
             if TERMINATION_FINALIZER in node.metadata.finalizers:
                 # Nothing is to be drained: no kubelet runs the pods that are bound to it.
                 yield UpdateNode(node, unfinalized(node), text)
             yield DeleteNode(node, text)
-
-
-def _named(node: Node) -> str:
-    return f"{node.metadata.name} with {node.spec.provider_id}"
-
-
-def _is_silent(node: Node, now: datetime) -> bool:
-    ready = next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
-    since = ready.last_transition_time if ready is not None and ready.status != "True" else None
-    return since is not None and now - since >= SILENT

@@ -129,7 +129,7 @@ def launched_unwritten(claims: Iterable[NodeClaim], instances: Iterable[Instance
     """The names of claims that have an instance which nobody could write to them yet. ``claims``: all there are."""
     by_token: dict[str, list[Instance]] = defaultdict(list)
     for instance in instances:
-        if not instance.is_going:
+        if instance.serves:
             by_token[instance.launch_token].append(instance)
     all_claims = tuple(claims)
     groups = fleet_groups(filter(awaits_launch, all_claims), all_claims)

@@ -3,7 +3,8 @@
 A claim and a Node belong together when they have the same provider ID; the instance is the one whose id ends it.
 
 The instances must be listed before the cluster is read. A claim is written before its instance is launched, so the
-claim of every instance that is listed is in the snapshot then, unless it is gone.
+claim of every instance that is listed is in the snapshot then, unless it is gone. Those that claims name and no list
+has are looked up afterwards: EC2 lists late, and may leave any out.
 """
 
 from collections import defaultdict
@@ -23,10 +24,12 @@ from joinery.lifecycle.view.drift import DriftDetector
 from joinery.lifecycle.view.eviction_order import awaiting_larger
 from joinery.lifecycle.view.verdict import Disruptions, disruptions_of
 from joinery.refusals import Refusal, Refusals
+from joinery.state.belonging import copies, unsaid
+from joinery.state.claims import is_missed
 from joinery.state.disruption import replaces_of
-from joinery.state.instances import Instance, instance_id
+from joinery.state.instances import TERMINATED, Instance, instance_id
 from joinery.state.nodes import is_ready as is_ready
-from joinery.state.nodes import nodes_by_provider_id
+from joinery.state.nodes import is_silent, nodes_by_provider_id
 from joinery.state.plans import expected
 from joinery.state.pod_events import Digests
 from joinery.state.pods import is_active
@@ -61,14 +64,15 @@ class Step:
 class View:
     """A snapshot with its instances, indexed.
 
-    ``instances``: by id, those that EC2 has not forgotten. ``are_instances_known``: whether EC2 could be asked; if not,
-    there are none in the view, and that proves nothing. ``nodes``: by provider ID. ``pods``: by the name of the node
-    to which they are bound. ``waiting``: by namespace/name, the live pods without a node. ``expected``: by a claim's
-    name, the pods (namespace/name) that it is there for now (``state.plans.expected``). ``disruptions``: the disruption
-    commands that go on, judged. ``shifted``: the ids of the zones that traffic is shifted away from; None if that could
-    not be learned. ``surges``: by namespace/name, pods of nodes that go whose successors are to come first
-    (``lifecycle.draining.surging``). ``digests``: of the pods of each node. ``steers``: whether new nodes are kept for
-    the pods that they were bought for (``lifecycle.joining.steering``). ``refusals``: what was refused lately.
+    ``instances``: by id, those that EC2 knows. ``are_instances_known``: whether EC2 could be asked for all that
+    somebody in the view names; if not, that one is not among them says nothing. ``nodes``: by provider ID. ``pods``: by
+    the name of the node to which they are bound. ``waiting``: by namespace/name, the live pods without a node.
+    ``expected``: by a claim's name, the pods (namespace/name) that it is there for now (``state.plans.expected``).
+    ``disruptions``: the disruption commands that go on, judged. ``shifted``: the ids of the zones that traffic is
+    shifted away from; None if that could not be learned. ``surges``: by namespace/name, pods of nodes that go whose
+    successors are to come first (``lifecycle.draining.surging``). ``digests``: of the pods of each node. ``steers``:
+    whether new nodes are kept for the pods that they were bought for (``lifecycle.joining.steering``). ``refusals``:
+    what was refused lately.
     """
 
     snapshot: Snapshot
@@ -118,8 +122,9 @@ class View:
         return frozenset(name for link in links if link is not None for name in link.candidates)
 
     def nodes_of(self, claim: NodeClaim) -> tuple[Node, ...]:
-        """The Nodes of a claim's instance, the live one first: one, if all is well."""
-        return self.nodes.get(claim.status.provider_id, ()) if claim.status.provider_id else ()
+        """The Nodes of a claim's instance, the live one first: one, if all is well. A copy of a claim has none."""
+        provider_id = claim.status.provider_id
+        return self.nodes.get(provider_id, ()) if provider_id and claim.metadata.name not in self.copies else ()
 
     def owned_node(self, claim: NodeClaim) -> Node | None:
         """The Node by the name that the claim knows, if it says itself that it is the claim's."""
@@ -131,6 +136,16 @@ class View:
     @cached_property
     def _nodes_by_name(self) -> Mapping[str, Node]:
         return {node.metadata.name: node for node in self.snapshot.nodes}
+
+    @cached_property
+    def copies(self) -> frozenset[str]:
+        """The names of claims whose provider ID names the instance of another claim."""
+        return copies(self.snapshot.managed_claims, self.snapshot.nodes, self.instances.values())
+
+    @cached_property
+    def unsaid(self) -> Mapping[str, str]:
+        """By the name of a claim that has lost its provider ID, what it was."""
+        return unsaid(self.snapshot.managed_claims, self.snapshot.nodes, self.instances.values())
 
     def is_shifted(self, node: Node) -> bool:
         """Whether traffic is shifted away from the node's zone."""
@@ -159,18 +174,32 @@ class View:
             if claim.is_deleting
             for node in self.nodes_of(claim)[:1]
         ]
-        going = {claim.status.node_name for claim in self.snapshot.managed_claims if claim.is_deleting}
+        leaving = (claim for claim in self.snapshot.managed_claims if claim.is_deleting)
+        going = {claim.status.node_name for claim in leaving if claim.metadata.name not in self.copies}
         staying = [node for node in self.snapshot.nodes if node.metadata.name not in going]
         return awaiting_larger(draining, ((node, self.pods_on(node)) for node in staying), self.snapshot.now)
 
     def instance_of(self, owner: NodeClaim | Node) -> Instance | None:
-        """The instance behind a claim or a Node; None if EC2 does not list it, or could not be asked."""
+        """The instance behind a claim or a Node; None if EC2 does not know it, or could not be asked."""
         provider_id = owner.status.provider_id if isinstance(owner, NodeClaim) else owner.spec.provider_id
         return self.instances.get(instance_id(provider_id))
 
-    def is_gone(self, owner: NodeClaim | Node) -> bool:
-        """Whether EC2 no longer lists the instance behind a claim or a Node."""
+    def is_missing(self, owner: NodeClaim | Node) -> bool:
+        """Whether EC2 does not know the instance behind a claim or a Node. It may only not know it yet, or just now."""
         return self.are_instances_known and self.instance_of(owner) is None
+
+    def is_gone(self, owner: NodeClaim | Node) -> bool:
+        """Whether the instance behind a claim or a Node is gone for good: EC2 says that it is terminated, or has known
+        nothing of it for long, and neither does its kubelet live.
+        """
+        instance, now = self.instance_of(owner), self.snapshot.now
+        if instance is not None:
+            return instance.state == TERMINATED
+        if not self.are_instances_known:
+            return False
+        if isinstance(owner, Node):
+            return is_silent(owner, now)
+        return is_missed(owner, now) and not any(map(is_ready, self.nodes_of(owner)))
 
 
 def view_of(
@@ -181,9 +210,11 @@ def view_of(
     digests: Digests | None = None,
     steers: bool = True,
     refusals: Refusals = MappingProxyType({}),
+    are_complete: bool = True,
 ) -> View:
     """The snapshot joined with the instances that were listed before it was read; None if they could not be listed.
 
+    ``are_complete``: whether those that the snapshot names and no list had were looked up, and are among them.
     ``shifted``, ``steers``, ``refusals``: as in ``View``. ``digests``: of the view before, if somebody has kept them.
     """
     pods: dict[str, list[Pod]] = defaultdict(list)
@@ -194,7 +225,7 @@ def view_of(
     return View(
         snapshot=snapshot,
         instances={instance.instance_id: instance for instance in instances or ()},
-        are_instances_known=instances is not None,
+        are_instances_known=instances is not None and are_complete,
         nodes=nodes_by_provider_id(snapshot.nodes),
         pods={name: tuple(listed) for name, listed in pods.items() if name},
         waiting={pod.key: pod for pod in pods[""] if is_active(pod)},
@@ -205,3 +236,12 @@ def view_of(
         steers=steers,
         refusals=refusals,
     )
+
+
+def unlisted(snapshot: Snapshot, listed: Iterable[Instance]) -> tuple[str, ...]:
+    """The ids of the instances that claims, or Nodes that are being deleted, have and that were not listed."""
+    known = {instance.instance_id for instance in listed}
+    provider_ids = [claim.status.provider_id for claim in snapshot.managed_claims]
+    provider_ids += [node.spec.provider_id for node in snapshot.nodes if node.metadata.deletion_timestamp]
+    named = dict.fromkeys(map(instance_id, filter(None, provider_ids)))
+    return tuple(name for name in named if name not in known)
