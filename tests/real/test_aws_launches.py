@@ -325,14 +325,12 @@ def test_a_token_that_was_used_gives_what_it_has_launched(clients: Clients) -> N
     assert len(result.instances) == 5
 
 
-def test_a_token_whose_instances_are_not_seen_yet_is_asked_again(clients: Clients) -> None:
-    """DescribeInstances shows them late: an answer without instances would be paid for with a second launch."""
+@pytest.mark.parametrize(("listed", "wanted"), [({"Reservations": []}, 1), (read("describe-instances"), 9)])
+def test_a_token_whose_instances_are_not_all_seen_is_asked_again(
+    clients: Clients, listed: dict[str, Any], wanted: int
+) -> None:
+    """DescribeInstances shows them late, or leaves some out: what is missing would be paid for with a second launch."""
     refused = ERRORS["ec2:CreateFleet IdempotentParameterMismatch"]
-    none: dict[str, Any] = {"Reservations": []}
-    with pytest.raises(UnavailableError, match="not seen yet"):
-        launched(
-            clients,
-            request("m5.large", capacity_type="spot"),
-            ("create_fleet", refused),
-            ("describe_instances", none),
-        )
+    asked = replace(request("m5.large", capacity_type="spot"), count=wanted)
+    with pytest.raises(UnavailableError, match="not all seen yet"):
+        launched(clients, asked, ("create_fleet", refused), ("describe_instances", listed))

@@ -220,7 +220,7 @@ def test_an_instance_that_ec2_does_not_know_yet_is_asked_to_end_until_it_does() 
     early = _finalize(claim, now=START + 14 * 60 * SECOND, instances=())
     assert (_kinds(early), early.in_progress) == (["TerminateInstance"], True)
     late = _finalize(claim, now=START + 15 * 60 * SECOND, instances=())
-    assert _kinds(late) == ["TerminateInstance", "UpdateClaim"]
+    assert _kinds(late) == ["UpdateClaim", "TerminateInstance", "UpdateClaim"]
     assert _kinds(_finalize(_after(late), now=START + 15 * 60 * SECOND, instances=())) == ["UpdateClaim"]
 
 

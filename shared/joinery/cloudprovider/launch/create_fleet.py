@@ -204,9 +204,16 @@ class CreateFleet:
     def _launched_before(self, request: LaunchRequest) -> LaunchResult:
         """The instances of another call with this token: its answer was lost, or it is still under way.
 
-        Prices or stock have changed the request since. Raises ``UnavailableError`` while there are none to be seen.
+        Prices or stock have changed the request since. Raises ``UnavailableError`` while they are not all to be seen:
+        one that is left out would be bought anew.
         """
         filters = [{"Name": f"tag:{labels.LAUNCH_TOKEN}", "Values": [request.token]}]
+        listed = described(self._clients, Filters=filters)
+        if len(listed) < request.count:
+            # Not a failure of that call: DescribeInstances shows new instances late (EC2 API, "Eventual consistency").
+            raise UnavailableError(
+                f"EC2 CreateFleet: the instances of an earlier call ({request.token}) are not all seen yet"
+            )
         launched = tuple(
             LaunchedInstance(
                 instance_id=instance.instance_id,
@@ -216,14 +223,9 @@ class CreateFleet:
                 image_id=instance.image_id,
                 reservation=instance.reservation,
             )
-            for instance in described(self._clients, Filters=filters)
+            for instance in listed
             if instance.serves
         )
-        if not launched:
-            # Not a failure of that call: DescribeInstances shows new instances late (EC2 API, "Eventual consistency").
-            raise UnavailableError(
-                f"EC2 CreateFleet: the instances of an earlier call ({request.token}) are not seen yet"
-            )
         return LaunchResult(launched)
 
     def _ensure(self, templates: Iterable[Template]) -> None:
