@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from joinery.apis.core import LabelSelector, PersistentVolume, PersistentVolumeClaim, StorageClass
+from joinery.apis.labels import HOSTNAME
 from joinery.apis.quantity import amount
 from joinery.state.snapshot import Snapshot
 from joinery.verification.predicates import Labels, Rules, is_readable, term_matches
@@ -59,13 +60,15 @@ class FreeVolumes:
             free = [one.metadata.name for one in self._free.get(storage_class_of(claim), ()) if _satisfies(one, claim)]
             if claim.spec.volume_name in own or claim.spec.volume_name in set(free) - {*given.values()}:
                 given[key] = claim.spec.volume_name
+        gone = set(given.values())
         for key, claim in (pair for pair in waiting if not pair[1].spec.volume_name):
             matching = [] if self._waits(claim) else self._matching(claim)
-            matching = [one for one in matching if one.metadata.name not in given.values()]
+            matching = [one for one in matching if one.metadata.name not in gone]
             matching.sort(key=lambda one: (len(one.spec.access_modes), _size(one), one.metadata.name))
             volume = self.own(key, claim) or next((one.metadata.name for one in matching), "")
             if volume:
                 given[key] = volume
+                gone.add(volume)
         return given
 
     def own(self, key: str, claim: PersistentVolumeClaim) -> str:
@@ -79,12 +82,23 @@ class FreeVolumes:
 
     def here(self, claim: PersistentVolumeClaim, labels: Labels, node: str) -> frozenset[str]:
         """The names of free volumes that match the claim and that the node can use."""
-        gone = self.given.values()
-        return frozenset(
-            one.metadata.name
-            for one in self._matching(claim)
-            if one.metadata.name not in gone and is_here(one, labels, node)
-        )
+        tied, others = self._left.get(storage_class_of(claim), ({}, ()))
+        near = (*tied.get(labels.get(HOSTNAME, ""), ()), *others)
+        return frozenset(one.metadata.name for one in near if _matches(one, claim) and is_here(one, labels, node))
+
+    @cached_property
+    def _left(self) -> Mapping[str, tuple[Mapping[str, list[PersistentVolume]], list[PersistentVolume]]]:
+        """By class, the free volumes that no claim is given: those that are tied to hosts by host, and the others."""
+        left: dict[str, tuple[dict[str, list[PersistentVolume]], list[PersistentVolume]]] = {}
+        given = set(self.given.values())
+        for kind, volumes in self._free.items():
+            tied, others = left[kind] = defaultdict(list), []
+            for volume in (one for one in volumes if one.metadata.name not in given):
+                hosts = _hosts(volume)
+                for host in hosts or ():
+                    tied[host].append(volume)
+                others += [volume] if hosts is None else []
+        return left
 
     def is_made(self, claim: PersistentVolumeClaim, labels: Labels) -> bool:
         """Whether the claim's class makes a volume that such a node can use."""
@@ -136,16 +150,37 @@ def without_volume(wanted: Mapping[str, Collection[str]]) -> Iterable[str]:
     ``wanted``: by claim, the volumes that it could bind.
     """
     holder: dict[str, str] = {}
+    held: dict[str, str] = {}
+    return [claim for claim in sorted(wanted) if not _serve(claim, wanted, holder, held)]
 
-    def serve(claim: str, tried: set[str]) -> bool:
-        for volume in sorted(set(wanted[claim]) - tried):
-            tried.add(volume)
-            if volume not in holder or serve(holder[volume], tried):
-                holder[volume] = claim
-                return True
-        return False
 
-    return [claim for claim in sorted(wanted) if not serve(claim, set())]
+def _serve(claim: str, wanted: Mapping[str, Collection[str]], holder: dict[str, str], held: dict[str, str]) -> bool:
+    """Find the claim a volume, though others change theirs for it: a shortest augmenting path."""
+    asked_by: dict[str, str] = {}
+    asking = [claim]
+    for one in asking:
+        for volume in sorted(wanted[one]):
+            if volume in asked_by:
+                continue
+            asked_by[volume] = one
+            if volume in holder:
+                asking.append(holder[volume])
+                continue
+            while volume:
+                owner = asked_by[volume]
+                left = held.get(owner, "")
+                holder[volume], held[owner] = owner, volume
+                volume = left
+            return True
+    return False
+
+
+def _hosts(volume: PersistentVolume) -> set[str] | None:
+    """The hosts that its node affinity names; None if it is not tied to any."""
+    required = volume.spec.node_affinity and volume.spec.node_affinity.required
+    terms = required.node_selector_terms if required else []
+    named = [[e for e in term.match_expressions if e.key == HOSTNAME and e.operator == "In"] for term in terms]
+    return {host for listed in named for host in listed[0].values} if named and all(named) else None
 
 
 def _is_free(volume: PersistentVolume) -> bool:

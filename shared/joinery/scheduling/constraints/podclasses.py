@@ -20,7 +20,7 @@ from joinery.scheduling.constraints.pod_validation import invalid
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError
 from joinery.scheduling.constraints.resources import host_ports_of, negative_in, requests_of, resized
 from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike, first_untolerated
-from joinery.scheduling.constraints.volume_needs import VolumeNeeds
+from joinery.scheduling.constraints.volume_needs import Choice, VolumeNeeds
 from joinery.scheduling.constraints.volumes import Volumes, claims_of
 from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.pods import lasting
@@ -145,10 +145,8 @@ class Classifier:
             sorted((key, str(allowed)) for key, allowed in requirements.sets.items())
             for requirements in needs.alternatives
         ]
-        choices = [
-            [(choice.claim, [volume.name for volume in choice.volumes]) for choice in choices]
-            for choices in needs.choices
-        ]
+        # Claims that ask for the same choose from the same tuple.
+        choices = [[(one.claim, id(one.volumes), one.number) for one in choices] for choices in needs.choices]
         of_claims = sorted(shared & set(needs.claims)), needs.made_for, needs.problems
         return str((alternatives, choices, needs.drivers, *of_claims))
 
@@ -204,13 +202,9 @@ class Classifier:
 
     def _volume_needs(self, pod: Pod, shared: frozenset[str]) -> VolumeNeeds:
         needs = self._needs(pod)
-        choices = tuple(
-            tuple(choice if choice.claim in shared else choice._replace(claim="") for choice in choices)
-            for choices in needs.choices
-        )
         return replace(
             needs,
-            choices=choices,
+            choices=tuple(_of_any_pod(choices, shared) for choices in needs.choices),
             unbound=tuple(claim for claim in needs.unbound if claim in shared),
             shared=self._attached_together(pod, shared),
         )
@@ -222,6 +216,16 @@ class Classifier:
     def _attached_together(self, pod: Pod, shared: frozenset[str]) -> tuple[tuple[str, str], ...]:
         by_driver = self._volumes.by_driver(pod)
         return tuple(sorted((name, driver) for driver, names in by_driver.items() for name in names & shared))
+
+
+def _of_any_pod(choices: Iterable[Choice], shared: Container[str]) -> tuple[Choice, ...]:
+    """The choices without the names of claims that are each pod's own."""
+    alike: dict[tuple[str, int], Choice] = {}
+    for choice in choices:
+        name = choice.claim if choice.claim in shared else ""
+        before = alike.get((name, id(choice.volumes)), choice._replace(claim=name, number=0))
+        alike[name, id(choice.volumes)] = before._replace(number=before.number + 1)
+    return tuple(alike.values())
 
 
 def _resized(pod: Pod) -> object:

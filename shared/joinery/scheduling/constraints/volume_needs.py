@@ -27,11 +27,13 @@ class FreeVolume:
 class Choice(NamedTuple):
     """A claim (namespace/name) that binds one of these volumes, the first that is left: the smallest comes first.
 
-    Pods of a class have claims of their own: there the name is empty, but for a claim that several pods share.
+    Pods of a class have claims of their own: there the name is empty, but for a claim that several pods share, and
+    claims that choose from the same are one with their ``number``.
     """
 
     claim: str
     volumes: tuple[FreeVolume, ...]
+    number: int = 1
 
 
 class Way(NamedTuple):

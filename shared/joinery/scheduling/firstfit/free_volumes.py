@@ -4,13 +4,14 @@ Only first-fit chooses among the places where a class's volumes may be. Whoever 
 that was chosen, so what is left of the volumes is known at every moment.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from joinery.scheduling.constraints.volume_needs import Choice, FreeVolume
 
 Labels = Mapping[str, str]
-_Here = tuple[str, list[FreeVolume], bool]
-"""A claim, the volumes for it, and whether it has bound one already."""
+_Here = tuple[str, list[FreeVolume], int]
+"""A claim, the volumes for it, and how many of them are still to be taken."""
 
 
 class FreeVolumes:
@@ -19,6 +20,7 @@ class FreeVolumes:
     def __init__(self) -> None:
         self._of_claim: dict[str, FreeVolume] = {}
         self._taken: set[str] = set()
+        self._reached: dict[tuple[int, int], Sequence[FreeVolume]] = {}
 
     def left(self, choices: tuple[Choice, ...], most: int, labels: Labels | None = None) -> int:
         """For how many more pods there are volumes, ``most`` at the most.
@@ -46,22 +48,29 @@ class FreeVolumes:
     def _here(self, choices: tuple[Choice, ...], labels: Labels | None) -> list[_Here]:
         """For each claim the volumes that it may still bind there; only its own, once it has one."""
         here: list[_Here] = []
-        for claim, volumes in choices:
+        for claim, volumes, number in choices:
             own = self._of_claim.get(claim)
-            at = [one for one in volumes if labels is None or one.is_at(labels)]
+            at = volumes if labels is None else self._at(volumes, labels)
             left = [one for one in at if (one == own if own else one.name not in self._taken)]
-            here.append((claim, left, own is not None))
+            here.append((claim, left, 0 if own and left else number))
         return here
+
+    def _at(self, volumes: tuple[FreeVolume, ...], labels: Labels) -> Sequence[FreeVolume]:
+        # Claims that ask for the same choose from the same tuple, and nodes keep their labels while pods are placed.
+        key = id(volumes), id(labels)
+        if key not in self._reached:
+            self._reached[key] = [one for one in volumes if one.is_at(labels)]
+        return self._reached[key]
 
 
 def _pick(here: Iterable[_Here], gone: Iterable[str]) -> list[tuple[str, FreeVolume]] | None:
-    """A volume for each claim of one pod that has none yet; None where some claim gets none."""
+    """The volumes that the claims of one pod still need; None where there are too few."""
     taken, picked = set(gone), list[tuple[str, FreeVolume]]()
-    for claim, volumes, is_bound in here:
-        volume = next((one for one in volumes if is_bound or one.name not in taken), None)
-        if volume is None:
+    for claim, volumes, number in here:
+        left = islice((one for one in volumes if one.name not in taken), number) if number <= len(volumes) else ()
+        chosen = [(claim, volume) for volume in left]
+        if len(chosen) < number:
             return None
-        if not is_bound:
-            taken.add(volume.name)
-            picked.append((claim, volume))
+        taken.update(volume.name for _, volume in chosen)
+        picked += chosen
     return picked
