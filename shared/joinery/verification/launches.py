@@ -15,11 +15,12 @@ from joinery.verification.choices import Choice, Choices
 from joinery.verification.closed_pools import why_unusable
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import (
+    EquivalenceClass,
     FinalNode,
     sold,
 )
 from joinery.verification.predicates import is_choosy, ports_clash, unmet
-from joinery.verification.purchasable import has_parts_only, most_of
+from joinery.verification.purchasable import asks_for_gpus, has_parts_only, most_of
 from joinery.verification.violation import Violation, ViolationCode, misplaced, of_launch
 
 #: Prices are copied, so they agree to the last digit but for how they were written.
@@ -43,8 +44,8 @@ def check_launches(state: FinalState, choices: Choices) -> Iterator[Violation]:
 
 
 def _likeness(launch: Launch, node: FinalNode) -> Hashable:
-    """Equal for launches that share all but their names and say nothing of names,
-    and hold as many pods of each class.
+    """Equal for launches that share all but their names and say nothing of names, and hold pods that ask for as much,
+    and that say the same of what their nodes must be like.
     """
     shared = (launch.requirements, launch.labels, launch.taints, launch.startup_taints, launch.requests)
     named = keys.HOSTNAME in launch.labels or any(keys.canonical(r.key) == keys.HOSTNAME for r in launch.requirements)
@@ -53,9 +54,23 @@ def _likeness(launch: Launch, node: FinalNode) -> Hashable:
         launch.offering,
         id(launch.instance_types),
         *map(id, shared),
-        frozenset((pod_class, len(pods)) for pod_class, pods in node.planned.items()),
+        tuple(sorted(_needs(node).items())),
+        frozenset(filter(_is_picky, node.planned)),
         launch.name if named else "",
     )
+
+
+def _needs(node: FinalNode) -> Resources:
+    """What the planned pods ask for together."""
+    return total(
+        {name: amount * len(pods) for name, amount in pod_class.requests.items()}
+        for pod_class, pods in node.planned.items()
+    )
+
+
+def _is_picky(pod_class: EquivalenceClass) -> bool:
+    """Whether its pods care for more of a node than its room."""
+    return is_choosy(pod_class.pod.spec) or bool(pod_class.ports) or asks_for_gpus(pod_class)
 
 
 def _check_launch(state: FinalState, launch: Launch, node: FinalNode) -> Iterator[Violation]:
@@ -119,10 +134,7 @@ def _check_offering(launch: Launch, types: Mapping[str, InstanceType]) -> Iterat
 
 def _check_choices(state: FinalState, launch: Launch, node: FinalNode, *, choices: Choices) -> Iterator[Violation]:
     """Whatever EC2 picks of the launch's instance types (EC2 API CreateFleet, Overrides) holds its pods."""
-    needs = total(
-        {name: amount * len(pods) for name, amount in pod_class.requests.items()}
-        for pod_class, pods in node.planned.items()
-    )
+    needs = _needs(node)
     by_type = choices.of(launch)
     usable = [choice for choice in by_type.values() if choice is not None]
     for name, choice in by_type.items():
@@ -133,7 +145,7 @@ def _check_choices(state: FinalState, launch: Launch, node: FinalNode, *, choice
     yield from _check_cheapest(launch, usable)
     yield from _check_requests(launch, needs, usable, state.daemon_sets.most)
     yield from _check_ports(node, usable)
-    for pod_class in node.planned:
+    for pod_class in filter(_is_picky, node.planned):
         parts = [c.kind.name for c in usable if has_parts_only(c.kind, state.pools[launch.node_pool], pod_class)]
         if parts:
             message = f"{parts[0]} has parts of GPUs, and the pod asks for whole ones"

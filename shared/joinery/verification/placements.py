@@ -3,12 +3,13 @@
 Sources: kube-scheduler TaintToleration, NodeAffinity, NodeResourcesFit and NodePorts.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
 from joinery.apis.quantity import total
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import EquivalenceClass, FinalNode
-from joinery.verification.predicates import is_readable, ports_clash, refused_taint
+from joinery.verification.predicates import Port, is_readable, ports_clash, refused_taint
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 
 
@@ -24,6 +25,7 @@ def check_placements(state: FinalState) -> Iterator[Violation]:
 
 def _check_node(state: FinalState, node: FinalNode) -> Iterator[Violation]:
     used = total({name: amount * n for name, amount in held.requests.items()} for held, n in node.held.items())
+    takers = _takers(node)
     for pod_class in node.planned:
         if node.is_leaving:
             yield misplaced(ViolationCode.NODE_LEAVING, pod_class, node, "the node is being deleted")
@@ -54,18 +56,28 @@ def _check_node(state: FinalState, node: FinalNode) -> Iterator[Violation]:
             yield misplaced(
                 ViolationCode.RESOURCES, pod_class, node, message, resource=lacking, wanted=wanted, there=there
             )
-        clash = pod_class.ports and _clash(pod_class, node)
+        clash = pod_class.ports and _clash(pod_class, node, takers)
         if clash:
             yield misplaced(ViolationCode.HOST_PORTS, pod_class, node, f"host port {clash} is taken")
 
 
-def _clash(pod_class: EquivalenceClass, node: FinalNode) -> str:
-    for other, count in node.held.items():
-        port = (
-            ports_clash(pod_class.ports, other.ports) if other.ports and (other is not pod_class or count > 1) else None
-        )
-        if port:
-            return f"{port[2]}/{port[0]}"
+Takers = Mapping[tuple[str, int], Sequence[tuple[EquivalenceClass, Port]]]
+"""Who takes a host port of a node, by protocol and number, on whatever address."""
+
+
+def _takers(node: FinalNode) -> Takers:
+    takers: dict[tuple[str, int], list[tuple[EquivalenceClass, Port]]] = defaultdict(list)
+    for pod_class in node.held:
+        for port in pod_class.ports:
+            takers[port[0], port[2]].append((pod_class, port))
+    return takers
+
+
+def _clash(pod_class: EquivalenceClass, node: FinalNode, takers: Takers) -> str:
+    for ours in pod_class.ports:
+        for other, theirs in takers[ours[0], ours[2]]:
+            if (other is not pod_class or node.held[pod_class] > 1) and ports_clash((ours,), (theirs,)):
+                return f"{ours[2]}/{ours[0]}"
     return ""
 
 

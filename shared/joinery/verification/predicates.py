@@ -125,6 +125,10 @@ class Rules:
         """The labels that decide."""
         return self._by_key.keys()
 
+    def admit(self, key: str, values: Iterable[str | None]) -> bool:
+        """Whether one of the values of a label that decides will do; None: no such label."""
+        return any(map(self._by_key[key].allows, values))
+
     def met_by(self, labels: Labels) -> bool:
         """Whether labels meet every one of them."""
         return labels.keys() >= self._needed and all(

@@ -2,13 +2,13 @@
 and the zones in which a pod could get a node.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 
 from joinery.apis import labels as keys
-from joinery.apis.core import NodeSelectorRequirement, NodeSelectorTerm
+from joinery.apis.core import NodeSelectorRequirement, NodeSelectorTerm, PodSpec
 from joinery.apis.core import Taint as CoreTaint
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.nodepool import NodePool
@@ -17,7 +17,7 @@ from joinery.state.offerings import InstanceType, Offering
 from joinery.verification.closed_pools import why_closed
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import DECIDED_BY_OFFERING, EquivalenceClass, FinalNode, node_labels, offering_labels
-from joinery.verification.predicates import Expression, allows, possible_values, refused_taint
+from joinery.verification.predicates import Expression, Rules, allows, possible_values, refused_taint
 
 ONE_NODE = {"nodes": 1}
 
@@ -70,7 +70,7 @@ class Purchasable:
 
     state: FinalState
     _zones: dict[tuple[object, ...], frozenset[str]] = field(default_factory=dict)
-    _selections: dict[tuple[EquivalenceClass, str], "_Selection"] = field(default_factory=dict)
+    _selections: dict[Hashable, "_Selection"] = field(default_factory=dict)
     _open_options: dict[str, tuple[Sequence[InstanceTypeOption], frozenset[str]]] = field(default_factory=dict)
 
     @cached_property
@@ -157,40 +157,89 @@ class Purchasable:
 
     def usable(self, pod_class: EquivalenceClass, pool: NodePool, option: InstanceTypeOption) -> Iterator[Offering]:
         """The offerings of the option on which the pod's own node selection would let it run."""
-        key = pod_class, pool.metadata.name
+        spec = pod_class.pod.spec
+        key = self.state.selections.of(spec), _spread_keys(spec), pool.metadata.name
         selection = self._selections.get(key)
         if selection is None:
-            selection = self._selections[key] = _Selection(alternatives(pod_class), pool)
+            selection = self._selections[key] = _Selection(spec, pool)
         return selection.usable(option)
 
 
+class _Wanted:
+    """Requirements of a pod on nodes of one pool."""
+
+    def __init__(self, expressions: Sequence[NodeSelectorRequirement], pool: NodePool) -> None:
+        self._rules, self._pool = Rules(expressions), pool
+        self._by_key: dict[str, list[NodeSelectorRequirement]] = {}
+        for expression in expressions:
+            self._by_key.setdefault(expression.key, []).append(expression)
+        self.of_offering = Rules([e for e in expressions if e.key in DECIDED_BY_OFFERING])
+        self._well_known = self.keys & keys.WELL_KNOWN
+        self._given: dict[str, bool] = {}
+
+    @property
+    def keys(self) -> KeysView[str]:
+        return self._rules.keys
+
+    def are_met_by(self, kind: InstanceType) -> bool:
+        """Whether nodes of the type can have what is asked, but for what the offering decides."""
+        of_type = (self._well_known | (self.keys & kind.labels.keys())) - {keys.NODE_POOL, *DECIDED_BY_OFFERING}
+        return all(self._rules.admit(key, kind.labels.get(key) or (None,)) for key in of_type) and all(
+            map(self._gives, self.keys - kind.labels.keys() - keys.AWS_WELL_KNOWN)
+        )
+
+    def _gives(self, key: str) -> bool:
+        """Whether the pool can give a label of its own a value that is wanted."""
+        if key not in self._given:
+            template = self._pool.spec.template
+            fixed: Mapping[str, str] = {
+                **template.metadata.labels,
+                keys.NODE_POOL: self._pool.metadata.name,
+                keys.REGISTERED: "true",
+                keys.INITIALIZED: "true",
+                template.spec.node_class_ref.of_kind.label: template.spec.node_class_ref.name,
+            }
+            rules = [r for r in template.spec.requirements if keys.canonical(r.key) == key]
+            values = [fixed[key]] if key in fixed else possible_values(rules, self._by_key[key])
+            meeting = [value for value in values if self._rules.admit(key, (value,))]
+            self._given[key] = any(all(allows(rule, value) for rule in rules) for value in meeting)
+        return self._given[key]
+
+
 class _Selection:
-    """The node selection of a class of pods, on nodes of one pool;
+    """The node selection of pods, on nodes of one pool;
     asked once for types that say the same of the labels in it.
     """
 
-    def __init__(self, every: Sequence[Sequence[NodeSelectorRequirement]], pool: NodePool) -> None:
-        self._alternatives, self._pool = every, pool
-        self._keys = sorted({expression.key for alternative in every for expression in alternative})
-        self._open: dict[Hashable, list[list[NodeSelectorRequirement]]] = {}
+    def __init__(self, spec: PodSpec, pool: NodePool) -> None:
+        always, terms = alternatives(spec)
+        self._always = _Wanted(always, pool)
+        self._terms = [_Wanted([*term, *_beside(always, term)], pool) for term in terms]
+        self._keys = frozenset(self._always.keys).union(*(term.keys for term in self._terms))
+        self._open: dict[Hashable, list[Rules]] = {}
 
     def usable(self, option: InstanceTypeOption) -> Iterator[Offering]:
         """The offerings of the option that some alternative allows."""
-        for by_offering in self._open_to(option.kind):
+        for of_offering in self._open_to(option.kind):
             for offering in option.offerings:
-                if all(allows(e, _offered(offering, e.key)) for e in by_offering):
+                if of_offering.met_by(_given_by(offering)):
                     yield offering
 
-    def _open_to(self, kind: InstanceType) -> list[list[NodeSelectorRequirement]]:
+    def _open_to(self, kind: InstanceType) -> list[Rules]:
         """What the alternatives that the type's own labels meet ask of an offering."""
-        values = tuple(kind.labels.get(key) for key in self._keys)
-        if values not in self._open:
-            self._open[values] = [
-                [e for e in alternative if e.key in DECIDED_BY_OFFERING]
-                for alternative in self._alternatives
-                if not _mismatches_type(alternative, kind) and not _mismatches_pool(alternative, self._pool, kind)
-            ]
-        return self._open[values]
+        alike = tuple((key, values) for key, values in kind.labels.items() if key in self._keys)
+        if alike not in self._open:
+            terms = self._terms if self._always.are_met_by(kind) else ()
+            self._open[alike] = [term.of_offering for term in terms if term.are_met_by(kind)]
+        return self._open[alike]
+
+
+def _beside(
+    always: Iterable[NodeSelectorRequirement], term: Iterable[NodeSelectorRequirement]
+) -> list[NodeSelectorRequirement]:
+    """What always holds and must be asked together with the term: of the same labels, and of the offering."""
+    together = {e.key for e in term}.union(DECIDED_BY_OFFERING)
+    return [e for e in always if e.key in together]
 
 
 def usage_of(state: FinalState) -> dict[str, dict[str, int]]:
@@ -233,14 +282,19 @@ def template_rules(pool: NodePool) -> list[Requirement]:
     return [r.model_copy(update={"key": keys.canonical(r.key)}) for r in (*template.spec.requirements, *labels)]
 
 
+def asks_for_gpus(pod_class: EquivalenceClass) -> bool:
+    """Whether the pods ask for GPUs."""
+    return any(pod_class.requests.get(resource) for resource in keys.GPU_RESOURCES)
+
+
 def has_parts_only(kind: InstanceType, pool: NodePool, pod_class: EquivalenceClass) -> bool:
     """Whether the pod asks for GPUs, the type has parts of GPUs,
     and neither the pod nor the pool names the type, its family or the label of such types.
     """
-    is_asked = any(pod_class.requests.get(resource) for resource in keys.GPU_RESOURCES)
-    if not is_asked or kind.labels.get(keys.GPU_FRACTIONAL) != ("true",):
+    if not asks_for_gpus(pod_class) or kind.labels.get(keys.GPU_FRACTIONAL) != ("true",):
         return False
-    rules: Iterable[Expression] = chain(template_rules(pool), *alternatives(pod_class))
+    always, terms = alternatives(pod_class.pod.spec)
+    rules: Iterable[Expression] = chain(template_rules(pool), always, *terms)
     named = (keys.INSTANCE_TYPE, keys.INSTANCE_FAMILY, keys.GPU_FRACTIONAL)
     return not any(r.operator == "In" and r.key in named and {*r.values} & {*kind.labels[r.key]} for r in rules)
 
@@ -302,43 +356,31 @@ def _mismatches_type(rules: Iterable[Expression], kind: InstanceType) -> bool:
     )
 
 
-def alternatives(pod_class: EquivalenceClass) -> list[list[NodeSelectorRequirement]]:
-    """nodeSelector with each term of required node affinity; any of them will do. Keys are canonical.
+def _given_by(offering: Offering) -> dict[str, str]:
+    """The labels that an offering decides."""
+    given = {key: _offered(offering, key) for key in DECIDED_BY_OFFERING}
+    return {key: value for key, value in given.items() if value is not None}
 
-    Nodes must also have the label of each spread that must hold (kube-scheduler PodTopologySpread, ``Filter``).
-    """
-    spec = pod_class.pod.spec
-    always = [NodeSelectorRequirement(key=k, operator="In", values=[v]) for k, v in spec.node_selector.items()]
-    spread = {c.topology_key for c in spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"}
-    always += [NodeSelectorRequirement(key=k, operator="Exists") for k in sorted(spread - {keys.HOSTNAME})]
-    affinity = spec.affinity and spec.affinity.node_affinity
-    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+
+def _spread_keys(spec: PodSpec) -> frozenset[str]:
+    """The labels that nodes must have for a spread that must hold (kube-scheduler PodTopologySpread, ``Filter``)."""
+    hard = (c.topology_key for c in spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule")
+    return frozenset(hard) - {keys.HOSTNAME}
+
+
+def alternatives(spec: PodSpec) -> tuple[list[NodeSelectorRequirement], list[list[NodeSelectorRequirement]]]:
+    """What nodes must have always, and terms of required node affinity, any of which will do. Keys are canonical."""
+    selector = spec.node_selector.items()
+    always = [NodeSelectorRequirement(key=keys.canonical(k), operator="In", values=[v]) for k, v in selector]
+    always += [NodeSelectorRequirement(key=keys.canonical(k), operator="Exists") for k in sorted(_spread_keys(spec))]
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     terms = required.node_selector_terms if required else [NodeSelectorTerm()]
-    return [
+    return always, [
         [
             NodeSelectorRequirement(key=keys.canonical(e.key), operator=e.operator, values=e.values)
-            for e in (*always, *term.match_expressions)
+            for e in term.match_expressions
         ]
         for term in terms
         if not term.match_fields
     ]
-
-
-def _mismatches_pool(alternative: Sequence[NodeSelectorRequirement], pool: NodePool, kind: InstanceType) -> bool:
-    """Whether the pool cannot give a label of its own the value that the pod wants."""
-    template = pool.spec.template
-    fixed: Mapping[str, str] = {
-        **template.metadata.labels,
-        keys.NODE_POOL: pool.metadata.name,
-        keys.REGISTERED: "true",
-        keys.INITIALIZED: "true",
-        template.spec.node_class_ref.of_kind.label: template.spec.node_class_ref.name,
-    }
-    for key in {e.key for e in alternative} - kind.labels.keys() - keys.AWS_WELL_KNOWN:
-        wanted = [e for e in alternative if e.key == key]
-        rules = [r for r in template.spec.requirements if keys.canonical(r.key) == key]
-        values = [fixed[key]] if key in fixed else possible_values(rules, wanted)
-        every: list[Expression] = [*wanted, *rules]
-        if not any(all(allows(e, value) for e in every) for value in values):
-            return True
-    return False

@@ -10,6 +10,9 @@ from joinery.scheduling.firstfit.ledger import ANY_NEW_NODE
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.topology_groups import TopologyGroup, allowed_by_others
 
+#: So many rules are named.
+_SHOWN = 5
+
 Offered = Callable[[str], Iterable[str]]
 """The domains of a key in which a NodePool could give the pod a node."""
 
@@ -33,7 +36,7 @@ def blocking_rules(topology: Topology, pod_class: PodClass, offered: Offered) ->
     own = [_own(topology, pod_class, rule, offered) for rule in hard]
     total = [bar.words for bar in own if bar.is_total]
     if total:
-        return f"no node can be added without breaking {'; '.join(total)}", True
+        return f"no node can be added without breaking {_some_of(total)}", True
     foreign = [_foreign(group, offered) for group in topology.foreign(pod_class)]
     for bar in foreign:
         if bar.is_total:
@@ -43,7 +46,13 @@ def blocking_rules(topology: Topology, pod_class: PodClass, offered: Offered) ->
     if not listed:
         return "no place was found that keeps all rules about pods", False
     how = "that satisfies all of" if len(listed) > 1 else "without breaking"
-    return f"no node can be added {how} {'; '.join(listed)}", False
+    return f"no node can be added {how} {_some_of(listed)}", False
+
+
+def _some_of(rules: Sequence[str]) -> str:
+    """The first rules, and how many more there are: a pod may have thousands."""
+    more = [f"{len(rules) - _SHOWN:,} more"] if len(rules) > _SHOWN else []
+    return "; ".join([*rules[:_SHOWN], *more])
 
 
 def _own(topology: Topology, pod_class: PodClass, rule: TopologyRule, offered: Offered) -> _Bar:

@@ -10,6 +10,7 @@ may buy, which costs money and is said (docs/decisions/0031).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from joinery.apis.core import Pod
 from joinery.apis.labels import AWS_GROUP, COMPUTE_TYPE, NODE_POOL, WELL_KNOWN, canonical
@@ -33,8 +34,8 @@ def foreign(snapshot: Snapshot) -> tuple[NodePool, ...]:
 
 def also_served(names: Iterable[str], pods: Mapping[str, Pod], others: Sequence[NodePool]) -> Mapping[str, str]:
     """Of these pods (namespace/name) those that some other provider's NodePool may serve, with its name."""
-    present = (name for name in names if others and name in pods)
-    served = ((name, pool_that_may_serve(pods[name], others)) for name in present)
+    offers = list(map(_Offer, others))
+    served = ((name, _first_that_may_serve(pods[name], offers)) for name in names if offers and name in pods)
     return {name: pool for name, pool in served if pool}
 
 
@@ -56,11 +57,15 @@ def bought_twice(packing: Packing, pods: Mapping[str, Pod], others: Sequence[Nod
 
 def pool_that_may_serve(pod: Pod, others: Sequence[NodePool]) -> str:
     """The name of the first of them that may serve the pod, or nothing."""
+    return _first_that_may_serve(pod, list(map(_Offer, others)))
+
+
+def _first_that_may_serve(pod: Pod, offers: "Sequence[_Offer]") -> str:
     try:
         wanted = _wanted(pod)
     except UnknownOperatorError:
         return ""
-    return next((pool.metadata.name for pool in others if _may_serve(pool, pod, wanted)), "")
+    return next((offer.name for offer in offers if offer.may_serve(pod, wanted)), "")
 
 
 def _takes_pods(pool: NodePool) -> bool:
@@ -77,17 +82,24 @@ def _wanted(pod: Pod) -> tuple[Requirements, ...]:
     return tuple(chosen.intersect(way).canonical() for way in ways)
 
 
-def _may_serve(pool: NodePool, pod: Pod, wanted: Sequence[Requirements]) -> bool:
-    template = pool.spec.template
-    if first_untolerated(pod.spec.tolerations, template.spec.taints) is not None:
-        return False
-    group = template.spec.node_class_ref.group
-    own = {**_SETTLED.get(group, {}), **template.metadata.labels, NODE_POOL: pool.metadata.name}
-    try:
-        offered = read(template.spec.requirements).intersect(of_labels(own)).canonical()
-    except UnknownOperatorError:
-        return False
-    return any(all(_meets(offered, group, key, way.sets[key]) for key in way) for way in wanted)
+class _Offer:
+    """What the nodes of another provider's NodePool may be like; nothing where it cannot be read."""
+
+    def __init__(self, pool: NodePool) -> None:
+        template = pool.spec.template
+        self.name, self._taints = pool.metadata.name, template.spec.taints
+        self._group = template.spec.node_class_ref.group
+        own = {**_SETTLED.get(self._group, {}), **template.metadata.labels, NODE_POOL: self.name}
+        self._labels: Requirements | None = None
+        with suppress(UnknownOperatorError):
+            self._labels = read(template.spec.requirements).intersect(of_labels(own)).canonical()
+
+    def may_serve(self, pod: Pod, wanted: Sequence[Requirements]) -> bool:
+        """Whether one of them may take the pod, which wants any of these."""
+        labels = self._labels
+        if labels is None or first_untolerated(pod.spec.tolerations, self._taints) is not None:
+            return False
+        return any(all(_meets(labels, self._group, key, way.sets[key]) for key in way) for way in wanted)
 
 
 def _meets(offered: Requirements, group: str, key: str, allowed: ValueSet) -> bool:

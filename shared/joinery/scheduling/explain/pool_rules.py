@@ -16,6 +16,9 @@ from joinery.scheduling.pools.market import OFFERING_KEYS, Mask
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.reason import ReasonCode
 
+#: So many labels that a pod asks for have a line of their own; it may ask for thousands.
+_SHOWN = 50
+
 
 def rule_counts(asked: Asked) -> Iterator[RuleCount]:
     """Rule by rule, how many instance types are left; rules that say nothing of this pod or pool are not mentioned."""
@@ -86,11 +89,13 @@ def _labels(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
     best = max(ways, key=lambda way: (not way.fit.conflict, int(way.types.sum())))
     wanted = best.term.intersect(best.volume).canonical()
     whole = replace(asked.pool, types=asked.pool.types | asked.pool.crowded)
-    told: dict[str, object] = {}
-    for key in sorted(wanted):
-        told[key] = wanted.sets[key]
-        met = whole.fit(Requirements({name: wanted.sets[name] for name in told}))
-        yield RuleCount(f"{key} {wanted.sets[key]}", 0 if met.conflict else _sold(asked.pool, met.types, met.columns))
+    keys = sorted(wanted)
+    steps = [(f"{key} {wanted.sets[key]}", number) for number, key in enumerate(keys[:_SHOWN], start=1)]
+    if len(keys) > _SHOWN:
+        steps.append((f"{len(keys) - _SHOWN:,} more labels", len(keys)))
+    for words, number in steps:
+        met = whole.fit(Requirements({name: wanted.sets[name] for name in keys[:number]}))
+        yield RuleCount(words, 0 if met.conflict else _sold(asked.pool, met.types, met.columns))
         if met.conflict:
             return
     if len(ways) > 1:

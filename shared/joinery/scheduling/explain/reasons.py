@@ -124,10 +124,12 @@ def _of_nodes(work: Workspace, pod_class: PodClass) -> Iterable[Reason]:
     nodes = [node for node in work.nodes if not node.view.is_unlaunched]
     if not nodes:
         return
-    tainted = [n for n in nodes if pod_class.untolerated(n.view.taints)]
-    elsewhere = [n for n in nodes if n not in tainted and not _selects(pod_class, n)]
-    rest = [n for n in nodes if n not in tainted and n not in elsewhere]
-    parts = [(len(tainted), "a taint that the pod does not tolerate"), (len(elsewhere), "other labels than it wants")]
+    tolerated = [n for n in nodes if not pod_class.untolerated(n.view.taints)]
+    rest = [n for n in tolerated if _selects(pod_class, n)]
+    parts = [
+        (len(nodes) - len(tolerated), "a taint that the pod does not tolerate"),
+        (len(tolerated) - len(rest), "other labels than it wants"),
+    ]
     small = [n for n in rest if (n.free < work.axis.asked(pod_class.requests)).any()]
     if small:
         short = shortages(work.axis, pod_class, np.array([n.free for n in small]))

@@ -140,7 +140,10 @@ def _partner(pool: Pool, wanted: Requirements, key: str) -> str:
     """Another key without which this one could be met; empty if it cannot be met at all."""
     if pool.fit(Requirements({key: wanted.sets[key]})).conflict:
         return ""
-    pairs = (Requirements({other: wanted.sets[other], key: wanted.sets[key]}) for other in wanted if other != key)
+    # A pod may name thousands of labels that nothing is known of: they stand in nobody's way.
+    known = {*pool.market.type_keys, *OFFERING_KEYS, *pool.requirements.sets}
+    others = (other for other in wanted if other != key and other in known)
+    pairs = (Requirements({other: wanted.sets[other], key: wanted.sets[key]}) for other in others)
     return next((other for pair in pairs if pool.fit(pair).conflict for other in pair if other != key), "")
 
 
