@@ -83,4 +83,5 @@ def is_reschedulable(pod: Document) -> bool:
     """Whether the pod needs another node once its own goes (Karpenter ``pod.IsReschedulable``)."""
     is_finished = pod.get("status", {}).get("phase") in _TERMINAL
     is_alive = is_active(pod) or (not is_finished and is_owned_by(pod, "apps/v1", "StatefulSet"))
-    return is_alive and not is_owned_by(pod, "apps/v1", "DaemonSet") and not is_owned_by(pod, "v1", "Node")
+    is_daemon = any(owner["kind"] == "DaemonSet" for owner in pod["metadata"].get("ownerReferences") or ())
+    return is_alive and not is_daemon and not is_owned_by(pod, "v1", "Node")

@@ -57,7 +57,7 @@ def _of_pods(cluster: Cluster, claim: str) -> Iterator[str]:
 
 def holds_out(cluster: Cluster, pod: Document) -> bool:
     """Whether no eviction would ever end the pod (specification 2.8, "fully blocking")."""
-    matching = [budget for budget in cluster.disruption_budgets if _selects(budget, pod)]
+    matching = _asked(cluster, pod)
     specs = [budget["spec"] for budget in matching]
     never = any(str(s.get("maxUnavailable")) in ("0", "0%") or str(s.get("minAvailable")) == "100%" for s in specs)
     return _is_protected(cluster, pod) or len(matching) > 1 or never
@@ -76,17 +76,27 @@ def _of_disruption_budgets(cluster: Cluster, pod: Document) -> Iterator[str]:
     """PodDisruptionBudgets as decisions take them (specification 2.8)."""
     if not is_active(pod) or is_owned_by(pod, "v1", "Node") or _tolerates_disruption(pod):
         return
-    matching = [budget for budget in cluster.disruption_budgets if _selects(budget, pod)]
+    matching = _asked(cluster, pod)
     if len(matching) > 1:
         yield f"its pod {key_of(pod)} has {len(matching)} PodDisruptionBudgets"
     for budget in matching:
-        is_unready = any(
-            entry["type"] == "Ready" and entry["status"] == "False" for entry in pod["status"].get("conditions", ())
-        )
-        if is_unready and budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
-            continue
         if not budget.get("status", {}).get("disruptionsAllowed", 0):
             yield f"PodDisruptionBudget {budget['metadata']['name']} of its pod {key_of(pod)} allows no disruption"
+
+
+def _asked(cluster: Cluster, pod: Document) -> list[Document]:
+    """The PodDisruptionBudgets that the eviction API asks about the pod (kube-apiserver ``EvictionREST``)."""
+    status = pod.get("status", {})
+    matching = [budget for budget in cluster.disruption_budgets if _selects(budget, pod)]
+    if status.get("phase") == "Pending":
+        return []
+    is_ready = any(entry["type"] == "Ready" and entry["status"] == "True" for entry in status.get("conditions", ()))
+    return [] if len(matching) == 1 and not is_ready and _lets_unready_go(matching[0]) else matching
+
+
+def _lets_unready_go(budget: Document) -> bool:
+    healthy, wanted = (budget.get("status", {}).get(key, 0) for key in ("currentHealthy", "desiredHealthy"))
+    return bool(healthy >= wanted > 0) or budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
 
 
 def _tolerates_disruption(pod: Document) -> bool:
