@@ -44,7 +44,7 @@ def replenish(problem: Problem) -> Packing:
     if not lacking:
         return Packing(method=METHOD)
     snapshot = problem.snapshot
-    daemons = read_daemons(snapshot.daemon_sets, snapshot.pods)
+    daemons = read_daemons(snapshot.daemons, snapshot.pods)
     axis = Axis.of([daemon.requests for daemon in daemons], map(offered_by, problem.kinds))
     nodes = views(snapshot)
     pools, reasons = build_static_pools(problem, axis, daemons, nodes, names=lacking)

@@ -24,6 +24,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import DEFAULT_KIND, NodeClass, NodeClassKind
 from joinery.apis.nodepool import NodePool
 from joinery.apis.workloads import Workload
+from joinery.state.daemons import told_by_pods
 from joinery.state.successors import FIELDS, OwnerKey, made_anew, successors
 
 
@@ -83,6 +84,11 @@ class Snapshot(ClaimsSnapshot):
     def classes_by_name(self) -> Mapping[str, NodeClass]:
         """The node classes by name."""
         return {node_class.metadata.name: node_class for node_class in self.node_classes}
+
+    @cached_property
+    def daemons(self) -> tuple[DaemonSet, ...]:
+        """The DaemonSets of every group: those that are read, and those that their pods tell of."""
+        return (*self.daemon_sets, *told_by_pods(self.pods, self.nodes))
 
     def successor(self, pod: Pod) -> Pod:
         """The pod that will come in the place of one that leaves its node (``state.successors``)."""

@@ -104,7 +104,7 @@ def daemon_pods(
 ) -> Iterator[tuple[str, EquivalenceClass]]:
     """The name of each live DaemonSet, and the class of the pods that it makes."""
     newest = _newest_daemons(snapshot.pods)
-    for daemon_set in snapshot.daemon_sets:
+    for daemon_set in snapshot.daemons:
         if daemon_set.metadata.deletion_timestamp is None:
             name = _name(daemon_set)
             with suppress(ValueError):  # a quantity that cannot be read: its pods run nowhere

@@ -189,7 +189,7 @@ def _blocked(view: View, claim: NodeClaim, node: Node) -> str:
         return ""
     other_taints = released(node).spec.taints
     merged = node_view(node, claim)
-    for daemon in read_daemons(view.snapshot.daemon_sets, ()):
+    for daemon in read_daemons(view.snapshot.daemons, ()):
         tolerated = (*daemon.pod.spec.tolerations, *_DAEMONS_TOLERATE)
         would_run = daemon.runs_on(merged) and first_untolerated(tolerated, _hard(other_taints)) is None
         if would_run and first_untolerated(tolerated, [kept_by(claim)]) is not None:

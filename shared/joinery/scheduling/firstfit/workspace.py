@@ -74,7 +74,7 @@ class Workspace:
         self.pending = tuple(pod for pod in pending(problem, all_views) if pod.key not in staying)
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
         self.views = without(all_views, frozenset(pod.key for pod in self.pending))
-        daemons = read_daemons(snapshot.daemon_sets, snapshot.pods)
+        daemons = read_daemons(snapshot.daemons, snapshot.pods)
         self.classes = self._classes()
         self.free_volumes = self._free_volumes()
         self.axis = Axis.of(
