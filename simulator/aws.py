@@ -13,7 +13,7 @@ from joinery.doorbell.gateway import DELAYS, Bell, message, slot
 from joinery.errors import NotFoundError
 from joinery.state.offerings import OfferingKey
 from joinery.store.gateway import sealed
-from joinery.unavailable.gateway import MARKED_FOR
+from joinery.unavailable.gateway import LONGEST_MARK, MARKED_FOR
 from simulator.clock import Clock
 
 
@@ -91,7 +91,7 @@ class InMemoryUnavailableOfferings:
     until: dict[OfferingKey, datetime] = field(default_factory=dict)
 
     def at(self, now: datetime) -> frozenset[OfferingKey]:
-        return frozenset(pool for pool, end in self.until.items() if end > now)
+        return frozenset(pool for pool, end in self.until.items() if now < end <= now + LONGEST_MARK)
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
         for pool in pools:

@@ -25,6 +25,7 @@ from joinery.cluster.gateway import Event, Eviction, Lease
 from joinery.cluster.patches import may_still_be_sent
 from joinery.controllers.acting.lease import LEASE
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
+from joinery.state.marks import believable
 from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 from simulator.clock import Clock
 from simulator.kubernetes import budgets
@@ -148,7 +149,7 @@ class InMemoryCluster:
     # --- the Protocol ---------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        return self.legacy.adopted(self._snapshot_of_v1())
+        return believable(self.legacy.adopted(self._snapshot_of_v1()))
 
     def _snapshot_of_v1(self) -> Snapshot:
         return Snapshot(

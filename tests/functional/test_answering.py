@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from joinery.controllers.waking.answering import Answering
-from joinery.doorbell.gateway import Bell, message
+from joinery.doorbell.gateway import DELAYS, LONGEST_REST, Bell, message
 from joinery.errors import (
     ConfigurationError,
     ConflictError,
@@ -67,6 +67,22 @@ def test_a_bell_for_later_is_passed_on_until_then(doorbell: InMemoryDoorbell) ->
         delivered = [{"messageId": "1", "body": ring.body} for ring in doorbell.due()]
         answering.answer({"Records": delivered}, Bell.LIFECYCLE, run)
     assert runs == [START + timedelta(seconds=15)]
+
+
+def test_a_bell_is_not_passed_on_for_longer_than_any_of_ours(doorbell: InMemoryDoorbell) -> None:
+    """Whoever may send a message does not silence a door for ever: the schedule rings once a minute, and so does it."""
+    clock = doorbell.clock
+    answering = Answering(doorbell, Settings(cluster="blue"), now=clock.now)
+    body = message(START.replace(year=9999))
+    while (answer := answering.answer({"Records": [{"messageId": "1", "body": body}]}, Bell.LIFECYCLE, dict)) != {
+        "outcome": "done"
+    }:
+        assert answer == {"outcome": "rests"}
+        assert doorbell.next_due is not None
+        clock.move_to(doorbell.next_due)
+        (ring,) = doorbell.due()
+        body = ring.body
+    assert clock.now() <= START + LONGEST_REST + DELAYS[Bell.LIFECYCLE]
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,16 @@ def test_an_entry_whose_time_is_over_is_taken_over(world: World) -> None:
     assert not world.account.entries
 
 
+def test_an_entry_that_says_that_its_run_lasts_for_years_is_taken_over(world: World) -> None:
+    """Lambda ends every run after a quarter of an hour; nobody waits for a tag that says more."""
+    begun = world.clock.now().timestamp()
+    world.account.grant_access(CLUSTER, {RUN: "other", UNTIL: str(int(begun) + 10**9)})
+
+    succeeded(world, request("Create"))
+    assert not world.account.entries
+    assert world.clock.now().timestamp() < begun + 60
+
+
 def test_an_entry_is_its_run_s_until_that_has_removed_it(world: World) -> None:
     """At its end a run still has a call to make. An entry that somebody else made meanwhile would go with it."""
     begun = world.clock.now().timestamp()

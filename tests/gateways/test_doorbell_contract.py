@@ -103,10 +103,11 @@ def test_a_ring_for_later_takes_no_other_s_place(rung: Rung) -> None:
 
 def test_a_ring_says_when_there_is_something_to_see() -> None:
     """Its moment is in the message; a message of anybody else says none."""
-    moment = Clock().now() + timedelta(seconds=20)
-    assert not_before(message(moment)) == moment
+    now = Clock().now()
+    moment = now + timedelta(seconds=20)
+    assert not_before(message(moment), now) == moment
     bodies = [message(None), "", "[]", "null", None, "20", '{"notBefore": 1}', '{"notBefore": "2026-01-01T00:00:00"}']
-    assert not any(not_before(body) for body in bodies)
+    assert not any(not_before(body, now) for body in bodies)
 
 
 def test_the_bells_do_not_ring_each_other(rung: Rung) -> None:

@@ -61,6 +61,17 @@ def test_many_pools_are_marked_at_once(offerings: UnavailableOfferings) -> None:
     assert offerings.at(NOW) == set(pools)
 
 
+@pytest.mark.parametrize("ends", [NOW.replace(year=9999), NOW + timedelta(days=1)])
+def test_a_mark_that_lasts_longer_than_any_of_ours_is_none(aws: object, ends: datetime) -> None:
+    """Or whoever may write the table would stop all buying of an offering, or of all spot, for good."""
+    for offerings in (over_dynamodb(), InMemoryUnavailableOfferings({ALL_SPOT: ends})):
+        offerings.mark([LARGE], now=NOW, reason="x")
+        if isinstance(offerings, DynamoUnavailableOfferings):
+            item = {KEY: {"S": "offering###spot"}, EXPIRES: {"N": str(int(ends.timestamp()))}}
+            boto3.client("dynamodb").put_item(TableName="joinery", Item=item)
+        assert offerings.at(NOW) == {LARGE}
+
+
 def test_an_item_that_another_version_wrote_is_passed_over(aws: object) -> None:
     """Two versions run side by side while a release replaces another; both know the other items."""
     offerings = over_dynamodb()

@@ -65,7 +65,8 @@ class Cluster(Protocol):
     def snapshot(self) -> Snapshot:
         """Everything that decisions look at, as it is now: what was written before is seen. Nodes are read before pods.
 
-        What has not changed since the last snapshot is the same object as in that.
+        What has not changed since the last snapshot is the same object as in that. No moment of ours is still to come
+        (``state.marks``); nor is any in what the other methods read.
         """
         ...
 

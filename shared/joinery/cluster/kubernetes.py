@@ -33,6 +33,7 @@ from joinery.cluster.reads import Reads
 from joinery.cluster.refusals import refusal
 from joinery.cluster.transport import JSON_PATCH, MERGE_PATCH, Transport
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
+from joinery.state.marks import MOST_AHEAD, believable, believable_claim
 from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 from joinery.state.successors import fields_wanted
 
@@ -94,12 +95,12 @@ class KubernetesCluster:
     def _read(self, kind: type[S], fields: Iterable[str]) -> S:
         now, legacy = self._now(), self._legacy
         if legacy is None:
-            return kind(now=now, node_class_kind=self._node_class, **self._reads.read(fields))
+            return believable(kind(now=now, node_class_kind=self._node_class, **self._reads.read(fields)))
         served = legacy.served()
         left_out = () if served.serves_v1 else [custom.field for custom in self._customs.values()]
         read = self._reads.read([*(field for field in fields if field not in left_out), *served.fields])
         listed = {field: read.pop(field) for field in served.fields}
-        return legacy.adopted(kind(now=now, node_class_kind=self._node_class, **read), listed)
+        return believable(legacy.adopted(kind(now=now, node_class_kind=self._node_class, **read), listed))
 
     def node(self, name: str) -> Node:
         return decode(self.transport.get(f"/api/v1/nodes/{name}"), Node)
@@ -118,7 +119,7 @@ class KubernetesCluster:
         read = lists.as_stored(self.transport.get(f"{NODE_CLAIMS.path}/{name}"), NODE_CLAIMS, self._node_class.group)
         if not isinstance(read, NodeClaim):
             raise ConfigurationError(f"NodeClaim {name}: {read.reason if read else 'it is of another provider'}")
-        return read
+        return believable_claim(read, self._now() + MOST_AHEAD)
 
     def node_pool(self, name: str) -> NodePool:
         try:

@@ -39,7 +39,8 @@ DELAYS: Mapping[Bell, timedelta] = {
     Bell.DISRUPTION: timedelta(seconds=10),
 }
 
-
+#: How long a door may be told that there is nothing to see (``lifecycle.view.rest``): until the schedule's next ring.
+LONGEST_REST = timedelta(minutes=1)
 _NOT_BEFORE = "notBefore"
 
 
@@ -88,11 +89,13 @@ def message(not_before: datetime | None) -> str:
     return json.dumps({} if not_before is None else {_NOT_BEFORE: not_before.isoformat()})
 
 
-def not_before(body: object) -> datetime | None:
-    """The moment that a body says; None for any that says none, so that its door looks."""
+def not_before(body: object, now: datetime) -> datetime | None:
+    """The moment that a body says, no later than any that we write; None for one that says none, so that its door
+    looks.
+    """
     try:
         said: Any = json.loads(body) if isinstance(body, str) else None
         moment = datetime.fromisoformat(said[_NOT_BEFORE])
     except (ValueError, TypeError, LookupError, RecursionError):
         return None
-    return moment if moment.tzinfo is not None else None
+    return min(moment, now + LONGEST_REST) if moment.tzinfo is not None else None

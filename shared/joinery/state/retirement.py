@@ -37,13 +37,15 @@ def is_retired(claim: NodeClaim) -> bool:
 def deadline(claim: NodeClaim) -> datetime | None:
     """By when the node of a claim that is being deleted must be gone; None if it has time.
 
-    It is stamped on the claim once. Before that it follows from the deletion and the claim's grace period.
+    It follows from the deletion and the claim's grace period, and is stamped on the claim once, sooner if something
+    presses. A stamp that is later is nobody's.
     """
     stamped = moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
     period, deleted = claim.spec.termination_grace_period, claim.metadata.deletion_timestamp
-    if stamped is not None or period is None or deleted is None:
+    if period is None or deleted is None:
         return stamped
-    return deleted + (duration.parse(period) or timedelta())
+    latest = deleted + (duration.parse(period) or timedelta())
+    return latest if stamped is None else min(stamped, latest)
 
 
 def drains_at(claim: NodeClaim, pods: Iterable[Pod]) -> datetime | None:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from joinery.errors import JoineryError
 from joinery.state.offerings import OfferingKey
-from joinery.unavailable.gateway import MARKED_FOR
+from joinery.unavailable.gateway import LONGEST_MARK, MARKED_FOR
 from joinery.unavailable.table import EXPIRES, KEY, Table
 
 _PREFIX = "offering#"
@@ -23,7 +23,7 @@ class DynamoUnavailableOfferings(Table):
         self._untaken: dict[OfferingKey, datetime] = {}
 
     def at(self, now: datetime) -> frozenset[OfferingKey]:
-        items = self.items(_PREFIX, now)
+        items = self.items(_PREFIX, now, until=now + LONGEST_MARK)
         taken = frozenset(pool for item in items if (pool := _pool(item[KEY]["S"])) is not None)
         return taken | {pool for pool, until in self._untaken.items() if until > now}
 

@@ -5,10 +5,13 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from joinery.refusals import Refusal, Refusals
+from joinery.state.marks import MOST_AHEAD
 from joinery.state.offerings import OfferingKey
 
 #: How long an offering stays marked (Karpenter for AWS `UnavailableOfferingsTTL`).
 MARKED_FOR = timedelta(minutes=3)
+#: No mark that is true ends later than this from now. One that does would keep an offering from being bought for ever.
+LONGEST_MARK = MARKED_FOR + MOST_AHEAD
 
 
 class UnavailableOfferings(Protocol):
@@ -18,7 +21,7 @@ class UnavailableOfferings(Protocol):
     """
 
     def at(self, now: datetime) -> frozenset[OfferingKey]:
-        """Those that are marked at that moment."""
+        """Those that are marked at that moment, but for marks that last longer than any of ours."""
         ...
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:

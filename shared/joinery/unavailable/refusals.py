@@ -10,6 +10,7 @@ from typing import Any
 
 from joinery.errors import JoineryError
 from joinery.refusals import REMEMBERED, Refusal, Refusals
+from joinery.state.marks import MOST_AHEAD
 from joinery.unavailable.remembered import RememberedRefusals
 from joinery.unavailable.table import EXPIRES, KEY, Table
 
@@ -28,7 +29,7 @@ class DynamoRefusals(RememberedRefusals):
         if not self._is_read:
             self._is_read = True  # also if it fails: a table that is silent costs its time once
             with suppress(JoineryError):
-                super().note(_read(self._table.items(_PREFIX, now), now))
+                super().note(_read(self._table.items(_PREFIX, now, until=now + REMEMBERED + MOST_AHEAD), now))
         return super().at(now)
 
     def note(self, refusals: Iterable[Refusal]) -> None:

@@ -57,6 +57,13 @@ def test_pods_that_were_asked_at_a_time_to_come_are_asked(ahead: timedelta) -> N
     assert pace(annotation, 3, START).is_due is (ahead > timedelta(minutes=1))
 
 
+def test_a_drain_that_waits_since_a_time_to_come_is_not_worth_ticks_for_ever() -> None:
+    """Each tick is paid for."""
+    known = Stall(3, START.replace(year=2900), START).annotation
+    later = START + timedelta(minutes=3)
+    assert not pace(known, 3, later).is_worth_ticks(later)
+
+
 @pytest.mark.parametrize(("minutes", "is_near"), [(-10, False), (-1, True), (3, True), (8, False)])
 def test_a_deadline_brings_the_ticks_back(minutes: float, is_near: bool) -> None:
     """Some pod must be told early enough: its own grace before the deadline."""

@@ -27,6 +27,8 @@ from joinery.gateways import InstallerGateways
 RUN, UNTIL = f"{OWN_GROUP}/run", f"{OWN_GROUP}/until"
 #: Between two looks at the cluster, and at another run's entry.
 _LOOK_SECONDS = 2.0
+#: Lambda ends every run by then, and a call that was begun before ends soon after.
+_LONGEST_RUN_SECONDS = 15 * 60 + account.LONGEST_CALL + 1
 #: For so long a new policy may count nowhere yet (IAM User Guide, "Changes that I make are not always immediately
 #: visible"). Whoever is denied for good waits that long for the answer.
 _IAM_SECONDS = 45.0
@@ -96,7 +98,9 @@ def _tags(gateways: InstallerGateways, invocation: Invocation) -> Mapping[str, s
 
 def _is_at_work(entry: AccessEntry, gateways: InstallerGateways, invocation: Invocation) -> bool:
     run, until = entry.tags.get(RUN, ""), entry.tags.get(UNTIL, "")
-    return run not in ("", invocation.id) and until.isdecimal() and gateways.now().timestamp() < int(until)
+    now = gateways.now().timestamp()
+    # Nobody is at work for longer than Lambda lets it: such a tag would keep every installer waiting.
+    return run not in ("", invocation.id) and until.isdecimal() and now < int(until) <= now + _LONGEST_RUN_SECONDS
 
 
 def _wait_until_known(objects: Objects, gateways: InstallerGateways, invocation: Invocation) -> None:

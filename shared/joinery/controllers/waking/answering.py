@@ -64,7 +64,7 @@ class Answering:
         if not self._opens():
             return {OUTCOME: "off"}
         begun = self._now()
-        later = _not_before(event.get("Records"))
+        later = _not_before(event.get("Records"), begun)
         if later is not None and later > begun:
             self._doorbell.ring(bell, later)
             return {OUTCOME: "rests"}
@@ -196,9 +196,9 @@ def _are_messages(records: object) -> TypeGuard[list[Mapping[str, Any]]]:
     )
 
 
-def _not_before(records: object) -> datetime | None:
+def _not_before(records: object, now: datetime) -> datetime | None:
     """The earliest moment that the bells of a batch say; None if any of them says "look now", as schedules do."""
-    moments = [not_before(record.get("body")) for record in records] if _are_messages(records) else []
+    moments = [not_before(record.get("body"), now) for record in records] if _are_messages(records) else []
     return min((moment for moment in moments if moment), default=None) if all(moments) else None
 
 

@@ -65,7 +65,8 @@ def stall_in(annotations: Mapping[str, str]) -> Stall | None:
     try:
         said = json.loads(annotations.get(DRAIN_STALLED, "null"))
         since, asked = moment(str(said["since"])), moment(str(said["asked"]))
-        return Stall(int(said["pods"]), since, asked) if since and asked else None
+        # A drain has waited since before its pods were asked, or ticks would be worth it for ever.
+        return Stall(int(said["pods"]), min(since, asked), asked) if since and asked else None
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 

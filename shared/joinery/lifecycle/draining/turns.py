@@ -13,6 +13,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.draining.stall import stall_in
 from joinery.lifecycle.view.view import View
 from joinery.state.claims import moment
+from joinery.state.marks import MOST_AHEAD
 
 #: How soon a deadline counts as near.
 _NEAR = timedelta(minutes=5)
@@ -21,7 +22,9 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 
 def in_turn(owners: Iterable[NodeClaim | Node], view: View) -> list[NodeClaim | Node]:
     """The claims and Nodes that are being deleted, in the order in which their next step is carried out."""
-    return sorted(owners, key=lambda owner: (not _is_urgent(owner, view.snapshot.now), _asked(owner)))
+    return sorted(
+        owners, key=lambda owner: (not _is_urgent(owner, view.snapshot.now), _asked(owner, view.snapshot.now))
+    )
 
 
 def _is_urgent(owner: NodeClaim | Node, now: datetime) -> bool:
@@ -30,6 +33,7 @@ def _is_urgent(owner: NodeClaim | Node, now: datetime) -> bool:
     return INTERRUPTED_AT in annotations or (deadline is not None and deadline - now < _NEAR)
 
 
-def _asked(owner: NodeClaim | Node) -> datetime:
+def _asked(owner: NodeClaim | Node, now: datetime) -> datetime:
+    """When its pods were asked last. Who says that it will be asked was not, and does not wait for ever."""
     stall = stall_in(owner.metadata.annotations)
-    return stall.asked if stall else _NEVER
+    return stall.asked if stall and stall.asked <= now + MOST_AHEAD else _NEVER

@@ -28,6 +28,7 @@ from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.lifecycle.joining.liveness import overdue
 from joinery.state.claims import LAUNCHED, REGISTERED, has_joined
+from joinery.state.marks import MOST_AHEAD
 
 REGISTRATION_HEALTHY = "NodeRegistrationHealthy"
 _REMEMBERED, _TOO_MANY = 4, 2
@@ -79,7 +80,7 @@ def _last(pool: NodePool, claims: Iterable[NodeClaim], now: datetime, since: dat
     own = [claim for claim in claims if _is_of(claim, pool)]
     read = [outcome for claim in own if (outcome := _outcome(claim, now))]
     # What is remembered of a claim stands: a failure that is read again would seem younger with every run.
-    by_claim = {outcome.claim: outcome for outcome in (*read, *_remembered(pool))}
+    by_claim = {outcome.claim: outcome for outcome in (*read, *_remembered(pool, now))}
     counting = (outcome for outcome in by_claim.values() if since is None or outcome.at >= since)
     return tuple(sorted(counting, key=lambda outcome: (outcome.at, outcome.claim))[-_REMEMBERED:])
 
@@ -105,10 +106,12 @@ def _outcome(claim: NodeClaim, now: datetime) -> Outcome | None:
     return Outcome(name, at, launched.reason, launched.message[:_MESSAGE_CHARS])
 
 
-def _remembered(pool: NodePool) -> tuple[Outcome, ...]:
-    """The outcomes in the annotation, as far as they can be read: anybody may edit it."""
+def _remembered(pool: NodePool, now: datetime) -> tuple[Outcome, ...]:
+    """The outcomes in the annotation, as far as they can be read: anybody may edit it, and one of the time to come
+    would be among the last for ever.
+    """
     outcomes = decode_each(pool.metadata.annotations.get(REGISTRATIONS, "[]"), Outcome)
-    return tuple(outcome for outcome in outcomes if outcome.at.tzinfo is not None)
+    return tuple(outcome for outcome in outcomes if outcome.at.tzinfo is not None and outcome.at <= now + MOST_AHEAD)
 
 
 def _written(
