@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from joinery.cluster.gateway import Cluster
 from joinery.controllers.acting.invocation import Invocation
-from joinery.errors import JoineryError
+from joinery.errors import ConflictError, JoineryError
 from joinery.observability import REASON, logger
 
 LEASE = "joinery-decisions"
@@ -31,7 +31,12 @@ def deciding(cluster: Cluster, door: str, invocation: Invocation) -> Iterator[No
     """
     # A holder may take its own Lease again. So its name must be this run's alone: SQS delivers a message twice at
     # times, and a run may outlive the visibility of its message.
-    lease = cluster.acquire_lease(LEASE, holder=f"{door}/{invocation.id}", seconds=LEASE_SECONDS)
+    try:
+        lease = cluster.acquire_lease(LEASE, holder=f"{door}/{invocation.id}", seconds=LEASE_SECONDS)
+    except ConflictError as held:
+        # Whoever rings next would meet the same holder.
+        held.did_nothing = True
+        raise
     try:
         yield
     finally:

@@ -13,7 +13,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import LONGEST_CALL, Cluster
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.launching.refused_claims import RefusedClaims
-from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
+from joinery.errors import ConfigurationError, ConflictError, DeniedError, JoineryError, UnavailableError
 from joinery.lifecycle.launching.fleet_groups import launch_token
 from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger
@@ -150,12 +150,13 @@ class ClaimWriter:
         """
         self.actor.note(f"claim {claim.metadata.name} was not written", error)
         self._denied[launch.node_pool] += isinstance(error, DeniedError)
-        if not isinstance(error, UnavailableError):
+        if not isinstance(error, UnavailableError | ConflictError):
             return False
-        if not error.is_answer:
+        is_silence = isinstance(error, UnavailableError) and not error.is_answer
+        if is_silence:
             self.unanswered.append(claim)
         self._failures += 1
-        return not error.is_answer or self._failures >= _MOST_FAILURES
+        return is_silence or self._failures >= _MOST_FAILURES
 
 
 def _waves(claims: Iterable[tuple[Launch, NodeClaim]]) -> Iterator[list[tuple[Launch, NodeClaim]]]:

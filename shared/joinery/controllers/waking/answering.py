@@ -81,17 +81,19 @@ class Answering:
             return {OUTCOME: "refused", ERROR: str(error)}
         except ConflictError as error:
             count(Count.CONFLICTS)
-            logger.info("someone else decides; ringing again", extra={BELL: bell.value, ERROR: str(error)})
-            return self._ring_again(bell, error)
+            return self._paced(bell, begun, error)
         except Exception as error:
             count(Count.RUNS_FAILED)
-            if self._pacing.failed(bell, begun, error):
-                _log_failure("failed; ringing again", bell, error)
-                return self._ring_again(bell, error)
-            _log_failure("failed again; the schedule rings within a minute", bell, error)
-            return {OUTCOME: "failed", ERROR: str(error)}
+            return self._paced(bell, begun, error)
         self._pacing.passed(bell)
         return answer
+
+    def _paced(self, bell: Bell, begun: datetime, error: Exception) -> dict[str, Any]:
+        """Ring again after what may pass by itself; the schedule does, where it has not passed for a while."""
+        is_worth_it = self._pacing.failed(bell, begun, error)
+        what = "failed; ringing again" if is_worth_it else "failed again; the schedule rings within a minute"
+        _log_failure(what, bell, error)
+        return self._ring_again(bell, error) if is_worth_it else {OUTCOME: "failed", ERROR: str(error)}
 
     def sweep(self, run: Callable[[], Outcome]) -> dict[str, Any]:
         """Run once for a schedule. Whatever fails is counted, and raised for the log and the alarm."""
@@ -218,11 +220,10 @@ def _answers(notices: Sequence[Notice], handle: Handle[Notice]) -> Sequence[Outc
 
 def _log_failure(what: str, bell: Bell, error: Exception) -> None:
     """One line. Where an error is none of ours, the place where it happened belongs to it."""
-    extra = {BELL: bell.value, ERROR: str(error)}
-    if isinstance(error, JoineryError):
-        logger.error(what, extra=extra)
-    else:
-        logger.exception(what, extra=extra)
+    bug = None if isinstance(error, JoineryError) else error
+    # That somebody else wrote first is how it should be, once.
+    say = logger.info if isinstance(error, ConflictError) else logger.error
+    say(what, exc_info=bug, extra={BELL: bell.value, ERROR: str(error)})
 
 
 def _failed(error: Exception) -> None:

@@ -1,8 +1,9 @@
 """Pacing: what fails again and again is tried ever less often, and in the end once a minute.
 
-A bell that failed is rung again, which is right for what passes by itself: a throttled call, a lost connection. What
-does not pass (credentials that are refused, an endpoint without a route) would make that a busy loop, which costs money
-and fills the log. After some failures in a row the schedule is left to ring, once a minute.
+A bell that failed is rung again, which is right for what passes by itself: a throttled call, a lost connection, a write
+that somebody else was before. What does not pass (credentials that are refused, an endpoint without a route) would make
+that a busy loop, which costs money and fills the log. After some failures in a row the schedule is left to ring, once a
+minute.
 
 A run that failed before it had done anything, because the cluster could not be read, would fail alike for whoever
 rings: bells of others are not answered either for a while. That is two seconds at first and doubles from failure to
