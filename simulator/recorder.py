@@ -8,32 +8,34 @@ from joinery.cluster.gateway import Event
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
 
-QUIET = timedelta(minutes=2)
+QUIET, UNCHANGED = timedelta(minutes=2), timedelta(minutes=30)
 
 
 class InMemoryRecorder:
     """Keeps what was emitted in ``events``, and in the cluster if there is one.
 
-    Repeats within two minutes are dropped.
+    What is no news is dropped.
     """
 
     def __init__(self, clock: Clock, cluster: InMemoryCluster | None = None) -> None:
         self.events: list[Event] = []
         self._clock = clock
         self._cluster = cluster
-        self._last: dict[tuple[str, str, str], datetime] = {}
+        self._last: dict[tuple[str, str, str], tuple[datetime, str]] = {}
+
+    def is_news(self, event: Event) -> bool:
+        at, message = self._last.get(_identity(event), (None, ""))
+        if at is None:
+            return True
+        return self._clock.now() - at >= (UNCHANGED if message == event.message else QUIET)
 
     def emit(self, events: Iterable[Event]) -> None:
         for event in events:
-            if not self._is_repeat(event):
+            if self.is_news(event):
                 self._keep(event)
 
-    def _is_repeat(self, event: Event) -> bool:
-        last = self._last.get(_identity(event))
-        return last is not None and self._clock.now() - last < QUIET
-
     def _keep(self, event: Event) -> None:
-        self._last[_identity(event)] = self._clock.now()
+        self._last[_identity(event)] = (self._clock.now(), event.message)
         self.events.append(event)
         if self._cluster is not None:
             self._cluster.emit(event, reporter=REPORTER)

@@ -21,6 +21,7 @@ from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import AmazonCloudWatchEMFProvider
 
 from joinery import __version__
+from joinery.apis.wording import MOST_PUBLIC, shortened
 from joinery.measures import DETAILED, NODE_POOL_LABEL, SERVICE_LABEL, Duration, Measure, Measurement
 from joinery.measures import Count as Count
 
@@ -46,17 +47,50 @@ COST = "hourly_cost"
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Labels = tuple[tuple[str, str], ...]
 
+#: What one run writes into the log at most, metrics aside: each line is paid for, and pods are anybody's.
+MOST_LINES, MOST_BYTES = 1_000, 256 << 10
+
 
 class _Stdout(logging.StreamHandler[TextIO]):
-    """Writes to whatever ``sys.stdout`` is at that moment, so that a terminal program can put it elsewhere."""
+    """Writes to whatever ``sys.stdout`` is at that moment, so that a terminal program can put it elsewhere.
+
+    Texts are shortened, and of a run that says more than a run may the rest is counted.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._lines = self._bytes = self._left_out = 0
+        self._is_in_run = False
+
+    def begin(self) -> None:
+        """A run begins, which may say as much as any."""
+        self._lines = self._bytes = self._left_out = 0
+        self._is_in_run = True
+
+    def end(self) -> None:
+        """It is over: say how much was left out."""
+        self._is_in_run = False
+        if self._left_out:
+            logger.warning(f"{self._left_out} lines of the run were left out of the log")
 
     def emit(self, record: logging.LogRecord) -> None:
         self.stream = sys.stdout
+        for key, text in vars(record).items():
+            if isinstance(text, str) and len(text) > MOST_PUBLIC // 4:
+                setattr(record, key, shortened(text))
         super().emit(record)
 
     def format(self, record: logging.LogRecord) -> str:
         """Half of a surrogate pair is no text to a stream, and JSON may hold one: the whole line would be lost."""
-        return super().format(record).encode(errors="backslashreplace").decode()
+        line = super().format(record).encode(errors="backslashreplace").decode()
+        self._lines, self._bytes = self._lines + 1, self._bytes + len(line.encode())
+        return line
+
+    def handle(self, record: logging.LogRecord) -> bool:
+        if self._is_in_run and (self._lines >= MOST_LINES or self._bytes >= MOST_BYTES):
+            self._left_out += 1
+            return False
+        return bool(super().handle(record))
 
 
 class _Logger(Logger):
@@ -84,13 +118,15 @@ class Metrics:
         self._gathered.extend(measurements)
 
     def sent_at_the_end(self, handler: Handler) -> Handler:
-        """Decorate a door: what its run measured is sent when it is over, however it ends."""
+        """Decorate a door: what its run measured is sent when it is over, however it ends; its log has a ceiling."""
 
         @wraps(handler)
         def measured(*arguments: Any, **named: Any) -> Any:
+            _stdout.begin()
             try:
                 return handler(*arguments, **named)
             finally:
+                _stdout.end()
                 self.send()
 
         return cast(Handler, measured)
@@ -162,7 +198,8 @@ def _write(measurements: Iterable[Measurement], labels: Mapping[str, str], *, wi
         print(json.dumps(sink.serialize_metric_set()))
 
 
-logger = _Logger(logger_handler=_Stdout(sys.stdout))
+_stdout = _Stdout(sys.stdout)
+logger = _Logger(logger_handler=_stdout)
 metrics = Metrics()
 
 

@@ -36,7 +36,7 @@ INSTALLER_WRITES = frozenset(
 READS = frozenset(
     {
         "snapshot", "claims_snapshot", "node", "node_claim", "node_pool", "replica_set", "deployment", "catalog",
-        "status_of", "instance_types", "instances", "look_up", "impaired", "shifted_zones", "at",
+        "status_of", "instance_types", "instances", "look_up", "impaired", "shifted_zones", "at", "is_news",
     }
 )  # fmt: skip
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from joinery.apis import labels
 from joinery.controllers.waking.admission import LARGEST_BODY
 from joinery.controllers.webhook import WebhookController
-from joinery.doorbell.gateway import Bell, Doorbell, Tokens
+from joinery.doorbell.gateway import DELAYS, Bell, Doorbell, Tokens
 from joinery.doorbell.tokens import FixedTokens
 from joinery.errors import ConfigurationError, JoineryError, UnavailableError
 from joinery.observability import metrics
@@ -81,6 +81,20 @@ def counted() -> Callable[[], dict[str, float]]:
 def rung(doorbell: InMemoryDoorbell) -> set[Bell]:
     """Which bells were rung."""
     return {bell for _, bell in doorbell.rings}
+
+
+class _FailsOnce:
+    """A doorbell whose first ring gets no answer."""
+
+    def __init__(self, doorbell: Doorbell) -> None:
+        self._doorbell = doorbell
+        self._has_failed = False
+
+    def ring(self, bell: Bell, not_before: datetime | None = None) -> None:
+        if not self._has_failed:
+            self._has_failed = True
+            raise UnavailableError("SQS was silent")
+        self._doorbell.ring(bell, not_before)
 
 
 def request(call: Call) -> dict[str, Any]:
@@ -210,6 +224,29 @@ def test_without_a_configured_token_nobody_is_known(doorbell: InMemoryDoorbell) 
     open_door = door(doorbell, FixedTokens(""))
 
     assert open_door.answer({**sample("failed_scheduling"), "rawPath": "/"}) == {"statusCode": 403}
+
+
+def test_a_thousand_events_are_one_message_a_slot() -> None:
+    """Each is paid for. The last Event of a slot is not lost: the message is delivered when the slot is over."""
+    clock = Clock(START)
+    doorbell, call = InMemoryDoorbell(clock), sample("failed_scheduling")
+    webhook = WebhookController(doorbell, FixedTokens(TOKEN), now=clock.now)
+    for _ in range(1_000):
+        webhook.answer(call)
+        clock.advance(timedelta(milliseconds=3))
+    assert 3 <= len(doorbell.rings) <= 4
+    last = clock.now() - timedelta(milliseconds=3)
+    assert max(at for at, _ in doorbell.rings) + DELAYS[PROVISIONING] > last
+
+
+def test_a_bell_that_could_not_be_rung_is_rung_by_the_next_event() -> None:
+    """Of the same slot: only what was sent stands for others."""
+    clock = Clock(START)
+    doorbell = InMemoryDoorbell(clock)
+    webhook = WebhookController(_FailsOnce(doorbell), FixedTokens(TOKEN), now=clock.now)
+    for _ in range(3):
+        webhook.answer(sample("failed_scheduling"))
+    assert len(doorbell.rings) == 1
 
 
 @pytest.mark.parametrize("key", ["reportingController", "reportingComponent"])

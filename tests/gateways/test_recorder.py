@@ -1,6 +1,7 @@
 """What the recorder promises of Events, in every form of it."""
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -32,15 +33,30 @@ def test_a_warning_about_a_pod_lives_in_its_namespace(form: Form) -> None:
     assert (told.kind, told.warning) == ("Pod", True)
 
 
-def test_the_same_news_is_told_once_in_two_minutes(form: Form) -> None:
-    """Repeats are dropped, whoever emits them; other reasons and objects are news."""
+def test_what_is_told_of_an_object_for_one_reason_is_told_once_in_two_minutes(form: Form) -> None:
+    """Repeats are dropped, whoever emits them, and changes wait as long; other reasons and objects are news."""
+    changed = replace(NEWS, message="launched m7a.xlarge in us-east-1b")
     form.recorder.emit([NEWS, NEWS])
     form.clock.advance(timedelta(seconds=60))
-    form.recorder.emit([NEWS])
+    form.recorder.emit([NEWS, changed])
     assert len(form.told()) == 1
     form.clock.advance(timedelta(seconds=120))
-    form.recorder.emit([NEWS, Event("Registered", "", "NodeClaim", "default-1", "u-1")])
-    assert sorted(told.reason for told in form.told()) == ["Launched", "Launched", "Registered"]
+    form.recorder.emit([NEWS, changed, Event("Registered", "", "NodeClaim", "default-1", "u-1")])
+    assert sorted(told.message for told in form.told()) == sorted([NEWS.message, changed.message, ""])
+
+
+def test_what_has_not_changed_is_told_again_after_half_an_hour(form: Form) -> None:
+    """The API server keeps Events for an hour, and each is a request to it."""
+    form.recorder.emit([NEWS])
+    for _ in range(29):
+        form.clock.advance(timedelta(minutes=1))
+        assert not form.recorder.is_news(NEWS)
+        form.recorder.emit([NEWS])
+    assert len(form.told()) == 1
+    form.clock.advance(timedelta(minutes=1))
+    assert form.recorder.is_news(NEWS)
+    form.recorder.emit([NEWS])
+    assert len(form.told()) == 2
 
 
 @pytest.mark.parametrize("character", ["-", "."])

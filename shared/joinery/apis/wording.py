@@ -46,6 +46,20 @@ _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]+)`, got `(?P<given>[^`]+)`")
 _LACKING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
 
 
+#: Bytes of a text that others have a part in, wherever it is made public: as many as an Event's note may have
+#: (Kubernetes API events.k8s.io/v1). A pod may name thousands of things, and each line and Event is paid for or stored.
+MOST_PUBLIC = 1024
+
+
+def shortened(text: str) -> str:
+    """The text, or its beginning and how long it is."""
+    length = len(text.encode(errors="replace"))
+    if length <= MOST_PUBLIC:
+        return text
+    rest = f"... ({length} bytes)"
+    return text.encode(errors="replace")[: MOST_PUBLIC - len(rest)].decode(errors="ignore") + rest
+
+
 def shown(value: Any) -> str:
     """What was written, as in the file; of a list or a map only that it is one."""
     if isinstance(value, dict):

@@ -2,14 +2,18 @@
 
 An Event's name derives from what it is about, its reason and a slot of two minutes, so the same news within a slot is
 the same object: the second writer, in whatever function, is told that it exists already. What this function has told
-in the slot is not even sent: a drain that stalls has the same news with every tick.
+in the slot is not even sent: a drain that stalls has the same news with every tick. Nor is what has not changed since
+it was told, for half an hour: a thousand pods that fit nowhere need no thousand Events every two minutes, and the API
+server keeps an Event for an hour (kube-apiserver ``--event-ttl``).
 """
 
 import hashlib
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from joinery.apis.labels import REPORTER
+from joinery.apis.wording import shortened
 from joinery.cluster.gateway import Event
 from joinery.cluster.leases import micro_time
 from joinery.cluster.patches import Document
@@ -17,10 +21,24 @@ from joinery.cluster.transport import Transport
 from joinery.errors import ConflictError, JoineryError
 
 SLOT_SECONDS = 120
-NOTE_BYTES = 1024
 _NAME_CHARS = 200
 #: Which part of the reporter speaks: all functions are one to whoever reads Events.
 _INSTANCE = "joinery"
+
+
+#: How long an Event that has not changed is not told again.
+UNCHANGED = timedelta(minutes=30)
+#: Of how many Events a function remembers at most that it has told them.
+_MOST_REMEMBERED = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """When something was told, in which slot, and the hash of its message."""
+
+    at: datetime
+    slot: int
+    message: int
 
 
 class KubernetesRecorder:
@@ -30,12 +48,18 @@ class KubernetesRecorder:
         self.failures = 0
         self._transport = transport
         self._now = now
-        self._slot, self._told = 0, set[str]()
+        self._told: dict[tuple[str, str], _Told] = {}
+
+    def is_news(self, event: Event) -> bool:
+        now, told = self._now(), self._told.get((_about(event), event.reason))
+        if told is None:
+            return True
+        is_unchanged = told.message == hash(event.message) and timedelta() <= now - told.at < UNCHANGED
+        return not is_unchanged and told.slot != _slot(now)
 
     def emit(self, events: Iterable[Event]) -> None:
         for event in events:
-            now = self._now()
-            if name(event, now) in self._told_in(_slot(now)):
+            if not self.is_news(event):
                 continue
             try:
                 self._publish(event)
@@ -44,13 +68,13 @@ class KubernetesRecorder:
             except JoineryError:
                 self.failures += 1
                 continue
-            self._told.add(name(event, now))
+            self._remember(event)
 
-    def _told_in(self, slot: int) -> set[str]:
-        """The names of the Events that this function has told in the slot."""
-        if slot != self._slot:
-            self._slot, self._told = slot, set()
-        return self._told
+    def _remember(self, event: Event) -> None:
+        now = self._now()
+        if len(self._told) >= _MOST_REMEMBERED:
+            self._told = {key: told for key, told in self._told.items() if now - told.at < UNCHANGED / 2}
+        self._told[_about(event), event.reason] = _Told(now, _slot(now), hash(event.message))
 
     def _publish(self, event: Event) -> None:
         namespace = event.namespace or "default"
@@ -71,22 +95,21 @@ class KubernetesRecorder:
             "action": event.reason,
             "reason": event.reason,
             "regarding": {**regarding, **({"namespace": event.namespace} if event.namespace else {})},
-            "note": _shortened(event.message),
+            "note": shortened(event.message),
             "type": "Warning" if event.warning else "Normal",
         }
 
 
 def name(event: Event, now: datetime) -> str:
     """The Event's name: the same for the same object and reason within one slot of two minutes."""
-    about = event.uid or f"{event.kind}/{event.namespace}/{event.name}"
-    digest = hashlib.sha256(f"{about}/{event.kind}/{event.reason}/{_slot(now)}".encode()).hexdigest()[:16]
+    digest = hashlib.sha256(f"{_about(event)}/{event.kind}/{event.reason}/{_slot(now)}".encode()).hexdigest()[:16]
     # What is cut off may leave a name that ends in the middle of a part, which the API server refuses.
     return f"{event.name[:_NAME_CHARS].rstrip('-.')}.{digest}"
 
 
+def _about(event: Event) -> str:
+    return event.uid or f"{event.kind}/{event.namespace}/{event.name}"
+
+
 def _slot(now: datetime) -> int:
     return int(now.timestamp()) // SLOT_SECONDS
-
-
-def _shortened(message: str) -> str:
-    return message.encode()[:NOTE_BYTES].decode(errors="ignore")

@@ -174,8 +174,14 @@ class Cluster(Protocol):
 class Recorder(Protocol):
     """Where a decision explains itself to ``kubectl describe``."""
 
+    def is_news(self, event: Event) -> bool:
+        """Whether this function would publish it: it has told nothing of that reason about the object for two minutes,
+        nor this very message for half an hour.
+        """
+        ...
+
     def emit(self, events: Iterable[Event]) -> None:
-        """Publish. Never raises: an Event that could not be written is counted, the decision stands."""
+        """Publish what is news. Never raises: an Event that could not be written is counted, the decision stands."""
         ...
 
 

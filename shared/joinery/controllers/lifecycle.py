@@ -7,6 +7,7 @@ something is in progress the run rings its own bell, whose queue is delayed; the
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from joinery.apis.nodeclaim import NodeClaim
@@ -15,7 +16,7 @@ from joinery.apis.policies import NodeRepair, Steering
 from joinery.cloudprovider.gateway import LONGEST_CALL
 from joinery.cluster import gateway as cluster
 from joinery.controllers.acting.actor import Actor
-from joinery.controllers.acting.announcements import MOST_EVENTS
+from joinery.controllers.acting.announcements import news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.acting.owners import read_owners
@@ -151,7 +152,7 @@ class LifecycleController:
         if decision.wakes_disruption:
             actor.ring(Bell.DISRUPTION)
         # Behind all that matters: these Events are one for each pod of a node that goes.
-        actor.tell([news for sort in decision.told.values() for news in sort[:MOST_EVENTS]])
+        actor.tell(news(self._gateways, chain.from_iterable(decision.told.values())))
 
     def _launch(self, waiting: Sequence[NodeClaim], actor: Actor, invocation: Invocation) -> Launched:
         """Launch the claims that wait, unless a plan is being written at this moment.

@@ -31,7 +31,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import LONGEST_CALL
 from joinery.commands import Announce, UpdateClaim
 from joinery.controllers.acting.actor import Actor
-from joinery.controllers.acting.announcements import MOST_EVENTS, announce
+from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.launcher import Launcher
@@ -124,12 +124,12 @@ class Orchestrator:
         for outcome in started:
             _log(outcome)
         events = [
-            news
+            event
             for outcome in started
             if outcome.added_cost
-            for news in dearer_events(outcome.command, outcome.added_cost)
+            for event in dearer_events(outcome.command, outcome.added_cost)
         ]
-        announce(self._gateways, self._invocation, events[:MOST_EVENTS])
+        announce(self._gateways, self._invocation, news(self._gateways, events))
         if any(outcome.record for outcome in started):
             self._actor.ring(Bell.LIFECYCLE)
         return tuple(started)

@@ -15,6 +15,7 @@ rest is planned again (``joinery.controllers.launching.claim_writer``).
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
@@ -29,7 +30,7 @@ from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.packing_options import packing_options
 from joinery.controllers.rebalancing import replace_risky_nodes
 from joinery.controllers.static_capacity import StaticCapacity
-from joinery.controllers.telling.plan import tell
+from joinery.controllers.telling.plan import Said, tell
 from joinery.controllers.telling.record import decision_document
 from joinery.controllers.waking.pacing import reading
 from joinery.doorbell.gateway import Bell
@@ -55,6 +56,8 @@ _ACTING_SECONDS = 30.0
 _MOST_PLANS = 5
 #: How many plans of a run may be out of date before one is made by the Lease.
 _PLANS_WITHOUT_LEASE = 2
+#: How often a decision that was refused is recorded: those of the next seconds are the same, and each is paid for.
+REFUSALS_RECORDED_EVERY = timedelta(minutes=10)
 #: How many violations a refusal quotes.
 _MOST_SHOWN = 5
 
@@ -86,6 +89,8 @@ class ProvisioningController:
     def __init__(self, gateways: Gateways, settings: Settings) -> None:
         self._gateways = gateways
         self._settings = settings
+        self._said = Said()
+        self._refusal_recorded: datetime | None = None
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Finish what a killed run left; then read, decide, act.
@@ -245,16 +250,21 @@ class ProvisioningController:
         """Record the decision if it changes something, and send its Events."""
         if decision.packing.launches:
             self._record(decision, "decided", writer.actor)
-        tell(self._gateways, invocation, decision.snapshot, decision.packing, writer)
+        tell(self._gateways, invocation, decision.snapshot, decision.packing, writer, self._said)
 
     def _record(self, decision: Decision, what: str, actor: Actor) -> None:
         """Keep the decision. One that was refused is what somebody will want to look at.
 
         A failure is noted with the actor: what was decided is told, or refused, all the same.
         """
+        now, last = decision.snapshot.now, self._refusal_recorded
+        if what == "refused":
+            if last is not None and timedelta() <= now - last < REFUSALS_RECORDED_EVERY:
+                return
+            self._refusal_recorded = now
         with actor.noting(f"the plan that was {what} was not recorded"):
             record = decision_document(decision.problem, decision.packing, decision.supply.unavailable)
-            key = self._gateways.store.record("provisioning", decision.snapshot.now, record)
+            key = self._gateways.store.record("provisioning", now, record)
             logger.info(what, extra={RECORD: key, COST: decision.packing.hourly})
 
 

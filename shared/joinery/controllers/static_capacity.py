@@ -19,7 +19,7 @@ from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce
 from joinery.controllers.acting.actor import Actor
-from joinery.controllers.acting.announcements import MOST_EVENTS, announce
+from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.claim_writer import ClaimWriter
@@ -159,7 +159,7 @@ class StaticCapacity:
         (``lifecycle.disrupting.orchestration``).
         """
         drift = to_replace(snapshot, settings.canary, settings.terminate_first)
-        announce(self._gateways, self._invocation, drift.announcements[:MOST_EVENTS])
+        announce(self._gateways, self._invocation, news(self._gateways, drift.announcements))
         if not drift.candidates and not drift.ending:
             return
         pools = {claim.metadata.labels[NODE_POOL] for claim in drift.candidates}
@@ -235,8 +235,8 @@ class StaticCapacity:
     def _announce(self, snapshot: Snapshot, texts: dict[str, str], event: str = "ReplicasNotReached") -> None:
         """Events about NodePools, by name."""
         pools = snapshot.pools_by_name
-        news = [Announce(event, text, pools[name]) for name, text in texts.items()]
-        self._when_free(partial(announce, self._gateways, self._invocation, news))
+        events = [Announce(event, text, pools[name]) for name, text in texts.items()]
+        self._when_free(partial(announce, self._gateways, self._invocation, events))
 
 
 def _is_short(snapshot: Snapshot) -> bool:

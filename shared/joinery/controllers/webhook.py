@@ -25,7 +25,7 @@ from joinery.controllers.waking.admission import (
     request_in,
     uid_at_the_start,
 )
-from joinery.doorbell.gateway import Bell, Doorbell, Tokens
+from joinery.doorbell.gateway import Bell, Doorbell, Tokens, slot
 from joinery.errors import JoineryError
 from joinery.observability import BELL, ERROR, Count, count, logger
 
@@ -41,7 +41,9 @@ Facts = Callable[[Object], tuple[Any, ...]]
 
 
 class WebhookController:
-    """Answers one call. Costs at most one SQS message a bell. ``now`` gives the moment of a call."""
+    """Answers one call. Costs one SQS message a bell and slot at most, however many calls there are: the message of the
+    first is delivered when the slot has ended (``doorbell.gateway``). ``now`` gives the moment of a call.
+    """
 
     def __init__(
         self, doorbell: Doorbell, tokens: Tokens, *, now: Callable[[], datetime], enabled: bool = True
@@ -52,6 +54,7 @@ class WebhookController:
         self._enabled = enabled
         self._refused = 0
         self._told: datetime | None = None
+        self._rung: dict[Bell, int] = {}
 
     def answer(self, call: Mapping[str, Any]) -> dict[str, Any]:
         """The response to a call (``controllers.waking.admission``): 403 for a stranger, 503 while nobody can be known
@@ -96,10 +99,14 @@ class WebhookController:
         if not self._enabled:
             count(Count.SWITCHED_OFF)
             return
+        now = self._now()
         for bell in sorted(bells(request), key=lambda bell: bell.value):
+            if self._rung.get(bell) == slot(bell, now):
+                continue
             try:
                 self._doorbell.ring(bell)
                 count(Count.BELLS_RUNG)
+                self._rung[bell] = slot(bell, now)
             except JoineryError as error:
                 count(Count.RUNS_FAILED)
                 logger.error("the bell could not be rung", extra={BELL: bell.value, ERROR: str(error)})

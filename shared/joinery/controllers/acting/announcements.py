@@ -1,16 +1,22 @@
 """Announcements, sent as Kubernetes Events."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 from joinery.apis.core import Node, Pod
+from joinery.apis.wording import shortened
 from joinery.cluster.gateway import LONGEST_CALL, Event
 from joinery.commands import Announce, Subject
 from joinery.controllers.acting.invocation import Invocation
 from joinery.gateways import Gateways
+from joinery.observability import logger
 
 #: At most so many Events a run of each sort: they are for people, and each is a request to the API server.
 MOST_EVENTS = 100
+
+T = TypeVar("T")
 
 
 def announce(gateways: Gateways, invocation: Invocation, announcements: Iterable[Announce]) -> None:
@@ -25,6 +31,29 @@ def announce(gateways: Gateways, invocation: Invocation, announcements: Iterable
     gateways.workers.run([partial(_send, gateways, invocation, event) for event in events.values()])
 
 
+def news(gateways: Gateways, announcements: Iterable[Announce]) -> Sequence[Announce]:
+    """Of each sort as many as a run may tell, in turns of their namespaces; only what is news. Others come later."""
+    unsaid = [one for one in announcements if gateways.recorder.is_news(_event(one))]
+    told: Counter[str] = Counter()
+    chosen = []
+    for one in in_turns(unsaid, lambda one: one.subject.metadata.namespace):
+        told[one.event] += 1
+        if told[one.event] <= MOST_EVENTS:
+            chosen.append(one)
+    if len(chosen) < len(unsaid):
+        logger.info(f"{len(unsaid) - len(chosen)} Events are left to later runs")
+    return chosen
+
+
+def in_turns(items: Iterable[T], whose: Callable[[T], str]) -> Iterator[T]:
+    """The items in turns of their owners, those of each in the order given: a thousand of one leave room for others."""
+    queues: dict[str, list[T]] = {}
+    for item in items:
+        queues.setdefault(whose(item), []).append(item)
+    longest = max(map(len, queues.values()), default=0)
+    return (queue[turn] for turn in range(longest) for queue in queues.values() if turn < len(queue))
+
+
 def _send(gateways: Gateways, invocation: Invocation, event: Event) -> None:
     if invocation.has_time_for(LONGEST_CALL):
         gateways.recorder.emit([event])
@@ -36,7 +65,7 @@ def _event(announcement: Announce) -> Event:
     metadata = announcement.subject.metadata
     return Event(
         reason=announcement.event,
-        message=announcement.reason,
+        message=shortened(announcement.reason),
         kind=kind,
         name=metadata.name,
         uid=metadata.uid,

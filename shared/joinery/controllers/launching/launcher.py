@@ -25,7 +25,7 @@ from joinery.cloudprovider.gateway import (
 )
 from joinery.commands import Command, DeleteClaim
 from joinery.controllers.acting.actor import Actor
-from joinery.controllers.acting.announcements import MOST_EVENTS
+from joinery.controllers.acting.announcements import news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.errors import CapacityError, JoineryError, TimeIsOverError, UnavailableError
@@ -227,7 +227,7 @@ def finish_launches(
     held = hold_back(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
     if held.announcements:
         logger.error("launches are held back by a cap", extra={REASON: held.announcements[0].reason})
-        actor.tell(held.announcements[:MOST_EVENTS])
+        actor.tell(news(gateways, held.announcements))
     launcher = Launcher(gateways, actor, snapshot, supply, invocation)
     return Finished(launcher.launch(held.admitted, snapshot.node_claims, instances), held.caps)
 

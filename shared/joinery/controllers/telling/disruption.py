@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
+from itertools import chain
 from zlib import crc32
 
 from joinery.apis.core import Node
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import NODE_POOL
 from joinery.commands import Announce, Subject
-from joinery.controllers.acting.announcements import MOST_EVENTS, announce
+from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.orchestration import Started
 from joinery.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
@@ -80,7 +80,7 @@ def tell(
         subjects.blocked(decision.held),
         subjects.unconsolidatable(held for held in decision.held if _is_due(held, snapshot.now)),
     )
-    announce(gateways, invocation, [news for sort in sorts for news in islice(sort, MOST_EVENTS)])
+    announce(gateways, invocation, news(gateways, chain.from_iterable(sorts)))
 
 
 def _is_due(held: Held, now: datetime) -> bool:

@@ -1,12 +1,19 @@
-"""What people are told of a plan: Events on the pods that it is about, and lines in the log."""
+"""What people are told of a plan: Events on the pods that it is about, and lines in the log.
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+Whoever may make pods has a part in both, so both are bounded. What has not changed is not said again in the next run
+(``Said``, ``Recorder.is_news``); of what is new, as much as there is room for, in turns of namespaces; and no text is
+longer than an Event's note.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import chain, islice
 from typing import TypeVar
 
 from joinery.apis.core import Pod
+from joinery.apis.wording import shortened
 from joinery.commands import Announce
-from joinery.controllers.acting.announcements import MOST_EVENTS, announce
+from joinery.controllers.acting.announcements import announce, in_turns, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.claim_writer import ClaimWriter
 from joinery.gateways import Gateways
@@ -16,20 +23,54 @@ from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.plans import needs, unserved_needs
 from joinery.state.snapshot import Snapshot
+from joinery.state.urgency import namespace_of
 
 T = TypeVar("T")
+#: At most so many lines a run say why pods fit nowhere.
+MOST_LINES = 10
+#: After how long the log says again what has not changed.
+SAID_AGAIN = timedelta(hours=1)
+#: Of how many lines it is remembered that they were said.
+_MOST_REMEMBERED = 10_000
 
 
-def tell(gateways: Gateways, invocation: Invocation, snapshot: Snapshot, packing: Packing, writer: ClaimWriter) -> None:
-    """Tell each pod where it is expected or why it has no node, and the log what concerns many pods."""
+class Said:
+    """What this function has said in the log of late."""
+
+    def __init__(self) -> None:
+        self._at: dict[int, datetime] = {}
+
+    def unsaid(self, lines: Iterable[T], of: Callable[[T], Hashable], now: datetime) -> list[T]:
+        """The lines that have not been said within the hour. ``of``: what makes two lines the same."""
+        last = {key: at for key, at in self._at.items() if timedelta() <= now - at < SAID_AGAIN}
+        self._at = last if len(last) < _MOST_REMEMBERED else {}
+        return [line for line in lines if hash(of(line)) not in self._at]
+
+    def note(self, line: Hashable, now: datetime) -> None:
+        """Take note that it is said now."""
+        self._at[hash(line)] = now
+
+
+def tell(  # noqa: PLR0913
+    gateways: Gateways,
+    invocation: Invocation,
+    snapshot: Snapshot,
+    packing: Packing,
+    writer: ClaimWriter,
+    said: Said,
+) -> None:
+    """Tell each pod where it is expected or why it has no node, and the log what concerns many pods.
+
+    ``said``: what the log was told in the runs before.
+    """
     pods = {pod.key: pod for pod in snapshot.pods}
     others = foreign(snapshot)
     left_to_others = also_served((unplaced.pod for unplaced in packing.unplaced), pods, others)
     # A pod that another provider may serve is not told that there is no node for it: that would be wrong.
     without_node = [unplaced for unplaced in packing.unplaced if unplaced.pod not in left_to_others]
-    _log_pools(packing, snapshot)
+    _log_pools(packing, snapshot, said)
     _log_others(left_to_others, bought_twice(packing, pods, others))
-    _log_unplaced(without_node)
+    _log_unplaced(without_node, said, snapshot.now)
     claim_of_pod = {pod: written.claim.metadata.name for written in writer.written for pod in written.launch.pods}
     announcements = (
         _nominated(packing, claim_of_pod, pods),
@@ -37,7 +78,7 @@ def tell(gateways: Gateways, invocation: Invocation, snapshot: Snapshot, packing
         _observed(writer.observed, pods),
         _not_bound(snapshot, packing, pods),
     )
-    announce(gateways, invocation, [news for sort in announcements for news in islice(sort, MOST_EVENTS)])
+    announce(gateways, invocation, news(gateways, chain.from_iterable(announcements)))
 
 
 def _nominated(packing: Packing, claim_of_pod: Mapping[str, str], pods: Mapping[str, Pod]) -> Iterator[Announce]:
@@ -83,17 +124,22 @@ def _failed(without_node: Iterable[Unplaced], pods: Mapping[str, Pod]) -> Iterat
     """Why each pod without a place has none."""
     for unplaced in without_node:
         if unplaced.pod in pods:
-            text = f"no node for it: {'; '.join(map(str, unplaced.reasons))}"
-            yield Announce("FailedScheduling", text, pods[unplaced.pod])
+            yield Announce("FailedScheduling", f"no node for it: {_text(unplaced.reasons)}", pods[unplaced.pod])
 
 
-def _log_pools(packing: Packing, snapshot: Snapshot) -> None:
+def _text(reasons: Iterable[Reason]) -> str:
+    """The reasons as one sentence, of which none keeps the others from being seen."""
+    return "; ".join(shortened(str(reason)) for reason in reasons)
+
+
+def _log_pools(packing: Packing, snapshot: Snapshot, said: Said) -> None:
     """Which of our NodePools take no part. That another provider's and static ones take none is how it should be."""
     theirs = {pool.metadata.name for pool in snapshot.node_pools if not snapshot.serves(pool)}
-    for reason in packing.pool_reasons:
+    for reason in said.unsaid(packing.pool_reasons, lambda reason: reason, snapshot.now):
         if reason.subject and reason.subject.name not in theirs and reason.code is not ReasonCode.STATIC:
             why = {NODE_POOL: reason.subject.name, CODE: reason.code, REASON: reason.message}
             logger.warning("a NodePool takes no part", extra=why)
+            said.note(reason, snapshot.now)
 
 
 def _log_others(left_to_others: Mapping[str, str], bought_twice: str) -> None:
@@ -109,12 +155,16 @@ def _log_others(left_to_others: Mapping[str, str], bought_twice: str) -> None:
         logger.warning("pods may get two nodes", extra={REASON: bought_twice})
 
 
-def _log_unplaced(without_node: Sequence[Unplaced]) -> None:
+def _log_unplaced(without_node: Sequence[Unplaced], said: Said, now: datetime) -> None:
     """One line for pods that fail for the same reasons, with the first of them: a Deployment's pods fail alike."""
     pods_by_reasons: dict[tuple[Reason, ...], list[str]] = {}
     for unplaced in without_node:
         pods_by_reasons.setdefault(unplaced.reasons, []).append(unplaced.pod)
-    for reasons, pods in pods_by_reasons.items():
+    unsaid = said.unsaid(pods_by_reasons.items(), lambda line: line[0], now)
+    for reasons, pods in islice(in_turns(unsaid, lambda line: namespace_of(line[1][0])), MOST_LINES):
         codes = ", ".join(dict.fromkeys(reason.code for reason in reasons))
-        why = {POD: pods[0], CODE: codes, REASON: "; ".join(map(str, reasons))}
+        why = {POD: pods[0], CODE: codes, REASON: shortened(_text(reasons))}
         logger.warning(f"{len(pods)} pods fit nowhere", extra=why)
+        said.note(reasons, now)
+    if len(unsaid) > MOST_LINES:
+        logger.warning(f"pods fit nowhere for {len(unsaid) - MOST_LINES} other reasons, which later runs say")
