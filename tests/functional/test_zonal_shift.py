@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as changed
 
+from joinery.apis.conditions import Observation, true
 from joinery.apis.core import Condition
 from joinery.apis.labels import ZONE, ZONE_ID
 from joinery.errors import NotFoundError, UnavailableError
 from joinery.lifecycle.garbage import lost_instance
 from joinery.lifecycle.pools.zonal_shift import SHIFTED
 from joinery.lifecycle.view.view import view_of
+from joinery.state.claims import INSTANCE_MISSING, MISSING, with_condition
 from simulator import builders
 from simulator.world import World
 from tests.functional.stand import Stand
@@ -129,12 +131,14 @@ def test_while_arc_does_not_answer_pods_get_nodes_and_nothing_is_taken_back(runn
 
 
 def test_an_instance_that_ec2_does_not_list_there_is_not_given_up(running: Stand) -> None:
-    """The kubelet is silent and EC2's list may lack an impaired zone: elsewhere, that would be proof."""
+    """The kubelet is silent and EC2 knows nothing of an impaired zone for long: elsewhere, that would be proof."""
     _shift_away(running)
     (node,) = running.world.cluster.nodes.values()
     assert ZONE_ID in node.metadata.labels
     silent = Condition(type="Ready", status="Unknown", last_transition_time=running.world.clock.now())
     running.world.cluster.api.update(changed(node, status=changed(node.status, conditions=[silent])))
+    long_ago = Observation(running.world.clock.now() - MISSING, 1)
+    claim = with_condition(running.claim, true(INSTANCE_MISSING, long_ago))
     view = view_of(running.world.cluster.snapshot(), (), shifted=frozenset(running.world.cloud.shifted))
-    assert lost_instance(view, running.claim) == ()
-    assert lost_instance(replace(view, shifted=frozenset()), running.claim)
+    assert lost_instance(view, claim) == ()
+    assert lost_instance(replace(view, shifted=frozenset()), claim)
