@@ -77,8 +77,8 @@ def _stranded(state: FinalState) -> Iterator[Pod]:
             replaced[claim].update(view.planned)
     for view in all_views:
         for pod in view.pods if view.is_leaving else ():
-            # The disruption command of its node may have bought a place for it.
-            if not is_reschedulable(pod) or (view.is_candidate and pod.key in replaced[view.claim]):
+            # A disruption command moves those only for which it has bought a place.
+            if not is_reschedulable(pod) or (view.is_candidate and pod.key not in replaced[view.claim]):
                 continue
             if pod.key not in surged:
                 yield pod
