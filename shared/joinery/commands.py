@@ -188,9 +188,24 @@ Change = (
 Command = Announce | Change
 
 
-def subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is asked of a gateway by a call that is no chain's, to remember that it was refused (``joinery.refusals``).
+
+    ``what``: in words, such as "its launch".
+    """
+
+    owner: Subject
+    what: str
+
+
+def subject(command: Command | Ask) -> str:  # noqa: C901, PLR0911 - one flat table
     """What the command is about, for a person."""
     match command:
+        case Ask(Pod() as owner):
+            return owner.key
+        case Ask(owner):
+            return owner.metadata.name
         case UpdateClaim(before) | UpdateNode(before) | UpdatePool(before) | UpdateClass(before):
             return before.metadata.name
         case DeleteClaim(claim):
@@ -217,9 +232,11 @@ def subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
             return about
 
 
-def object_of(command: Change) -> Subject | None:  # noqa: C901, PLR0911 - one flat table
+def object_of(command: Change | Ask) -> Subject | None:  # noqa: C901, PLR0911 - one flat table
     """The object that hears of what becomes of the command; None where there is none."""
     match command:
+        case Ask(owner):
+            return owner
         case UpdateClaim(before) | UpdateNode(before) | UpdatePool(before) | UpdateClass(before):
             return before
         case DeleteClaim(claim):

@@ -213,6 +213,13 @@ _WANTS_A_PERSON = {
         "a rule keeps it, or all nodes of the NodePool, from going: which",
         remedy="the codes are explained under [which nodes may go](disruption.md#which-nodes-may-go)",
     ),
+    "NodeRegistrationUnhealthy": Event(
+        (NODE_POOL,),
+        "its nodes do not join the cluster (`NodeRegistrationHealthy` is False), and why. Where EC2 ends them at "
+        "launch, launches with that node class and image wait, ever longer, up to an hour",
+        is_warning=True,
+        remedy="mend what the message names: a key, an image, user data. A change of the EC2NodeClass is tried at once",
+    ),
     "ReplicasNotReached": Event(
         (NODE_POOL,),
         "a static NodePool lacks nodes, and why",

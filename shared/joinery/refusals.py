@@ -15,6 +15,7 @@ from datetime import datetime, timedelta
 
 from joinery.commands import (
     Announce,
+    Ask,
     Change,
     Command,
     DeleteClaim,
@@ -85,8 +86,8 @@ class Refusal:
         return self.request.partition(": ")[0]
 
     def is_due(self, now: datetime) -> bool:
-        """Whether it may be asked again. One of a moment to come is: somebody's clock was wrong."""
-        interval = min(max(self.asked - self.since, SHORTEST), LONGEST)
+        """Whether it may be asked again: at once after the first time, and if somebody's clock was wrong."""
+        interval = min(max(self.asked - self.since, SHORTEST), LONGEST) if self.asked > self.since else timedelta()
         return not timedelta() <= now - self.asked < interval - _TOLERANCE
 
     def is_worth_ticks(self, now: datetime) -> bool:
@@ -102,12 +103,14 @@ Refusals = Mapping[str, Refusal]
 """What was refused, by the request."""
 
 
-def request(command: Change) -> str:
+def request(command: Change | Ask) -> str:
     """What a command asks for, in words that are the same when it asks for that again.
 
     Two updates of an object may be about different things, so that one says nothing of the other.
     """
     what = f"{type(command).__name__} {subject(command)}"
+    if isinstance(command, Ask):
+        return f"{what}: {command.what}"
     return what if isinstance(command, _PLAIN) else f"{what}: {command.reason}"
 
 
@@ -116,7 +119,7 @@ def is_refusal(error: Exception | None) -> bool:
     return isinstance(error, ConfigurationError | DeniedError)
 
 
-def refused(command: Change, error: Exception, now: datetime, before: Refusal | None) -> Refusal:
+def refused(command: Change | Ask, error: Exception, now: datetime, before: Refusal | None) -> Refusal:
     """The refusal of a command. ``before``: that of the try before, if that was refused, too."""
     message = f"{_cause(error)}; {remedy(command, error)}"
     return Refusal(request(command), before.since if before else now, now, message)
@@ -152,7 +155,7 @@ def due(chain: Sequence[Command], refusals: Refusals, now: datetime) -> Due:
     return Due(tuple(kept))
 
 
-def failure_events(command: Change, why: str) -> tuple[Announce, ...]:
+def failure_events(command: Change | Ask, why: str) -> tuple[Announce, ...]:
     """What to tell the command's object when it was refused."""
     owner = object_of(command)
     if owner is None:
@@ -162,12 +165,14 @@ def failure_events(command: Change, why: str) -> tuple[Announce, ...]:
             event, said = "FailedEviction", f"its node {node.metadata.name} is being drained, but it was not evicted"
         case RestartDeployment(deployment):
             event, said = "FailedSurge", f"its Deployment {deployment.metadata.name} was not restarted"
+        case Ask():
+            event, said = "Refused", f"{command.what} was refused"
         case _:
             event, said = "Refused", f"{_ASKED[type(command)].format(subject(command))} ({command.reason}) was refused"
     return (Announce(event, f"{said}: {why}", owner),)
 
 
-def remedy(command: Change, error: Exception) -> str:
+def remedy(command: Change | Ask, error: Exception) -> str:
     """What a person may do about the refusal."""
     code = error.code if isinstance(error, JoineryError) else ""
     if code == "OperationNotPermitted" and isinstance(command, TerminateInstance):

@@ -33,16 +33,21 @@ from joinery.cloudprovider.nodeclass.readiness import status
 from joinery.cloudprovider.nodeclass.reservations import selected
 from joinery.cloudprovider.nodeclass.tags import instance_tags
 from joinery.errors import ConfigurationError, NotFoundError
-from joinery.state.instances import InstanceStatus
+from joinery.state.instances import GOING, InstanceStatus
 from joinery.state.offerings import InstanceType, OfferingKey
 from simulator.clock import Clock
 from simulator.cloud.network import Network
 
 #: How long EC2 takes: to run a new instance, to stop a terminated one, to forget it, to take a spot instance back.
 STARTS_IN = timedelta(seconds=8)
+#: How long an instance is pending that EC2 ends at launch.
+DIES_IN = timedelta(seconds=2)
 STOPS_IN = timedelta(seconds=30)
 FORGOTTEN_IN = timedelta(hours=1)
 SPOT_NOTICE = timedelta(minutes=2)
+#: EC2's codes and words for why an instance ends (EC2 API `StateReason`).
+_ASKED_FOR = ("Client.UserInitiatedShutdown", "User initiated shutdown")
+_TAKEN_BACK = ("Server.SpotInstanceTermination", "Instance terminated due to Spot interruption")
 
 
 @dataclass(kw_only=True)
@@ -52,6 +57,7 @@ class _Machine:
     instance: Instance
     price: float
     ends_at: datetime | None = None
+    why: tuple[str, str] = ("", "")
     noticed_at: datetime | None = None
     stopped_at: datetime | None = None
 
@@ -75,7 +81,8 @@ class InMemoryCloud:
     with instances, ours and others'. ``shifted``: the ids of the zones that traffic is shifted away from.
 
     ``lag``: how late EC2 knows what it has launched, and lists what has changed. ``omission``: the share of instances
-    that any one answer leaves out.
+    that any one answer leaves out. ``dooms``: of a new instance, EC2's code and words for why it ends at launch; None
+    for one that runs. ``protected``: the ids of instances with termination protection.
     """
 
     def __init__(self, clock: Clock, catalog: Catalog, *, cluster: str = "joinery") -> None:
@@ -91,6 +98,8 @@ class InMemoryCloud:
         self.lag = timedelta(0)
         self.omission = 0.0
         self._chance = random.Random(cluster)
+        self.dooms: Callable[[Instance], tuple[str, str] | None] = lambda _: None
+        self.protected: set[str] = set()
         self._catalog = catalog
         self._machines: dict[str, _Machine] = {}
         self._launched: dict[str, LaunchResult] = {}
@@ -119,7 +128,7 @@ class InMemoryCloud:
         now = self.clock.now()
         machine.noticed_at = machine.noticed_at or now
         deadline = machine.noticed_at + SPOT_NOTICE
-        self._end(machine, deadline)
+        self._end(machine, deadline, _TAKEN_BACK)
         return deadline
 
     def stop(self, instance_id: str) -> None:
@@ -239,8 +248,10 @@ class InMemoryCloud:
         machines = [m for i in instance_ids if (m := self._machines.get(i)) and self._knows(m, now)]
         if instance_ids and not machines:
             raise NotFoundError(f"none of the instances exists: {', '.join(instance_ids)}")
+        if guarded := self.protected.intersection(instance_ids):
+            raise _protected(min(guarded))
         for machine in machines:
-            self._end(machine, now)
+            self._end(machine, now, _ASKED_FOR)
 
     def reboot(self, instance_id: str) -> None:
         self._fail("reboot")
@@ -254,10 +265,10 @@ class InMemoryCloud:
 
     # --- how it does it ---
 
-    def _end(self, machine: _Machine, moment: datetime) -> None:
-        """Let the instance end at that moment, unless it ends earlier already."""
+    def _end(self, machine: _Machine, moment: datetime, why: tuple[str, str]) -> None:
+        """Let the instance end at that moment, unless it ends earlier already. ``why``: EC2's code and words."""
         if machine.ends_at is None or moment < machine.ends_at:
-            machine.ends_at = moment
+            machine.ends_at, machine.why = moment, why
             self._tell(machine.instance.instance_id)
 
     def _tell(self, instance_id: str) -> None:
@@ -284,7 +295,9 @@ class InMemoryCloud:
                 yield self._seen(machine, now - self.lag)
 
     def _seen(self, machine: _Machine, now: datetime) -> Instance:
-        return replace(machine.instance, state=machine.state(now))
+        state = machine.state(now)
+        code, reason = machine.why if state in GOING else ("", "")
+        return replace(machine.instance, state=state, reason_code=code, reason=reason)
 
     def _launch(self, request: LaunchRequest) -> LaunchResult:
         node_class = of_ec2(request.node_class)
@@ -339,6 +352,8 @@ class InMemoryCloud:
         )
         self._machines[instance_id] = _Machine(instance=instance, price=override.price)
         self._tell(instance_id)
+        if doom := self.dooms(instance):
+            self._end(self._machines[instance_id], self.clock.now() + DIES_IN, doom)
         return LaunchedInstance(
             instance_id, pool.instance_type, pool.zone, pool.capacity_type, image, instance.reservation
         )
@@ -361,6 +376,13 @@ def _repriced(earlier: Catalog, current: Catalog) -> Catalog:
     kept = (offering for offering in earlier.offerings if offering.capacity_type != SPOT)
     spot = (offering for offering in current.offerings if offering.capacity_type == SPOT)
     return msgspec.structs.replace(earlier, offerings=(*kept, *spot))
+
+
+def _protected(instance_id: str) -> ConfigurationError:
+    words = f"The instance '{instance_id}' may not be terminated. Modify its 'disableApiTermination' instance attribute"
+    error = ConfigurationError(f"terminating instances: OperationNotPermitted: {words} and try again.")
+    error.code = "OperationNotPermitted"
+    return error
 
 
 def _out_of(pool: OfferingKey) -> LaunchFailure:

@@ -163,6 +163,27 @@ FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, Status, str]]
         FAIL,
         "no class",
     ),
+    "a NodePool whose instances die at launch": (
+        {},
+        {
+            "/apis/karpenter.sh/v1/nodepools": {
+                "items": [
+                    node_pool()
+                    | {
+                        "status": {
+                            "conditions": [
+                                {"type": "Ready", "status": "True"},
+                                {"type": "NodeRegistrationHealthy", "status": "False", "message": "InvalidKMSKey"},
+                            ]
+                        }
+                    }
+                ]
+            }
+        },
+        "nodepools",
+        WARN,
+        "InvalidKMSKey",
+    ),
     "no subnets": (
         {},
         {"/apis/karpenter.k8s.aws/v1/ec2nodeclasses": {"items": [node_class(subnets=[])]}},

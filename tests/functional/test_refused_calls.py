@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from joinery.cloudprovider.gateway import LaunchRequest
 from joinery.cluster.gateway import Event
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, DeniedError, JoineryError
@@ -48,6 +49,8 @@ def _names(about: Any) -> list[str]:
         return [str(each) for each in about]
     if about is None or isinstance(about, str):
         return [about] if about else []
+    if isinstance(about, LaunchRequest):
+        return [about.token]
     metadata = getattr(about, "metadata", None)
     return [getattr(about, "key", "") or metadata.name] if metadata else []
 
@@ -184,3 +187,14 @@ def test_a_process_to_come_knows_what_was_refused(stand: Stand) -> None:
         _run(_behind(stand, refusing).live)
         stand.wait(60)
     assert sum(refusing.asked.values()) <= _MOST_CALLS / 2
+
+
+@pytest.mark.parametrize(("method", "most"), [("cloud.launch", 9), ("cloud.prepare", 12)])
+def test_what_is_asked_outside_of_chains_waits_alike(stand: Stand, method: str, most: int) -> None:
+    """CreateFleet was asked every five seconds for each claim, and EC2 for each node class."""
+    refusing = _Refusing(method, _protected("UnauthorizedOperation"))
+    behind, refusing.has_begun = _behind(stand, refusing), True
+    stand.pods(1)
+    _hour(behind, stand.provision if method == "cloud.prepare" else behind.provision, minutes=15)
+    assert 1 < max(refusing.asked.values()) <= most
+    assert len(_told(stand, "Refused")) == len(refusing.asked)

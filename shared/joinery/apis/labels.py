@@ -128,6 +128,8 @@ CANARY = f"{OWN_GROUP}/canary"
 TERMINATE_FIRST = f"{OWN_GROUP}/terminate-first"
 #: On a node class, ids of images that need no trial, separated by commas: a person has approved them.
 CANARY_APPROVED = f"{OWN_GROUP}/canary-approved"
+#: On a node class, which of its instances EC2 ended at launch, and why: JSON (``state.deaths``).
+DIED_AT_LAUNCH = f"{OWN_GROUP}/died-at-launch"
 #: On a node class, what came of the trials of the images that it selects: JSON (``state.canaries``).
 CANARIES = f"{OWN_GROUP}/canaries"
 #: On a replacement for a drifted node, the UIDs of the owners whose pods ran well there, as a JSON list.

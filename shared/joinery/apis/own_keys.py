@@ -110,6 +110,9 @@ OF_JOINERY: Mapping[str, OwnKey] = MappingProxyType(
         labels.RAN_WELL: OwnKey(
             (NODE_CLAIM,), "on one that comes for drift: whose pods ran well on the node that it replaces"
         ),
+        labels.DIED_AT_LAUNCH: OwnKey(
+            (NODE_CLASS,), "which images EC2 did not let run, why, and since when: launches wait for that"
+        ),
         labels.CANARIES: OwnKey(
             (NODE_CLASS,),
             "which of its AMIs have passed or failed their trial, and why. Remove it, and they are tried again",

@@ -15,6 +15,7 @@ from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.apis.policies import NodeRepair, Steering
 from joinery.cloudprovider.gateway import LONGEST_CALL
 from joinery.cluster import gateway as cluster
+from joinery.commands import Ask
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import news
 from joinery.controllers.acting.invocation import Invocation
@@ -108,11 +109,12 @@ class LifecycleController:
 
     def _resolve(self, node_classes: Iterable[NodeClass], actor: Actor) -> Mapping[str, NodeClassStatus]:
         """What the cloud says of each class, by name; a class that it could not look at is left out."""
-        classes = tuple(node_classes)
+        classes = [node_class for node_class in node_classes if not actor.waits(_looking_at(node_class))]
         answers = self._gateways.workers.run([partial(self._prepare, node_class, actor) for node_class in classes])
         statuses = {}
         for node_class, answer in zip(classes, answers, strict=True):
             name = node_class.metadata.name
+            actor.answered(_looking_at(node_class), answer if isinstance(answer, Exception) else None)
             if isinstance(answer, TimeIsOverError):
                 actor.leave(1)
             elif isinstance(answer, Exception):
@@ -186,6 +188,10 @@ class LifecycleController:
                 invocation=invocation,
             ).launched
         return Launched()
+
+
+def _looking_at(node_class: NodeClass) -> Ask:
+    return Ask(node_class, "a look at what it selects")
 
 
 def _log_invalid(objects: Iterable[Invalid]) -> None:

@@ -29,7 +29,7 @@ from joinery.apis.caps import Caps
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import LONGEST_CALL
-from joinery.commands import Announce, UpdateClaim
+from joinery.commands import Announce, Ask
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
@@ -285,9 +285,8 @@ class Orchestrator:
         launcher.launch(written, written)
 
 
-def _marking(candidate: NodeClaim) -> UpdateClaim:
-    """What is asked when a candidate and its node are marked."""
-    return UpdateClaim(candidate, candidate, "it is to be disrupted")
+def _marking(candidate: NodeClaim) -> Ask:
+    return Ask(candidate, "its mark for disruption")
 
 
 def _log(started: Started) -> None:

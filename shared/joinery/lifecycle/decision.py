@@ -120,7 +120,9 @@ def decide(
     claims = view.snapshot.managed_claims
     leaving = in_turn([*(claim for claim in claims if claim.is_deleting), *_nodes_without_claim(view)], view)
     return LifecycleDecision(
-        readiness=tuple(_due(view, chain) for chain in readiness(view.snapshot, statuses, view.shifted, judged)),
+        readiness=tuple(
+            _due(view, chain) for chain in readiness(view.snapshot, statuses, view.shifted, judged, view.deaths)
+        ),
         steps=tuple(_step(view, claim, failures, repaired) for claim in claims if not claim.is_deleting),
         ends=tuple(_step(view, owner, failures, repaired) for owner in leaving),
         garbage=tuple(_due(view, chain) for chain in unknown_instances(view)),

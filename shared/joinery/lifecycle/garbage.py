@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Announce, Command, DeleteClaim, DeleteNode, TerminateInstance
+from joinery.commands import Announce, Command, DeleteClaim, DeleteNode, MarkUnavailable, TerminateInstance
 from joinery.lifecycle.joining.liveness import LAUNCH_TIMEOUT
 from joinery.lifecycle.launching.fleet_groups import fleet_groups
 from joinery.lifecycle.view.view import View
@@ -27,14 +27,15 @@ def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
 
     What nobody knows of in a zone that is impaired may be there all the same.
     """
-    instance, name = view.instance_of(claim), instance_id(claim.status.provider_id)
-    if instance is not None and not instance.serves:
-        text = f"its instance {name} is {instance.state}"
+    end, name = view.instance_of(claim), instance_id(claim.status.provider_id)
+    if end is not None and not end.serves:
+        text = f"its instance {name} is {end.state}" + (f": {end.why}" if end.is_going and end.why else "")
     elif view.is_gone(claim) and not any(map(view.is_shifted, view.nodes_of(claim))):
         text = f"EC2 knows nothing of its instance {name}"
     else:
         return ()
-    return Announce("InstanceGone", text, claim), DeleteClaim(claim, text)
+    given_up = (Announce("InstanceGone", text, claim), DeleteClaim(claim, text))
+    return (*given_up, MarkUnavailable(end.offering, end.why)) if end and end.is_out_of_stock else given_up
 
 
 def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:

@@ -41,8 +41,10 @@ from joinery.lifecycle.joining.liveness import REGISTRATION_TIMEOUT, overdue, re
 from joinery.lifecycle.joining.membership import launched, left_behind, restored
 from joinery.lifecycle.joining.registration import register, unjoined
 from joinery.lifecycle.joining.steering import Steered, steer
+from joinery.lifecycle.launching.fleet_groups import asking_for
 from joinery.lifecycle.view.missing import with_missing
 from joinery.lifecycle.view.view import Step, View
+from joinery.refusals import request
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, has_lost_node, settled, with_metadata
 from joinery.state.disruption import is_postponed
 from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id
@@ -102,7 +104,10 @@ def _launching(view: View, claim: NodeClaim) -> Step:
     if is_postponed(claim):
         chain = launched_from_now_on(view, claim)
         return Step(chain, in_progress=True)
-    if not may_launch(claim, view.snapshot.now):
+    refusal, now = view.refusals.get(request(asking_for(claim))), view.snapshot.now
+    if refusal is not None and not refusal.is_due(now):
+        return Step(in_progress=refusal.is_worth_ticks(now))
+    if not may_launch(claim, now):
         return Step(in_progress=True)
     return Step(launch=claim, in_progress=True)
 

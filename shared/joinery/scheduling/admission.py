@@ -17,6 +17,7 @@ from types import MappingProxyType
 
 from joinery.apis.caps import Caps
 from joinery.scheduling.packing import Launch, Unplaced
+from joinery.scheduling.pools.deaths import Hold
 from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.urgency import LEAST_URGENT, Urgency, namespace_of
 
@@ -101,9 +102,13 @@ def is_too_dear(launch: Launch, caps: Caps) -> bool:
     return _exceeded(Caps(max_hourly=caps.max_hourly, hourly=launch.offering.price)) is not None
 
 
-def fits(launches: Sequence[Launch], caps: Caps) -> bool:
-    """Whether all launches of a plan fit under the caps, so that it does not matter which come first."""
-    return _exceeded(caps.after(len(launches), sum(launch.offering.price for launch in launches))) is None
+def fits(launches: Sequence[Launch], caps: Caps, trials: Sequence[Hold | None] = ()) -> bool:
+    """Whether all launches of a plan may be made, so that it does not matter which come first."""
+    tried = [hold for hold in trials if hold is not None]
+    return (
+        len(tried) == len(set(tried))
+        and _exceeded(caps.after(len(launches), sum(launch.offering.price for launch in launches))) is None
+    )
 
 
 @dataclass(frozen=True)
@@ -128,17 +133,27 @@ def admit_launches(
     caps: Caps,
     urgencies: Mapping[str, Urgency],
     served: Mapping[str, int] = MappingProxyType({}),
+    trials: Sequence[Hold | None] = (),
 ) -> Admission:
-    """Admit the launches of a plan. ``urgencies``: by pod (namespace/name). ``served``: as ``admit`` has it."""
+    """Admit the launches of a plan. ``urgencies``: by pod (namespace/name). ``served``: as ``admit`` has it.
+
+    ``trials``: of which hold each is the launch that is tried (``pools.deaths``); the most urgent of each is admitted.
+    """
     purchases = [Purchase.for_pods(1, launch.offering.price, launch.pods, urgencies) for launch in launches]
-    verdicts = admit(purchases, caps, served)
-    judged = list(zip(launches, verdicts, strict=True))
+    reasons = [over(cap, caps) if cap else None for cap in admit(purchases, caps, served)]
+    begun: set[Hold] = set()
+    for index in sorted(range(len(trials)), key=lambda index: purchases[index].urgency):
+        hold = trials[index]
+        if hold is None or reasons[index] is not None:
+            continue
+        if hold in begun:
+            reasons[index] = hold.reason
+        begun.add(hold)
+    judged = list(zip(launches, reasons, strict=True))
     return Admission(
-        launches=tuple(launch for launch, cap in judged if cap is None),
-        left_out=tuple(launch for launch, cap in judged if cap is not None),
-        unplaced=tuple(
-            Unplaced(pod, (over(cap, caps),)) for launch, cap in judged if cap is not None for pod in launch.pods
-        ),
+        launches=tuple(launch for launch, reason in judged if reason is None),
+        left_out=tuple(launch for launch, reason in judged if reason is not None),
+        unplaced=tuple(Unplaced(pod, (reason,)) for launch, reason in judged if reason for pod in launch.pods),
     )
 
 

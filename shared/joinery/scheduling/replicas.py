@@ -22,6 +22,7 @@ from joinery.scheduling.launches import Slack, launch_of
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.pools.builder import build_static_pools
 from joinery.scheduling.pools.daemonsets import read_daemons
+from joinery.scheduling.pools.deaths import holds
 from joinery.scheduling.pools.market import Axis, Mask, offered_by
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.reserved import nodes_left, reserved_columns
@@ -48,15 +49,17 @@ def replenish(problem: Problem) -> Packing:
     axis = Axis.of([daemon.requests for daemon in daemons], map(offered_by, problem.kinds))
     nodes = views(snapshot)
     pools, reasons = build_static_pools(problem, axis, daemons, nodes, names=lacking)
+    on_trial = {hold.node_class for hold in holds(snapshot) if hold.is_tried}
     stock = dict(nodes_left(pools, snapshot.managed_claims))
     launches: list[Launch] = []
     for pool in pools:
         wanted = lacking[pool.name]
         room = pool.limits.get("nodes", wanted)
         purchase = _Purchase(pool, axis, stock, _by_zone(nodes, pool.name), problem.options.best_effort_min_values)
-        new = list(purchase.nodes(min(wanted, room)))
+        is_tried = pool.node_pool.spec.template.spec.node_class_ref.name in on_trial
+        new = list(purchase.nodes(min(wanted, room, 1) if is_tried else min(wanted, room)))
         launches += _launches(new, axis)
-        if len(new) < wanted:
+        if len(new) < wanted and not is_tried:
             reasons = (*reasons, _shortage(pool, wanted, room))
     return Packing(launches=tuple(launches), pool_reasons=reasons, method=METHOD)
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from joinery.apis.labels import CORE_GROUP, LAUNCH_TOKEN, MANAGED_BY
+from joinery.state.offerings import OfferingKey
 
 #: The tag that names an instance's claim, once it has joined the cluster.
 INSTANCE_CLAIM_TAG = f"{CORE_GROUP}/nodeclaim"
@@ -14,6 +15,10 @@ AWS = "aws"
 STOPPED, TERMINATED = "stopped", "terminated"
 #: Its words for an instance that is on its way out.
 GOING = ("shutting-down", TERMINATED)
+#: EC2's words for why an instance ends (EC2 API `StateReason`), where that is nobody's fault: a person or Joinery ended
+#: it, EC2 took it back, or was out of it after all. Of the codes only these beginnings.
+_ENDED_BY_SOMEBODY = ("Client.UserInitiated", "Server.ScheduledStop")
+_OUT_OF_STOCK = ("Server.Spot", "Server.InsufficientInstanceCapacity")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,8 @@ class Instance:
     was launched, empty if there was none. ``provider``: what provider IDs of its cloud begin with.
 
     ``placement_group_id``, ``placement_group``: id and name of the placement group that it is in.
+
+    ``reason_code``, ``reason``: EC2's code and words for why it ends or has ended; empty where EC2 does not say.
 
     ``subnet_id``, ``security_groups`` (ids): of its primary network interface. ``instance_profile``: the profile's
     name. They are empty where EC2 does not say, as of an instance that is terminated.
@@ -45,6 +52,8 @@ class Instance:
     instance_profile: str = ""
     placement_group_id: str = ""
     placement_group: str = ""
+    reason_code: str = ""
+    reason: str = ""
 
     @property
     def is_of_older_karpenter(self) -> bool:
@@ -54,6 +63,11 @@ class Instance:
     @property
     def provider_id(self) -> str:
         return f"{self.provider}:///{self.zone}/{self.instance_id}"
+
+    @property
+    def offering(self) -> OfferingKey:
+        """The capacity pool that it is of."""
+        return OfferingKey(self.instance_type, self.zone, self.capacity_type, self.reservation)
 
     @property
     def launch_token(self) -> str:
@@ -69,6 +83,22 @@ class Instance:
     def serves(self) -> bool:
         """Whether it is, or will be, of use. One that is stopped is not: its claim is given up as if it were gone."""
         return self.state not in (*GOING, "stopping", STOPPED)
+
+    @property
+    def why(self) -> str:
+        """EC2's code and words for why it ends."""
+        return ": ".join(filter(None, (self.reason_code, self.reason)))
+
+    @property
+    def is_out_of_stock(self) -> bool:
+        """Whether EC2 ends it because it needs the capacity itself, or has none after all."""
+        return self.is_going and self.reason_code.startswith(_OUT_OF_STOCK)
+
+    @property
+    def has_died(self) -> bool:
+        """Whether it ends for what it was made of, or for a fault of EC2's: nobody wanted that."""
+        is_meant = self.reason_code.startswith(_ENDED_BY_SOMEBODY)
+        return self.is_going and bool(self.reason_code) and not is_meant and not self.is_out_of_stock
 
 
 @dataclass(frozen=True, slots=True)

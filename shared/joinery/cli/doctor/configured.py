@@ -37,6 +37,11 @@ def objects(site: Site) -> Iterator[Finding]:
         kind = one.get("kind") or ("NodePool" if one in pools else "EC2NodeClass")
         name = one["metadata"]["name"]
         yield fail("nodepools", f"{kind} {name} is not ready: {why}", f"kubectl describe {kind.lower()} {name}")
+    for one in pools:
+        health = _condition(one, "NodeRegistrationHealthy")
+        if health.get("status") == "False":
+            name, why = one["metadata"]["name"], health.get("message", "")
+            yield warn("nodepools", f"nodes of NodePool {name} do not join: {why}", f"kubectl describe nodepool {name}")
     if not unready:
         yield ok("nodepools", f"{len(pools)} NodePools and {len(classes)} EC2NodeClasses are ready")
 
@@ -50,8 +55,12 @@ def _observes(site: Site) -> bool:
 
 
 def _ready(one: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _condition(one, "Ready")
+
+
+def _condition(one: Mapping[str, Any], kind: str) -> Mapping[str, Any]:
     conditions = one.get("status", {}).get("conditions") or ()
-    return next((condition for condition in conditions if condition.get("type") == "Ready"), {})
+    return next((condition for condition in conditions if condition.get("type") == kind), {})
 
 
 def network(site: Site) -> Iterator[Finding]:

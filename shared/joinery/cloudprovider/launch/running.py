@@ -55,9 +55,17 @@ def as_ours(entry: Mapping[str, Any]) -> Instance:
         ),
         placement_group_id=at(entry, "Placement.GroupId") or "",
         placement_group=at(entry, "Placement.GroupName") or "",
+        reason_code=at(entry, "StateReason.Code") or "",
+        reason=_reason(entry),
         # arn:aws:iam::111122223333:instance-profile/path/name
         instance_profile=(at(entry, "IamInstanceProfile.Arn") or "").rpartition("/")[2],
     )
+
+
+def _reason(entry: Mapping[str, Any]) -> str:
+    """EC2's words for why an instance ends. They begin with their code, which is said already."""
+    code = at(entry, "StateReason.Code") or ""
+    return str(at(entry, "StateReason.Message") or "").removeprefix(f"{code}:").strip()
 
 
 def _capacity_type(entry: Mapping[str, Any]) -> str:

@@ -29,6 +29,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import LONGEST_CALL, Eviction
 from joinery.commands import (
     Announce,
+    Ask,
     Change,
     Command,
     DeleteClaim,
@@ -124,13 +125,14 @@ class Actor:
         self.tell([news for chain in begun for news in chain.news])
         return [chain.failures for chain in begun]
 
-    def waits(self, command: Change) -> bool:
-        """Whether what the command asks for was refused a moment ago. For calls that are no chain's."""
-        return due((command,), self._gateways.refusals.at(self.now), self.now).held is not None
+    def waits(self, ask: Ask) -> bool:
+        """Whether that was refused a moment ago."""
+        refusal = self._gateways.refusals.at(self.now).get(request(ask))
+        return refusal is not None and not refusal.is_due(self.now)
 
-    def answered(self, command: Change, error: Exception | None) -> None:
-        """Take note of what came of such a call."""
-        self.tell(self._remembered(command, error, self._gateways.refusals.at(self.now)))
+    def answered(self, ask: Ask, error: Exception | None) -> None:
+        """Take note of what came of it."""
+        self.tell(self._remembered(ask, error, self._gateways.refusals.at(self.now)))
 
     def tell(self, news: Sequence[Announce]) -> None:
         """Send Events: now, or at the end of the run."""
@@ -323,7 +325,7 @@ class Actor:
             chain.news += self._remembered(command, error, refusals)
         chain.outcomes.clear()
 
-    def _remembered(self, command: Change, error: Exception | None, refusals: Refusals) -> Sequence[Announce]:
+    def _remembered(self, command: Change | Ask, error: Exception | None, refusals: Refusals) -> Sequence[Announce]:
         """Take note that a command was refused, or granted after all; what is to be told of that.
 
         ``refusals``: those before.

@@ -33,6 +33,7 @@ from joinery.gateways import Gateways
 from joinery.lifecycle.launching.fleet_groups import (
     FleetGroup,
     FleetOutcome,
+    asking_for,
     fleet_groups,
     insufficient,
     postponed,
@@ -130,6 +131,8 @@ class Launcher:
         for group in fleet_groups(wanted, claims):
             step = self._without_asking(group, by_token.get(group.token, ()))
             calls.append(step) if isinstance(step, _Call) else results.append(step)
+        # Of the claims of one call all were refused, or none.
+        calls = [call for call in calls if not self._actor.waits(asking_for(call.group.waiting[0]))]
         answers = self._gateways.workers.run([partial(self._ask, call.request) for call in calls])
         results += [self._answered(call, answer) for call, answer in zip(calls, answers, strict=True)]
         # Instances are written to their claims before any claim is given up: a repeated call finds them taken.
@@ -172,6 +175,8 @@ class Launcher:
 
     def _answered(self, call: "_Call", answer: LaunchResult | JoineryError) -> "_Result":
         """What comes of a call. Claims are left for another try if EC2 was not asked, or its answer is not known."""
+        for claim in call.group.waiting:
+            self._actor.answered(asking_for(claim), answer if isinstance(answer, JoineryError) else None)
         if isinstance(answer, CapacityError):
             outcome = FleetOutcome(out_of=answer.pools, shortage=str(answer))
         elif isinstance(answer, TimeIsOverError):

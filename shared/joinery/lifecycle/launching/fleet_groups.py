@@ -28,7 +28,7 @@ from joinery.apis.labels import (
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.quantity import Resources, amounts, texts
-from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim
+from joinery.commands import Announce, Ask, Command, DeleteClaim, MarkUnavailable, UpdateClaim
 from joinery.lifecycle.launching.instance_filters import tenancy
 from joinery.state.claims import (
     LAUNCHED,
@@ -99,6 +99,11 @@ class FleetOutcome:
     shortage: str = ""
     problem: str = ""
     loss: str = ""
+
+
+def asking_for(claim: NodeClaim) -> Ask:
+    """What is asked for a claim that waits for its instance."""
+    return Ask(claim, "its launch")
 
 
 def launch_token(claim: NodeClaim) -> str:

@@ -6,6 +6,7 @@ and its status says why. Pools of another provider's classes are left to that pr
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from joinery.apis.conditions import NODE_POOL_DEPENDENTS, READY, Observation, drop, false, find, put, true, with_ready
@@ -26,10 +27,12 @@ from joinery.apis.quantity import amounts, texts, total
 from joinery.apis.validation import validate
 from joinery.commands import Announce, Command, Reject, UpdateClass, UpdatePool
 from joinery.lifecycle.pools.canary import Trials, canary_events
-from joinery.lifecycle.pools.registration_health import with_registration_health
+from joinery.lifecycle.pools.registration_health import health_events, with_registration_health
 from joinery.lifecycle.pools.zonal_shift import shift_events, with_shift
 from joinery.state.claims import REGISTERED
+from joinery.state.deaths import with_deaths
 from joinery.state.displacement import with_moves
+from joinery.state.instances import Instance
 from joinery.state.nodes import nodes_by_provider_id
 from joinery.state.retirements import with_retirements
 from joinery.state.snapshot import Snapshot
@@ -46,12 +49,13 @@ def readiness(
     statuses: Mapping[str, NodeClassStatus],
     shifted: frozenset[str] | None = frozenset(),
     judged: Trials = Trials(),  # noqa: B008 - frozen
+    deaths: Mapping[str, Instance] = MappingProxyType({}),
 ) -> Iterable[tuple[Command, ...]]:
     """A chain of commands for each NodePool, node class and invalid resource whose status has changed.
 
     ``statuses``: by the class's name, what the cloud says of it. A class that it could not look at is left as it is.
     ``shifted``: the ids of the zones that traffic is shifted away from; None if that could not be learned. ``judged``:
-    the trials of images, whose outcome the classes remember.
+    the trials of images, whose outcome the classes remember. ``deaths``: by claim, instances that died at launch.
     """
     # Kinds whose status says what is wrong with them.
     with_conditions = (NodePool.kind, NodeClaim.kind, snapshot.node_class_kind.kind)
@@ -62,7 +66,9 @@ def readiness(
     classes = {}
     for node_class in snapshot.node_classes:
         name = node_class.metadata.name
-        classes[name] = judged.remembered(_class(node_class, statuses.get(name), is_used=bool({name, ""} & used)))
+        of_class = [claim for claim in snapshot.managed_claims if claim.spec.node_class_ref.name == name]
+        known = with_deaths(node_class, of_class, deaths, snapshot.now)
+        classes[name] = judged.remembered(_class(known, statuses.get(name), is_used=bool({name, ""} & used)))
     for before in snapshot.node_classes:
         after = classes[before.metadata.name]
         if after != before:
@@ -71,9 +77,12 @@ def readiness(
             yield (Announce("WaitingOnNodeClaimTermination", "there are still NodeClaims that need it", after),)
     launches, initialized = _known_launches(snapshot), _initialized(snapshot)
     for pool in filter(snapshot.serves, snapshot.node_pools):
-        ready = _pool(pool, classes, snapshot, launches, initialized, shifted)
+        of_pool = classes.get(pool.spec.template.spec.node_class_ref.name)
+        healthy = with_registration_health(pool, launches, of_pool, snapshot.now, deaths)
+        ready = _pool(healthy, of_pool, snapshot, initialized, shifted)
         if ready != pool:
-            yield UpdatePool(pool, ready, _why(ready.status.conditions)), *shift_events(pool, ready)
+            told = (*shift_events(pool, ready), *health_events(pool, ready))
+            yield UpdatePool(pool, ready, _why(ready.status.conditions)), *told
 
 
 def _used_classes(snapshot: Snapshot) -> set[str]:
@@ -119,16 +128,13 @@ def _class(node_class: NodeClass, status: NodeClassStatus | None, *, is_used: bo
 
 def _pool(
     pool: NodePool,
-    classes: Mapping[str, NodeClass],
+    node_class: NodeClass | None,
     snapshot: Snapshot,
-    launches: Iterable[NodeClaim],
     initialized: Mapping[str, Node],
     shifted: frozenset[str] | None,
 ) -> NodePool:
     at = Observation(now=snapshot.now, generation=pool.metadata.generation)
     ref = pool.spec.template.spec.node_class_ref
-    node_class = classes.get(ref.name)
-    pool = with_registration_health(pool, launches, node_class, snapshot.now)
     pool = with_retirements(pool, snapshot.managed_claims, snapshot.now)
     pool = with_moves(pool, snapshot.managed_claims, snapshot.now)
     conditions = put(pool.status.conditions, _valid(pool, at))

@@ -25,7 +25,7 @@ from joinery.lifecycle.view.eviction_order import awaiting_larger
 from joinery.lifecycle.view.verdict import Disruptions, disruptions_of
 from joinery.refusals import Refusal, Refusals
 from joinery.state.belonging import copies, unsaid
-from joinery.state.claims import is_missed
+from joinery.state.claims import has_joined, is_missed
 from joinery.state.disruption import replaces_of
 from joinery.state.instances import TERMINATED, Instance, instance_id
 from joinery.state.nodes import is_ready as is_ready
@@ -183,6 +183,12 @@ class View:
         """The instance behind a claim or a Node; None if EC2 does not know it, or could not be asked."""
         provider_id = owner.status.provider_id if isinstance(owner, NodeClaim) else owner.spec.provider_id
         return self.instances.get(instance_id(provider_id))
+
+    @cached_property
+    def deaths(self) -> Mapping[str, Instance]:
+        """By the names of claims that have not joined, their instances that died at launch."""
+        ends = ((claim, self.instance_of(claim)) for claim in self.snapshot.managed_claims if not has_joined(claim))
+        return {claim.metadata.name: end for claim, end in ends if end is not None and end.has_died}
 
     def is_missing(self, owner: NodeClaim | Node) -> bool:
         """Whether EC2 does not know the instance behind a claim or a Node. It may only not know it yet, or just now."""

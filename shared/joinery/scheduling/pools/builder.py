@@ -12,6 +12,7 @@ from joinery.apis.quantity import amount, total
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError, of_labels, one_of, read
 from joinery.scheduling.constraints.resources import host_ports_of
 from joinery.scheduling.pools.daemonsets import Daemon
+from joinery.scheduling.pools.deaths import closed, holds
 from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Market, Mask, market_of
 from joinery.scheduling.pools.node_size import most_pods
 from joinery.scheduling.pools.pool import Fit, HostPorts, Pool, Resident
@@ -19,6 +20,7 @@ from joinery.scheduling.pools.rejections import STATIC, nothing_for_sale, unmet_
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason, ReasonCode, Subject
 from joinery.state.nodes import NodeView
+from joinery.state.offerings import InstanceType
 
 _Running = Sequence[tuple[Daemon, Sequence[Fit]]]
 """The daemons that some node of a pool runs, each with what its terms leave of the pool's types and columns."""
@@ -78,6 +80,7 @@ class _Builder:
         self._nodes = nodes
         self._most_pods = most_pods(problem.snapshot.node_pools, nodes, pending)
         self._markets: dict[str, Market] = {}
+        self._holds = holds(problem.snapshot)
 
     def build(self, node_pool: NodePool) -> Pool | Reason:
         if reason := unusable(node_pool, self._problem.snapshot):
@@ -92,7 +95,8 @@ class _Builder:
         template = _template_pool(node_pool, self._market(node_pool), requirements)
         admitted = template.fit(_about_types(template))
         if admitted.conflict or not admitted.sold.any():
-            return nothing_for_sale(admitted, template)
+            held = closed(self._holds, node_pool.spec.template.spec.node_class_ref.name)
+            return next(iter(held.values()), None) or nothing_for_sale(admitted, template)
         pool = self._pool(template, admitted)
         if self._problem.options.best_effort_min_values:
             return pool
@@ -101,8 +105,16 @@ class _Builder:
     def _market(self, node_pool: NodePool) -> Market:
         node_class = node_pool.spec.template.spec.node_class_ref.name
         if node_class not in self._markets:
-            self._markets[node_class] = market_of(self._problem.instance_types.get(node_class, ()), self._axis)
+            self._markets[node_class] = market_of(self._launchable(node_class), self._axis)
         return self._markets[node_class]
+
+    def _launchable(self, node_class: str) -> Sequence[InstanceType]:
+        """The types of a class without those whose instances would die at launch."""
+        types, held = self._problem.instance_types.get(node_class, ()), closed(self._holds, node_class)
+        if not held:
+            return types
+        image_for = self._problem.snapshot.classes_by_name[node_class].image_for
+        return [instance_type for instance_type in types if image_for(instance_type.labels) not in held]
 
     def _pool(self, template: Pool, admitted: Fit) -> Pool:
         node_pool, market = template.node_pool, template.market
