@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import count
 from typing import NamedTuple
@@ -10,6 +10,7 @@ from typing import NamedTuple
 from joinery.optimizer.effort import Effort
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.explain.reasons import reasons_for
+from joinery.scheduling.firstfit.demand import Dealt
 from joinery.scheduling.firstfit.firstfit import FirstFit
 from joinery.scheduling.firstfit.manners import USUAL, Manner
 from joinery.scheduling.firstfit.targets import NewNode
@@ -18,6 +19,7 @@ from joinery.scheduling.firstfit.unforeseen import Place, closable, closed, unfo
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.launches import Slack, launch_of
 from joinery.scheduling.optimise.bound import Bounds, bounds
+from joinery.scheduling.optimise.dealing import dealt_for_less
 from joinery.scheduling.optimise.improve import cheaper
 from joinery.scheduling.optimise.weakness import WEAK
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
@@ -38,12 +40,14 @@ class Strategy:
     unforeseen   domains that earlier packings opened without having counted them: they are counted from the start
     staying      pods without another place than on a node that is going: they stay, and count there
     closed       places in which nothing may be bought
+    dealt        how pods are dealt out over domains, of demands that are not to be dealt out anew
     """
 
     manner: Manner = USUAL
     unforeseen: frozenset[UnforeseenDomain] = frozenset()
     staying: frozenset[str] = frozenset()
     closed: frozenset[Place] = frozenset()
+    dealt: Dealt = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,6 +87,11 @@ class Attempt:
     def is_cheapest(self) -> bool:
         """Whether nothing is cheaper that keeps what this keeps."""
         return self.packing.hourly <= self.bounds.keeping * (1 + _PROVEN)
+
+    @cached_property
+    def dealt_for_less(self) -> Dealt:
+        """How its pods could be dealt out over domains at less cost; empty where no way is known."""
+        return dealt_for_less(self.work, self.packer.nodes, self.packer.deferred, self.effort)
 
     @property
     def is_far(self) -> bool:
@@ -170,7 +179,7 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
         work=work,
         packer=packer,
         left=left_by_priority(packer),
-        is_uneven=work.topology.is_uneven or _is_domain_open(work, packer),
+        is_uneven=_is_uneven(work, packer, strategy),
         unforeseen=unforeseen,
         closable=closable(work, unforeseen),
         staying=_staying(work, packer),
@@ -203,9 +212,16 @@ def left_by_priority(packer: FirstFit) -> list[tuple[int, int]]:
 def _packed(problem: Problem, strategy: Strategy, effort: Effort) -> tuple[Workspace, FirstFit]:
     asked = closed(problem, strategy.closed) if strategy.closed else problem
     work = Workspace(asked, strategy.unforeseen, strategy.staying)
-    packer = FirstFit(work, strategy.manner, defers=not problem.options.first_fit_only, effort=effort)
+    defers = not problem.options.first_fit_only
+    packer = FirstFit(work, strategy.manner, defers=defers, effort=effort, dealt=strategy.dealt)
     packer.run()
     return work, packer
+
+
+def _is_uneven(work: Workspace, packer: FirstFit, strategy: Strategy) -> bool:
+    """Whether rules over domains may not hold: where the pods' domains were given, all of them are asked."""
+    is_broken = bool(strategy.dealt) and work.topology.is_broken
+    return is_broken or work.topology.is_uneven or _is_domain_open(work, packer)
 
 
 def _is_domain_open(work: Workspace, packer: FirstFit) -> bool:

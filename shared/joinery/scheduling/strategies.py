@@ -10,6 +10,7 @@ without a place, or make it dear. No single strategy is right for all, so a few 
 - In small plans with pods left: cautious on hosts, sowing, gathered, backwards, three shuffles. They may place more.
 - In small plans, for the price, also where pods are left: where what fits is cheapest, or gathered, where pods were
   dealt to one domain rather than another without need; and more of that kind where the price is far above its bound.
+- Dealt as the bound's proof would: in small plans, and in larger ones whose price is far above their bound.
 """
 
 from collections.abc import Iterator
@@ -58,6 +59,8 @@ def cheaper_alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strateg
         yield from (replace(strategy, manner=manner) for manner in manners_for_price(usual.packer.bought))
         if usual.is_far:
             yield from (replace(strategy, manner=manner) for manner in manners_for_much(usual.packer.bought))
+    if (len(usual.work.pending) <= _SMALL or usual.is_far) and (dealt := usual.dealt_for_less):
+        yield replace(strategy, dealt=dealt)
 
 
 def repairs(attempt: Attempt) -> Iterator[Strategy]:

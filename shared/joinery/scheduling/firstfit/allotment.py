@@ -8,9 +8,10 @@ A class is dealt out before anything is bought: each pod goes where the fewest a
 - Pods that must share one host are dealt to each domain as if there were no other: a host is in one domain only.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import combinations, islice, product
+from types import MappingProxyType
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from joinery.apis.labels import canonical
 from joinery.optimizer.effort import Effort
 from joinery.scheduling.constraints.topology_rules import ALL_NODES, NodeFilter
 from joinery.scheduling.firstfit.buying import Buyer
-from joinery.scheduling.firstfit.demand import Demand, Domains, present
+from joinery.scheduling.firstfit.demand import Dealt, Demand, Domains, present
 from joinery.scheduling.firstfit.ledger import Counts
 from joinery.scheduling.firstfit.manners import Manner
 from joinery.scheduling.firstfit.new_nodes import is_open_to
@@ -35,7 +36,9 @@ _COMBINATIONS = 256
 class Allotment:
     """Deals classes out over the domains in which something can be bought for them."""
 
-    def __init__(self, work: Workspace, buyer: Buyer, manner: Manner, effort: Effort) -> None:
+    def __init__(
+        self, work: Workspace, buyer: Buyer, manner: Manner, effort: Effort, dealt: Dealt = MappingProxyType({})
+    ) -> None:
         self._effort = effort
         self._dealing, self._fitting = manner.dealing, manner.fitting
         self._work = work
@@ -43,6 +46,8 @@ class Allotment:
         self._nodes, self._reserved = buyer.nodes, buyer.reserved
         self._offers: dict[tuple[Demand | str, ...], tuple[list[Domains], bool]] = {}
         self._counted: dict[tuple[Demand, tuple[tuple[str, str], ...], NodeFilter], bool] = {}
+        self._given = dict(dealt)
+        self._used: dict[Demand, set[tuple[tuple[str, str], ...]]] = {}
         self._is_unlimited = not any(pool.limits for pool in work.pools)
         self._minds_newcomers = bool(work.topology.counting_daemons) and not manner.heedless
         self._relaxes = work.problem.options.best_effort_min_values
@@ -61,6 +66,9 @@ class Allotment:
         combinations = [domains for domains in offered if domains not in refused]
         if combinations == [{}]:
             yield {}, count
+            return
+        if given := self._given.pop(demand.identity, None):
+            yield from _among(combinations, given)
             return
         if self._dealing == "gathered":
             combinations = self._inhabited_first(combinations)
@@ -206,10 +214,12 @@ class Allotment:
         pods, rules = demand.pod_class, demand.variant.rules
         places = [present(domains) for domains in combinations]
         shares = [0] * len(combinations)
+        ever_used = self._used.setdefault(demand, set())
+        used = {index for index, domains in enumerate(combinations) if tuple(domains.items()) in ever_used}
         last = -1
         for cautious in (True, False):
             for _ in range(count - sum(shares)):
-                best = self._least_pressed(demand, combinations, cautious, last)
+                best = self._least_pressed(demand, combinations, cautious, last, used)
                 if best is None or self._effort.is_late():
                     break
                 index, amount = best
@@ -218,11 +228,13 @@ class Allotment:
                 amount = count - sum(shares) if is_free else 1
                 self._topology.record(pods, rules, places[index], amount, self._counting(demand, combinations[index]))
                 shares[index] += amount
+                used.add(index)
                 if sum(shares) == count:
                     break
         for index, share in enumerate(shares):
             if share:
                 self._topology.record(pods, rules, places[index], -share, self._counting(demand, combinations[index]))
+        ever_used |= {tuple(combinations[index].items()) for index in used}
         return [(combinations[i], share) for i, share in enumerate(shares) if share]
 
     def _counting(self, demand: Demand, domains: Domains) -> Counts:
@@ -244,13 +256,14 @@ class Allotment:
         return counts
 
     def _least_pressed(
-        self, demand: Demand, combinations: list[Domains], cautious: bool, last: int
+        self, demand: Demand, combinations: list[Domains], cautious: bool, last: int, used: Container[int]
     ) -> tuple[int, int] | None:
         """Of the combinations that may take one more pod the one under the least pressure, and how many it may take.
 
-        Where pods are gathered, the ``last`` one as long as it may, then the first one.
+        Of several under the same pressure one that is ``used`` already: each needs a node of its own. Where pods are
+        gathered, the ``last`` one as long as it may, then the first one.
         """
-        best: tuple[int, int, int] | None = None
+        best: tuple[tuple[int, bool], int, int] | None = None
         asked: dict[tuple[str, str], tuple[int, int]] = {}
         for index, domains in enumerate(combinations):
             allowed, pressure = UNLIMITED, 0
@@ -262,8 +275,9 @@ class Allotment:
                     asked[place] = self._asked(demand, *place, cautious=cautious)
                 allowed = min(allowed, asked[place][0])
                 pressure = int(index != last) if self._dealing == "gathered" else pressure + asked[place][1]
-            if allowed > 0 and (best is None or pressure < best[0]):
-                best = (pressure, index, allowed)
+            rank = pressure, index not in used
+            if allowed > 0 and (best is None or rank < best[0]):
+                best = (rank, index, allowed)
         return None if best is None else (best[1], best[2])
 
     def _asked(self, demand: Demand, key: str, domain: str, *, cautious: bool) -> tuple[int, int]:
@@ -284,3 +298,11 @@ class Allotment:
         """
         most, _, counts = node.holds(demand, np.ones_like(node.types))
         return most, int(counts.max(initial=0)) if self._relaxes else most
+
+
+def _among(combinations: Sequence[Domains], given: Iterable[tuple[Domains, int]]) -> Iterator[tuple[Domains, int]]:
+    """The shares that are given, in the first combination each that says the same of the domains."""
+    for domains, share in given:
+        inside = next((one for one in combinations if domains.items() <= one.items()), None)
+        if inside is not None:
+            yield inside, share

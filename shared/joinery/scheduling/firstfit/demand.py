@@ -1,6 +1,6 @@
 """What a class of pods asks for, on one try."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -20,6 +20,11 @@ Domains = Mapping[str, str]
 Where minValues ask for a choice, and only anti-affinity minds, a node may be left several domains: joined by commas,
 which no label's value has.
 """
+
+Identity = tuple[str, ...]
+"""Equal for the same try of the same class in another packing of the problem."""
+Dealt = Mapping[Identity, Sequence[tuple[Domains, int]]]
+"""By the identity of a demand: domains, and how many of its pods they take."""
 
 
 def present(domains: Domains) -> dict[str, str]:
@@ -51,6 +56,11 @@ class Demand:
     def requirements(self) -> Requirements:
         """What the pods and their volumes demand of a node."""
         return self.variant.requirements.intersect(self.volumes)
+
+    @cached_property
+    def identity(self) -> Identity:
+        """By its class's name, and by what this try asks of a node and has given up."""
+        return self.pod_class.name, str(self.requirements), *self.variant.dropped
 
     def fit(self, pool: Pool, domains: Domains) -> tuple[Requirements, Fit]:
         """The requirements with these domains on top, and what they leave of the pool's template; remembered."""

@@ -8,6 +8,7 @@ Whatever places pods takes the names of those that wait, and returns how many of
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
+from types import MappingProxyType
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from joinery.scheduling.constraints.topology_rules import NodeFilter
 from joinery.scheduling.firstfit.allotment import Allotment
 from joinery.scheduling.firstfit.buying import Buyer
 from joinery.scheduling.firstfit.deferral import Deferral, Deferred
-from joinery.scheduling.firstfit.demand import Demand, Domains
+from joinery.scheduling.firstfit.demand import Dealt, Demand, Domains
 from joinery.scheduling.firstfit.existing import ExistingCapacity
 from joinery.scheduling.firstfit.manners import USUAL, Manner, neighbours_on_host
 from joinery.scheduling.firstfit.new_nodes import NewNodes, Wanted, is_open_to
@@ -45,13 +46,20 @@ class FirstFit:
     deferred  pods that get their nodes from the optimizer, or from ``place_deferred``
     tried     the classes that were tried to the end, before it was too late
 
-    ``defers``: whether there may be any. ``effort``: once it is late, no more pods are placed.
+    ``defers``: whether there may be any. ``effort``: once it is late, no more pods are placed. ``dealt``: of demands
+    that are not to be dealt out anew.
     """
 
     def __init__(
-        self, work: Workspace, manner: Manner = USUAL, *, defers: bool = False, effort: Effort | None = None
+        self,
+        work: Workspace,
+        manner: Manner = USUAL,
+        *,
+        defers: bool = False,
+        effort: Effort | None = None,
+        dealt: Dealt = MappingProxyType({}),
     ) -> None:
-        self._manner = manner
+        self._manner, self._dealt = manner, dealt
         self._work = work
         self._topology: Topology = work.topology
         self._effort = effort or Effort()
@@ -127,7 +135,7 @@ class FirstFit:
 
     def _use(self, buyer: Buyer) -> None:
         self._buyer = buyer
-        self._allotment = Allotment(self._work, buyer, self._manner, self._effort)
+        self._allotment = Allotment(self._work, buyer, self._manner, self._effort, self._dealt)
 
     def _hosts(self, nodes: NodeFilter) -> Iterator[str]:
         """The hosts of the plan that count for such a spread."""

@@ -328,6 +328,12 @@ class Ledger:
         """Whether the DaemonSets' pods that new nodes bring break a spread."""
         return any(group.is_uneven for group in self.counting_daemons)
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether some spread or anti-affinity over domains that must hold does not."""
+        hard = [group for group in self._groups.values() if group.is_hard and group.rule.key != HOSTNAME]
+        return any(group.is_uneven if group.rule.kind == "spread" else group.is_broken for group in hard)
+
     def differs(self, saved: Saved) -> bool:
         """Whether any count by domain has changed, so that rules that held may not hold any more.
 

@@ -12,19 +12,22 @@ zero.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
 
 from joinery.apis.labels import CAPACITY_TYPE, ZONE
-from joinery.optimizer.arrays import Floats, Mask
+from joinery.optimizer.arrays import Floats
 from joinery.optimizer.instance.side_constraints import SideConstraint
+from joinery.scheduling.constraints.requirements import Requirements, one_of
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology_groups import TopologyGroup
 from joinery.scheduling.firstfit.workspace import Workspace
+from joinery.scheduling.optimise.bin_types import PoolUse
 from joinery.scheduling.optimise.proof_demands import ProofDemand
+from joinery.scheduling.pools.market import OFFERING_KEYS
 from joinery.scheduling.pools.pool import Pool
 
 KEYS = (CAPACITY_TYPE, ZONE)
@@ -55,14 +58,16 @@ class DomainRule:
     before: Mapping[str, int]
 
 
-def domain_rules(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequence[NewNode]) -> list[DomainRule]:
-    """The groups over zones and capacity types that some demand owns, except those whose domains are not settled."""
+def domain_rules(
+    work: Workspace, demands: Sequence[ProofDemand], nodes: Sequence[NewNode], keys: Container[str]
+) -> list[DomainRule]:
+    """The groups over these keys that some demand owns, except those whose domains are not settled."""
     owners: dict[TopologyGroup, list[int]] = {}
     for index, demand in enumerate(demands):
         for rule in demand.rules:
             group = work.topology.group(rule)
             is_readable = rule.kind != "affinity" and group not in work.topology.counting_daemons
-            if rule.key in KEYS and is_readable and not _is_near_others(demand, rule.key):
+            if rule.key in keys and is_readable and not _is_near_others(demand, rule.key):
                 owners.setdefault(group, []).append(index)
     rules = []
     for group, owning in owners.items():
@@ -96,7 +101,7 @@ def items_of(
     demands: Sequence[ProofDemand], rules: Iterable[DomainRule], pools: Iterable[Pool], work: Workspace
 ) -> list[Item]:
     """Every demand, once for each combination of domains in which rules count it."""
-    domains = {key: _domains(key, pools, work) for key in KEYS}
+    domains = {rule.group.rule.key: _domains(rule.group.rule.key, pools, work) for rule in rules}
     keys: dict[int, set[str]] = {}
     for rule in rules:
         for demand in rule.counted:
@@ -111,17 +116,47 @@ def items_of(
 
 def _domains(key: str, pools: Iterable[Pool], work: Workspace) -> list[str]:
     """Where something is sold, and where nodes are."""
-    sold = {column.value(key) or "" for pool in pools for column in pool.market.columns}
+    sold = {value for pool in pools for value in _values(key, pool)}
     return sorted((sold | {node.view.labels.get(key, "") for node in work.nodes}) - {""})
 
 
-def offerings_inside(pool: Pool, item: Item) -> Mask:
-    """bool[offering columns of the pool's market]: those in the item's domains."""
-    columns = pool.market.columns
-    if not item.domains:
-        return np.ones(len(columns), dtype=np.bool_)
-    is_inside = [all(column.value(key) == value for key, value in item.domains.items()) for column in columns]
-    return np.array(is_inside, dtype=np.bool_)
+def _values(key: str, pool: Pool) -> Iterable[str]:
+    """The domains of nodes of the pool. Of a label that may have any value there is none to count on."""
+    if key in OFFERING_KEYS:
+        return (column.value(key) or "" for column in pool.market.columns)
+    if key in pool.market.type_keys:
+        return (value for it in pool.market.types for value in it.labels.get(key, ()))
+    allowed = pool.requirements.sets.get(key)
+    return () if allowed is None or allowed.complement else allowed.values
+
+
+def inside(use: PoolUse, pool: Pool, item: Item) -> PoolUse | None:
+    """The use with what the pool has in the item's domains; None where it has nothing there."""
+    types, offerings = use.types, use.offerings
+    for key, value in item.domains.items():
+        allowed = one_of((value,))
+        if key in OFFERING_KEYS:
+            offerings = offerings & pool.market.column_mask(key, allowed)
+        elif key in pool.market.type_keys:
+            types = types & pool.market.type_mask(key, allowed)
+        elif set(_values(key, pool)) != {value}:
+            return None
+    return replace(use, types=types, offerings=offerings)
+
+
+def by_domain(pools: Iterable[Pool], keys: Iterable[str]) -> list[Pool]:
+    """The pools, those whose nodes may have any of several values of such a label once for each."""
+    split = list(pools)
+    for key in keys:
+        split = [one for pool in split for one in _by_value(pool, key)]
+    return split
+
+
+def _by_value(pool: Pool, key: str) -> list[Pool]:
+    if key in OFFERING_KEYS or key in pool.market.type_keys:
+        return [pool]
+    pinned = (Requirements({key: one_of((value,))}) for value in sorted(_values(key, pool)))
+    return [replace(pool, requirements=pool.requirements.intersect(one)) for one in pinned] or [pool]
 
 
 def rows_of(

@@ -48,7 +48,7 @@ class _Attempts:
     def __init__(self, work: Workspace, bought: NewNodes, deferred: Sequence[Deferred], effort: Effort) -> None:
         self._work, self._bought, self._deferred, self._effort = work, bought, deferred, effort
         self._together = all_together(bought.opened.nodes, work.topology)
-        self._size_factors = _size_factors(work, bought.opened.nodes, deferred)
+        self._size_factors = size_factors(work, bought.opened.nodes, deferred)
         self._before = work.topology.saved()
 
     def cheapest(self) -> Better | None:
@@ -56,12 +56,12 @@ class _Attempts:
         before.
         """
         # What was bought does not hold the deferred pods.
-        least = np.inf if self._deferred else _cost(self._work, self._bought, self._size_factors)
+        least = np.inf if self._deferred else cost_of(self._work, self._bought, self._size_factors)
         best, counts = None, self._before
         for across_tiers in _ways(self._bought.opened.nodes):
             better = None if self._effort.is_over() else self._rebuilt(across_tiers=across_tiers)
             if better is not None:
-                cost = _cost(self._work, better.buyer.nodes, self._size_factors)
+                cost = cost_of(self._work, better.buyer.nodes, self._size_factors)
                 # Saved before anything is asked of nodes that are only thought of.
                 now = self._work.topology.saved()
                 if cost < least - 1e-9 and self._is_right(better.buyer.nodes):
@@ -82,7 +82,7 @@ class _Attempts:
                 work.topology.erase(batch.entry)
         spot_types = work.problem.options.spot_types
         preferences = Preferences(size_factors=list(self._size_factors.values()), spot_types=spot_types)
-        cost = _cost_of(free, self._size_factors, spot_types)
+        cost = _sum_of(free, self._size_factors, spot_types)
         rebuilding = Rebuilding(work, orders, kept, preferences, across_tiers=across_tiers)
         return rebuilding.run(self._effort, Incumbent(self._bought, cost))
 
@@ -93,7 +93,7 @@ class _Attempts:
         return is_counted and passed_over(pools, nodes) <= passed_over(pools, self._bought)
 
 
-def _size_factors(work: Workspace, nodes: Sequence[NewNode], deferred: Sequence[Deferred]) -> dict[str, Floats]:
+def size_factors(work: Workspace, nodes: Sequence[NewNode], deferred: Sequence[Deferred]) -> dict[str, Floats]:
     """By pool, what the price of each type counts as, given all pods that run in pools of its weight or are to run
     there.
     """
@@ -109,12 +109,12 @@ def _size_factors(work: Workspace, nodes: Sequence[NewNode], deferred: Sequence[
     return by_pool
 
 
-def _cost(work: Workspace, bought: NewNodes, size_factors: Mapping[str, Floats]) -> float:
+def cost_of(work: Workspace, bought: NewNodes, size_factors: Mapping[str, Floats]) -> float:
     """$/h, what the prices of the nodes count as."""
-    return _cost_of(bought.opened.nodes, size_factors, work.problem.options.spot_types)
+    return _sum_of(bought.opened.nodes, size_factors, work.problem.options.spot_types)
 
 
-def _cost_of(nodes: Iterable[NewNode], size_factors: Mapping[str, Floats], spot_types: int) -> float:
+def _sum_of(nodes: Iterable[NewNode], size_factors: Mapping[str, Floats], spot_types: int) -> float:
     return sum(
         float(node.least_prices[node.cheapest()] * size_factors[node.pool.name][node.cheapest()])
         * spot_factor(node, spot_types)

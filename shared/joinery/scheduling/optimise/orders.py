@@ -9,17 +9,20 @@ ones. Each order is an item of its instance.
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 
 from joinery.apis.labels import HOSTNAME
 from joinery.optimizer.arrays import Mask
+from joinery.scheduling.constraints.requirements import ValueSet
 from joinery.scheduling.constraints.resources import ports_clash
 from joinery.scheduling.firstfit.deferral import Deferred
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
+from joinery.scheduling.pools.market import OFFERING_KEYS
+from joinery.scheduling.pools.pool import Pool
 
 Limit = tuple[tuple[int, ...], int]
 """Indices of orders, and how many of their pods together may share a node."""
@@ -131,6 +134,29 @@ def host_rules(orders: Sequence[Order], topology: Topology) -> HostRules:
     for (index, one), (other, another) in product(ports, ports):
         conflicts[index, other] |= ports_clash(one, another)
     return HostRules((*limits, *exclusive(conflicts)), conflicts)
+
+
+def apart_by_labels(orders: Sequence[Order], pools: Sequence[Pool]) -> Mask:
+    """bool[orders, orders]: those that want different values of a label of which a pool's node may have any.
+
+    Other labels are known of a bin type, so the two have none in common.
+    """
+    keys = sorted({key for pool in pools for key in pool.requirements if _is_open(pool, key)})
+    alike: dict[tuple[ValueSet, ...], list[int]] = {}
+    for index, order in enumerate(orders) if keys else ():
+        wanted, _ = order.demand.fit(pools[0], order.domains)
+        alike.setdefault(tuple(wanted.get(key) for key in keys), []).append(index)
+    conflicts = np.zeros((len(orders), len(orders)), dtype=np.bool_)
+    for (one, members), (other, others) in combinations(alike.items(), 2):
+        if any(mine.intersect(theirs).is_impossible for mine, theirs in zip(one, other, strict=True)):
+            conflicts[np.ix_(members, others)] = True
+    return conflicts | conflicts.T
+
+
+def _is_open(pool: Pool, key: str) -> bool:
+    allowed = pool.requirements.sets[key]
+    is_given = key not in OFFERING_KEYS and not pool.is_by_type(key)
+    return is_given and (allowed.complement or len(allowed.values) > 1)
 
 
 def exclusive(conflicts: Mask) -> Iterable[Limit]:

@@ -12,7 +12,7 @@ from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.topology_rules import TopologyRule
-from joinery.scheduling.firstfit.demand import Demand
+from joinery.scheduling.firstfit.demand import Demand, Identity
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.packing import Kept
@@ -29,6 +29,7 @@ class ProofDemand:
     ``rules``: topology rules, all of which must hold.
     ``is_settled``: neither a preference nor a choice of ways could send a pod past a pool that takes it.
     ``least_weight``: of the NodePools that may be used, the weight of the lightest; None where all may be.
+    ``identity``: of the demand that it is made from; empty where it is for all tries of a class.
     """
 
     pod_class: PodClass
@@ -38,6 +39,7 @@ class ProofDemand:
     rules: tuple[TopologyRule, ...]
     is_settled: bool
     least_weight: int | None = None
+    identity: Identity = ()
 
 
 def hard_demands(work: Workspace, nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
@@ -77,6 +79,7 @@ def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
             rules=demand.variant.rules,
             is_settled=len(demand.pod_class.terms) == len(demand.pod_class.volumes.alternatives) == 1,
             least_weight=weight,
+            identity=demand.identity,
         )
         for (demand, weight), count in counts.items()
     )

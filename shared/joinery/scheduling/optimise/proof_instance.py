@@ -7,7 +7,7 @@ on them. Whatever else forbids a node (pod affinity, minValues) is left out: it 
 holds without it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import product
@@ -24,8 +24,8 @@ from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
 from joinery.scheduling.firstfit.topology_groups import TopologyGroup
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
-from joinery.scheduling.optimise.domain_rows import Item, domain_rules, items_of, offerings_inside, rows_of
+from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, supplies
+from joinery.scheduling.optimise.domain_rows import KEYS, Item, domain_rules, inside, items_of, rows_of
 from joinery.scheduling.optimise.dominance import bin_types_for
 from joinery.scheduling.optimise.limited import limits_of
 from joinery.scheduling.optimise.orders import Limit, exclusive
@@ -36,24 +36,32 @@ from joinery.scheduling.pools.reserved import is_sold_unreserved
 
 class ProofInstances:
     """Instances for the demands of a plan's new nodes. ``pools``: with the whole room of their types, and all that
-    they sell.
+    they sell. ``preferences``: what makes prices count as other than they are, which is nothing to a bound.
+    ``keys``: topology keys of which bin types say in which domain they are.
     """
 
     def __init__(
-        self, work: Workspace, demands: Sequence[ProofDemand], nodes: Sequence[NewNode], pools: Sequence[Pool]
+        self,
+        work: Workspace,
+        demands: Sequence[ProofDemand],
+        nodes: Sequence[NewNode],
+        pools: Sequence[Pool],
+        preferences: Preferences | None = None,
+        keys: Container[str] = KEYS,
     ) -> None:
         self._work, self._demands, self._nodes, self._pools = work, demands, nodes, pools
+        self._preferences, self._keys = preferences, keys
 
     def plain(self) -> PackingInstance:
         """Without side constraints: every demand is one item."""
         items = [Item(index, {}) for index in range(len(self._demands))]
         return self._instance(items, with_limits=False)[0]
 
-    def constrained(self) -> ConstrainedInstance:
+    def constrained(self) -> tuple[list[Item], ConstrainedInstance]:
         """With rows for domains and for the limits of pools; a demand is an item for every domain in which rules count
         it.
         """
-        rules = domain_rules(self._work, self._demands, self._nodes)
+        rules = domain_rules(self._work, self._demands, self._nodes, self._keys)
         items = items_of(self._demands, rules, self._pools, self._work)
         instance, bin_types = self._instance(items, with_limits=True)
         unforeseen: dict[tuple[object, ...], set[str]] = {}
@@ -64,7 +72,7 @@ class ProofInstances:
         rows = [replace(row, bin_types=no_bins) for row in rows_of(items, rules, self._demands, unforeseen)]
         for pool, resource, taken in limits_of(self._pools, bin_types):
             rows.append(SideConstraint(no_items, np.concatenate([taken, existing]), float(pool.limits[resource])))
-        return ConstrainedInstance(
+        return items, ConstrainedInstance(
             instance=instance,
             demand_of=np.array([item.demand for item in items], dtype=np.int64),
             demands=np.array([demand.count for demand in self._demands], dtype=np.int64),
@@ -75,7 +83,7 @@ class ProofInstances:
         """The instance, and its bin types that are bought: those of nodes that exist come after them."""
         work, demands = self._work, [self._demands[item.demand] for item in items]
         requests = np.array([demand.row for demand in demands], dtype=np.int64)
-        bin_types = bin_types_for(self._pools, requests, self._uses(items), with_limits=with_limits)
+        bin_types = bin_types_for(self._pools, requests, self._uses(items), self._preferences, with_limits=with_limits)
         free, open_to = _existing(work, items, demands, requests)
         conflicts = _conflicts(work, demands)
         limits = [*exclusive(conflicts), *_host_spreads(work, demands, self._nodes)]
@@ -84,7 +92,7 @@ class ProofInstances:
         instance = PackingInstance(
             sizes=requests,
             demands=np.array([demand.count for demand in demands], dtype=np.int64),
-            costs=np.concatenate([bin_types.prices, np.zeros(len(free))]),
+            costs=np.concatenate([bin_types.costs, np.zeros(len(free))]),
             capacities=np.concatenate([bin_types.capacities, free]),
             compatible=np.concatenate([bin_types.compatible, open_to], axis=1),
             cardinality_limits=tuple(CardinalityLimit(np.array(members), cap) for members, cap in limits),
@@ -98,9 +106,10 @@ class ProofInstances:
         """How each item may use pools: as its demand may, in its own domains."""
         of_demand = [self._uses_of(demand) for demand in self._demands]
         return [
-            replace(use, item=number, offerings=use.offerings & offerings_inside(self._pools[use.pool], item))
+            replace(there, item=number)
             for number, item in enumerate(items)
             for use in of_demand[item.demand]
+            if (there := inside(use, self._pools[use.pool], item))
         ]
 
     def _uses_of(self, demand: ProofDemand) -> list[PoolUse]:

@@ -26,7 +26,7 @@ from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, supplies
 from joinery.scheduling.optimise.dominance import bin_types_for
 from joinery.scheduling.optimise.limited import are_kept, limit_rows
-from joinery.scheduling.optimise.orders import Order, host_rules
+from joinery.scheduling.optimise.orders import Order, apart_by_labels, host_rules
 from joinery.scheduling.pools.pool import Pool
 
 
@@ -128,7 +128,7 @@ class Rebuilding:
             capacities=bin_types.capacities,
             compatible=bin_types.compatible,
             cardinality_limits=tuple(CardinalityLimit(np.array(members), cap) for members, cap in rules.limits),
-            conflicts=rules.conflicts,
+            conflicts=rules.conflicts | apart_by_labels(self._orders, self._work.pools),
             available=available,
             supply=supply,
         )
