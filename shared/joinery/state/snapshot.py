@@ -25,7 +25,7 @@ from joinery.apis.nodeclass import DEFAULT_KIND, NodeClass, NodeClassKind
 from joinery.apis.nodepool import NodePool
 from joinery.apis.workloads import Workload
 from joinery.state.daemons import told_by_pods
-from joinery.state.successors import FIELDS, OwnerKey, made_anew, successors
+from joinery.state.successors import FIELDS, OwnerKey, successor
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,16 +92,15 @@ class Snapshot(ClaimsSnapshot):
 
     def successor(self, pod: Pod) -> Pod:
         """The pod that will come in the place of one that leaves its node (``state.successors``)."""
-        return made_anew(self._successors.get(pod.key, pod))
+        return successor(pod, self._owners)
 
     @cached_property
-    def _successors(self) -> Mapping[str, Pod]:
-        owners: dict[OwnerKey, Workload] = {
+    def _owners(self) -> Mapping[OwnerKey, Workload]:
+        return {
             (kind, owner.metadata.namespace or "default", owner.metadata.name): owner
             for kind, field in FIELDS.items()
             for owner in getattr(self, field)
         }
-        return successors(self.pods, owners)
 
     def serves(self, pool: NodePool) -> bool:
         """Whether the pool is for nodes of our cloud."""

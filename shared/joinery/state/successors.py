@@ -50,16 +50,10 @@ def fields_wanted(pods: Iterable[Pod]) -> tuple[str, ...]:
     return tuple(sorted(FIELDS[kind] for kind in kinds))
 
 
-def successors(pods: Iterable[Pod], owners: Mapping[OwnerKey, Workload]) -> Mapping[str, Pod]:
-    """By namespace/name, what comes in the place of pods on nodes, where that is another one than they are."""
-    found = {}
-    for pod in pods if owners else ():
-        if _may_come_back_different(pod) and (key := owner_key(pod)) is not None:
-            workload = owners.get(key)
-            made = _made(pod, workload) if workload is not None else pod
-            if made is not pod:
-                found[pod.key] = made
-    return found
+def successor(pod: Pod, owners: Mapping[OwnerKey, Workload]) -> Pod:
+    """What comes in the place of a pod that leaves its node."""
+    workload = owners.get(owner_key(pod) or ("", "", "")) if _may_come_back_different(pod) else None
+    return made_anew(_made(pod, workload) if workload is not None else pod)
 
 
 def made_anew(pod: Pod) -> Pod:
@@ -93,7 +87,7 @@ def _has_changed(pod: Pod) -> bool:
 
 
 def _made(pod: Pod, owner: Workload) -> Pod:
-    """The pod that its owner makes in its place; itself where that asks for the same."""
+    """The pod that its owner makes in its place."""
     controller = controller_of(pod)
     is_other = controller and owner.metadata.uid and controller.uid and controller.uid != owner.metadata.uid
     if is_other or not _is_of_the_template(pod, owner):
@@ -108,7 +102,7 @@ def _made(pod: Pod, owner: Workload) -> Pod:
         init_containers=_containers(spec.init_containers, template.init_containers),
         resources=resources,
     )
-    return pod if made == spec else replace(pod, spec=made)
+    return replace(pod, spec=made)
 
 
 def _is_of_the_template(pod: Pod, owner: Workload) -> bool:
