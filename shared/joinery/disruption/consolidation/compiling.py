@@ -10,7 +10,7 @@ word for is taken strictly:
 - New nodes for a class come from the heaviest NodePools that can hold it.
 """
 
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -175,19 +175,19 @@ class _Compiler:
                 self._pods[self._item(demand, view), index].append(pod.key)
 
     def _demand(self, pod_class: PodClass) -> Demand:
-        """What the class asks for with all its preferences."""
+        """What the class asks for with all its preferences; in a loose model with none, and its last term."""
         work = self._work
         options = work.problem.options
         tries = variants(
             pod_class,
             self._present.rules[pod_class],
-            respect=options.respect_preferences,
+            respect=options.respect_preferences and not self._is_loose,
             prefer_taints=work.prefers_taints,
         )
         row = work.axis.asked(pod_class.requests)
         volumes = pod_class.volumes.alternatives[0]
         several = self._is_loose and len(pod_class.volumes.alternatives) > 1
-        variant = list(tries)[-1] if self._is_loose else next(iter(tries))
+        variant = deque(tries, maxlen=1)[0] if self._is_loose else next(iter(tries))
         return Demand(pod_class, variant, row, np.flatnonzero(row), volumes=NO_REQUIREMENTS if several else volumes)
 
     def _item(self, demand: Demand, view: NodeView) -> int:

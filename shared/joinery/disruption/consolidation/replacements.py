@@ -18,7 +18,7 @@ cheapest, which it takes back soonest, and each next one would be replaced again
 many as there have to be: so what comes has not as many below it (Karpenter, SpotToSpotConsolidation).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from types import MappingProxyType
@@ -31,7 +31,7 @@ from joinery.disruption.candidates import Candidate
 from joinery.disruption.consolidation.model import hourly
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.problem import DisruptionProblem
-from joinery.scheduling.constraints.requirements import read
+from joinery.scheduling.constraints.requirements import ValueSet, read
 from joinery.scheduling.packing import Launch
 from joinery.state.offerings import InstanceType, Offering
 
@@ -60,6 +60,10 @@ class Replacements:
             for pool in problem.packing.snapshot.node_pools
         }
         self._min_values = {pool.metadata.name: _min_values(pool) for pool in problem.packing.snapshot.node_pools}
+        self._offered: dict[tuple[str, str, ValueSet, ValueSet], Sequence[Offering]] = {}
+        self._zone_prices: dict[int, Mapping[str, float]] = {}
+        self._rules = _Rules()
+        self._type_names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def affordable(self, command: Disruption, candidates: Sequence[Candidate]) -> Disruption:
         """The command, whose launches allow nothing with which it would not repay the moves of its candidates."""
@@ -109,15 +113,15 @@ class Replacements:
         """The launch, which costs at most so much."""
         # Who asks for both capacity types may get the dearer.
         if CAPACITY_TYPE not in self._min_values[launch.node_pool]:
-            launch = _narrowed(launch, CAPACITY_TYPE, {launch.offering.capacity_type})
+            launch = self._rules.narrowed(launch, CAPACITY_TYPE, {launch.offering.capacity_type})
         zones = {zone for zone, price in self._prices(launch, launch.offering.instance_type).items() if price <= most}
-        limited = _narrowed(launch, ZONE, zones)
+        limited = self._rules.narrowed(launch, ZONE, zones)
         kept = tuple(
             name
             for name in launch.instance_types
             if self._worst_price(limited, name) <= most and any(it.available for it in self._sold(limited, name))
         )
-        return replace(limited, instance_types=kept)
+        return replace(limited, instance_types=self._type_names.setdefault(kept, kept))
 
     def _cheapest(self, launch: Launch) -> Launch:
         """The launch of as few types as a spot node needs to choose from, and as minValues ask for."""
@@ -157,18 +161,50 @@ class Replacements:
 
     def _prices(self, launch: Launch, name: str) -> Mapping[str, float]:
         """$/h of a type by the zones that the launch allows, under the dearest of its capacity types."""
-        prices: dict[str, float] = {}
-        for offering in self._sold(launch, name):
-            prices[offering.zone] = max(offering.price, prices.get(offering.zone, 0.0))
-        return prices
+        sold = self._sold(launch, name)
+        if id(sold) not in self._zone_prices:
+            prices: dict[str, float] = {}
+            for offering in sold:
+                prices[offering.zone] = max(offering.price, prices.get(offering.zone, 0.0))
+            self._zone_prices[id(sold)] = prices
+        return self._zone_prices[id(sold)]
 
-    def _sold(self, launch: Launch, name: str) -> Iterator[Offering]:
+    def _sold(self, launch: Launch, name: str) -> Sequence[Offering]:
         """The offerings of a type that the launch allows, also those that EC2 is out of: it may have them by then."""
-        kind, allowed = self._types[launch.node_pool].get(name), read(launch.requirements)
-        zones, capacity_types = allowed.get(ZONE), allowed.get(CAPACITY_TYPE)
-        for offering in kind.offerings if kind else ():
-            if zones.has(offering.zone) and capacity_types.has(offering.capacity_type):
-                yield offering
+        zones, capacity_types = self._rules.places(launch)
+        asked = launch.node_pool, name, zones, capacity_types
+        if asked not in self._offered:
+            kind = self._types[launch.node_pool].get(name)
+            offerings = kind.offerings if kind else ()
+            self._offered[asked] = [
+                one for one in offerings if zones.has(one.zone) and capacity_types.has(one.capacity_type)
+            ]
+        return self._offered[asked]
+
+
+class _Rules:
+    """The requirements of launches, of which thousands share one object: it is read once, and narrowed once."""
+
+    def __init__(self) -> None:
+        # What has been asked about stays alive, so that nothing else has its identity.
+        self._places: dict[int, tuple[tuple[Requirement, ...], ValueSet, ValueSet]] = {}
+        self._narrowed: dict[tuple[int, str, frozenset[str]], tuple[Launch, Launch]] = {}
+
+    def places(self, launch: Launch) -> tuple[ValueSet, ValueSet]:
+        """The zones and capacity types that the launch allows."""
+        known = self._places.get(id(launch.requirements))
+        if known is None:
+            allowed = read(launch.requirements)
+            known = launch.requirements, allowed.get(ZONE), allowed.get(CAPACITY_TYPE)
+            self._places[id(launch.requirements)] = known
+        return known[1:]
+
+    def narrowed(self, launch: Launch, key: str, values: Iterable[str]) -> Launch:
+        """The launch, which allows these values of a label only."""
+        asked = id(launch.requirements), key, frozenset(values)
+        if asked not in self._narrowed:
+            self._narrowed[asked] = launch, _narrowed(launch, key, asked[2])
+        return replace(launch, requirements=self._narrowed[asked][1].requirements)
 
 
 def _kept_instead(launch: Launch, candidates: Sequence[Candidate]) -> float:
