@@ -52,6 +52,10 @@ def test_every_story_ends_as_it_does_with_an_ec2_that_says_all_at_once(
     is_soak = pytestconfig.getoption("soak") > 0
     lags = cycle((40, 75, 120, 10, 0))
     told = [(story, next(lags), share) for story in STORIES for share in (_SHARES * len(_LAGS) if is_soak else (0.4,))]
-    for story, lag, share in told if is_soak else told[:: len(STORIES) // 2]:
-        assert _late(story, lag, share).tell().end == Telling(story).tell().end, (story.name, lag, share)
+    for story, lag, share in told if is_soak else told[3:6:2]:
+        with _late(story, lag, share) as telling:
+            telling.begin()
+            # Nobody is in a hurry to tag an instance, which takes a run that knows of it.
+            telling.finish().simulation.engine.run_for(timedelta(minutes=5))
+        assert telling.end == Telling(story).tell().end, (story.name, lag, share)
     tally("stories told with an EC2 that lists late", len(told))

@@ -13,7 +13,7 @@ from joinery.apis.drift import Drift
 from joinery.apis.labels import INSTANCE_TYPE, NODE_POOL, ZONE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.view.drift import INSTANCE_TYPE_NOT_FOUND, drift_noted, with_drift, without_drift
-from joinery.state.claims import LAUNCHED
+from joinery.state.claims import is_launched
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot
 
@@ -32,7 +32,7 @@ def instance_type_drift(
     changes = []
     for claim in snapshot.managed_claims:
         offered = sold.get(claim.spec.node_class_ref.name)
-        is_ours = claim.metadata.labels.get(NODE_POOL) in snapshot.pools_by_name and claim.is_true(LAUNCHED)
+        is_ours = claim.metadata.labels.get(NODE_POOL) in snapshot.pools_by_name and is_launched(claim)
         if is_ours and offered is not None and not claim.is_deleting:
             changes.append((claim, _judged(claim, offered, snapshot)))
     return [(before, after) for before, after in changes if before != after]

@@ -37,6 +37,11 @@ def awaits_launch(claim: NodeClaim) -> bool:
     return not claim.status.provider_id and not claim.is_deleting and not is_postponed(claim)
 
 
+def is_launched(claim: NodeClaim) -> bool:
+    """Whether it got an instance. Karpenter leaves claims with a provider ID whose condition says otherwise."""
+    return bool(claim.status.provider_id) or claim.is_true(LAUNCHED)
+
+
 def may_be_unlisted(claim: NodeClaim, now: datetime) -> bool:
     """Whether it says nothing that EC2 does not know the claim's instance: its launch is too short a while ago."""
     launched = claim.condition(LAUNCHED)

@@ -95,6 +95,12 @@ def test_labels_that_no_longer_satisfy_the_requirements_drift_a_node(pool: NodeP
     assert _reason(_claim(labels={"karpenter.k8s.aws/instance-cpu": "4"}), pool=pool) == reason
 
 
+def test_a_claim_with_an_instance_drifts_whatever_its_condition_launched_says() -> None:
+    """Karpenter leaves such claims: they kept their nodes for ever."""
+    claim = _claim(conditions=("Registered", "Initialized"), provider_id="aws:///us-east-1a/i-1")
+    assert _reason(claim, pool=builders.node_pool(replicas=1, labels={"team": "web"})) == "NodePoolDrifted"
+
+
 def test_a_node_class_that_changed_drifts_its_nodes() -> None:
     """Its hash says so; the NodePool's own drift is named first."""
     changed = builders.node_class(userData="echo hello")

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.view.rest import rest_since
-from joinery.state.claims import LAUNCHED, REGISTERED
+from joinery.state.claims import LAUNCHED, REGISTERED, is_launched
 from joinery.state.disruption import is_postponed
 
 LAUNCH_TIMEOUT = timedelta(minutes=5)
@@ -26,8 +26,7 @@ def overdue(claim: NodeClaim, now: datetime) -> str | None:
     """Why the claim should be given up; None for one that still has time."""
     if claim.is_true(REGISTERED) or is_postponed(claim):
         return None
-    is_launched = claim.status.provider_id or claim.is_true(LAUNCHED)
-    if not is_launched and now - _since(claim, LAUNCHED, now) >= LAUNCH_TIMEOUT:
+    if not is_launched(claim) and now - _since(claim, LAUNCHED, now) >= LAUNCH_TIMEOUT:
         return "launch timeout: EC2 gave it no instance within 5 minutes"
     if now - _since(claim, REGISTERED, now) < REGISTRATION_TIMEOUT:
         return None

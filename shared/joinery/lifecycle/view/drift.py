@@ -31,7 +31,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError, read
-from joinery.state.claims import DRIFTED, LAUNCHED, with_condition, with_status
+from joinery.state.claims import DRIFTED, is_launched, with_condition, with_status
 from joinery.state.instances import Instance, instance_id
 from joinery.state.snapshot import Snapshot
 
@@ -65,7 +65,7 @@ class DriftDetector:
     def drift_of(self, claim: NodeClaim) -> Drift | None:
         """Why the claim has drifted; None if it has not, as far as can be told."""
         pool = self._pools.get(claim.metadata.labels.get(NODE_POOL, ""))
-        if pool is None or not claim.is_true(LAUNCHED):
+        if pool is None or not is_launched(claim):
             return None
         return next(self._drifts(claim, pool), None)
 
