@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
+from joinery.state.belonging import copies
 from joinery.state.disruption import ends_first, goes_by_itself, is_candidate, record_of, replaces_of
 from joinery.state.snapshot import Snapshot
 
@@ -40,7 +41,8 @@ def static_pools(snapshot: Snapshot) -> Mapping[str, StaticPool]:
         return {}
     by_pool: dict[str, list[NodeClaim]] = {name: [] for name in pools}
     ending: dict[str, list[NodeClaim]] = {name: [] for name in pools}
-    for claim in snapshot.managed_claims:
+    doubles = copies(snapshot.managed_claims, snapshot.nodes)
+    for claim in (claim for claim in snapshot.managed_claims if claim.metadata.name not in doubles):
         name = claim.metadata.labels.get(NODE_POOL, "")
         if name in by_pool and not goes_by_itself(claim):
             by_pool[name].append(claim)

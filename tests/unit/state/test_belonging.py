@@ -12,6 +12,7 @@ from joinery.state.belonging import copies, unsaid
 from joinery.state.claims import with_metadata
 from joinery.state.instances import INSTANCE_CLAIM_TAG, Instance
 from joinery.state.nodes import views
+from joinery.state.replicas import static_pools
 from joinery.state.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -71,6 +72,13 @@ def test_a_copy_is_no_node_and_its_deletion_is_not_its_owners() -> None:
         now=START, node_claims=(_claim("owner", age=2), _claim("copy", deleted=START)), nodes=(_node(),)
     )
     assert [(view.name, view.claim, view.is_leaving) for view in views(snapshot)] == [("node-1", "owner", False)]
+
+
+def test_a_copy_is_no_replica() -> None:
+    """A static NodePool would give up a node for it."""
+    claims, pool = (_claim("owner", age=2), _claim("copy")), builders.node_pool(replicas=1)
+    (static,) = static_pools(Snapshot(now=START, node_pools=(pool,), node_claims=claims, nodes=(_node(),))).values()
+    assert ([claim.metadata.name for claim in static.staying], static.lacking) == (["owner"], 0)
 
 
 def test_a_claim_that_has_lost_its_provider_id_is_its_node() -> None:
