@@ -76,9 +76,11 @@ class _Driver:
 
     def _best(self, best: Attempt, others: Iterable[Strategy], *, was_left: bool) -> Attempt:
         """Of the attempt and those by other strategies. ``was_left``: they are to place more pods, at any price."""
-        for alternative in others:
-            # Whether nothing is cheaper takes a proof, for which there is no time left where it is up.
-            if self.effort.is_over() or (not best.packer.left if was_left else best.is_cheapest):
+        untried = iter(others)
+        # What to try takes time to find, and whether nothing is cheaper takes a proof.
+        while not self.effort.is_over() and (best.packer.left if was_left else not best.is_cheapest):
+            alternative = next(untried, None)
+            if alternative is None:
                 break
             # First-fit alone tells whether the alternative places more pods; most do not, and it is the cheap part.
             if was_left and left_by_priority(first_fit(self.problem, alternative, self.effort)[1]) >= best.left:

@@ -79,9 +79,10 @@ class PackingInstance:
     @cached_property
     def max_per_bin(self) -> Ints:
         """int64[items, bin types]: copies of one item alone that a bin holds."""
-        sizes = self.sizes[:, None, :]
-        fitting = np.where(sizes > 0, self.capacities[None] // np.maximum(sizes, 1), UNLIMITED)
-        most: Ints = np.where(self.compatible, fitting.min(axis=2, initial=UNLIMITED), 0)
+        most: Ints = np.where(self.compatible, UNLIMITED, 0)
+        for sizes, capacities in zip(self.sizes.T, self.capacities.T, strict=True):
+            asking = np.flatnonzero(sizes)
+            most[asking] = np.minimum(most[asking], capacities // sizes[asking, None])
         for limit in self.cardinality_limits:
             most[limit.items] = np.minimum(most[limit.items], limit.cap)
         alone: Ints = np.minimum(most, np.where(self.conflicts.diagonal(), 1, UNLIMITED)[:, None])

@@ -25,6 +25,11 @@ class Pattern:
     counts: Ints
     copies: int = 1
 
+    def __post_init__(self) -> None:
+        if self.counts.base is not None:
+            # A row of a matrix would keep all of the candidates that it was chosen from.
+            object.__setattr__(self, "counts", self.counts.copy())
+
 
 def cost_of(instance: PackingInstance, patterns: Sequence[Pattern]) -> float:
     """$/h of all their bins."""

@@ -1,7 +1,7 @@
 """Label selectors over pods, and which namespaces a pod affinity term looks into."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from joinery.apis.core import LabelSelector, Namespace, Pod, PodAffinity, PodAffinityTerm
 
@@ -13,14 +13,18 @@ class Clause:
     key: str
     operator: str
     values: tuple[str, ...]
+    _listed: frozenset[str] = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_listed", frozenset(self.values))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         value = labels.get(self.key)
         match self.operator:
             case "In":
-                return value is not None and value in self.values
+                return value is not None and value in self._listed
             case "NotIn":
-                return value is None or value not in self.values
+                return value is None or value not in self._listed
             case "Exists":
                 return value is not None
             case "DoesNotExist":
@@ -107,15 +111,25 @@ def of_affinity_term(term: PodAffinityTerm, pod: Pod) -> Selector:
     )
 
 
-def namespaces_of(term: PodAffinityTerm, pod: Pod, namespaces: Iterable[Namespace]) -> frozenset[str] | None:
-    """The namespaces that a term looks into. None is all of them: that is what an empty namespaceSelector says."""
-    named = frozenset(term.namespaces)
-    if term.namespace_selector is None:
-        return named or frozenset({pod.metadata.namespace or "default"})
-    chosen = read(term.namespace_selector)
-    if chosen.clauses == ():
-        return None
-    return named | {namespace.metadata.name for namespace in namespaces if chosen.matches(_labels_of(namespace))}
+class Namespaces:
+    """The namespaces of the cluster. What a selector chooses of them is remembered: many pods say the same."""
+
+    def __init__(self, namespaces: Iterable[Namespace]) -> None:
+        self._labels = {namespace.metadata.name: _labels_of(namespace) for namespace in namespaces}
+        self._chosen: dict[Selector, frozenset[str]] = {}
+
+    def of(self, term: PodAffinityTerm, pod: Pod) -> frozenset[str] | None:
+        """Those that a term of the pod looks into. None is all: that is what an empty namespaceSelector says."""
+        named = frozenset(term.namespaces)
+        if term.namespace_selector is None:
+            return named or frozenset({pod.metadata.namespace or "default"})
+        selector = read(term.namespace_selector)
+        if selector.clauses == ():
+            return None
+        if selector not in self._chosen:
+            matching = (name for name, labels in self._labels.items() if selector.matches(labels))
+            self._chosen[selector] = frozenset(matching)
+        return named | self._chosen[selector]
 
 
 def _labels_of(namespace: Namespace) -> Mapping[str, str]:

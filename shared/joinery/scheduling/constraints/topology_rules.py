@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from joinery.apis.core import (
-    Namespace,
     Pod,
     PodAffinity,
     PodAffinityTerm,
@@ -21,9 +20,9 @@ from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.selectors import (
     NOTHING,
+    Namespaces,
     Selector,
     label_clauses,
-    namespaces_of,
     of_affinity_term,
     read,
     terms_of,
@@ -113,16 +112,15 @@ class TopologyRule:
         return f"{how} pod {self.kind} over {self.key}"
 
 
-def rules_of(pod_class: PodClass, namespaces: Iterable[Namespace]) -> tuple[TopologyRule, ...]:
+def rules_of(pod_class: PodClass, namespaces: Namespaces) -> tuple[TopologyRule, ...]:
     """All topology rules of a class, hard ones first, each sort in the listed order.
 
     ``namespaces``: those of the cluster, for namespace selectors.
     """
-    all_namespaces = tuple(namespaces)
     pod, affinity = pod_class.example, pod_class.affinity
     rules = [_spread(constraint, pod_class) for constraint in pod.spec.topology_spread_constraints]
-    rules += _affinity_rules("affinity", affinity.pod_affinity, pod, all_namespaces)
-    rules += _affinity_rules("anti-affinity", affinity.pod_anti_affinity, pod, all_namespaces)
+    rules += _affinity_rules("affinity", affinity.pod_affinity, pod, namespaces)
+    rules += _affinity_rules("anti-affinity", affinity.pod_anti_affinity, pod, namespaces)
     return tuple(sorted(rules, key=lambda rule: rule.weight is not None))
 
 
@@ -134,12 +132,12 @@ def needed_keys(pod_class: PodClass) -> frozenset[str]:
     return frozenset(s.topology_key for s in spreads if s.when_unsatisfiable == "DoNotSchedule") - {HOSTNAME}
 
 
-def required_anti_affinity(pod: Pod, namespaces: Iterable[Namespace]) -> tuple[TopologyRule, ...]:
+def required_anti_affinity(pod: Pod, namespaces: Namespaces) -> tuple[TopologyRule, ...]:
     """The rules by which a pod that is on a node keeps other pods away (kube-scheduler InterPodAffinity)."""
     affinity = pod.spec.affinity
     if affinity is None or affinity.pod_anti_affinity is None:
         return ()
-    listed = _affinity_rules("anti-affinity", affinity.pod_anti_affinity, pod, tuple(namespaces))
+    listed = _affinity_rules("anti-affinity", affinity.pod_anti_affinity, pod, namespaces)
     return tuple(rule for rule in listed if rule.weight is None)
 
 
@@ -202,7 +200,7 @@ def _affinity_rules(
     kind: Literal["affinity", "anti-affinity"],
     side: PodAffinity | None,
     pod: Pod,
-    namespaces: tuple[Namespace, ...],
+    namespaces: Namespaces,
 ) -> list[TopologyRule]:
     if side is None:
         return []
@@ -222,8 +220,8 @@ def _affinity_rules(
     return listed
 
 
-def _matcher(term: PodAffinityTerm, pod: Pod, namespaces: tuple[Namespace, ...]) -> Matcher:
-    return Matcher(namespaces_of(term, pod, namespaces), of_affinity_term(term, pod))
+def _matcher(term: PodAffinityTerm, pod: Pod, namespaces: Namespaces) -> Matcher:
+    return Matcher(namespaces.of(term, pod), of_affinity_term(term, pod))
 
 
 def _order(matcher: Matcher) -> tuple[bool, list[str], tuple[object, ...]]:

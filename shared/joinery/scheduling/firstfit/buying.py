@@ -80,7 +80,9 @@ class Buyer:
         self.nodes.appraise()
         opened, placed, waiting = self.nodes.opened, 0, names
         prices = {pool.name: self.nodes.fair_price_in(pool, demand) for pool in pools}
-        for index in opened.promising(demand, len(names), prices):
+        promising = opened.promising(demand, len(names), prices)
+        hosts = [opened.nodes[index].name for index in promising.tolist()]
+        for index in promising[list(self._topology.unfilled(demand.pod_class, demand.variant.rules, hosts))]:
             if self._effort.is_late():
                 break
             if reserved and not opened.nodes[int(index)].reservation:

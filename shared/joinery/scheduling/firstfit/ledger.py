@@ -3,15 +3,26 @@
 ``Ledger`` says who is counted where; ``topology.Topology`` says what those counts allow.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, reduce
+from operator import or_
 
 from joinery.apis.core import Namespace
 from joinery.apis.labels import HOSTNAME, ZONE
 from joinery.scheduling.constraints.podclasses import PodClass
-from joinery.scheduling.constraints.topology_rules import NodeFilter, TopologyRule, required_anti_affinity, rules_of
-from joinery.scheduling.firstfit.topology_groups import TopologyGroup, UnforeseenDomain, admits, parts
+from joinery.scheduling.constraints.selectors import Namespaces
+from joinery.scheduling.constraints.topology_rules import (
+    ALL_NODES,
+    NodeFilter,
+    TopologyRule,
+    required_anti_affinity,
+    rules_of,
+)
+from joinery.scheduling.firstfit.bound_pods import BoundPods
+from joinery.scheduling.firstfit.selection import Selection, numbers_of
+from joinery.scheduling.firstfit.topology_groups import TopologyGroup, UnforeseenDomain, admits, counts_class, parts
 from joinery.scheduling.pools.residents import Residents
 from joinery.state.nodes import NodeView
 
@@ -35,14 +46,16 @@ class Entry:
     """What was noted for pods that were placed, so that exactly that can be taken back.
 
     count     how many pods of the class (negative: they were taken back)
-    tallies   the counters that they were added to, and under which domain; under each of those that are left to a node
-    along     the same with a number, for DaemonSets' pods of a new node that came with them
+    counted   the groups that count them, and in which domain; in each of those that are left to a node
+    owned     the same of groups of which they are owners
+    along     groups with a domain and a number, for DaemonSets' pods of a new node that came with them
     """
 
     pod_class: PodClass
     count: int
-    tallies: tuple[tuple[Counter[str], str], ...]
-    along: tuple[tuple[Counter[str], str, int], ...] = ()
+    counted: tuple[tuple[TopologyGroup, str], ...]
+    owned: tuple[tuple[TopologyGroup, str], ...]
+    along: tuple[tuple[TopologyGroup, str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,16 +97,23 @@ class Ledger:
         self._group_of: dict[TopologyRule, TopologyGroup] = {}
         self._foreign: dict[PodClass, tuple[TopologyGroup, ...]] = {}
         self._foreign_over: dict[tuple[PodClass, str], tuple[TopologyGroup, ...]] = {}
+        self._binding_over: dict[tuple[PodClass, str], tuple[TopologyGroup, ...]] = {}
         self._watching: dict[PodClass, tuple[NodeFilter, ...]] = {}
+        self._hard: dict[PodClass, frozenset[TopologyGroup]] = {}
         self._strange: dict[PodClass, tuple[TopologyGroup, ...]] = {}
-        self._meeting: dict[object, frozenset[str]] = {}
+        self._meeting: dict[TopologyGroup, frozenset[str]] = {}
+        self._keepers: dict[tuple[str, str], dict[TopologyGroup, None]] = defaultdict(dict)
+        self._owning: dict[TopologyGroup, list[PodClass]] = defaultdict(list)
         self._classes = classes
+        self._numbers = {pod_class: number for number, pod_class in enumerate(classes)}
+        self._selection = Selection([pod_class.example for pod_class in classes])
+        known = Namespaces(namespaces)
         self.rules: dict[PodClass, tuple[TopologyRule, ...]] = {}
         for pod_class in classes:
-            self.rules[pod_class] = (*rules_of(pod_class, namespaces), *_same_zone(pod_class))
+            self.rules[pod_class] = (*rules_of(pod_class, known), *_same_zone(pod_class))
             for rule in self.rules[pod_class]:
                 self._adopt(rule, pod_class)
-        self._count_bound(namespaces)
+        self._count_bound(known)
         self._resident_groups = tuple(group for group in self._groups.values() if group.residents)
         spreads = [group for group in self._resident_groups if group.is_hard and group.rule.kind == "spread"]
         self.counting_daemons = tuple(group for group in spreads if group.rule.key != HOSTNAME)
@@ -103,21 +123,29 @@ class Ledger:
 
     def _adopt(self, rule: TopologyRule, pod_class: PodClass) -> None:
         domains = self._domains(pod_class, rule) if rule.kind == "spread" and rule.key != HOSTNAME else frozenset()
-        group = self._groups.get((rule.identity, domains))
+        identity = rule.identity, domains
+        group = self._groups.get(identity)
         if group is None:
-            group = self._groups[rule.identity, domains] = TopologyGroup(
-                rule, domains, residents=self._residents.counted(rule)
-            )
+            group = self._groups[identity] = self._group(rule, domains, self._residents.counted(rule))
             if group.residents and domains and rule.min_domains <= 1:
                 first = self._residents.of_first_node(rule, pod_class)
                 group.awaited_daemons = dict.fromkeys(domains - self._inhabited(rule), first)
             if group.residents and domains:
                 group.brought = self._residents.by_type(rule)
         self._group_of[rule] = group
+        group.is_asked = True
         if rule.weight is None:
+            self._owning[group].append(pod_class)
             group.is_hard = True
             group.counts_owners |= group.selects(pod_class)
             group.awaited += len(pod_class.names)
+
+    def _group(self, rule: TopologyRule, domains: frozenset[str], residents: Mapping[str, int]) -> TopologyGroup:
+        if rule.claim:
+            bits = sum(1 << number for pods, number in self._numbers.items() if counts_class(rule, pods))
+        else:
+            bits = self._selection.of(rule.matchers)
+        return TopologyGroup(rule, domains, residents=residents, numbers=self._numbers, selected=bits)
 
     def _domains(self, pod_class: PodClass, rule: TopologyRule) -> frozenset[str]:
         """What a spread of this class ranges over: domains of nodes that count for it, and of what it could buy."""
@@ -130,17 +158,42 @@ class Ledger:
             view.labels[rule.key] for view in self._nodes if rule.key in view.labels and admits(rule.nodes, view)
         )
 
-    def _count_bound(self, namespaces: Sequence[Namespace]) -> None:
+    def _count_bound(self, namespaces: Namespaces) -> None:
         """Count the pods of existing nodes, and note whom their required anti-affinity keeps away."""
         for view in self._nodes:
             for pod in view.pods:
                 for rule in required_anti_affinity(pod, namespaces):
-                    group = self._groups.setdefault((rule.identity, frozenset()), TopologyGroup(rule))
+                    identity = rule.identity, frozenset[str]()
+                    if identity not in self._groups:
+                        self._groups[identity] = self._group(rule, frozenset(), {})
+                    group = self._groups[identity]
                     group.is_hard = True
                     if rule.key in view.labels:
                         group.owners[view.labels[rule.key]] += 1
+        bound = BoundPods(self._nodes)
         for group in self._groups.values():
-            group.count(self._nodes)
+            bound.count(group)
+            self._note_keepers(group)
+
+    def _note_keepers(self, group: TopologyGroup, domains: Iterable[str] = ()) -> None:
+        """Note where owners of a required anti-affinity are: they keep others out of the domain."""
+        if group.rule.kind == "anti-affinity":
+            for domain in domains or group.owners:
+                if group.owners[domain] > 0:
+                    self._keepers[group.rule.key, domain][group] = None
+                else:
+                    self._keepers[group.rule.key, domain].pop(group, None)
+
+    def is_kept_out(self, pod_class: PodClass, key: str, domain: str) -> bool:
+        """Whether pods in the domain keep the class away by their required anti-affinity."""
+        keepers = self._keepers.get((key, domain))
+        if not keepers:
+            return False
+        foreign = self.foreign_over(pod_class, key)
+        if len(keepers) <= len(foreign):
+            held = self._held(pod_class)
+            return any(group.selects(pod_class) and group not in held for group in keepers)
+        return any(group in keepers for group in foreign)
 
     def close_hosts(self, hosts: Callable[[NodeFilter], Iterable[str]]) -> bool:
         """Let hard spreads over hosts range over these hosts, now that no more will come. Whether there are such
@@ -150,7 +203,7 @@ class Ledger:
         """
         spreads = [g for g in self._groups.values() if g.is_hard and (g.rule.kind, g.rule.key) == ("spread", HOSTNAME)]
         for group in spreads:
-            group.domains = frozenset(hosts(group.rule.nodes))
+            group.range_over(hosts(group.rule.nodes))
         return bool(spreads)
 
     def reopen_hosts(self) -> None:
@@ -161,6 +214,11 @@ class Ledger:
         """The counts of the rule, which is one of a class of this topology."""
         return self._group_of[rule]
 
+    def selected(self, rules: Iterable[TopologyRule]) -> Sequence[PodClass]:
+        """The classes that some of the rules count."""
+        bits = reduce(or_, (self.group(rule).selected for rule in rules), 0)
+        return [self._classes[number] for number in numbers_of(bits)]
+
     def foreign(self, pod_class: PodClass) -> tuple[TopologyGroup, ...]:
         """Groups by which others bind the class: spreads, affinities and anti-affinities that count it.
 
@@ -169,9 +227,10 @@ class Ledger:
         """
         foreign = self._foreign.get(pod_class)
         if foreign is None:
-            own = [self.group(rule) for rule in self.rules[pod_class]]
-            preferred = [g for g in own if g.is_hard and g.rule.kind != "affinity" and not self._is_held(g, pod_class)]
-            alike = [g for g in dict.fromkeys(preferred) if g.selects(pod_class)]
+            own = dict.fromkeys(self.group(rule) for rule in self.rules[pod_class])
+            held = self._held(pod_class)
+            preferred = [g for g in own if g.is_hard and g.rule.kind != "affinity" and g not in held]
+            alike = [g for g in preferred if g.selects(pod_class)]
             foreign = self._foreign[pod_class] = (*self._strangers(pod_class), *alike)
         return foreign
 
@@ -191,17 +250,31 @@ class Ledger:
         is_required = all(rule.weight is None for rule in own)
         return is_required and {rule.kind for rule in (*own, *others, *bringing)} == {"anti-affinity"}
 
-    def _is_held(self, group: TopologyGroup, pod_class: PodClass) -> bool:
-        return any(rule.weight is None and self.group(rule) is group for rule in self.rules[pod_class])
+    def _held(self, pod_class: PodClass) -> frozenset[TopologyGroup]:
+        """The groups of the class's own hard rules."""
+        held = self._hard.get(pod_class)
+        if held is None:
+            hard = (rule for rule in self.rules[pod_class] if rule.weight is None)
+            held = self._hard[pod_class] = frozenset(map(self.group, hard))
+        return held
 
     def _strangers(self, pod_class: PodClass) -> tuple[TopologyGroup, ...]:
         """Groups that count the class without being its own in any way."""
         groups = self._strange.get(pod_class)
         if groups is None:
-            own = {self.group(rule) for rule in self.rules[pod_class]}
-            groups = tuple(g for g in self._groups.values() if g not in own and g.selects(pod_class))
-            self._strange[pod_class] = groups
+            own = {self.group(rule) for rule in self.rules.get(pod_class, ())}
+            number = self._numbers[pod_class]
+            groups = self._strange[pod_class] = tuple(g for g in self._selecting[number] if g not in own)
         return groups
+
+    @cached_property
+    def _selecting(self) -> Sequence[Sequence[TopologyGroup]]:
+        """By number of the class, the groups that count it."""
+        selecting: list[list[TopologyGroup]] = [[] for _ in self._classes]
+        for group in self._groups.values():
+            for number in numbers_of(group.selected):
+                selecting[number].append(group)
+        return selecting
 
     def watching(self, pod_class: PodClass) -> tuple[NodeFilter, ...]:
         """The filters of hard spreads of others that count the class only on nodes with certain labels."""
@@ -238,7 +311,7 @@ class Ledger:
         """Count the DaemonSets' pods of a new node that has no other pods yet."""
         for group in self._resident_groups:
             if group.rule.key == HOSTNAME:
-                group.counts[host] = group.residents.get(pool, 0)
+                group.add(host, group.residents.get(pool, 0) - group.counts[host])
 
     def record(  # noqa: PLR0913
         self,
@@ -260,38 +333,38 @@ class Ledger:
 
         Returns what was noted, for ``erase``.
         """
-        active = [self.group(rule) for rule in rules]
-        tallies: list[tuple[Counter[str], str]] = []
-        seen: list[TopologyGroup] = []
+        active = {self.group(rule) for rule in rules}
+        counted: list[tuple[TopologyGroup, str]] = []
+        owned: list[tuple[TopologyGroup, str]] = []
+        seen: set[TopologyGroup] = set()
         for rule in self.rules[pod_class]:
             group = self.group(rule)
             domain = domains.get(rule.key)
             if domain is None or group in seen:
                 continue
-            seen.append(group)  # a rule said twice, hard and soft perhaps, counts a pod once
+            seen.add(group)  # a rule said twice, hard and soft perhaps, counts a pod once
             if rule.weight is None and group in active:
-                tallies += [(group.owners, part) for part in parts(domain)]
+                owned += [(group, part) for part in parts(domain)]
             if group.selects(pod_class) and counts(group.rule.nodes):
-                tallies += [(group.counts, part) for part in parts(domain)]
+                counted += [(group, part) for part in parts(domain)]
         for group in self._strangers(pod_class):
             domain = domains.get(group.rule.key)
-            if domain is not None and counts(group.rule.nodes):
-                tallies += [(group.counts, part) for part in parts(domain)]
-        entry = Entry(
-            pod_class, count, tuple(tallies), tuple(self._brought(newcomer, domains, counts)) if newcomer else ()
-        )
+            nodes = group.rule.nodes
+            if domain is not None and group.is_asked and (nodes is ALL_NODES or counts(nodes)):
+                counted += [(group, part) for part in parts(domain)]
+        along = tuple(self._brought(newcomer, domains, counts)) if newcomer else ()
+        entry = Entry(pod_class, count, tuple(counted), tuple(owned), along)
         self._book(entry, 1)
         return entry
 
     def _brought(
         self, newcomer: Newcomer, domains: Mapping[str, str], counts: Counts
-    ) -> Iterator[tuple[Counter[str], str, int]]:
+    ) -> Iterator[tuple[TopologyGroup, str, int]]:
         for group in self.counting_daemons:
             domain = domains.get(group.rule.key)
             if domain and group.rule.key not in newcomer.pinned and counts(group.rule.nodes):
                 brought = group.brought.get(newcomer.pool)
-                yield group.counts, domain, int(brought[newcomer.row]) if brought is not None else 0
-                yield group.newcomers, domain, 1
+                yield group, domain, int(brought[newcomer.row]) if brought is not None else 0
 
     def erase(self, entry: Entry) -> None:
         """Take back exactly what was noted."""
@@ -302,10 +375,14 @@ class Ledger:
         for rule in self.rules[entry.pod_class]:
             if rule.weight is None:
                 self.group(rule).awaited -= count
-        for tally, domain in entry.tallies:
-            tally[domain] += count
-        for tally, domain, number in entry.along:
-            tally[domain] += number * times
+        for group, domain in entry.counted:
+            group.add(domain, count)
+        for group, domain in entry.owned:
+            group.owners[domain] += count
+            self._note_keepers(group, (domain,))
+        for group, domain, number in entry.along:
+            group.add(domain, number * times)
+            group.add_newcomer(domain, times)
 
     def saved(self) -> Saved:
         """All counts, to be restored later or compared."""
@@ -316,12 +393,11 @@ class Ledger:
 
     def restore(self, saved: Saved) -> None:
         """Go back to these counts."""
+        self._keepers.clear()
         for identity, (counts, owners, newcomers, awaited) in saved.items():
             group = self._groups[identity]
-            for tally, before in ((group.counts, counts), (group.owners, owners), (group.newcomers, newcomers)):
-                tally.clear()  # entries hold on to the tally itself
-                tally.update(before)
-            group.awaited = awaited
+            group.restore(counts, owners, newcomers, awaited)
+            self._note_keepers(group)
 
     @property
     def is_uneven(self) -> bool:

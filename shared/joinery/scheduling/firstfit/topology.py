@@ -39,10 +39,37 @@ class Topology(Ledger):
         for rule in rules:
             if rule.key == key and allowed > 0:
                 allowed = min(allowed, self._owned(pod_class, rule, domain))
-        for group in self.foreign_over(pod_class, key):
+        if allowed > 0 and self.is_kept_out(pod_class, key, domain):
+            return 0
+        for group in self._binding(pod_class, key):
             if allowed > 0:
                 allowed = min(allowed, allowed_by_others(group, domain, cautious=cautious))
         return allowed
+
+    def unfilled(self, pod_class: PodClass, rules: Iterable[TopologyRule], hosts: Sequence[str]) -> Sequence[int]:
+        """The positions of hosts that rules of its own over hosts have not closed to the class; others' are not asked.
+
+        Most of thousands of hosts are closed, and to see that here costs least.
+        """
+        left: Sequence[int] = range(len(hosts))
+        for rule in rules:
+            group = self.group(rule)
+            if rule.key != HOSTNAME or rule.kind == "affinity":
+                continue
+            if rule.kind == "anti-affinity":
+                left = [position for position in left if not group.counts.get(hosts[position])]
+            elif group.selects(pod_class):
+                most = rule.max_skew + group.least
+                left = [position for position in left if group.counts.get(hosts[position], 0) < most]
+        return left
+
+    def _binding(self, pod_class: PodClass, key: str) -> Sequence[TopologyGroup]:
+        """The ``foreign`` groups over this key that may keep the class out, beside anti-affinity."""
+        groups = self._binding_over.get((pod_class, key))
+        if groups is None:
+            foreign = (group for group in self.foreign_over(pod_class, key) if group.is_hard)
+            groups = self._binding_over[pod_class, key] = tuple(g for g in foreign if g.rule.kind != "anti-affinity")
+        return groups
 
     def _owned(self, pod_class: PodClass, rule: TopologyRule, domain: str) -> int:
         group = self.group(rule)
@@ -125,25 +152,21 @@ class Topology(Ledger):
         """
         if not self.may_begin(group, pod_class):
             return False
-        meeting = self._meeting_places(group.rule)
+        meeting = self._meeting_places(group)
         return not meeting or domain in meeting
 
-    def _meeting_places(self, rule: TopologyRule) -> frozenset[str]:
+    def _meeting_places(self, group: TopologyGroup) -> frozenset[str]:
         """The domains that every class with this hard rule can reach.
 
         Not sought over hosts, of which one more can always be bought.
         """
-        if rule.key == HOSTNAME or rule.weight is not None:
+        key = group.rule.key
+        if key == HOSTNAME or group.rule.weight is not None:
             return frozenset()
-        if rule.identity not in self._meeting:
-            owners = (
-                c for c in self._classes if any(r.identity == rule.identity and r.weight is None for r in self.rules[c])
-            )
-            reached = [
-                self._universe(pod_class, rule.key) | self._standing(pod_class, rule.key) for pod_class in owners
-            ]
-            self._meeting[rule.identity] = frozenset.intersection(*reached) if reached else frozenset()
-        return self._meeting[rule.identity]
+        if group not in self._meeting:
+            reached = [self._universe(pods, key) | self._standing(pods, key) for pods in self._owning[group]]
+            self._meeting[group] = frozenset.intersection(*reached) if reached else frozenset()
+        return self._meeting[group]
 
     def _standing(self, pod_class: PodClass, key: str) -> frozenset[str]:
         """The domains of nodes that exist and that the class may run on by its own node affinity."""
@@ -160,12 +183,8 @@ class Topology(Ledger):
         """
         groups = [self.group(rule) for rule in rules if rule.key == key and rule.kind == "spread"]
         groups += [
-            group
-            for group in self.foreign_over(pod_class, key)
-            if group.rule.kind == "spread" and group.is_hard and group not in groups
+            group for group in self._binding(pod_class, key) if group.rule.kind == "spread" and group not in groups
         ]
         if ahead:
-            groups += [
-                group for group in self.foreign_over(pod_class, key) if group.rule.kind == "affinity" and group.is_hard
-            ]
+            groups += [group for group in self._binding(pod_class, key) if group.rule.kind == "affinity"]
         return sum(group.filled(domain) for group in groups)

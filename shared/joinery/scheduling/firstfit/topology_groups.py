@@ -9,14 +9,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from joinery.apis.core import Pod
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.constraints.topology_rules import NodeFilter, TopologyRule
 from joinery.scheduling.pools.market import Amounts
 from joinery.state.nodes import NodeView
-from joinery.state.pods import is_terminating
 
 UNLIMITED = 1 << 30
 
@@ -50,10 +48,13 @@ class TopologyGroup:
     awaited           hard owners that are still to be placed
     is_hard           some class owns it as a rule that must hold
     counts_owners     and is selected by it
+    is_asked          some class owns it; else only pods that run do, and how many it counts where matters to nobody
     residents         by pool: how many DaemonSets' pods it counts on a new node; without pools where it counts none
     brought           the same by pool and instance type (a row of the pool's market)
     newcomers         by domain: new nodes
     awaited_daemons   by domain without any node: how many DaemonSets' pods its first node will bring, as it counts
+    numbers           of the classes that are to be placed
+    selected          which of those it counts: their numbers as bits (``selection.Selection``)
     """
 
     rule: TopologyRule
@@ -63,20 +64,41 @@ class TopologyGroup:
     awaited: int = 0
     is_hard: bool = False
     counts_owners: bool = False
+    is_asked: bool = False
     residents: Mapping[str, int] = field(default_factory=dict)
     brought: Mapping[str, Amounts] = field(default_factory=dict)
     newcomers: Counter[str] = field(default_factory=Counter)
     awaited_daemons: dict[str, int] = field(default_factory=dict)
-    _selected: dict[PodClass, bool] = field(default_factory=dict)
+    numbers: Mapping[PodClass, int] = field(default_factory=dict)
+    selected: int = 0
+    _least: int | None = field(default=None, init=False)
 
     def selects(self, pod_class: PodClass) -> bool:
         """Whether the rule counts pods of the class."""
-        is_selected = self._selected.get(pod_class)
-        if is_selected is None:
-            claim = self.rule.claim
-            is_selected = claim in pod_class.volumes.unbound if claim else self.rule.selects(pod_class.example)
-            self._selected[pod_class] = is_selected
-        return is_selected
+        number = self.numbers.get(pod_class)
+        if number is None:
+            return counts_class(self.rule, pod_class)
+        return bool(self.selected >> number & 1)
+
+    def add(self, domain: str, count: int) -> None:
+        """Count so many more pods in the domain."""
+        self.counts[domain] += count
+        self._least = None
+
+    def add_newcomer(self, domain: str, times: int) -> None:
+        """Count one more new node in the domain, or ``times`` -1 one less."""
+        self.newcomers[domain] += times
+        self._least = None
+
+    def range_over(self, domains: Iterable[str]) -> None:
+        """Let a spread range over these domains."""
+        self.domains = frozenset(domains)
+        self._least = None
+
+    def restore(self, counts: Counter[str], owners: Counter[str], newcomers: Counter[str], awaited: int) -> None:
+        """Go back to these counts."""
+        self.counts, self.owners, self.newcomers = Counter(counts), Counter(owners), Counter(newcomers)
+        self.awaited, self._least = awaited, None
 
     @property
     def least(self) -> int:
@@ -84,6 +106,11 @@ class TopologyGroup:
 
         0 if there are fewer domains than minDomains, and over hosts as long as one more may come.
         """
+        if self._least is None:
+            self._least = self._least_of_all()
+        return self._least
+
+    def _least_of_all(self) -> int:
         if len(self.domains) < self.rule.min_domains:
             return 0
         if len(self.counts) < len(self.domains) and not self.awaited_daemons:
@@ -141,16 +168,10 @@ class TopologyGroup:
         """Whether pods in that domain are within the spread; every host is."""
         return self.rule.key == HOSTNAME or domain in self.domains
 
-    def count(self, views: Iterable[NodeView]) -> None:
-        """Count the pods of nodes that exist."""
-        selected: dict[tuple[str, str], bool] = {}
-        for view in views:
-            domain = view.labels.get(self.rule.key)
-            if domain is None or not admits(self.rule.nodes, view):
-                continue
-            for pod in view.pods:
-                if _is_counted(self.rule, pod) and _selects(self.rule, pod, selected):
-                    self.counts[domain] += 1
+
+def counts_class(rule: TopologyRule, pod_class: PodClass) -> bool:
+    """Whether the rule counts pods of the class."""
+    return rule.claim in pod_class.volumes.unbound if rule.claim else rule.selects(pod_class.example)
 
 
 def allowed_by_others(group: TopologyGroup, domain: str, *, cautious: bool) -> int:
@@ -177,16 +198,3 @@ def admits(nodes: NodeFilter, view: NodeView) -> bool:
         return False
     hard = [taint for taint in view.taints if taint.effect != "PreferNoSchedule"]
     return nodes.tolerations is None or first_untolerated(nodes.tolerations, hard) is None
-
-
-def _is_counted(rule: TopologyRule, pod: Pod) -> bool:
-    """kube-scheduler leaves terminating pods out of a spread, and counts them for affinity until they are gone."""
-    return rule.kind != "spread" or not is_terminating(pod)
-
-
-def _selects(rule: TopologyRule, pod: Pod, selected: dict[tuple[str, str], bool]) -> bool:
-    # Thousands of pods have a few sets of labels between them, and selectors are slow.
-    key = (pod.metadata.namespace, str(sorted(pod.metadata.labels.items())))
-    if key not in selected:
-        selected[key] = rule.selects(pod)
-    return selected[key]

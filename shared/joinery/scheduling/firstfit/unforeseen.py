@@ -104,13 +104,15 @@ def unbuyable(work: Workspace, left: Iterable[PodClass], nodes: Sequence[NewNode
     Something is sold there, so a plan would rather use them. But other nodes have used up the limits by now, or
     minValues forbid it. kube-scheduler counts only domains that have nodes, so the rest is better placed without them.
     """
-    places, keys = set[Place](), _closable_keys(work)
+    places, keys, inhabited = set[Place](), _closable_keys(work), dict[str, set[str | None]]()
     for pod_class in left:
         for rule in work.topology.rules[pod_class]:
             key = canonical(rule.key)
             if rule.kind == "spread" and rule.weight is None and key in keys:
-                there = {view.labels.get(rule.key) for view in work.views}.union(*(n.values(key) for n in nodes))
-                empty = work.topology.group(rule).domains - there
+                if rule.key not in inhabited:
+                    standing = {view.labels.get(rule.key) for view in work.views}
+                    inhabited[rule.key] = standing.union(*(node.values(key) for node in nodes))
+                empty = work.topology.group(rule).domains - inhabited[rule.key]
                 places |= {(key, domain) for domain in empty if not _can_buy(work, pod_class, key, domain)}
     return frozenset(places)
 

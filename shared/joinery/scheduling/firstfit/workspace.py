@@ -20,6 +20,7 @@ from joinery.scheduling.firstfit.pending import pending, without
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.topology_groups import UnforeseenDomain
+from joinery.scheduling.firstfit.work_bounds import within_bounds
 from joinery.scheduling.pools.builder import build_pools
 from joinery.scheduling.pools.daemonsets import read_daemons
 from joinery.scheduling.pools.holdoff import InitializedNode, held_off, initialized_since
@@ -75,7 +76,7 @@ class Workspace:
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
         self.views = without(all_views, frozenset(pod.key for pod in self.pending))
         daemons = read_daemons(snapshot.daemons, snapshot.pods)
-        self.classes = self._classes()
+        self.classes = within_bounds(self._classes(), snapshot.namespaces)
         self.free_volumes = self._free_volumes()
         self.axis = Axis.of(
             [pod_class.requests for pod_class in self.classes] + [daemon.requests for daemon in daemons],
@@ -209,9 +210,9 @@ class Workspace:
         """How many classes must be placed before each, because its pod affinity waits for theirs."""
         ahead_of: dict[PodClass, list[PodClass]] = {}
         for pod_class in self.possible:
-            groups = [self.topology.group(r) for r in self.topology.rules[pod_class] if r.kind == "affinity"]
-            others = (other for other in self.possible if other is not pod_class) if groups else ()
-            ahead_of[pod_class] = [other for other in others if any(group.selects(other) for group in groups)]
+            affinities = [rule for rule in self.topology.rules[pod_class] if rule.kind == "affinity"]
+            wanted = self.topology.selected(affinities) if affinities else ()
+            ahead_of[pod_class] = [other for other in wanted if other is not pod_class]
         return depths(ahead_of)
 
 

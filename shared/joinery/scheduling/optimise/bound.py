@@ -32,6 +32,8 @@ _WORK = 200_000_000
 """Simplex iterations times rows that one linear program of a proof may take, some 3 s. Sixty times as many as that of
 any scenario whose times are published.
 """
+_SOON_BOUNDED = 300
+"""Classes of which the simplest bound takes a moment, even where time is up."""
 _NO_TIME = "the time limit struck before a better one was proven"
 _TOO_MUCH = "the pods differ too much from each other to prove a better one"
 _ROUNDING = 1e-6
@@ -71,9 +73,11 @@ def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], pri
     """
     if all(node.reservation for node in nodes):
         return Bounds()
+    demands = hard_demands(work, nodes)
+    if effort.is_late() or (effort.is_over() and len(demands) > _SOON_BOUNDED):
+        return Bounds(weaknesses=(_NO_TIME,))
     # What users want of a node's size is no rule, so no part of the bound.
     pools = [replace(pool, room=pool.market.allocatable - pool.overhead) for pool in pools]
-    demands = hard_demands(work, nodes)
     bound = _proven(work, demands, nodes, pools, price, effort)
     hard = keeping = bound.cost
     is_small_plan = sum(len(node.pods) for node in nodes) <= SMALL_DEMAND

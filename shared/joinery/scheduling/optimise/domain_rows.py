@@ -91,8 +91,8 @@ def _launched(group: TopologyGroup, nodes: Iterable[NewNode]) -> Counter[str]:
     """Launched pods that the group counts, by domain."""
     launched: Counter[str] = Counter()
     for batch in (batch for node in nodes for batch in node.placed):
-        for tally, domain in batch.entry.tallies:
-            if tally is group.counts:
+        for counting, domain in batch.entry.counted:
+            if counting is group:
                 launched[domain] += batch.entry.count
     return launched
 

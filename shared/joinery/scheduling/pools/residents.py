@@ -14,6 +14,7 @@ import numpy as np
 
 from joinery.apis.core import Namespace
 from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.constraints.selectors import Namespaces
 from joinery.scheduling.constraints.topology_rules import TopologyRule, required_anti_affinity
 from joinery.scheduling.pools.market import Amounts
 from joinery.scheduling.pools.pool import Pool
@@ -79,7 +80,7 @@ class Residents:
 
 def residents_of(pools: Sequence[Pool], namespaces: Iterable[Namespace]) -> Residents:
     """The residents of all pools. ``namespaces``: those that namespace selectors of their own rules look at."""
-    listed = tuple(namespaces)
+    listed = Namespaces(namespaces)
     rules = {
         pool.name: tuple(rule for resident in pool.residents for rule in required_anti_affinity(resident.pod, listed))
         for pool in pools
