@@ -171,12 +171,15 @@ class Workspace:
         )
 
     def ordered(self, manner: Manner) -> list[PodClass]:
-        """Classes in the order of packing: priority, then usually those that others' affinity waits for, then size."""
+        """Classes in the order of packing: priority, then those that few free volumes suit, then usually those that
+        others' affinity waits for, then size.
+        """
         depth = self._depths()
         return sorted(
             self.possible,
             key=lambda pod_class: (
                 -pod_class.priority,
+                _volumes_to_choose_from(pod_class),
                 *manner.place(pod_class.name, depth[pod_class], _sizes(pod_class)),
                 pod_class.name,
             ),
@@ -214,6 +217,12 @@ class Workspace:
             wanted = self.topology.selected(affinities) if affinities else ()
             ahead_of[pod_class] = [other for other in wanted if other is not pod_class]
         return depths(ahead_of)
+
+
+def _volumes_to_choose_from(pod_class: PodClass) -> float:
+    """A volume that suits a small claim may be the only one that suits a large one."""
+    choices = [choice for choices in pod_class.volumes.choices for choice in choices]
+    return sum(len(choice.volumes) for choice in choices) if choices else float("inf")
 
 
 def _sizes(pod_class: PodClass) -> tuple[int, int, int]:
