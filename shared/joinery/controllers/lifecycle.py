@@ -6,6 +6,7 @@ something is in progress the run rings its own bell, whose queue is delayed; the
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -23,6 +24,7 @@ from joinery.controllers.acting.lease import deciding
 from joinery.controllers.acting.owners import read_owners
 from joinery.controllers.launching.launcher import Launched, finish_launches
 from joinery.controllers.launching.supply import known_shifts
+from joinery.controllers.telling.said import Said
 from joinery.controllers.waking.pacing import reading
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, JoineryError, TimeIsOverError
@@ -51,6 +53,7 @@ class LifecycleController:
         self._gateways = gateways
         self._settings = settings
         self._digests = Digests()
+        self._said = Said()
         self._arrivals = Arrivals()
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
@@ -82,7 +85,7 @@ class LifecycleController:
         listed, shifts = both(self._gateways.workers, cloud.instances, cloud.shifted_zones)
         with reading():
             snapshot = self._gateways.cluster.snapshot()
-        _log_invalid(snapshot.invalid)
+        _log_invalid(snapshot.invalid, self._said, snapshot.now)
         failure = listed if isinstance(listed, JoineryError) else None
         instances = None if isinstance(listed, JoineryError) else listed
         if instances is not None and (unlisted_ids := unlisted(snapshot, instances)):
@@ -194,7 +197,10 @@ def _looking_at(node_class: NodeClass) -> Ask:
     return Ask(node_class, "a look at what it selects")
 
 
-def _log_invalid(objects: Iterable[Invalid]) -> None:
-    for invalid in objects:
+def _log_invalid(objects: Iterable[Invalid], said: Said, now: datetime) -> None:
+    unread = said.news(objects, lambda invalid: invalid, lambda invalid: invalid.name.partition("/")[0], now)
+    for invalid in unread.lines:
         text = f"{invalid.kind} {invalid.name} cannot be read and takes no part"
         logger.warning(text, extra={REASON: invalid.reason})
+    if unread.left:
+        logger.warning(f"{unread.left} other objects cannot be read, which later runs say")

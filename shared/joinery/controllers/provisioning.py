@@ -30,8 +30,9 @@ from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.packing_options import packing_options
 from joinery.controllers.rebalancing import replace_risky_nodes
 from joinery.controllers.static_capacity import StaticCapacity
-from joinery.controllers.telling.plan import Said, tell
+from joinery.controllers.telling.plan import tell
 from joinery.controllers.telling.record import decision_document
+from joinery.controllers.telling.said import Said
 from joinery.controllers.waking.pacing import reading
 from joinery.doorbell.gateway import Bell
 from joinery.errors import RefusedError

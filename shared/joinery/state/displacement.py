@@ -38,8 +38,11 @@ from joinery.state.pods import LONGEST_UID, owner_uid
 MOST_OWNERS = 1000
 #: The most moves that a NodePool remembers, for the same reason: it has other annotations.
 MOST_MOVES = 500
-#: No node costs so many $/h, and nothing is tried so often: somebody has written it.
-_ABSURD = 1e6
+#: No node costs so many $/h: somebody has written it.
+_MOST_PRICE = 1_000.0
+#: How many tries are counted at most: each is held against the next for a day (``disruption.moves``), and what an
+#: annotation says must not hold for years.
+_MOST_TRIES = 30
 #: For so long after a drain has begun, what is bought for pods of the same owner is bought because of it.
 _LATELY = timedelta(minutes=10)
 _DIGITS = 8
@@ -163,7 +166,7 @@ def _remembered(pool: NodePool, now: datetime) -> Iterator[Move]:
     """What the annotation says of the last minutes, as far as it can be read: anybody may edit it."""
     for move in decode_each(pool.metadata.annotations.get(MOVED_LATELY, "[]"), Move):
         is_lately = move.at.tzinfo is not None and timedelta() <= now - move.at < _LATELY
-        if is_lately and 0 <= move.tries < _ABSURD and max(len(move.owner), len(move.command)) <= LONGEST_UID:
+        if is_lately and 0 <= move.tries <= _MOST_TRIES and max(len(move.owner), len(move.command)) <= LONGEST_UID:
             yield move
 
 
@@ -184,15 +187,16 @@ def displaced(pods: Iterable[Pod], owners: Mapping[str, int], price: float) -> D
     ``owners``: ``displaced_owners``. How often it was in vain before is handed on, or nobody would know.
     """
     served = sorted({owner_uid(pod) for pod in pods if not pod.spec.node_name} & owners.keys()) if owners else []
-    return Displacement(tuple(served), price, 1 + max(owners[owner] for owner in served)) if served else None
+    tries = 1 + max((owners[owner] for owner in served), default=0)
+    return Displacement(tuple(served), price, min(tries, _MOST_TRIES)) if served else None
 
 
 def displacement_of(claim: NodeClaim) -> Displacement | None:
     """What the claim's node was bought for; None where that was nothing of the kind."""
     displacement = decode_mark(claim.metadata.annotations.get(BOUGHT_FOR_DISPLACED), Displacement)
-    if displacement is None or not 0 < displacement.price < _ABSURD or not 0 < displacement.tries < _ABSURD:
+    if displacement is None or not 0 < displacement.price < _MOST_PRICE:
         return None
-    return displacement
+    return displacement if 0 < displacement.tries <= _MOST_TRIES else None
 
 
 def encoded(displacement: Displacement) -> str:

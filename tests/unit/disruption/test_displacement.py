@@ -134,7 +134,7 @@ def test_what_is_remembered_is_that_of_the_nodes_of_the_pool() -> None:
         "{",
         '[{"at":"2026-08-24T09:00:00","owner":"uid-replicaset-web-1"}]',
         '[{"at":"2999-01-01T00:00:00Z","owner":"uid-replicaset-web-1"}]',
-        '[{"at":"2026-08-24T09:00:00Z","owner":"uid-replicaset-web-1","tries":1000000000}]',
+        '[{"at":"2026-08-24T09:00:00Z","owner":"uid-replicaset-web-1","tries":31}]',
         '[{"at":"2026-08-24T09:00:00Z","owner":"uid-replicaset-web-1","tries":-1}]',
     ],
 )
@@ -237,7 +237,7 @@ def test_a_command_names_a_bounded_number_of_owners() -> None:
     "text",
     [
         *("", "{", "[]", '{"owners":[]}', '{"owners":["x"],"price":0}', '{"owners":1,"price":1}'),
-        *('{"owners":["x"],"price":1,"tries":0}', '{"owners":["x"],"price":1,"tries":1000000000}'),
+        *('{"owners":["x"],"price":1,"tries":0}', '{"owners":["x"],"price":1,"tries":31}'),
     ],
 )
 def test_an_annotation_that_cannot_be_read_stands_for_none(text: str) -> None:

@@ -5,17 +5,18 @@ Whoever may make pods has a part in both, so both are bounded. What has not chan
 longer than an Event's note.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
-from itertools import chain, islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
 from typing import TypeVar
 
 from joinery.apis.core import Pod
 from joinery.apis.wording import shortened
 from joinery.commands import Announce
-from joinery.controllers.acting.announcements import announce, in_turns, news
+from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.claim_writer import ClaimWriter
+from joinery.controllers.telling.said import Said
 from joinery.gateways import Gateways
 from joinery.observability import CODE, NODE_POOL, POD, REASON, logger
 from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
@@ -26,29 +27,6 @@ from joinery.state.snapshot import Snapshot
 from joinery.state.urgency import namespace_of
 
 T = TypeVar("T")
-#: At most so many lines a run say why pods fit nowhere.
-MOST_LINES = 10
-#: After how long the log says again what has not changed.
-SAID_AGAIN = timedelta(hours=1)
-#: Of how many lines it is remembered that they were said.
-_MOST_REMEMBERED = 10_000
-
-
-class Said:
-    """What this function has said in the log of late."""
-
-    def __init__(self) -> None:
-        self._at: dict[int, datetime] = {}
-
-    def unsaid(self, lines: Iterable[T], of: Callable[[T], Hashable], now: datetime) -> list[T]:
-        """The lines that have not been said within the hour. ``of``: what makes two lines the same."""
-        last = {key: at for key, at in self._at.items() if timedelta() <= now - at < SAID_AGAIN}
-        self._at = last if len(last) < _MOST_REMEMBERED else {}
-        return [line for line in lines if hash(of(line)) not in self._at]
-
-    def note(self, line: Hashable, now: datetime) -> None:
-        """Take note that it is said now."""
-        self._at[hash(line)] = now
 
 
 def tell(  # noqa: PLR0913
@@ -135,11 +113,14 @@ def _text(reasons: Iterable[Reason]) -> str:
 def _log_pools(packing: Packing, snapshot: Snapshot, said: Said) -> None:
     """Which of our NodePools take no part. That another provider's and static ones take none is how it should be."""
     theirs = {pool.metadata.name for pool in snapshot.node_pools if not snapshot.serves(pool)}
-    for reason in said.unsaid(packing.pool_reasons, lambda reason: reason, snapshot.now):
-        if reason.subject and reason.subject.name not in theirs and reason.code is not ReasonCode.STATIC:
-            why = {NODE_POOL: reason.subject.name, CODE: reason.code, REASON: reason.message}
-            logger.warning("a NodePool takes no part", extra=why)
-            said.note(reason, snapshot.now)
+    ours = [
+        (reason.subject.name, reason)
+        for reason in packing.pool_reasons
+        if reason.subject and reason.subject.name not in theirs and reason.code is not ReasonCode.STATIC
+    ]
+    for pool, reason in said.news(ours, lambda line: line[1], lambda line: line[0], snapshot.now).lines:
+        why = {NODE_POOL: pool, CODE: reason.code, REASON: reason.message}
+        logger.warning("a NodePool takes no part", extra=why)
 
 
 def _log_others(left_to_others: Mapping[str, str], bought_twice: str) -> None:
@@ -160,11 +141,12 @@ def _log_unplaced(without_node: Sequence[Unplaced], said: Said, now: datetime) -
     pods_by_reasons: dict[tuple[Reason, ...], list[str]] = {}
     for unplaced in without_node:
         pods_by_reasons.setdefault(unplaced.reasons, []).append(unplaced.pod)
-    unsaid = said.unsaid(pods_by_reasons.items(), lambda line: line[0], now)
-    for reasons, pods in islice(in_turns(unsaid, lambda line: namespace_of(line[1][0])), MOST_LINES):
+    news_of_log = said.news(
+        pods_by_reasons.items(), of=lambda line: line[0], whose=lambda line: namespace_of(line[1][0]), now=now
+    )
+    for reasons, pods in news_of_log.lines:
         codes = ", ".join(dict.fromkeys(reason.code for reason in reasons))
         why = {POD: pods[0], CODE: codes, REASON: shortened(_text(reasons))}
         logger.warning(f"{len(pods)} pods fit nowhere", extra=why)
-        said.note(reasons, now)
-    if len(unsaid) > MOST_LINES:
-        logger.warning(f"pods fit nowhere for {len(unsaid) - MOST_LINES} other reasons, which later runs say")
+    if news_of_log.left:
+        logger.warning(f"pods fit nowhere for {news_of_log.left} other reasons, which later runs say")
