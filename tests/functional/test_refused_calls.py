@@ -15,7 +15,7 @@ from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, DeniedError, JoineryError
 from joinery.lifecycle.conditions.refused import REFUSED
 from simulator import builders
-from tests.functional.disrupting import running
+from tests.functional.disrupting import disrupt, running
 from tests.functional.fuse import wired
 from tests.functional.stand import APART, Stand
 
@@ -198,3 +198,16 @@ def test_what_is_asked_outside_of_chains_waits_alike(stand: Stand, method: str, 
     _hour(behind, stand.provision if method == "cloud.prepare" else behind.provision, minutes=15)
     assert 1 < max(refusing.asked.values()) <= most
     assert len(_told(stand, "Refused")) == len(refusing.asked)
+
+
+def test_what_replaces_a_node_that_may_not_be_deleted_waits_without_ticks(stand: Stand) -> None:
+    """It is kept for pods that do not come: lifecycle ran every five seconds for that."""
+    refusing = _Refusing("cluster.delete_node_claim", ConfigurationError(_DENIED))
+    behind = _behind(stand, refusing)
+    (candidate,) = running(behind, 1)
+    assert not disrupt(behind, candidate).obstacle
+    refusing.has_begun = True
+    behind.boot()
+    _hour(behind, minutes=5)
+    assert _hour(behind, minutes=10) <= 15
+    assert 1 < refusing.asked[candidate.metadata.name] <= 12

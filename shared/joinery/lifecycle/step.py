@@ -46,7 +46,7 @@ from joinery.lifecycle.view.missing import with_missing
 from joinery.lifecycle.view.view import Step, View
 from joinery.refusals import request
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, has_lost_node, settled, with_metadata
-from joinery.state.disruption import is_postponed
+from joinery.state.disruption import is_postponed, replaces_of
 from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id
 from joinery.state.plans import unserved, unserved_needs
 from joinery.termination.taint import is_disrupted
@@ -109,7 +109,8 @@ def _launching(view: View, claim: NodeClaim) -> Step:
         return Step(in_progress=refusal.is_worth_ticks(now))
     if not may_launch(claim, now):
         return Step(in_progress=True)
-    return Step(launch=claim, in_progress=True)
+    # An instance that cannot be written to its claim is waited for as long as the write is refused.
+    return Step(launch=claim, in_progress=not view.refused(UpdateClaim, claim.metadata.name))
 
 
 def may_launch(claim: NodeClaim, now: datetime) -> bool:
@@ -140,7 +141,7 @@ def _living(view: View, claim: NodeClaim) -> Step:
     step = Step(
         (*before_node, *events, *too_small, *_written(view, claim, after, steered), *left_behind(view, claim)),
         tagging=_tagging(view, claim) if after is claim or after == claim else (),
-        in_progress=is_booting or steered.is_kept or is_candidate_in(view, claim),
+        in_progress=is_booting or (steered.is_kept and not _waits_in_vain(view, claim)) or is_candidate_in(view, claim),
         invited=steered.invited,
         is_short=steered.is_short,
     )
@@ -148,6 +149,12 @@ def _living(view: View, claim: NodeClaim) -> Step:
     if steered.is_kept or any(not isinstance(command, Announce) for command in step.commands):
         return step
     return replace(step, rest=rest_of_boot(claim, view.snapshot.now) if is_booting else rest_of_candidate(view, claim))
+
+
+def _waits_in_vain(view: View, claim: NodeClaim) -> bool:
+    """Whether pods are to come from a node that may not be deleted."""
+    link = replaces_of(claim)
+    return link is not None and any(view.refused(DeleteClaim, name) for name in link.candidates)
 
 
 def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
