@@ -112,7 +112,7 @@ class ProvisioningController:
         options = _having_bought(decision.problem, decision.problem.options.caps, writer.launches).options
         caps = replace_risky_nodes(self._gateways, options, decision.snapshot, invocation, writer.actor)
         static.replace_drifted(decision.snapshot, decision.supply, replace(options, caps=caps), self._settings)
-        metrics.add(*waiting(snapshot.pods, decision.packing, snapshot.now))
+        metrics.add(*waiting(snapshot, decision.packing))
         _note_the_rest(decision.packing, writer.actor)
         writer.actor.conclude(static.actor)
         return {**_outcome(decision.packing, writer, launched), **static.outcome}

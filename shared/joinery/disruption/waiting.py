@@ -24,8 +24,8 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch, solve
 from joinery.state.claims import leaving_since
 from joinery.state.disruption import is_candidate
-from joinery.state.nodes import NodeView, is_leaving, views
-from joinery.state.pods import bound_to, is_pending, is_reschedulable
+from joinery.state.nodes import NodeView, is_leaving, pending_pods, views
+from joinery.state.pods import bound_to, is_reschedulable
 from joinery.state.snapshot import Snapshot
 
 _WAITS, _LEAVES = "waits, and has room on it", "has to leave its node, and has room on it"
@@ -50,7 +50,7 @@ def _is_any_without_a_place(packing: Problem) -> bool:
     return (
         any(is_leaving(None, claim) for claim in snapshot.managed_claims)
         or any(is_leaving(node, None) for node in snapshot.nodes)
-        or any(is_pending(pod, only_marked=only_marked) for pod in snapshot.pods)
+        or bool(pending_pods(snapshot, only_marked=only_marked))
     )
 
 

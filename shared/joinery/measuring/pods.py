@@ -10,12 +10,14 @@ from datetime import datetime
 from joinery.apis.core import Pod
 from joinery.measures import Duration, Gauge, Measurement
 from joinery.scheduling.packing import Packing
-from joinery.state.pods import bound_at, is_pending
+from joinery.state.nodes import pending_pods
+from joinery.state.pods import bound_at
+from joinery.state.snapshot import Snapshot
 
 
-def waiting(pods: Iterable[Pod], packing: Packing, now: datetime) -> Iterator[Measurement]:
+def waiting(snapshot: Snapshot, packing: Packing) -> Iterator[Measurement]:
     """What waits at this moment, and what of it the plan has no node for."""
-    pending = [pod for pod in pods if is_pending(pod, only_marked=True)]
+    pending, now = pending_pods(snapshot, only_marked=True), snapshot.now
     created = [pod.metadata.creation_timestamp for pod in pending if pod.metadata.creation_timestamp]
     yield Measurement(Gauge.QUEUE_DEPTH, len(pending))
     yield Measurement(Gauge.UNSCHEDULABLE, len(packing.unplaced))

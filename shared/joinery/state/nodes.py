@@ -42,7 +42,7 @@ from joinery.state.belonging import copies, unsaid
 from joinery.state.claims import INSTANCE_TERMINATING, has_lost_node
 from joinery.state.disruption import is_candidate, replaces_of
 from joinery.state.plans import expectation, is_kept, planned_pods
-from joinery.state.pods import is_terminal
+from joinery.state.pods import is_pending, is_terminal, is_terminating
 from joinery.state.snapshot import Snapshot
 
 #: How long a Node must have been without sign of life for its kubelet to be gone. One that has just been started under
@@ -99,6 +99,15 @@ class NodeView:
     @property
     def name(self) -> str:
         return self.node or self.claim
+
+    @property
+    def staying(self) -> tuple[Pod, ...]:
+        """Its pods, without those that end where kube-scheduler has nominated another pod: it ends them for that one's
+        room.
+        """
+        if all(pod.spec.node_name for pod in self.pods):
+            return self.pods
+        return tuple(pod for pod in self.pods if not is_terminating(pod))
 
 
 def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
@@ -191,6 +200,19 @@ def unfinalized(node: Node) -> Node:
     """The Node without our finalizer, so that the API server can remove it."""
     kept = [finalizer for finalizer in node.metadata.finalizers if finalizer != TERMINATION_FINALIZER]
     return with_fields(node, metadata=with_fields(node.metadata, finalizers=kept))
+
+
+def pending_pods(snapshot: Snapshot, *, only_marked: bool) -> tuple[Pod, ...]:
+    """The pods that Joinery should find a node for (``pods.is_pending``).
+
+    kube-scheduler pre-empts others for a pod that it nominates for a node, whose room is then the pod's. Of a node that
+    goes, or is gone, nothing comes.
+    """
+    waiting = tuple(pod for pod in snapshot.pods if is_pending(pod, only_marked=only_marked))
+    if not any(pod.status.nominated_node_name for pod in waiting):
+        return waiting
+    standing = {view.node for view in views(snapshot) if view.node and not view.is_leaving}
+    return tuple(pod for pod in waiting if pod.status.nominated_node_name not in standing)
 
 
 def _pods_by_node(pods: Iterable[Pod]) -> Mapping[str, tuple[Pod, ...]]:

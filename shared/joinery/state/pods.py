@@ -133,10 +133,10 @@ def waits_for_fargate(pod: Pod) -> bool:
 
 
 def is_pending(pod: Pod, *, only_marked: bool) -> bool:
-    """Whether Joinery should find a node for it; never for Fargate's pods.
+    """Whether it waits for a node; never for Fargate's pods. Who was nominated for one is in ``nodes.pending_pods``.
 
-    Against a live cluster (``only_marked``) the scheduler must have said Unschedulable and not be pre-empting for it
-    (Karpenter `pod.IsProvisionable`). In a file every unbound, live, ungated pod waits.
+    Against a live cluster (``only_marked``) the scheduler must have said Unschedulable (Karpenter
+    `pod.IsProvisionable`). In a file every unbound, live, ungated pod waits.
     """
     if pod.spec.node_name or comes_with_node(pod) or is_terminal(pod) or is_for_fargate(pod):
         return False
@@ -146,7 +146,7 @@ def is_pending(pod: Pod, *, only_marked: bool) -> bool:
     is_marked = any(
         condition.type == "PodScheduled" and condition.reason == "Unschedulable" for condition in conditions
     )
-    return is_marked and not pod.status.nominated_node_name and not is_terminating(pod)
+    return is_marked and not is_terminating(pod)
 
 
 def lasting(tolerations: Sequence[Toleration]) -> Sequence[Toleration]:

@@ -7,8 +7,8 @@ from operator import or_
 
 from joinery.apis.core import LabelSelector, Pod
 from joinery.apis.labels import DO_NOT_DISRUPT, NODE_POOL
-from joinery.state.nodes import views
-from joinery.state.pods import asks_no_budget, is_pending, is_reschedulable
+from joinery.state.nodes import pending_pods, views
+from joinery.state.pods import asks_no_budget, is_reschedulable
 from joinery.state.surged import all_surged_pods
 from joinery.verification.census import Labelled
 from joinery.verification.final_state import FinalState
@@ -51,12 +51,11 @@ def _expected(state: FinalState) -> tuple[dict[str, None], set[str]]:
     only_marked = state.problem.options.only_marked_unschedulable
     must: dict[str, None] = {}
     may: set[str] = set()
-    for pod in state.problem.snapshot.pods:
-        if is_pending(pod, only_marked=only_marked):
-            if _may_be_left_out(pod):
-                may.add(pod.key)
-            else:
-                must[pod.key] = None
+    for pod in pending_pods(state.problem.snapshot, only_marked=only_marked):
+        if _wants_no_pool(pod):
+            may.add(pod.key)
+        else:
+            must[pod.key] = None
     stranded = list(_stranded(state))
     unhurried = _unhurried(state, stranded)
     for pod in stranded:
@@ -84,12 +83,8 @@ def _stranded(state: FinalState) -> Iterator[Pod]:
                 yield pod
 
 
-def _may_be_left_out(pod: Pod) -> bool:
-    """It waits for a node that was nominated for it, or its node affinity excludes NodePools."""
-    return bool(pod.status.nominated_node_name) or _wants_no_pool(pod)
-
-
 def _wants_no_pool(pod: Pod) -> bool:
+    """Whether its node affinity excludes NodePools."""
     affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
     required = affinity and affinity.required_during_scheduling_ignored_during_execution
     expressions = [e for term in required.node_selector_terms for e in term.match_expressions] if required else []

@@ -158,7 +158,7 @@ def _add_existing(state: FinalState, named: set[str]) -> dict[str, FinalNode]:
         state.nodes.append(node)
         by_name |= {name: node for name in (view.node, view.claim) if name}
         running = []
-        for pod in view.pods:
+        for pod in view.staying:
             moves = pod.key in named and (view.is_leaving or not pod.spec.node_name)
             if moves or is_terminal(pod):
                 continue

@@ -23,7 +23,8 @@ from joinery.disruption.expiration import expired
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import Packing
 from joinery.state.claims import DRIFTED
-from joinery.state.pods import FARGATE_SCHEDULER, is_active, is_daemon, is_pending, waits_for_fargate
+from joinery.state.nodes import pending_pods
+from joinery.state.pods import FARGATE_SCHEDULER, is_active, is_daemon, waits_for_fargate
 from joinery.state.replicas import StaticPool, static_pools
 from joinery.state.snapshot import Invalid, Snapshot
 
@@ -58,7 +59,7 @@ def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Not
         have, go = ("node has", "it goes for its") if len(old) == 1 else ("nodes have", "they go for their")
         yield note(f"{len(old):,} {have} expired ({some_of(old)}): {go} age, whatever is decided here")
     yield from _drifted_in_static_pools(snapshot)
-    waiting = sum(is_pending(pod, only_marked=only_marked) for pod in snapshot.pods)
+    waiting = len(pending_pods(snapshot, only_marked=only_marked))
     if waiting:
         yield note(f"{_counted(waiting, 'waits', 'wait')} for a node: joinery plan says which they get")
 
@@ -103,7 +104,7 @@ def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
 
 def _asking_oddly(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
     """The scheduler packs by requests alone, so that pods without any may be many on a node that is small."""
-    pending = [pod for pod in snapshot.pods if is_pending(pod, only_marked=only_marked)]
+    pending = pending_pods(snapshot, only_marked=only_marked)
     yield from odd_amounts(pending, snapshot.daemon_sets)
     yield from odd_limits(snapshot.node_pools)
     yield from idle_spreads(pending)
@@ -156,10 +157,11 @@ def _of_other_schedulers(snapshot: Snapshot, *, only_marked: bool) -> Iterator[N
     "Configure Multiple Schedulers").
     """
     waiting: dict[tuple[str, bool], list[Pod]] = defaultdict(list)
+    planned = {pod.key for pod in pending_pods(snapshot, only_marked=only_marked)}
     for pod in snapshot.pods:
         foreign = pod.spec.scheduler_name not in _OUR_SCHEDULERS and not pod.spec.node_name and is_active(pod)
         if foreign and not is_daemon(pod) and not pod.spec.scheduling_gates:
-            waiting[pod.spec.scheduler_name, is_pending(pod, only_marked=only_marked)].append(pod)
+            waiting[pod.spec.scheduler_name, pod.key in planned].append(pod)
     for (scheduler, is_planned), pods in sorted(waiting.items()):
         what = (
             f"{_counted(len(pods), 'waits', 'wait')} for another scheduler ({some_of([one.key for one in pods])}; "

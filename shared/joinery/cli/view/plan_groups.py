@@ -134,7 +134,7 @@ def _existing(problem: Problem, packing: Packing, workload_of: WorkloadOf) -> tu
 
 def _filled_up(placement: ExistingPlacement, node: NodeView | None, workload_of: WorkloadOf) -> Existing:
     placed = frozenset(placement.pods)
-    running = (requests_of(pod) for pod in node.pods if pod.key not in placed) if node else ()
+    running = (requests_of(pod) for pod in node.staying if pod.key not in placed) if node else ()
     return Existing(
         placement=placement,
         node_pool=node.pool if node else "",

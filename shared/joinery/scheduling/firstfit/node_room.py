@@ -41,7 +41,7 @@ class NodeRoom:
     def existing(self, view: NodeView) -> ExistingNode:
         """The node as a target, with what is left of it."""
         free = self._allocatable(view)
-        free -= self._taken(view.pods)
+        free -= self._taken(view.staying)
         free -= self._missing_daemons(view)
         # Where less is left than they had, what is left is for them.
         free -= np.minimum(self._taken(view.in_transit), np.maximum(free, 0))
@@ -49,7 +49,7 @@ class NodeRoom:
             pods = self.axis.index["pods"]
             left = max(0, self.most[view.pool] - own_pods(view) - len(view.in_transit))
             free[pods] = min(int(free[pods]), left)
-        ports = {port for pod in (*view.pods, *view.in_transit) for port in host_ports_of(pod)}
+        ports = {port for pod in (*view.staying, *view.in_transit) for port in host_ports_of(pod)}
         ports |= {port for daemon in self._daemons_of(view) for port in host_ports_of(daemon.pod)}
         attached = {name for pod in view.pods for name in claims_of(pod)}
         return ExistingNode(view, free, self._attachments(view), attached, ports)

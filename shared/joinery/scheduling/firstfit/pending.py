@@ -10,8 +10,8 @@ from joinery.apis.labels import DISRUPTED_TAINT, NO_SCHEDULE
 from joinery.scheduling.constraints.budgets import Coverage
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.problem import Problem
-from joinery.state.nodes import NodeView
-from joinery.state.pods import is_pending, is_protected, is_reschedulable, is_terminating
+from joinery.state.nodes import NodeView, pending_pods
+from joinery.state.pods import is_protected, is_reschedulable, is_terminating
 from joinery.state.snapshot import Snapshot
 from joinery.state.surged import all_surged_pods, last_old_pods
 
@@ -21,7 +21,7 @@ _DISRUPTED = Taint(key=DISRUPTED_TAINT, effect=NO_SCHEDULE)
 def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
     """The pods to place, by name. Those whose node is about to go are as they will be made anew."""
     only_marked = problem.options.only_marked_unschedulable
-    waiting = [pod for pod in problem.snapshot.pods if is_pending(pod, only_marked=only_marked)]
+    waiting = pending_pods(problem.snapshot, only_marked=only_marked)
     nodes, budgets = tuple(views), Coverage(problem.snapshot.disruption_budgets)
     bought_for = _bought_for(nodes)
     surged = all_surged_pods(problem.snapshot) | _kept_until_succeeded(problem.snapshot, budgets)
@@ -58,7 +58,7 @@ def _bought_for(views: Iterable[NodeView]) -> Mapping[str, set[str]]:
 
 
 def without(views: Iterable[NodeView], planned: Container[str]) -> tuple[NodeView, ...]:
-    """Nodes without the pods that are planned anew: those that must move, and those that files nominate for a node.
+    """Nodes without the pods that are planned anew: those that must move, and those nominated for a node that is going.
 
     A pod that stays on a node that is going runs and counts until it is gone, as the scheduler counts it.
     """
