@@ -256,7 +256,7 @@ def _launches(work: Workspace, nodes: Sequence[NewNode]) -> tuple[Launch, ...]:
 
     Nodes of one recipe differ in name and pods only, so most of the work is done once for all of them.
     """
-    slack = Slack(work.pools)
+    slack = Slack(work.pools, nodes)
     names = _LaunchNames(work)
     by_recipe: dict[Hashable, Launch] = {}
     launches = []

@@ -18,9 +18,10 @@ from joinery.apis.labels import (
 from joinery.apis.meta import Requirement
 from joinery.scheduling.constraints.attachments import driver_of
 from joinery.scheduling.constraints.requirements import Requirements, one_of, written
+from joinery.scheduling.firstfit.limits import charge_of
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.packing import Launch, PlacedOffering
-from joinery.scheduling.pools.market import OFFERING_KEYS, Axis, Mask
+from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Mask
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.type_choice import choose_types
 
@@ -71,20 +72,26 @@ def launch_of(node: NewNode, name: str, axis: Axis, slack: "Slack") -> Launch:
 class Slack:
     """Which types a launch may carry beside the cheapest, under the limits of its pool.
 
-    EC2 may choose any type that a launch carries, and the plan charged the limits with the cheapest one. So types that
-    take more of a limited resource are left out. Where minValues need others too, the plan charged the limits with the
+    EC2 may choose any type that a launch carries, and the plan charged the limits with the cheapest one. So types are
+    left out that take so much more of a limited resource that the limit could be exceeded: what all ``nodes`` leave of
+    it is shared evenly among those of the pool. Where minValues need others too, the plan charged the limits with the
     largest type already (``firstfit.limits``), and all types may stay.
     """
 
-    def __init__(self, pools: Sequence[Pool]) -> None:
+    def __init__(self, pools: Sequence[Pool], nodes: Sequence[NewNode]) -> None:
         self._limited = {pool.name: pool.limited[0] for pool in pools if pool.limits}
+        self._share: dict[str, Amounts] = {}
+        for pool in (pool for pool in pools if pool.limits):
+            capacity, left = pool.limited
+            charges = [charge_of(node, capacity) for node in nodes if node.pool.name == pool.name]
+            self._share[pool.name] = np.maximum(left - sum(charges), 0) // max(len(charges), 1)
 
     def types(self, node: NewNode, cheapest: int) -> Mask:
-        """bool[types]: those that take no more of any limited resource than the type in row ``cheapest``."""
+        """bool[types]: those that take of no limited resource more than the type in row ``cheapest`` and a share."""
         capacity = self._limited.get(node.pool.name)
         if capacity is None or not capacity.shape[1] or node.needs_more_than(cheapest):
             return np.ones_like(node.types)
-        within: Mask = np.asarray((capacity <= capacity[cheapest]).all(axis=1))
+        within: Mask = np.asarray((capacity <= capacity[cheapest] + self._share[node.pool.name]).all(axis=1))
         return within
 
 

@@ -71,7 +71,7 @@ def _by_zone(nodes: Iterable[NodeView], pool: str) -> Counter[str]:
 
 def _launches(nodes: Sequence[NewNode], axis: Axis) -> Iterator[Launch]:
     """The launches of one pool's nodes. Those of like nodes share everything but the name."""
-    slack = Slack([node.pool for node in nodes[:1]])
+    slack = Slack([node.pool for node in nodes[:1]], nodes)
     by_columns: dict[bytes, Launch] = {}
     for node in nodes:
         likeness = node.columns.tobytes()

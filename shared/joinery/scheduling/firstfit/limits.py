@@ -1,8 +1,8 @@
 """What a NodePool may still add (``spec.limits``), counting each new node as its cheapest type.
 
 Karpenter charges a new node with the largest type that it might become, and gives nothing back when it turns out
-smaller. Here a launch in a limited pool carries no type that takes more of a limited resource than the type that it
-counts on (``launches``). So it is safe to charge that one, and limits are used to the full.
+smaller. Here a launch in a limited pool carries no larger type than what the plan leaves of the limits bears
+(``launches.Slack``). So it is safe to charge the type that it counts on, and limits are used to the full.
 """
 
 from collections.abc import Mapping
@@ -55,18 +55,20 @@ class Limits:
         if node.name not in self._charged:
             self._nodes_left -= 1
         if self._is_limited:
-            cost = self._cost(node)
+            cost = charge_of(node, self._capacity)
             self._left = self._left - cost + self._charged.get(node.name, 0)
             self._charged[node.name] = cost
         else:
             self._charged[node.name] = self._left
 
-    def _cost(self, node: NewNode) -> Amounts:
-        """What the node is charged: its cheapest type.
 
-        Where minValues keep larger types in the launch, the most that any of them takes.
-        """
-        cheapest = node.cheapest()
-        if not node.needs_more_than(cheapest):
-            return np.asarray(self._capacity[cheapest])
-        return np.asarray(self._capacity[node.types].max(axis=0))
+def charge_of(node: NewNode, capacity: Amounts) -> Amounts:
+    """int64[limited resources]: what the node is charged, that of its cheapest type.
+
+    Where minValues keep larger types in the launch, the most that any of them takes. ``capacity``: int64[types, limited
+    resources].
+    """
+    cheapest = node.cheapest()
+    if not node.needs_more_than(cheapest):
+        return np.asarray(capacity[cheapest])
+    return np.asarray(capacity[node.types].max(axis=0))
