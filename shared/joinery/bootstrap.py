@@ -54,7 +54,7 @@ def webhook() -> "WebhookController":
     from joinery.controllers.webhook import WebhookController
 
     config = settings("webhook")
-    return WebhookController(_doorbell(), _tokens(config), now=_now, enabled=config.enabled)
+    return WebhookController(_doorbell(), _tokens(config), now=_clock(), enabled=config.enabled)
 
 
 @cache
