@@ -83,6 +83,7 @@ class ProofInstances:
         """The instance, and its bin types that are bought: those of nodes that exist come after them."""
         work, demands = self._work, [self._demands[item.demand] for item in items]
         requests = np.array([demand.row for demand in demands], dtype=np.int64)
+        requests = requests.reshape(len(demands), len(work.axis.names))  # also where nothing has a domain left
         bin_types = bin_types_for(self._pools, requests, self._uses(items), self._preferences, with_limits=with_limits)
         free, open_to = _existing(work, items, demands, requests)
         conflicts = _conflicts(work, demands)
