@@ -3,14 +3,21 @@
 `make hostile` measures the same kinds in sizes that hurt.
 """
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from joinery.disruption.decide import decide
+from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.planning import Plan, plan
 from joinery.scheduling.packing import placed_pods
 from joinery.scheduling.problem import Options, Problem
-from joinery.scheduling.solve import GRACE
+from joinery.scheduling.solve import GRACE, solve
+from joinery.verification.verify import verify
+from simulator import builders
 from simulator.builders import instance_type
 from simulator.hostile import BYSTANDERS, KINDS, Cluster, cluster
 from simulator.hostile.pods import Document
@@ -34,12 +41,61 @@ def test_pods_of_others_are_placed_beside_hostile_ones(kind: str) -> None:
     assert not planned.warnings
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "node-affinity-exclusions", "hard-spreads", "anti-affinity-terms", "host-ports", "distinct-labels", "repelling",
+        "spread-over-all", "shared-claim",
+    ],
+)  # fmt: skip
+def test_the_check_of_a_plan_takes_no_more_than_its_size(kind: str) -> None:
+    """Four times as many rules or pods are four times the work, and a little for larger sets."""
+    few, many = (_work_of_the_check(kind, times * KINDS[kind].small) for times in (1, 4))
+    assert many < 6 * few
+
+
+@pytest.mark.parametrize("kind", ["node-affinity-terms", "hard-spreads", "preferences", "repelling", "shared-claim"])
+def test_nodes_are_decided_about_beside_hostile_pods(kind: str) -> None:
+    """Every node with hostile pods on it goes or is held for a reason; an empty one goes."""
+    made = cluster(KINDS[kind].make(KINDS[kind].small), running=True)
+    empty = (builders.node("empty"), builders.node_claim("empty", node="empty"))
+    packing = _problem(made.documents, *empty)
+    disruptions = decide(DisruptionProblem(packing=packing, options=DisruptionOptions(time_limit=0.001)))
+    retired = {name for command in disruptions.commands for name in command.retire}
+    held = {one.node_claim for one in disruptions.held if one.message}
+    assert "empty" in retired
+    assert retired | held == {claim.metadata.name for claim in packing.snapshot.node_claims}
+
+
+def _work_of_the_check(kind: str, size: int) -> int:
+    problem = _problem(cluster(KINDS[kind].make(size)).documents)
+    problem = replace(problem, options=replace(problem.options, time_limit=None, first_fit_only=True))
+    packing = solve(problem)
+    return _calls(lambda: verify(problem, packing))
+
+
+def _calls(act: Callable[[], Any]) -> int:
+    """How many functions are called, those of the interpreter among them."""
+    calls = 0
+
+    def note(_frame: Any, event: str, _argument: Any) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
 def _planned(documents: Iterable[Document]) -> Plan:
     return plan(_problem(documents), stopwatch=lambda: GRACE / 2)
 
 
-def _problem(documents: Iterable[Document]) -> Problem:
-    objects = [from_document(one["kind"], one) for one in documents if one["kind"] != "EC2NodeClass"]
+def _problem(documents: Iterable[Document], *more: Any) -> Problem:
+    objects = [*more, *(from_document(one["kind"], one) for one in documents if one["kind"] != "EC2NodeClass")]
     return plans.problem(*objects, types=_TYPES, options=Options(only_marked_unschedulable=False, time_limit=0.001))
 
 
