@@ -2,13 +2,15 @@
 counts (component-helpers `resource.PodRequests`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from joinery.apis.core import Container, Pod, PodSpec, PodStatus, ResourceRequirements
 from joinery.apis.quantity import amounts, total
 
 PODS = "pods"
+HostPort = tuple[str, str, int]
+"""(protocol, host IP, port)."""
 
 
 def requests_of(pod: Pod) -> dict[str, int]:
@@ -134,7 +136,7 @@ def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
     return {name: max(one.get(name, 0), other.get(name, 0)) for name in {**one, **other}}
 
 
-def host_ports_of(pod: Pod) -> frozenset[tuple[str, str, int]]:
+def host_ports_of(pod: Pod) -> frozenset[HostPort]:
     """(protocol, host IP, port) of every host port; an empty IP stands for every address (kube-scheduler NodePorts).
 
     Sidecars' ports count, those of other init containers do not. In a pod on the host's network every container port is
@@ -150,14 +152,18 @@ def host_ports_of(pod: Pod) -> frozenset[tuple[str, str, int]]:
     )
 
 
-def ports_clash(one: Iterable[tuple[str, str, int]], other: Iterable[tuple[str, str, int]]) -> bool:
+WILDCARDS = ("0.0.0.0", "::")
+
+
+def ports_clash(one: Collection[HostPort], other: Collection[HostPort]) -> bool:
     """Whether two pods cannot share a node: same protocol and port, and the same IP or a wildcard (`HostPortInfo`)."""
-    wildcards = ("0.0.0.0", "::")
-    others = tuple(other)
+    if not one or not other:
+        return False
+    taken: dict[tuple[str, int], set[str]] = {}
+    for protocol, ip, port in one:
+        taken.setdefault((protocol, port), set()).add(ip)
     return any(
-        protocol == other_protocol
-        and port == other_port
-        and (ip == other_ip or ip in wildcards or other_ip in wildcards)
-        for protocol, ip, port in one
-        for other_protocol, other_ip, other_port in others
+        (ips := taken.get((protocol, port))) is not None
+        and (ip in ips or ip in WILDCARDS or not ips.isdisjoint(WILDCARDS))
+        for protocol, ip, port in other
     )

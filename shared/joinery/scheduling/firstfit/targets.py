@@ -193,8 +193,8 @@ class NewNode:
     def _port_mask(self, demand: Demand) -> Mask:
         if ports_clash(demand.pod_class.ports, self.ports):
             return np.zeros_like(self.types)
-        clear = [not ports_clash(demand.pod_class.ports, taken) for taken in self.pool.ports]
-        return np.array(clear, dtype=np.bool_)
+        clear = {taken: not ports_clash(demand.pod_class.ports, taken) for taken in set(self.pool.ports)}
+        return np.array([clear[taken] for taken in self.pool.ports], dtype=np.bool_)
 
     def holds(self, demand: Demand, allowed: Mask) -> tuple[int, Amounts, Amounts]:
         """How many more pods of the class fit: the most, the types that the node may be (rows), and how many fit each

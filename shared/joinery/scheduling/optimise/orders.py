@@ -9,14 +9,14 @@ ones. Each order is an item of its instance.
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 
 from joinery.apis.labels import HOSTNAME
 from joinery.optimizer.arrays import Mask
 from joinery.scheduling.constraints.requirements import ValueSet
-from joinery.scheduling.constraints.resources import ports_clash
+from joinery.scheduling.constraints.resources import WILDCARDS, HostPort
 from joinery.scheduling.firstfit.deferral import Deferred
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.targets import NewNode
@@ -128,11 +128,7 @@ def host_rules(orders: Sequence[Order], topology: Topology) -> HostRules:
                 limits[selected, rule.max_skew - residents] = None
             else:
                 conflicts[index, list(selected)] = conflicts[list(selected), index] = True
-    ports = [
-        (index, order.demand.pod_class.ports) for index, order in enumerate(orders) if order.demand.pod_class.ports
-    ]
-    for (index, one), (other, another) in product(ports, ports):
-        conflicts[index, other] |= ports_clash(one, another)
+    conflicts |= port_conflicts([order.demand.pod_class.ports for order in orders])
     return HostRules((*limits, *exclusive(conflicts)), conflicts)
 
 
@@ -157,6 +153,21 @@ def _is_open(pool: Pool, key: str) -> bool:
     allowed = pool.requirements.sets[key]
     is_given = key not in OFFERING_KEYS and not pool.is_by_type(key)
     return is_given and (allowed.complement or len(allowed.values) > 1)
+
+
+def port_conflicts(ports: Sequence[Iterable[HostPort]]) -> Mask:
+    """bool[sets, sets]: which of these sets of host ports clash (``ports_clash``); all pairs at once, port by port."""
+    clash = np.zeros((len(ports), len(ports)), dtype=np.bool_)
+    users: dict[tuple[str, int], dict[str, list[int]]] = {}
+    for index, own in enumerate(ports):
+        for protocol, ip, port in own:
+            users.setdefault((protocol, port), {}).setdefault(ip, []).append(index)
+    for by_ip in users.values():
+        everyone = sorted({index for members in by_ip.values() for index in members})
+        for ip, members in by_ip.items():
+            others = everyone if ip in WILDCARDS else members
+            clash[np.ix_(members, others)] = clash[np.ix_(others, members)] = True
+    return clash
 
 
 def exclusive(conflicts: Mask) -> Iterable[Limit]:

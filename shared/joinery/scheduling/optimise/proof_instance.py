@@ -10,7 +10,6 @@ holds without it.
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import product
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences
 from joinery.scheduling.optimise.domain_rows import KEYS, Item, domain_rules, inside, items_of, rows_of
 from joinery.scheduling.optimise.dominance import bin_types_for
 from joinery.scheduling.optimise.limited import limits_of
-from joinery.scheduling.optimise.orders import Limit, exclusive
+from joinery.scheduling.optimise.orders import Limit, exclusive, port_conflicts
 from joinery.scheduling.optimise.proof_demands import ProofDemand
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.reserved import is_sold_unreserved
@@ -221,9 +220,7 @@ def _conflicts(work: Workspace, demands: Sequence[ProofDemand]) -> Mask:
             if rule.key == HOSTNAME and rule.kind == "anti-affinity":
                 selected = _selected(work, rule, demands)
                 conflicts[index, selected] = conflicts[selected, index] = True
-    with_ports = [(index, demand.pod_class.ports) for index, demand in enumerate(demands) if demand.pod_class.ports]
-    for (index, one), (other, another) in product(with_ports, with_ports):
-        conflicts[index, other] |= ports_clash(one, another)
+    conflicts |= port_conflicts([demand.pod_class.ports for demand in demands])
     return conflicts
 
 
