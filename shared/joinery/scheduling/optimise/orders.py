@@ -15,6 +15,7 @@ import numpy as np
 
 from joinery.apis.labels import HOSTNAME
 from joinery.optimizer.arrays import Mask
+from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import ValueSet
 from joinery.scheduling.constraints.resources import WILDCARDS, HostPort
 from joinery.scheduling.firstfit.deferral import Deferred
@@ -115,16 +116,18 @@ def host_rules(orders: Sequence[Order], topology: Topology) -> HostRules:
     """
     limits: dict[Limit, None] = {}
     conflicts = np.zeros((len(orders), len(orders)), dtype=np.bool_)
+    of_class: dict[PodClass, list[int]] = {}
+    for index, order in enumerate(orders):
+        of_class.setdefault(order.demand.pod_class, []).append(index)
     for index, order in enumerate(orders):
         for rule in order.demand.variant.rules:
             if rule.key != HOSTNAME or rule.kind == "affinity":
                 continue
-            group = topology.group(rule)
-            selected = tuple(i for i, other in enumerate(orders) if group.selects(other.demand.pod_class))
+            selected = tuple(sorted(i for pods in topology.selected((rule,)) for i in of_class.get(pods, ())))
             if not selected:
                 continue
             if rule.kind == "spread":
-                residents = max(group.residents.values(), default=0)
+                residents = max(topology.group(rule).residents.values(), default=0)
                 limits[selected, rule.max_skew - residents] = None
             else:
                 conflicts[index, list(selected)] = conflicts[list(selected), index] = True

@@ -225,8 +225,8 @@ def _conflicts(work: Workspace, demands: Sequence[ProofDemand]) -> Mask:
 
 
 def _selected(work: Workspace, rule: TopologyRule, demands: Sequence[ProofDemand]) -> list[int]:
-    group = work.topology.group(rule)
-    return [index for index, demand in enumerate(demands) if group.selects(demand.pod_class)]
+    selected = set(work.topology.selected((rule,)))
+    return [index for index, demand in enumerate(demands) if demand.pod_class in selected] if selected else []
 
 
 def _host_spreads(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequence[NewNode]) -> list[Limit]:
