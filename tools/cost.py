@@ -10,7 +10,7 @@ from typing import Any
 from joinery.apis.wording import MOST_PUBLIC
 from joinery.cli.doctor.cost import BYTES_A_RUN, MINUTES, Calls, Item, Plan, Usage, bill, idle, total
 from joinery.controllers.provisioning import REFUSALS_RECORDED_EVERY
-from joinery.controllers.telling.said import MOST_LINES
+from joinery.controllers.telling.change_monitor import MOST_LINES
 from joinery.doorbell.gateway import DELAYS, Bell
 from tools.template import ROOT, doors, load, of_type
 

@@ -21,7 +21,7 @@ from joinery.state.offerings import OfferingKey
 
 Subject = Pod | Node | NodeClaim | NodePool | NodeClass
 Owner = Node | NodeClaim | NodePool
-"""Of an instance, what is told of it: it is no object of the cluster."""
+"""The object that gets the Events about an instance, which is itself no object of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +190,9 @@ Command = Announce | Change
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked of a gateway by a call that is no chain's, to remember that it was refused (``joinery.refusals``).
+    """A call that belongs to no chain of commands, so that it is known again if it is refused (``joinery.refusals``).
 
-    ``what``: in words, such as "its launch".
+    ``owner``: the object that it is made for. ``what``: it asks for, in words, such as "its launch".
     """
 
     owner: Subject
@@ -233,7 +233,7 @@ def subject(command: Command | Ask) -> str:  # noqa: C901, PLR0911 - one flat ta
 
 
 def object_of(command: Change | Ask) -> Subject | None:  # noqa: C901, PLR0911 - one flat table
-    """The object that hears of what becomes of the command; None where there is none."""
+    """The object that gets the Events about the command; None where there is none."""
     match command:
         case Ask(owner):
             return owner

@@ -58,7 +58,7 @@ _ASKED: Mapping[type[Change], str] = {
     TagInstance: "the tagging of instance {}",
     MarkUnavailable: "the mark of {}",
 }
-#: What is asked by these does not depend on why.
+#: Commands that ask for the same whatever their reason is.
 _PLAIN = (DeleteClaim, DeleteNode, DeletePod, Evict, TerminateInstance, RebootInstance, TagInstance)
 
 
@@ -95,7 +95,7 @@ class Refusal:
         return now - self.since < WORTH_TICKS
 
     def is_remembered(self, now: datetime) -> bool:
-        """Whether it says anything still."""
+        """Whether it still counts."""
         return abs(now - self.asked) < REMEMBERED
 
 
@@ -127,16 +127,17 @@ def refused(command: Change | Ask, error: Exception, now: datetime, before: Refu
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What of a chain is to be done now. ``held``: the refusal for which the rest waits; None if nothing does."""
+    """What of a chain is to be done now. ``refusal``: why the rest waits; None if nothing waits."""
 
     commands: tuple[Command, ...]
-    held: Refusal | None = None
+    refusal: Refusal | None = None
 
 
 def due(chain: Sequence[Command], refusals: Refusals, now: datetime) -> Due:
-    """As much of the chain as may be asked for now: what follows a command that waits relies on it.
+    """As much of the chain as may be asked for now. What follows a command that waits relies on it, and waits too.
 
-    A pod that waits stops nothing behind it. What is told right before a command was told when that was refused first.
+    Only the eviction or deletion of a pod keeps nothing waiting. Announcements right before a command that was refused
+    are dropped: they were made when it was refused first.
     """
     if not refusals:
         return Due(tuple(chain))
@@ -156,7 +157,7 @@ def due(chain: Sequence[Command], refusals: Refusals, now: datetime) -> Due:
 
 
 def failure_events(command: Change | Ask, why: str) -> tuple[Announce, ...]:
-    """What to tell the command's object when it was refused."""
+    """The Event for the command's object when the command was refused; none where it has no object."""
     owner = object_of(command)
     if owner is None:
         return ()

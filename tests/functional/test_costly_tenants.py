@@ -10,7 +10,7 @@ import pytest
 from joinery.apis.core import Pod
 from joinery.apis.wording import MOST_PUBLIC
 from joinery.controllers.acting.announcements import MOST_EVENTS
-from joinery.controllers.telling.said import MOST_LINES
+from joinery.controllers.telling.change_monitor import MOST_LINES
 from joinery.observability import MOST_BYTES, logger, metrics
 from joinery.observability import MOST_LINES as MOST_LINES_OF_A_RUN
 from simulator import builders

@@ -26,15 +26,15 @@ _NAME_CHARS = 200
 _INSTANCE = "joinery"
 
 
-#: How long an Event that has not changed is not told again.
+#: How long an Event that has not changed is not published again.
 UNCHANGED = timedelta(minutes=30)
-#: Of how many Events a function remembers at most that it has told them.
+#: How many published Events a function remembers at most.
 _MOST_REMEMBERED = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """When something was told, in which slot, and the hash of its message."""
+class _Published:
+    """When an Event was published, in which slot, and the hash of its message."""
 
     at: datetime
     slot: int
@@ -48,14 +48,14 @@ class KubernetesRecorder:
         self.failures = 0
         self._transport = transport
         self._now = now
-        self._told: dict[tuple[str, str], _Told] = {}
+        self._published: dict[tuple[str, str], _Published] = {}
 
     def is_news(self, event: Event) -> bool:
-        now, told = self._now(), self._told.get((_about(event), event.reason))
-        if told is None:
+        now, last = self._now(), self._published.get((_about(event), event.reason))
+        if last is None:
             return True
-        is_unchanged = told.message == hash(event.message) and timedelta() <= now - told.at < UNCHANGED
-        return not is_unchanged and told.slot != _slot(now)
+        is_unchanged = last.message == hash(event.message) and timedelta() <= now - last.at < UNCHANGED
+        return not is_unchanged and last.slot != _slot(now)
 
     def emit(self, events: Iterable[Event]) -> None:
         for event in events:
@@ -64,7 +64,7 @@ class KubernetesRecorder:
             try:
                 self._publish(event)
             except ConflictError:
-                pass  # another function has told it
+                pass  # another function has published it
             except JoineryError:
                 self.failures += 1
                 continue
@@ -72,9 +72,9 @@ class KubernetesRecorder:
 
     def _remember(self, event: Event) -> None:
         now = self._now()
-        if len(self._told) >= _MOST_REMEMBERED:
-            self._told = {key: told for key, told in self._told.items() if now - told.at < UNCHANGED / 2}
-        self._told[_about(event), event.reason] = _Told(now, _slot(now), hash(event.message))
+        if len(self._published) >= _MOST_REMEMBERED:
+            self._published = {key: last for key, last in self._published.items() if now - last.at < UNCHANGED / 2}
+        self._published[_about(event), event.reason] = _Published(now, _slot(now), hash(event.message))
 
     def _publish(self, event: Event) -> None:
         namespace = event.namespace or "default"

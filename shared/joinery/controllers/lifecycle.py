@@ -24,7 +24,7 @@ from joinery.controllers.acting.lease import deciding
 from joinery.controllers.acting.owners import read_owners
 from joinery.controllers.launching.launcher import Launched, finish_launches
 from joinery.controllers.launching.supply import known_shifts
-from joinery.controllers.telling.said import Said
+from joinery.controllers.telling.change_monitor import ChangeMonitor
 from joinery.controllers.waking.pacing import reading
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, JoineryError, TimeIsOverError
@@ -53,7 +53,7 @@ class LifecycleController:
         self._gateways = gateways
         self._settings = settings
         self._digests = Digests()
-        self._said = Said()
+        self._monitor = ChangeMonitor()
         self._arrivals = Arrivals()
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
@@ -85,7 +85,7 @@ class LifecycleController:
         listed, shifts = both(self._gateways.workers, cloud.instances, cloud.shifted_zones)
         with reading():
             snapshot = self._gateways.cluster.snapshot()
-        _log_invalid(snapshot.invalid, self._said, snapshot.now)
+        _log_invalid(snapshot.invalid, self._monitor, snapshot.now)
         failure = listed if isinstance(listed, JoineryError) else None
         instances = None if isinstance(listed, JoineryError) else listed
         if instances is not None and (unlisted_ids := unlisted(snapshot, instances)):
@@ -197,8 +197,8 @@ def _looking_at(node_class: NodeClass) -> Ask:
     return Ask(node_class, "a look at what it selects")
 
 
-def _log_invalid(objects: Iterable[Invalid], said: Said, now: datetime) -> None:
-    unread = said.news(objects, lambda invalid: invalid, lambda invalid: invalid.name.partition("/")[0], now)
+def _log_invalid(objects: Iterable[Invalid], monitor: ChangeMonitor, now: datetime) -> None:
+    unread = monitor.news(objects, lambda invalid: invalid, lambda invalid: invalid.name.partition("/")[0], now)
     for invalid in unread.lines:
         text = f"{invalid.kind} {invalid.name} cannot be read and takes no part"
         logger.warning(text, extra={REASON: invalid.reason})

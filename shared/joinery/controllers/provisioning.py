@@ -30,9 +30,9 @@ from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.packing_options import packing_options
 from joinery.controllers.rebalancing import replace_risky_nodes
 from joinery.controllers.static_capacity import StaticCapacity
+from joinery.controllers.telling.change_monitor import ChangeMonitor
 from joinery.controllers.telling.plan import tell
 from joinery.controllers.telling.record import decision_document
-from joinery.controllers.telling.said import Said
 from joinery.controllers.waking.pacing import reading
 from joinery.doorbell.gateway import Bell
 from joinery.errors import RefusedError
@@ -90,7 +90,7 @@ class ProvisioningController:
     def __init__(self, gateways: Gateways, settings: Settings) -> None:
         self._gateways = gateways
         self._settings = settings
-        self._said = Said()
+        self._monitor = ChangeMonitor()
         self._refusal_recorded: datetime | None = None
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
@@ -251,7 +251,7 @@ class ProvisioningController:
         """Record the decision if it changes something, and send its Events."""
         if decision.packing.launches:
             self._record(decision, "decided", writer.actor)
-        tell(self._gateways, invocation, decision.snapshot, decision.packing, writer, self._said)
+        tell(self._gateways, invocation, decision.snapshot, decision.packing, writer, self._monitor)
 
     def _record(self, decision: Decision, what: str, actor: Actor) -> None:
         """Keep the decision. One that was refused is what somebody will want to look at.

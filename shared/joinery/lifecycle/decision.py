@@ -150,7 +150,7 @@ def _due(view: View, chain: Chain) -> Chain:
 def _paced(view: View, step: Step) -> Step:
     """The step as far as it does not wait for what was refused: nothing of it is in progress then."""
     found = due(step.commands, view.refusals, view.snapshot.now)
-    waits = found.held is not None and not found.held.is_worth_ticks(view.snapshot.now)
+    waits = found.refusal is not None and not found.refusal.is_worth_ticks(view.snapshot.now)
     return replace(step, commands=found.commands, in_progress=step.in_progress and not waits)
 
 

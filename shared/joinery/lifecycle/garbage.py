@@ -49,7 +49,7 @@ def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
     unreadable = [invalid for invalid in view.snapshot.invalid if invalid.kind == NodeClaim.kind]
     provider_ids = {claim.status.provider_id for claim in view.snapshot.node_claims}
     provider_ids |= {invalid.provider_id for invalid in unreadable}
-    claimed = {instance_id(name) for name in (*provider_ids, *view.unsaid.values())} | _owned(view)
+    claimed = {instance_id(name) for name in (*provider_ids, *view.lost_provider_ids.values())} | _owned(view)
     unreadable_names = {invalid.name for invalid in unreadable}
     waiting_pools, tokens = _waiting_pools(view.snapshot, unreadable), _awaited_tokens(view.snapshot)
     for instance in view.instances.values():

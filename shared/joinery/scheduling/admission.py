@@ -76,7 +76,7 @@ def admit(
 
 
 def _turns(purchases: Sequence[Purchase], served: Mapping[str, int]) -> Sequence[int]:
-    """For each purchase, in which turn it comes: as the how manieth of a namespace. One for several comes early."""
+    """For each purchase, how many its namespace gets before it; of several namespaces, the one with fewest counts."""
     turns = [0] * len(purchases)
     taken = Counter(served)
     for index in sorted(range(len(purchases)), key=lambda i: (purchases[i].urgency, *_rank(purchases[i]))):
@@ -137,7 +137,8 @@ def admit_launches(
 ) -> Admission:
     """Admit the launches of a plan. ``urgencies``: by pod (namespace/name). ``served``: as ``admit`` has it.
 
-    ``trials``: of which hold each is the launch that is tried (``pools.deaths``); the most urgent of each is admitted.
+    ``trials``: by launch, the hold that it would try, if any (``pools.deaths``). Of each hold the most urgent launch is
+    admitted.
     """
     purchases = [Purchase.for_pods(1, launch.offering.price, launch.pods, urgencies) for launch in launches]
     reasons = [over(cap, caps) if cap else None for cap in admit(purchases, caps, served)]

@@ -20,8 +20,8 @@ INSTANCE_TERMINATING = "InstanceTerminating"
 INSTANCE_MISSING = "InstanceMissing"
 #: The condition of a claim whose node is not what its NodePool or node class says now (``lifecycle.view.drift``).
 DRIFTED = "Drifted"
-#: How long EC2 may know nothing of an instance that it has launched, which is as long as it may take to join (EC2 API
-#: "Eventual consistency"). One that has ended meanwhile it knows for an hour.
+#: For how long after a launch EC2 may not know the instance yet (EC2 API "Eventual consistency"): as long as it may
+#: take to join. EC2 knows an instance that has ended for an hour.
 UNLISTED = timedelta(minutes=15)
 #: How long EC2 must know nothing of an older instance: any one of its answers may leave it out.
 MISSING = timedelta(minutes=5)
@@ -43,14 +43,14 @@ def is_launched(claim: NodeClaim) -> bool:
 
 
 def may_be_unlisted(claim: NodeClaim, now: datetime) -> bool:
-    """Whether it says nothing that EC2 does not know the claim's instance: its launch is too short a while ago."""
+    """Whether the launch is so recent that EC2 may not list the claim's instance yet."""
     launched = claim.condition(LAUNCHED)
     since = (launched and launched.last_transition_time) or claim.metadata.creation_timestamp
     return since is not None and now - since < UNLISTED
 
 
 def is_missed(claim: NodeClaim, now: datetime) -> bool:
-    """Whether EC2 has known nothing of the claim's instance for so long that this was no slip."""
+    """Whether EC2 has not known the claim's instance for so long that this is no gap in its answers."""
     missing = claim.condition(INSTANCE_MISSING)
     since = missing.last_transition_time if missing else None
     return since is not None and now - since >= MISSING

@@ -1,4 +1,4 @@
-"""DaemonSets of other groups than apps (OpenKruise's), as far as their pods tell of them.
+"""DaemonSets of other groups than apps (OpenKruise's), inferred from their pods.
 
 Nobody reads those objects: they are of many kinds, and rarely installed. But new nodes run their pods too, so a node
 that is bought without room for them is too small.
@@ -34,7 +34,7 @@ from joinery.state.pods import controller_of, is_active, is_daemon
 _KUBERNETES_OWN = "apps/"
 
 
-def told_by_pods(pods: Iterable[Pod], nodes: Sequence[Node]) -> tuple[DaemonSet, ...]:
+def inferred_from_pods(pods: Iterable[Pod], nodes: Sequence[Node]) -> tuple[DaemonSet, ...]:
     """The DaemonSets of other groups, as templates of the pods that they will make. Those that run on no node of ours
     are left out.
     """

@@ -38,9 +38,9 @@ from joinery.apis.labels import (
 )
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts
-from joinery.state.belonging import copies, unsaid
 from joinery.state.claims import INSTANCE_TERMINATING, has_lost_node
 from joinery.state.disruption import is_candidate, replaces_of
+from joinery.state.instance_owners import copies, lost_provider_ids
 from joinery.state.plans import expectation, is_kept, planned_pods
 from joinery.state.pods import is_pending, is_terminal, is_terminating
 from joinery.state.snapshot import Snapshot
@@ -148,7 +148,7 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
 
 def _by_provider_id(claims: Collection[NodeClaim], nodes: Iterable[Node]) -> dict[str, NodeClaim]:
     """The claims of which it is known which instance they have, by its provider ID."""
-    found = unsaid(claims, nodes)
+    found = lost_provider_ids(claims, nodes)
     named = {claim.status.provider_id or found.get(claim.metadata.name, ""): claim for claim in claims}
     return {provider_id: claim for provider_id, claim in named.items() if provider_id}
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
-from joinery.state.belonging import copies
 from joinery.state.disruption import ends_first, goes_by_itself, is_candidate, record_of, replaces_of
+from joinery.state.instance_owners import copies
 from joinery.state.snapshot import Snapshot
 
 

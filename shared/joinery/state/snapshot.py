@@ -24,7 +24,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import DEFAULT_KIND, NodeClass, NodeClassKind
 from joinery.apis.nodepool import NodePool
 from joinery.apis.workloads import Workload
-from joinery.state.daemons import told_by_pods
+from joinery.state.daemons import inferred_from_pods
 from joinery.state.successors import FIELDS, OwnerKey, successor
 
 
@@ -87,8 +87,8 @@ class Snapshot(ClaimsSnapshot):
 
     @cached_property
     def daemons(self) -> tuple[DaemonSet, ...]:
-        """The DaemonSets of every group: those that are read, and those that their pods tell of."""
-        return (*self.daemon_sets, *told_by_pods(self.pods, self.nodes))
+        """The DaemonSets of every group: those that are read, and those that are inferred from their pods."""
+        return (*self.daemon_sets, *inferred_from_pods(self.pods, self.nodes))
 
     def successor(self, pod: Pod) -> Pod:
         """The pod that will come in the place of one that leaves its node (``state.successors``)."""

@@ -13,7 +13,6 @@ from joinery.scheduling.constraints.persistent_volumes import (
     NO_PROVISIONER,
     WITH_POD,
     PersistentVolumes,
-    waits_for_pod,
 )
 from joinery.scheduling.constraints.volumes import DEFAULT_CLASS, IN_ALL_ZONES, default_class
 
@@ -37,7 +36,7 @@ def classified(
     for key, claim in claims.items():
         if _is_new(claim) and claim.spec.storage_class_name is None and default:
             claims[key] = replace(claim, spec=replace(claim.spec, storage_class_name=default))
-    _bind(claims, PersistentVolumes(volumes, claims, lambda claim: waits_for_pod(claim, classes)).bound)
+    _bind(claims, PersistentVolumes(volumes, claims, classes).bound)
     yield from _stand_ins(classes, claims, _ephemeral_classes(pods, default))
 
 

@@ -349,8 +349,8 @@ class Actor:
 
 def _begun(found: Due) -> Chain:
     chain = Chain(deque(found.commands))
-    if found.held is not None:
-        chain.failures.append(RefusedError(f"it waits, because this was refused: {found.held.request}"))
+    if found.refusal is not None:
+        chain.failures.append(RefusedError(f"it waits, because this was refused: {found.refusal.request}"))
     return chain
 
 

@@ -32,16 +32,16 @@ def announce(gateways: Gateways, invocation: Invocation, announcements: Iterable
 
 
 def news(gateways: Gateways, announcements: Iterable[Announce]) -> Sequence[Announce]:
-    """Of each sort as many as a run may tell, in turns of their namespaces; only what is news. Others come later."""
-    unsaid = [one for one in announcements if gateways.recorder.is_news(_event(one))]
-    told: Counter[str] = Counter()
+    """Those that are news: of each sort as many as a run may send, in turns of namespaces. Later runs send the rest."""
+    fresh = [one for one in announcements if gateways.recorder.is_news(_event(one))]
+    numbers: Counter[str] = Counter()
     chosen = []
-    for one in in_turns(unsaid, lambda one: one.subject.metadata.namespace):
-        told[one.event] += 1
-        if told[one.event] <= MOST_EVENTS:
+    for one in in_turns(fresh, lambda one: one.subject.metadata.namespace):
+        numbers[one.event] += 1
+        if numbers[one.event] <= MOST_EVENTS:
             chosen.append(one)
-    if len(chosen) < len(unsaid):
-        logger.info(f"{len(unsaid) - len(chosen)} Events are left to later runs")
+    if len(chosen) < len(fresh):
+        logger.info(f"{len(fresh) - len(chosen)} Events are left to later runs")
     return chosen
 
 

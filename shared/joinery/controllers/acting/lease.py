@@ -33,9 +33,9 @@ def deciding(cluster: Cluster, door: str, invocation: Invocation) -> Iterator[No
     # times, and a run may outlive the visibility of its message.
     try:
         lease = cluster.acquire_lease(LEASE, holder=f"{door}/{invocation.id}", seconds=LEASE_SECONDS)
-    except ConflictError as held:
+    except ConflictError as conflict:
         # Whoever rings next would meet the same holder.
-        held.did_nothing = True
+        conflict.did_nothing = True
         raise
     try:
         yield

@@ -44,7 +44,7 @@ from joinery.lifecycle.launching.held_launches import hold_back
 from joinery.lifecycle.launching.instance_filters import FilteredTypes, filtered, is_relaxed, tenancy
 from joinery.observability import REASON, logger
 from joinery.patience import within
-from joinery.state.belonging import unsaid
+from joinery.state.instance_owners import lost_provider_ids
 from joinery.state.instances import Instance
 from joinery.state.offerings import EFA
 from joinery.state.snapshot import Snapshot
@@ -225,7 +225,7 @@ def finish_launches(
     if not gateways.may_launch:
         return Finished(Launched(), caps)
     supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
-    known = unsaid(snapshot.node_claims, snapshot.nodes, instances)
+    known = lost_provider_ids(snapshot.node_claims, snapshot.nodes, instances)
     wanted = (claim for claim in left_behind if claim.metadata.name not in known)
     groups = fleet_groups(wanted, snapshot.node_claims)
     tokens = {instance.launch_token for instance in instances}

@@ -1,8 +1,8 @@
 """What people are told of a plan: Events on the pods that it is about, and lines in the log.
 
 Whoever may make pods has a part in both, so both are bounded. What has not changed is not said again in the next run
-(``Said``, ``Recorder.is_news``); of what is new, as much as there is room for, in turns of namespaces; and no text is
-longer than an Event's note.
+(``ChangeMonitor``, ``Recorder.is_news``); of what is new, as much as there is room for, in turns of namespaces; and no
+text is longer than an Event's note.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from joinery.commands import Announce
 from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.claim_writer import ClaimWriter
-from joinery.controllers.telling.said import Said
+from joinery.controllers.telling.change_monitor import ChangeMonitor
 from joinery.gateways import Gateways
 from joinery.observability import CODE, NODE_POOL, POD, REASON, logger
 from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
@@ -35,20 +35,20 @@ def tell(  # noqa: PLR0913
     snapshot: Snapshot,
     packing: Packing,
     writer: ClaimWriter,
-    said: Said,
+    monitor: ChangeMonitor,
 ) -> None:
     """Tell each pod where it is expected or why it has no node, and the log what concerns many pods.
 
-    ``said``: what the log was told in the runs before.
+    ``monitor``: knows what earlier runs have logged.
     """
     pods = {pod.key: pod for pod in snapshot.pods}
     others = foreign(snapshot)
     left_to_others = also_served((unplaced.pod for unplaced in packing.unplaced), pods, others)
     # A pod that another provider may serve is not told that there is no node for it: that would be wrong.
     without_node = [unplaced for unplaced in packing.unplaced if unplaced.pod not in left_to_others]
-    _log_pools(packing, snapshot, said)
+    _log_pools(packing, snapshot, monitor)
     _log_others(left_to_others, bought_twice(packing, pods, others))
-    _log_unplaced(without_node, said, snapshot.now)
+    _log_unplaced(without_node, monitor, snapshot.now)
     claim_of_pod = {pod: written.claim.metadata.name for written in writer.written for pod in written.launch.pods}
     announcements = (
         _nominated(packing, claim_of_pod, pods),
@@ -106,11 +106,11 @@ def _failed(without_node: Iterable[Unplaced], pods: Mapping[str, Pod]) -> Iterat
 
 
 def _text(reasons: Iterable[Reason]) -> str:
-    """The reasons as one sentence, of which none keeps the others from being seen."""
+    """The reasons as one sentence. Each is shortened by itself, so that a long one does not cut off the others."""
     return "; ".join(shortened(str(reason)) for reason in reasons)
 
 
-def _log_pools(packing: Packing, snapshot: Snapshot, said: Said) -> None:
+def _log_pools(packing: Packing, snapshot: Snapshot, monitor: ChangeMonitor) -> None:
     """Which of our NodePools take no part. That another provider's and static ones take none is how it should be."""
     theirs = {pool.metadata.name for pool in snapshot.node_pools if not snapshot.serves(pool)}
     ours = [
@@ -118,7 +118,7 @@ def _log_pools(packing: Packing, snapshot: Snapshot, said: Said) -> None:
         for reason in packing.pool_reasons
         if reason.subject and reason.subject.name not in theirs and reason.code is not ReasonCode.STATIC
     ]
-    for pool, reason in said.news(ours, lambda line: line[1], lambda line: line[0], snapshot.now).lines:
+    for pool, reason in monitor.news(ours, lambda line: line[1], lambda line: line[0], snapshot.now).lines:
         why = {NODE_POOL: pool, CODE: reason.code, REASON: reason.message}
         logger.warning("a NodePool takes no part", extra=why)
 
@@ -136,13 +136,13 @@ def _log_others(left_to_others: Mapping[str, str], bought_twice: str) -> None:
         logger.warning("pods may get two nodes", extra={REASON: bought_twice})
 
 
-def _log_unplaced(without_node: Sequence[Unplaced], said: Said, now: datetime) -> None:
+def _log_unplaced(without_node: Sequence[Unplaced], monitor: ChangeMonitor, now: datetime) -> None:
     """One line for pods that fail for the same reasons, with the first of them: a Deployment's pods fail alike."""
     pods_by_reasons: dict[tuple[Reason, ...], list[str]] = {}
     for unplaced in without_node:
         pods_by_reasons.setdefault(unplaced.reasons, []).append(unplaced.pod)
-    news_of_log = said.news(
-        pods_by_reasons.items(), of=lambda line: line[0], whose=lambda line: namespace_of(line[1][0]), now=now
+    news_of_log = monitor.news(
+        pods_by_reasons.items(), key=lambda line: line[0], whose=lambda line: namespace_of(line[1][0]), now=now
     )
     for reasons, pods in news_of_log.lines:
         codes = ", ".join(dict.fromkeys(reason.code for reason in reasons))

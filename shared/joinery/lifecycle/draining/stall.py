@@ -65,7 +65,7 @@ def stall_in(annotations: Mapping[str, str]) -> Stall | None:
     try:
         said = json.loads(annotations.get(DRAIN_STALLED, "null"))
         since, asked = moment(str(said["since"])), moment(str(said["asked"]))
-        # A drain has waited since before its pods were asked, or ticks would be worth it for ever.
+        # An edited annotation may name a later time than ``asked``, and ticks would be worth it until then.
         return Stall(int(said["pods"]), min(since, asked), asked) if since and asked else None
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None

@@ -34,6 +34,6 @@ def _is_urgent(owner: NodeClaim | Node, now: datetime) -> bool:
 
 
 def _asked(owner: NodeClaim | Node, now: datetime) -> datetime:
-    """When its pods were asked last. Who says that it will be asked was not, and does not wait for ever."""
+    """When its pods were asked to go. A moment to come counts as never: the node would be last for ever."""
     stall = stall_in(owner.metadata.annotations)
     return stall.asked if stall and stall.asked <= now + MOST_AHEAD else _NEVER

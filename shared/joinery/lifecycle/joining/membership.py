@@ -12,7 +12,7 @@ A claim and its Node know each other by the provider ID. Four things go wrong wi
 - **A claim's provider ID was changed**, by a person or a tool. A Node's cannot be changed (Kubernetes
   `ValidateNodeUpdate`), so the Node that names the claim as its owner is right.
 - **A claim has lost its provider ID**, or its whole status, as a backup restores it. The Node that names it as its
-  owner, or the instance that has its name as a tag, says what it was (``state.belonging``). Without that another
+  owner, or the instance that has its name as a tag, says what it was (``state.instance_owners``). Without that another
   instance would be launched for it. Karpenter also leaves claims with a provider ID whose condition Launched is not
   True (kubernetes-sigs/karpenter#2808): what EC2 or a Node knows was launched.
 """
@@ -34,7 +34,7 @@ def restored(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     none for a claim that has it.
     """
     owned = view.owned_node(claim)
-    provider_id = (owned and owned.spec.provider_id) or view.unsaid.get(claim.metadata.name, "")
+    provider_id = (owned and owned.spec.provider_id) or view.lost_provider_ids.get(claim.metadata.name, "")
     if provider_id in ("", claim.status.provider_id):
         return ()
     text = f"its provider ID was changed to {claim.status.provider_id or 'nothing'}, but its instance is {provider_id}"
@@ -43,7 +43,7 @@ def restored(view: View, claim: NodeClaim) -> tuple[Command, ...]:
 
 
 def _refilled(view: View, claim: NodeClaim) -> NodeClaim:
-    """The claim with what its status lacks of its instance and its Node. A Node has the time of a new one to come."""
+    """The claim, its status filled from its instance and its Node. The time limit to register begins anew."""
     instance, node = view.instance_of(claim), next(iter(view.nodes.get(claim.status.provider_id, ())), None)
     if instance is not None and not claim.status.image_id:
         claim = with_status(claim, image_id=instance.image_id)

@@ -24,9 +24,9 @@ from joinery.lifecycle.view.drift import DriftDetector
 from joinery.lifecycle.view.eviction_order import awaiting_larger
 from joinery.lifecycle.view.verdict import Disruptions, disruptions_of
 from joinery.refusals import Refusal, Refusals
-from joinery.state.belonging import copies, unsaid
 from joinery.state.claims import has_joined, is_missed
 from joinery.state.disruption import replaces_of
+from joinery.state.instance_owners import copies, lost_provider_ids
 from joinery.state.instances import TERMINATED, Instance, instance_id
 from joinery.state.nodes import is_ready as is_ready
 from joinery.state.nodes import is_silent, nodes_by_provider_id
@@ -143,9 +143,9 @@ class View:
         return copies(self.snapshot.managed_claims, self.snapshot.nodes, self.instances.values())
 
     @cached_property
-    def unsaid(self) -> Mapping[str, str]:
-        """By the name of a claim that has lost its provider ID, what it was."""
-        return unsaid(self.snapshot.managed_claims, self.snapshot.nodes, self.instances.values())
+    def lost_provider_ids(self) -> Mapping[str, str]:
+        """By the name of a claim that has lost its provider ID, the provider ID of its instance."""
+        return lost_provider_ids(self.snapshot.managed_claims, self.snapshot.nodes, self.instances.values())
 
     def is_shifted(self, node: Node) -> bool:
         """Whether traffic is shifted away from the node's zone."""

@@ -5,7 +5,7 @@ to a claim whose class does not wait for a pod, wherever it is; kube-scheduler o
 otherwise. Both ask ``FindMatchingVolume`` (component-helpers ``storage/volume``), and take the smallest that will do.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, StorageClass
 from joinery.apis.labels import BETA_STORAGE_CLASS, BIND_COMPLETED, HOSTNAME, REGION, ZONE, canonical
@@ -45,14 +45,14 @@ def size_of(claim: PersistentVolumeClaim) -> int:
 class PersistentVolumes:
     """The volumes that claims may still bind.
 
-    ``claims``: all there are. ``is_late``: whether a claim's class waits for the first pod (WaitForFirstConsumer).
+    ``claims``: all there are. ``classes``: storage classes by name.
     ``bound``: the volumes that the PV controller is about to bind, by claim: there is nothing left to choose.
     """
 
     def __init__(
-        self, volumes: Iterable[PersistentVolume], claims: Claims, is_late: Callable[[PersistentVolumeClaim], bool]
+        self, volumes: Iterable[PersistentVolume], claims: Claims, classes: Mapping[str, StorageClass]
     ) -> None:
-        self._is_late = is_late
+        self._classes = classes
         self._named: dict[str, list[PersistentVolume]] = {}
         self._free: dict[str, dict[str, PersistentVolume]] = {}
         self._by_name: dict[str, PersistentVolume] = {}
@@ -75,7 +75,7 @@ class PersistentVolumes:
         )
         for key, claim in in_order:
             volume = self._asked_for(claim) if claim.spec.volume_name else self.reserved_for(claim)
-            if volume is None and not claim.spec.volume_name and not self._is_late(claim):
+            if volume is None and not claim.spec.volume_name and not waits_for_pod(claim, self._classes):
                 # The PV controller looks among volumes with few access modes first (``findByClaim``).
                 volume = min(self.free_for(claim), key=lambda one: len(one.spec.access_modes), default=None)
             if volume is not None:
@@ -93,7 +93,7 @@ class PersistentVolumes:
     def reserved_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
         """The volume whose ``claimRef`` names the claim, if it will do. kube-scheduler does not ask for its modes."""
         for volume in self._named.get(key_of(claim), ()):
-            is_scheduled = self._is_late(claim) and class_of(volume) == class_of(claim)
+            is_scheduled = waits_for_pod(claim, self._classes) and class_of(volume) == class_of(claim)
             if _is_reserved(volume, claim) and _fits(volume, claim) and (is_scheduled or _has_modes(volume, claim)):
                 return volume
         return None

@@ -94,9 +94,7 @@ class Volumes:
 
     @cached_property
     def _persistent(self) -> PersistentVolumes:
-        return PersistentVolumes(
-            self._snapshot.volumes, self._claims, lambda claim: waits_for_pod(claim, self._classes)
-        )
+        return PersistentVolumes(self._snapshot.volumes, self._claims, self._classes)
 
     def needs(self, pod: Pod, *, is_anew: bool = False) -> VolumeNeeds:
         """What the pod's volumes ask of its node.
@@ -204,9 +202,9 @@ class Volumes:
             return _of_volume(own)
         node = claim.metadata.annotations.get(SELECTED_NODE, "")
         storage_class = self._classes.get(class_of(claim))
-        is_late = is_to_come or waits_for_pod(claim, self._classes)
-        chosen = tuple(self._chosen(name, claim)) if is_late and not node else ()
-        if storage_class is None or not is_late:
+        awaits_pod = is_to_come or waits_for_pod(claim, self._classes)
+        chosen = tuple(self._chosen(name, claim)) if awaits_pod and not node else ()
+        if storage_class is None or not awaits_pod:
             return (
                 _Need(chosen, size=size_of(claim))
                 if chosen

@@ -191,8 +191,8 @@ class Ledger:
             return False
         foreign = self.foreign_over(pod_class, key)
         if len(keepers) <= len(foreign):
-            held = self._held(pod_class)
-            return any(group.selects(pod_class) and group not in held for group in keepers)
+            own = self._own_hard(pod_class)
+            return any(group.selects(pod_class) and group not in own for group in keepers)
         return any(group in keepers for group in foreign)
 
     def close_hosts(self, hosts: Callable[[NodeFilter], Iterable[str]]) -> bool:
@@ -228,8 +228,8 @@ class Ledger:
         foreign = self._foreign.get(pod_class)
         if foreign is None:
             own = dict.fromkeys(self.group(rule) for rule in self.rules[pod_class])
-            held = self._held(pod_class)
-            preferred = [g for g in own if g.is_hard and g.rule.kind != "affinity" and g not in held]
+            hard = self._own_hard(pod_class)
+            preferred = [g for g in own if g.is_hard and g.rule.kind != "affinity" and g not in hard]
             alike = [g for g in preferred if g.selects(pod_class)]
             foreign = self._foreign[pod_class] = (*self._strangers(pod_class), *alike)
         return foreign
@@ -250,13 +250,13 @@ class Ledger:
         is_required = all(rule.weight is None for rule in own)
         return is_required and {rule.kind for rule in (*own, *others, *bringing)} == {"anti-affinity"}
 
-    def _held(self, pod_class: PodClass) -> frozenset[TopologyGroup]:
+    def _own_hard(self, pod_class: PodClass) -> frozenset[TopologyGroup]:
         """The groups of the class's own hard rules."""
-        held = self._hard.get(pod_class)
-        if held is None:
+        groups = self._hard.get(pod_class)
+        if groups is None:
             hard = (rule for rule in self.rules[pod_class] if rule.weight is None)
-            held = self._hard[pod_class] = frozenset(map(self.group, hard))
-        return held
+            groups = self._hard[pod_class] = frozenset(map(self.group, hard))
+        return groups
 
     def _strangers(self, pod_class: PodClass) -> tuple[TopologyGroup, ...]:
         """Groups that count the class without being its own in any way."""

@@ -12,11 +12,13 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.instances import INSTANCE_CLAIM_TAG, Instance, instance_id
 
 
-def unsaid(claims: Iterable[NodeClaim], nodes: Iterable[Node], instances: Iterable[Instance] = ()) -> Mapping[str, str]:
-    """By the name of a claim without a provider ID, the one of the instance that is its own."""
+def lost_provider_ids(
+    claims: Iterable[NodeClaim], nodes: Iterable[Node], instances: Iterable[Instance] = ()
+) -> Mapping[str, str]:
+    """By the name of a claim that has lost its provider ID, the provider ID of its instance."""
     claims = tuple(claims)
-    silent = [claim for claim in claims if not claim.status.provider_id]
-    if not silent:
+    without_id = [claim for claim in claims if not claim.status.provider_id]
+    if not without_id:
         return {}
     taken = {instance_id(claim.status.provider_id) for claim in claims}
     by_name = {
@@ -32,7 +34,7 @@ def unsaid(claims: Iterable[NodeClaim], nodes: Iterable[Node], instances: Iterab
         if owner.uid
     }
     found = {
-        claim.metadata.name: by_uid.get(claim.metadata.uid) or by_name.get(claim.metadata.name) for claim in silent
+        claim.metadata.name: by_uid.get(claim.metadata.uid) or by_name.get(claim.metadata.name) for claim in without_id
     }
     return {name: provider_id for name, provider_id in found.items() if provider_id}
 

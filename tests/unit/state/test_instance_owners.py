@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from joinery.apis.core import Node
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.belonging import copies, unsaid
 from joinery.state.claims import with_metadata
+from joinery.state.instance_owners import copies, lost_provider_ids
 from joinery.state.instances import INSTANCE_CLAIM_TAG, Instance
 from joinery.state.nodes import views
 from joinery.state.replicas import static_pools
@@ -39,16 +39,16 @@ def _instance(name: str = "", state: str = "running") -> Instance:
 def test_a_node_or_a_tag_says_which_instance_a_claim_has_lost() -> None:
     """Either is enough. A claim that has said it all along, and one that nothing speaks of, are left out."""
     lost, other = _claim("lost", provider_id=""), _claim("other", provider_id="")
-    assert unsaid([lost, other], [_node(owner="lost")]) == {"lost": ID}
-    assert unsaid([lost, other], [_node()], [_instance("lost")]) == {"lost": ID}
-    assert unsaid([_claim("lost")], [_node(owner="lost")], [_instance("lost")]) == {}
+    assert lost_provider_ids([lost, other], [_node(owner="lost")]) == {"lost": ID}
+    assert lost_provider_ids([lost, other], [_node()], [_instance("lost")]) == {"lost": ID}
+    assert lost_provider_ids([_claim("lost")], [_node(owner="lost")], [_instance("lost")]) == {}
 
 
 def test_no_claim_gets_an_instance_that_another_has_or_that_serves_nobody() -> None:
     """What has ended, or is stopped, would be given up at once."""
     lost = _claim("lost", provider_id="")
-    assert unsaid([lost, _claim("has it")], [_node(owner="lost")], [_instance("lost")]) == {}
-    assert unsaid([lost], [], [_instance("lost", "stopped")]) == {}
+    assert lost_provider_ids([lost, _claim("has it")], [_node(owner="lost")], [_instance("lost")]) == {}
+    assert lost_provider_ids([lost], [], [_instance("lost", "stopped")]) == {}
 
 
 @pytest.mark.parametrize(
