@@ -123,6 +123,7 @@ class Attempt:
             given_up=sum(len(relaxed.dropped) for relaxed in packing.relaxed),
             not_on_existing=-sum(len(placement.pods) for placement in packing.existing),
             by_weight=[(-weight, -count) for weight, count in sorted(weights.items(), reverse=True)],
+            with_lowered=sum(len(launch.pods) for launch in packing.launches if launch.min_values_relaxed),
             cost=round(packing.hourly + packing.resilience_cost, 9) if by_price else 0,
             nodes=len(packing.launches) if by_price else 0,
         )
@@ -136,6 +137,7 @@ class Rank(NamedTuple):
     given_up          preferences that were dropped
     not_on_existing   less one for each pod on existing capacity
     by_weight         pods on new nodes: (-weight, -count) of their NodePools, heaviest first
+    with_lowered      pods on new nodes whose minValues were lowered: BestEffort lowers them where it must, for no price
     cost              $/h, with what preferred node sizes and a choice of types for spot add; 0 if it is not to decide
     nodes             how many are bought; 0 likewise
     """
@@ -145,6 +147,7 @@ class Rank(NamedTuple):
     given_up: int
     not_on_existing: int
     by_weight: list[tuple[int, int]]
+    with_lowered: int
     cost: float
     nodes: int
 
