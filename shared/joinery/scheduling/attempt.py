@@ -14,7 +14,6 @@ from joinery.scheduling.firstfit.demand import Dealt
 from joinery.scheduling.firstfit.firstfit import FirstFit
 from joinery.scheduling.firstfit.manners import USUAL, Manner
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.firstfit.topology_groups import UnforeseenDomain
 from joinery.scheduling.firstfit.unforeseen import Place, closable, closed, unforeseen_domains
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.launches import Slack, launch_of
@@ -25,6 +24,7 @@ from joinery.scheduling.optimise.weakness import WEAK
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason, ReasonCode
+from joinery.scheduling.topology.groups import UnforeseenDomain
 
 _UNTRIED = Reason(ReasonCode.TIME_LIMIT, "time was up before it was tried; the next run tries it again")
 _UNEXPLAINED = Reason(ReasonCode.TIME_LIMIT, "nothing takes it now, and time was up before it was known why")

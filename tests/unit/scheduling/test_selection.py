@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from joinery.scheduling.constraints.selectors import NOTHING, Clause, Selector
 from joinery.scheduling.constraints.topology_rules import Matcher, TopologyRule
-from joinery.scheduling.firstfit.selection import Selection, numbers_of
+from joinery.scheduling.topology.selection import Selection, numbers_of
 from simulator.builders import pod
 from tests.properties import examples
 

@@ -33,13 +33,13 @@ from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.new_nodes import is_open_to
 from joinery.scheduling.firstfit.pending import must_move
 from joinery.scheduling.firstfit.targets import ExistingNode
-from joinery.scheduling.firstfit.topology import Topology
-from joinery.scheduling.firstfit.topology_groups import TopologyGroup
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
 from joinery.scheduling.optimise.dominance import bin_types_for
 from joinery.scheduling.optimise.orders import Order, host_rules
 from joinery.scheduling.pools.residents import residents_of
+from joinery.scheduling.topology.groups import TopologyGroup
+from joinery.scheduling.topology.topology import Topology
 from joinery.state.nodes import NodeView
 
 

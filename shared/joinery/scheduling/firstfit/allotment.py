@@ -20,14 +20,14 @@ from joinery.optimizer.effort import Effort
 from joinery.scheduling.constraints.topology_rules import ALL_NODES, NodeFilter
 from joinery.scheduling.firstfit.buying import Buyer
 from joinery.scheduling.firstfit.demand import Dealt, Demand, Domains, present
-from joinery.scheduling.firstfit.ledger import Counts
 from joinery.scheduling.firstfit.manners import Manner
 from joinery.scheduling.firstfit.new_nodes import is_open_to
 from joinery.scheduling.firstfit.sale import Sale, decides, holding
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.firstfit.topology import Topology
-from joinery.scheduling.firstfit.topology_groups import UNLIMITED
 from joinery.scheduling.firstfit.workspace import Workspace
+from joinery.scheduling.topology.groups import UNLIMITED
+from joinery.scheduling.topology.ledger import Counts
+from joinery.scheduling.topology.topology import Topology
 
 _COMBINATIONS = 256
 """Combinations of domains over several topology keys that one kind of node is tried in; more would take too long."""

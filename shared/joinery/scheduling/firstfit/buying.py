@@ -16,11 +16,11 @@ from joinery.scheduling.firstfit.gathering import is_host_bound, may_start, need
 from joinery.scheduling.firstfit.new_nodes import NewNodes, is_open_to
 from joinery.scheduling.firstfit.reserving import ReservedStarts
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.value import bearable_ratio, best_start, grown
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.market import Amounts, Mask, Prices
 from joinery.scheduling.pools.pool import Pool
+from joinery.scheduling.topology.topology import Topology
 
 
 class Buyer:

@@ -10,9 +10,9 @@ from joinery.scheduling.constraints.relaxation import Variant
 from joinery.scheduling.constraints.requirements import ABSENT, NO_REQUIREMENTS, Requirements, one_of
 from joinery.scheduling.constraints.taints import TaintLike, first_untolerated
 from joinery.scheduling.constraints.volume_needs import Choice
-from joinery.scheduling.firstfit.topology_groups import parts
 from joinery.scheduling.pools.market import Amounts
 from joinery.scheduling.pools.pool import Fit, Pool
+from joinery.scheduling.topology.groups import parts
 
 Domains = Mapping[str, str]
 """Topology key to the one domain it is pinned to; to the empty string where the node must lack the label.

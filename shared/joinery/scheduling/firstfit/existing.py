@@ -11,8 +11,8 @@ from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.gathering import may_start
 from joinery.scheduling.firstfit.manners import Manner
 from joinery.scheduling.firstfit.targets import ExistingNode
-from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.workspace import Workspace
+from joinery.scheduling.topology.topology import Topology
 
 
 class ExistingCapacity:

@@ -26,12 +26,12 @@ from joinery.scheduling.firstfit.existing import ExistingCapacity
 from joinery.scheduling.firstfit.manners import USUAL, Manner, neighbours_on_host
 from joinery.scheduling.firstfit.new_nodes import NewNodes, Wanted, is_open_to
 from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
-from joinery.scheduling.firstfit.topology import Topology
-from joinery.scheduling.firstfit.topology_groups import admits
 from joinery.scheduling.firstfit.value import fair_price_of_one
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.market import Amounts
 from joinery.scheduling.pools.reserved import only_reservations
+from joinery.scheduling.topology.groups import admits
+from joinery.scheduling.topology.topology import Topology
 
 _FEW_TERMS = 8
 """Of more required terms the order stays: to price each in every NodePool would take seconds for many pods."""

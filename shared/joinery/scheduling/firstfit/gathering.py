@@ -2,7 +2,7 @@
 
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.firstfit.demand import Demand
-from joinery.scheduling.firstfit.topology import Topology
+from joinery.scheduling.topology.topology import Topology
 
 
 def is_host_bound(topology: Topology, demand: Demand) -> bool:

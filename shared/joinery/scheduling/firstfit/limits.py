@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.firstfit.topology_groups import UNLIMITED
 from joinery.scheduling.pools.market import Amounts, Mask
 from joinery.scheduling.pools.pool import Pool
+from joinery.scheduling.topology.groups import UNLIMITED
 
 
 class Limits:

@@ -13,7 +13,7 @@ from joinery.apis.labels import HOSTNAME, ZONE
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.firstfit.topology import Topology
+from joinery.scheduling.topology.topology import Topology
 
 Dealing = Literal["even", "ahead", "gathered"]
 """How pods of a class are dealt out over domains.

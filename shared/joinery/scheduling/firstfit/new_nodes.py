@@ -14,17 +14,17 @@ import numpy as np
 
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.firstfit.demand import Demand, Domains, present
-from joinery.scheduling.firstfit.ledger import Newcomer
 from joinery.scheduling.firstfit.limits import Limits
 from joinery.scheduling.firstfit.manners import USUAL, Manner
 from joinery.scheduling.firstfit.opened import OpenedNodes
 from joinery.scheduling.firstfit.reservations import Reservations
 from joinery.scheduling.firstfit.targets import Batch, NewNode, empty_node
-from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.value import fair_price_of_one
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.market import Amounts, Mask
 from joinery.scheduling.pools.pool import Pool
+from joinery.scheduling.topology.ledger import Newcomer
+from joinery.scheduling.topology.topology import Topology
 
 FairPrice = Callable[[Demand], float | None]
 """The fair price of one pod ($/h) by its dual in a relaxation; None for a demand that the relaxation did not know."""

@@ -13,10 +13,10 @@ from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.gathering import is_host_bound, may_start
 from joinery.scheduling.firstfit.new_nodes import NewNodes
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts
 from joinery.scheduling.pools.pool import Pool
+from joinery.scheduling.topology.topology import Topology
 
 
 class ReservedStarts:

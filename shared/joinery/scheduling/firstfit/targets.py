@@ -18,11 +18,11 @@ from joinery.scheduling.constraints.resources import ports_clash
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.constraints.topology_rules import NodeFilter
 from joinery.scheduling.firstfit.demand import Demand, Domains
-from joinery.scheduling.firstfit.ledger import Entry
-from joinery.scheduling.firstfit.topology_groups import UNLIMITED, admits
 from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Mask, Prices
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.type_choice import can_meet, lowered
+from joinery.scheduling.topology.groups import UNLIMITED, admits
+from joinery.scheduling.topology.ledger import Entry
 from joinery.state.nodes import NodeView
 
 

@@ -20,10 +20,10 @@ from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements, one_of
 from joinery.scheduling.constraints.topology_rules import NodeFilter, TopologyRule
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.firstfit.topology_groups import UnforeseenDomain
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.packing import Launch
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.topology.groups import UnforeseenDomain
 from joinery.state.offerings import InstanceType
 
 Place = tuple[str, str]

@@ -18,8 +18,8 @@ from joinery.apis.core import Namespace
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.selectors import Namespaces
 from joinery.scheduling.constraints.topology_rules import rules_of
-from joinery.scheduling.firstfit.selection import Selection
 from joinery.scheduling.reason import Reason, ReasonCode
+from joinery.scheduling.topology.selection import Selection
 
 MOST_TRIES = 2_500
 """Of one class: tries times rules. A term, forty preferences of nodes and twenty rules are 1,281."""

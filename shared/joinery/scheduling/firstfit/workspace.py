@@ -18,8 +18,6 @@ from joinery.scheduling.firstfit.manners import Manner
 from joinery.scheduling.firstfit.node_room import NodeRoom
 from joinery.scheduling.firstfit.pending import pending, without
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.firstfit.topology import Topology
-from joinery.scheduling.firstfit.topology_groups import UnforeseenDomain
 from joinery.scheduling.firstfit.work_bounds import within_bounds
 from joinery.scheduling.pools.builder import build_pools
 from joinery.scheduling.pools.daemonsets import read_daemons
@@ -32,6 +30,8 @@ from joinery.scheduling.pools.reserved import nodes_left
 from joinery.scheduling.pools.residents import residents_of
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason
+from joinery.scheduling.topology.groups import UnforeseenDomain
+from joinery.scheduling.topology.topology import Topology
 from joinery.state.nodes import views
 from joinery.state.plans import needs_of, unserved_needs
 from joinery.state.priorities import priorities_of

@@ -1,7 +1,7 @@
 """Spreads and anti-affinity over zones and capacity types as side constraints: what a bound knows of how pods are
 dealt out.
 
-A spread ranges over the domains that have nodes, or in which something is sold for its pods (``firstfit/topology``).
+A spread ranges over the domains that have nodes, or in which something is sold for its pods (``topology/topology``).
 kube-scheduler (PodTopologySpread) checks it when an owner is placed, so it holds in every domain that has an owner::
 
     counted pods in this domain - counted pods in any other domain <= maxSkew
@@ -23,12 +23,12 @@ from joinery.optimizer.arrays import Floats
 from joinery.optimizer.instance.side_constraints import SideConstraint
 from joinery.scheduling.constraints.requirements import Requirements, one_of
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.firstfit.topology_groups import TopologyGroup
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.bin_types import PoolUse
 from joinery.scheduling.optimise.proof_demands import ProofDemand
 from joinery.scheduling.pools.market import OFFERING_KEYS
 from joinery.scheduling.pools.pool import Pool
+from joinery.scheduling.topology.groups import TopologyGroup
 
 KEYS = (CAPACITY_TYPE, ZONE)
 """Topology keys that offerings decide, so that it is known of every bin type which domain it is in."""

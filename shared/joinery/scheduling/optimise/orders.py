@@ -21,9 +21,9 @@ from joinery.scheduling.constraints.resources import WILDCARDS, HostPort
 from joinery.scheduling.firstfit.deferral import Deferred
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.pools.market import OFFERING_KEYS
 from joinery.scheduling.pools.pool import Pool
+from joinery.scheduling.topology.topology import Topology
 
 Limit = tuple[tuple[int, ...], int]
 """Indices of orders, and how many of their pods together may share a node."""

@@ -21,7 +21,6 @@ from joinery.scheduling.constraints.resources import ports_clash
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
-from joinery.scheduling.firstfit.topology_groups import TopologyGroup
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, supplies
 from joinery.scheduling.optimise.domain_rows import KEYS, Item, domain_rules, inside, items_of, rows_of
@@ -31,6 +30,7 @@ from joinery.scheduling.optimise.orders import Limit, exclusive, port_conflicts
 from joinery.scheduling.optimise.proof_demands import ProofDemand
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.reserved import is_sold_unreserved
+from joinery.scheduling.topology.groups import TopologyGroup
 
 
 class ProofInstances:

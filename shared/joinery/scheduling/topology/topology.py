@@ -18,10 +18,10 @@ import numpy as np
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.topology_rules import TopologyRule
-from joinery.scheduling.firstfit.ledger import Ledger
-from joinery.scheduling.firstfit.topology_groups import UNLIMITED, TopologyGroup, allowed_by_others, parts
 from joinery.scheduling.pools.market import Mask
 from joinery.scheduling.pools.pool import Pool
+from joinery.scheduling.topology.groups import UNLIMITED, TopologyGroup, allowed_by_others, parts
+from joinery.scheduling.topology.ledger import Ledger
 
 
 class Topology(Ledger):

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 
 from joinery.apis.core import Pod
-from joinery.scheduling.firstfit.selection import Selection, numbers_of
-from joinery.scheduling.firstfit.topology_groups import TopologyGroup, admits
+from joinery.scheduling.topology.groups import TopologyGroup, admits
+from joinery.scheduling.topology.selection import Selection, numbers_of
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_terminating
 

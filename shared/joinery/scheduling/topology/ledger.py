@@ -1,6 +1,6 @@
 """The counts of every topology rule of a problem, kept as pods are placed and taken back.
 
-``Ledger`` says who is counted where; ``topology.Topology`` says what those counts allow.
+``Ledger`` says who is counted where; ``Topology`` says what those counts allow.
 """
 
 from collections import Counter, defaultdict
@@ -20,10 +20,10 @@ from joinery.scheduling.constraints.topology_rules import (
     required_anti_affinity,
     rules_of,
 )
-from joinery.scheduling.firstfit.bound_pods import BoundPods
-from joinery.scheduling.firstfit.selection import Selection, numbers_of
-from joinery.scheduling.firstfit.topology_groups import TopologyGroup, UnforeseenDomain, admits, counts_class, parts
 from joinery.scheduling.pools.residents import Residents
+from joinery.scheduling.topology.bound_pods import BoundPods
+from joinery.scheduling.topology.groups import TopologyGroup, UnforeseenDomain, admits, counts_class, parts
+from joinery.scheduling.topology.selection import Selection, numbers_of
 from joinery.state.nodes import NodeView
 
 ANY_NEW_NODE = ""

@@ -1,0 +1,1 @@
+"""How many pods each topology rule counts in each domain, and what those counts allow. Pure."""
