@@ -20,7 +20,7 @@ from joinery import planning
 from joinery.planning import Plan
 from joinery.scheduling.admission import Admission, Cap, admit_launches, fits, is_too_dear, over
 from joinery.scheduling.packing import Launch, Unplaced
-from joinery.scheduling.pools.deaths import tried
+from joinery.scheduling.pools.deaths import holds_tried
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch
 from joinery.state.urgency import LEAST_URGENT, Urgency, lately_served, urgencies
@@ -87,7 +87,7 @@ def _admitted(problem: Problem, planner: Planner, plan: Plan, is_late: Callable[
     for rounds_left in reversed(range(_ROUNDS)):
         if left_out or gave_way:
             plan = planner(problem, {**left_out, **gave_way})
-        trials = tried(problem, plan.packing.launches)
+        trials = holds_tried(problem, plan.packing.launches)
         if plan.violations or fits(plan.packing.launches, problem.options.caps, trials):
             return plan
         urgency_of = urgency_of or urgencies(problem.snapshot)

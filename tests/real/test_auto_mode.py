@@ -8,7 +8,7 @@ import pytest
 
 from joinery.apis.nodepool import NodePool
 from joinery.cli.sources import SAMPLE
-from joinery.scheduling.explain.elsewhere import foreign, pool_that_may_serve
+from joinery.scheduling.explain.elsewhere import also_served, foreign
 from joinery.state.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -52,7 +52,8 @@ def required(key: str, *values: str, operator: str = "In") -> dict[str, Any]:
 def test_a_pool_of_auto_mode_may_serve_what_its_template_does_not_exclude(pod: dict[str, Any], pool: str) -> None:
     """By taints, labels and requirements; what types it has is not ours to know."""
     others = sorted(foreign(Snapshot(now=START, node_pools=tuple(POOLS))), key=lambda pool: pool.metadata.name)
-    assert pool_that_may_serve(builders.pod(**pod), others) == pool
+    waiting = builders.pod(**pod)
+    assert also_served([waiting.key], {waiting.key: waiting}, others).get(waiting.key, "") == pool
 
 
 @pytest.fixture

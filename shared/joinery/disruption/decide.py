@@ -115,7 +115,7 @@ class _Planner:
         self._hold_for_want_of_budget(commands, plans)
         gone = {name for command in commands for name in command.retire}
         loose = loosened(ground, model)
-        self._review.hold(_without_place(name) for name in _homeless(loose) if not self._by_name[name].is_drifted)
+        self._review.hold(_without_place(name) for name in _immovable(loose) if not self._by_name[name].is_drifted)
         return _Plan(
             commands=commands,
             held=self._stays(gone),
@@ -339,9 +339,9 @@ def _without_place(name: str, disruption: DisruptionReason | None = None) -> Hel
     return Held(name, HeldCode.NO_PLACE, "its pods have no other place", disruption)
 
 
-def _homeless(loose: Model) -> list[str]:
+def _immovable(loose: Model) -> list[str]:
     """The names of claims with pods that no rule lets go anywhere else."""
-    candidates = (loose.candidates[index] for index in sorted(loose.homeless))
+    candidates = (loose.candidates[index] for index in sorted(loose.immovable))
     return [candidate.claim.metadata.name for candidate in candidates if candidate is not None]
 
 

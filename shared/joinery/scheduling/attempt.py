@@ -240,7 +240,7 @@ def _staying(work: Workspace, packer: FirstFit) -> frozenset[str]:
         name
         for pod_class, names in _without_place(work, packer)
         for name in names
-        if name not in work.waiting and work.topology.minds(pod_class)
+        if name not in work.waiting and work.topology.concerns(pod_class)
     )
 
 

@@ -22,7 +22,7 @@ from joinery.scheduling.launches import Slack, launch_of
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.pools.builder import build_static_pools
 from joinery.scheduling.pools.daemonsets import read_daemons
-from joinery.scheduling.pools.deaths import holds
+from joinery.scheduling.pools.deaths import launch_holds
 from joinery.scheduling.pools.market import Axis, Mask, offered_by
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.reserved import nodes_left, reserved_columns
@@ -49,7 +49,7 @@ def replenish(problem: Problem) -> Packing:
     axis = Axis.of([daemon.requests for daemon in daemons], map(offered_by, problem.kinds))
     nodes = views(snapshot)
     pools, reasons = build_static_pools(problem, axis, daemons, nodes, names=lacking)
-    on_trial = {hold.node_class for hold in holds(snapshot) if hold.is_tried}
+    on_trial = {hold.node_class for hold in launch_holds(snapshot) if hold.is_tried}
     stock = dict(nodes_left(pools, snapshot.managed_claims))
     launches: list[Launch] = []
     for pool in pools:

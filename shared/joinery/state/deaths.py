@@ -17,7 +17,7 @@ from joinery.state.claims import REGISTERED
 from joinery.state.instances import Instance
 from joinery.state.marks import MOST_AHEAD
 
-#: So many deaths are no bad luck.
+#: From so many deaths on launches wait.
 _TOO_MANY = 2
 _FIRST_WAIT, _LONGEST_WAIT, _MOST_DOUBLINGS = timedelta(minutes=2), timedelta(hours=1), 5
 #: EC2's words may be a page; an annotation is not for that.
@@ -28,8 +28,8 @@ class Deaths(msgspec.Struct, frozen=True, omit_defaults=True):
     """What died of one cause.
 
     ``code``, ``why``: EC2's code, and its words with it. ``images``: what the instances booted. ``tries``: attempts in
-    a row that ended so, the first deaths one by one. ``at``: when the last one did, ``claim``: whose it was. ``spec``:
-    the class's static hash.
+    a row that ended so; until launches wait, each death is one. ``at``: when the last one did, ``claim``: whose it
+    was. ``spec``: the class's static hash.
     """
 
     code: str

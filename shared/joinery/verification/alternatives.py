@@ -29,7 +29,7 @@ def check_alternatives(
     """Check every zone and capacity type that a launch allows besides those that it counts on."""
     trial = _Trial(state, spreads, repulsions)
     for launch, node in state.launched:
-        watchful = [pod_class for pod_class in node.planned if trial.minds(pod_class)]
+        watchful = [pod_class for pod_class in node.planned if trial.concerns(pod_class)]
         for labels in _elsewhere(state, launch, node, choices) if watchful else ():
             for pod_class in watchful:
                 problem = trial.problem(pod_class, node, labels)
@@ -75,7 +75,7 @@ class _Trial:
                         terms[pod_class.index].append(term)
         return terms
 
-    def minds(self, pod_class: EquivalenceClass) -> bool:
+    def concerns(self, pod_class: EquivalenceClass) -> bool:
         """Whether anything but its own node selection ties the class to a zone or a capacity type."""
         if self._volumes.claims_of(pod_class) or any(c.topology_key in _OPEN for c in hard_spread(pod_class.pod)):
             return True

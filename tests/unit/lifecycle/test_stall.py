@@ -46,7 +46,7 @@ def test_a_node_that_ec2_takes_is_never_slow() -> None:
 @pytest.mark.parametrize("text", ["", "?", "[]", "{}", '{"pods": 1, "since": "soon", "asked": "now"}', "null"])
 def test_an_annotation_that_cannot_be_read_is_none(text: str) -> None:
     """The drain is attempted."""
-    assert stall_in({DRAIN_STALLED: text}) is None
+    assert stall_in({DRAIN_STALLED: text}, START) is None
     assert pace({DRAIN_STALLED: text}, 1, START).is_due
 
 

@@ -99,7 +99,7 @@ class _Compiler:
         self._item_of: dict[tuple[PodClass, tuple[tuple[str, str], ...]], int] = {}
         self._pods: dict[tuple[int, int], list[str]] = defaultdict(list)
         self._bound_to_stay: set[int] = set()
-        self._homeless: set[int] = set()
+        self._immovable: set[int] = set()
         self._forced = 0.0
 
     def model(self) -> Model:
@@ -120,7 +120,7 @@ class _Compiler:
             new=tuple(self._names(bin_types)),
             forced=self._forced,
             is_strict=self._is_strict(),
-            homeless=frozenset(self._homeless | self._without_place(instance.bins.compatible)),
+            immovable=frozenset(self._immovable | self._without_place(instance.bins.compatible)),
         )
 
     def _without_place(self, compatible: Mask) -> set[int]:
@@ -167,7 +167,7 @@ class _Compiler:
                     # One that no eviction ends gets its place when its time is over.
                     if must_move(pod, budgets, snapshot.now):
                         self._bound_to_stay.add(index)
-                        self._homeless.add(index)
+                        self._immovable.add(index)
                     continue
                 demand = demands.get(pod_class) or demands.setdefault(pod_class, self._demand(pod_class))
                 if demand.gathers and not self._is_loose:

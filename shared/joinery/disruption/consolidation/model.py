@@ -28,7 +28,7 @@ class Model:
     stay in; ``coupled``: by item, labels of the rules that count them by domain; ``broken``: those of them that do not
     hold as the cluster stands. ``new``: by type of new bin, the names of its NodePool and instance type. ``forced``:
     $/h that keeping the drifted nodes counts as besides their price.
-    ``is_strict``: whether something is taken more strictly than it must be. ``homeless``: the standing bins with a pod
+    ``is_strict``: whether something is taken more strictly than it must be. ``immovable``: the standing bins with a pod
     that nothing else can hold.
     """
 
@@ -42,7 +42,7 @@ class Model:
     new: tuple[tuple[str, str], ...]
     forced: float
     is_strict: bool
-    homeless: frozenset[int] = frozenset()
+    immovable: frozenset[int] = frozenset()
 
 
 def unforced(model: Model, gone: Collection[str]) -> Model:

@@ -17,14 +17,13 @@ from datetime import datetime, timedelta
 from joinery.apis.core import Pod
 from joinery.apis.labels import DRAIN_STALLED, INTERRUPTED_AT
 from joinery.state.claims import moment
+from joinery.state.marks import MOST_AHEAD
 from joinery.state.pods import own_grace
 
 #: The shortest time between two attempts: a tick. The longest: a minute, less what the schedule's ring may come early.
 SHORTEST, LONGEST = timedelta(seconds=5), timedelta(seconds=55)
 #: How much earlier than its time an attempt may be made: ticks come in slots of the queue, and not to the second.
 _TOLERANCE = timedelta(seconds=1)
-#: By how much the clocks of two functions may differ.
-_CLOCK_SKEW = timedelta(minutes=1)
 #: How long something is worth ticks though nothing changes. After that the schedule's ring, once a minute, is enough:
 #: attempts are as rare by then.
 WORTH_TICKS = timedelta(minutes=2)
@@ -60,22 +59,23 @@ class Pace:
         return now - self.stall.since < WORTH_TICKS
 
 
-def stall_in(annotations: Mapping[str, str]) -> Stall | None:
-    """What the annotation says; None if there is none that can be read."""
+def stall_in(annotations: Mapping[str, str], now: datetime) -> Stall | None:
+    """What the annotation says; None if there is none that can be read, or that can be true (``state.marks``)."""
     try:
         said = json.loads(annotations.get(DRAIN_STALLED, "null"))
         since, asked = moment(str(said["since"])), moment(str(said["asked"]))
-        # An edited annotation may name a later time than ``asked``, and ticks would be worth it until then.
-        return Stall(int(said["pods"]), min(since, asked), asked) if since and asked else None
+        if since is None or asked is None or asked > now + MOST_AHEAD:
+            return None
+        # Somebody may have edited ``since`` to be later than ``asked``: ticks would be worth it until then.
+        return Stall(int(said["pods"]), min(since, asked), asked)
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 
 def pace(annotations: Mapping[str, str], pods: int, now: datetime) -> Pace:
     """Whether a drain that waits for so many pods asks them now. ``annotations``: of its claim or Node."""
-    before = stall_in(annotations)
-    # Nobody can have asked at a time to come, beyond what clocks differ by: somebody has edited it.
-    if before is None or before.pods != pods or before.asked - now > _CLOCK_SKEW:
+    before = stall_in(annotations, now)
+    if before is None or before.pods != pods:
         return Pace(is_due=True, stall=Stall(pods, now, now))
     interval = min(max(before.asked - before.since, SHORTEST), LONGEST)
     if is_hurried(annotations, now) or now - before.asked >= interval - _TOLERANCE:

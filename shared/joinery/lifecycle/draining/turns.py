@@ -13,7 +13,6 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.draining.stall import stall_in
 from joinery.lifecycle.view.view import View
 from joinery.state.claims import moment
-from joinery.state.marks import MOST_AHEAD
 
 #: How soon a deadline counts as near.
 _NEAR = timedelta(minutes=5)
@@ -34,6 +33,6 @@ def _is_urgent(owner: NodeClaim | Node, now: datetime) -> bool:
 
 
 def _asked(owner: NodeClaim | Node, now: datetime) -> datetime:
-    """When its pods were asked to go. A moment to come counts as never: the node would be last for ever."""
-    stall = stall_in(owner.metadata.annotations)
-    return stall.asked if stall and stall.asked <= now + MOST_AHEAD else _NEVER
+    """When its pods were asked to go last."""
+    stall = stall_in(owner.metadata.annotations, now)
+    return stall.asked if stall else _NEVER

@@ -23,7 +23,7 @@ from joinery.state.snapshot import Snapshot
 
 #: Labels of the group that its own nodes do not choose (EKS User Guide, "Labels" of Auto Mode and of managed node
 #: groups).
-_SETTLED = {"eks.amazonaws.com": {COMPUTE_TYPE: "auto"}}
+_FIXED = {"eks.amazonaws.com": {COMPUTE_TYPE: "auto"}}
 _NEVER = frozenset({"eks.amazonaws.com/nodegroup", "eks.amazonaws.com/fargate-profile"})
 
 
@@ -55,12 +55,8 @@ def bought_twice(packing: Packing, pods: Mapping[str, Pod], others: Sequence[Nod
     )
 
 
-def pool_that_may_serve(pod: Pod, others: Sequence[NodePool]) -> str:
-    """The name of the first of them that may serve the pod, or nothing."""
-    return _first_that_may_serve(pod, list(map(_Offer, others)))
-
-
 def _first_that_may_serve(pod: Pod, offers: "Sequence[_Offer]") -> str:
+    """The name of the first NodePool that may serve the pod, or the empty string."""
     try:
         wanted = _wanted(pod)
     except UnknownOperatorError:
@@ -89,7 +85,7 @@ class _Offer:
         template = pool.spec.template
         self.name, self._taints = pool.metadata.name, template.spec.taints
         self._group = template.spec.node_class_ref.group
-        own = {**_SETTLED.get(self._group, {}), **template.metadata.labels, NODE_POOL: self.name}
+        own = {**_FIXED.get(self._group, {}), **template.metadata.labels, NODE_POOL: self.name}
         self._labels: Requirements | None = None
         with suppress(UnknownOperatorError):
             self._labels = read(template.spec.requirements).intersect(of_labels(own)).canonical()

@@ -54,7 +54,7 @@ def _is_plain(work: Workspace, pods: PodClass) -> bool:
     """Whether nothing matters but requests, one node selector and tolerations."""
     is_bound = (
         work.topology.rules[pods]
-        or work.topology.minds(pods)
+        or work.topology.concerns(pods)
         or pods.ports
         or pods.volumes.shared
         or pods.volumes.choices

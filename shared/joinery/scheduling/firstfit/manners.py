@@ -69,7 +69,7 @@ USUAL = Manner()
 
 def manners_for_left(left: Sequence[PodClass], topology: Topology) -> Iterator[Manner]:
     """Manners that might place pods that are left, if rules about pods are what keeps them from a place."""
-    if any(topology.rules[pod_class] or topology.minds(pod_class) for pod_class in left):
+    if any(topology.rules[pod_class] or topology.concerns(pod_class) for pod_class in left):
         if any(_needs_spread_neighbours(pod_class, topology) for pod_class in left):
             yield Manner(cautious=True)
         if any(neighbours_on_host(pod_class, topology) for pod_class in left):

@@ -90,7 +90,7 @@ class NewNodes:
             # All fresh nodes of a pool have the same least prices, and those are dear to work out.
             alike = self._fresh.setdefault(pool.name, node)
             node.least_prices, node.by_price = alike.least_prices, alike.by_price
-        self._topology.furnish(node.name, pool.name)
+        self._topology.count_daemons(node.name, pool.name)
         return node
 
     def next_name(self, pool: Pool) -> str:
@@ -196,7 +196,7 @@ class NewNodes:
         """Buy one more node like the last one, for as many other pods, in a pool without limits."""
         last = self.opened.nodes[-1]
         node = replace(last, name=self.next_name(last.pool), placed=[])
-        self._topology.furnish(node.name, last.pool.name)
+        self._topology.count_daemons(node.name, last.pool.name)
         node.least_prices, node.by_price = last.least_prices, last.by_price
         self._unappraised.append(self.opened.repeat(node))
         self._charge(node)

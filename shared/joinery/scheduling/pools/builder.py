@@ -12,7 +12,7 @@ from joinery.apis.quantity import amount, total
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError, of_labels, one_of, read
 from joinery.scheduling.constraints.resources import host_ports_of
 from joinery.scheduling.pools.daemonsets import Daemon
-from joinery.scheduling.pools.deaths import closed, holds
+from joinery.scheduling.pools.deaths import closed_images, launch_holds
 from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Market, Mask, market_of
 from joinery.scheduling.pools.node_size import most_pods
 from joinery.scheduling.pools.pool import Fit, HostPorts, Pool, Resident
@@ -80,7 +80,7 @@ class _Builder:
         self._nodes = nodes
         self._most_pods = most_pods(problem.snapshot.node_pools, nodes, pending)
         self._markets: dict[str, Market] = {}
-        self._holds = holds(problem.snapshot)
+        self._holds = launch_holds(problem.snapshot)
 
     def build(self, node_pool: NodePool) -> Pool | Reason:
         if reason := unusable(node_pool, self._problem.snapshot):
@@ -95,8 +95,8 @@ class _Builder:
         template = _template_pool(node_pool, self._market(node_pool), requirements)
         admitted = template.fit(_about_types(template))
         if admitted.conflict or not admitted.sold.any():
-            held = closed(self._holds, node_pool.spec.template.spec.node_class_ref.name)
-            return next(iter(held.values()), None) or nothing_for_sale(admitted, template)
+            closed = closed_images(self._holds, node_pool.spec.template.spec.node_class_ref.name)
+            return next(iter(closed.values()), None) or nothing_for_sale(admitted, template)
         pool = self._pool(template, admitted)
         if self._problem.options.best_effort_min_values:
             return pool
@@ -110,11 +110,11 @@ class _Builder:
 
     def _launchable(self, node_class: str) -> Sequence[InstanceType]:
         """The types of a class without those whose instances would die at launch."""
-        types, held = self._problem.instance_types.get(node_class, ()), closed(self._holds, node_class)
-        if not held:
+        types, closed = self._problem.instance_types.get(node_class, ()), closed_images(self._holds, node_class)
+        if not closed:
             return types
         image_for = self._problem.snapshot.classes_by_name[node_class].image_for
-        return [instance_type for instance_type in types if image_for(instance_type.labels) not in held]
+        return [instance_type for instance_type in types if image_for(instance_type.labels) not in closed]
 
     def _pool(self, template: Pool, admitted: Fit) -> Pool:
         node_pool, market = template.node_pool, template.market

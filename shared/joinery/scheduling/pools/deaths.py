@@ -21,7 +21,7 @@ from joinery.state.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What is held off.
+    """Launches that are held off.
 
     ``node_class``: its name. ``images``: the ids of the images that died. ``reason``: why nothing is launched, or,
     where ``is_tried``, nothing more than one node.
@@ -33,7 +33,7 @@ class Hold:
     is_tried: bool = False
 
 
-def holds(snapshot: Snapshot) -> tuple[Hold, ...]:
+def launch_holds(snapshot: Snapshot) -> tuple[Hold, ...]:
     """The node classes and images whose instances die at launch. Costs nothing where none did."""
     causes = ((each, one) for each in snapshot.node_classes for one in deaths_of(each, snapshot.now) if one.is_cause)
     return tuple(_hold(node_class.metadata.name, deaths, snapshot) for node_class, deaths in causes)
@@ -72,15 +72,15 @@ def _reason(name: str, deaths: Deaths, what: str) -> Reason:
     )
 
 
-def closed(held: Iterable[Hold], node_class: str) -> Mapping[str, Reason]:
+def closed_images(holds: Iterable[Hold], node_class: str) -> Mapping[str, Reason]:
     """Of a node class, the images with which nothing is launched now, and why."""
-    shut = [hold for hold in held if hold.node_class == node_class and not hold.is_tried]
-    return {image: hold.reason for hold in shut for image in hold.images}
+    lasting = [hold for hold in holds if hold.node_class == node_class and not hold.is_tried]
+    return {image: hold.reason for hold in lasting for image in hold.images}
 
 
-def tried(problem: Problem, launches: Sequence[Launch]) -> Sequence[Hold | None]:
-    """For each launch the hold that it would try, if it is one; no more than one launch may be made of each."""
-    trials = [hold for hold in holds(problem.snapshot) if hold.is_tried]
+def holds_tried(problem: Problem, launches: Sequence[Launch]) -> Sequence[Hold | None]:
+    """For each launch the hold that it would try, if any. No more than one launch may try a hold."""
+    trials = [hold for hold in launch_holds(problem.snapshot) if hold.is_tried]
     if not trials:
         return [None] * len(launches)
     classes, pools = problem.snapshot.classes_by_name, problem.snapshot.pools_by_name

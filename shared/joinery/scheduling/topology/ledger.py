@@ -285,7 +285,7 @@ class Ledger:
             self._watching[pod_class] = filters
         return filters
 
-    def minds(self, pod_class: PodClass) -> bool:
+    def concerns(self, pod_class: PodClass) -> bool:
         """Whether it matters to other pods where the class runs: it keeps others away, or a rule counts it.
 
         Asked of classes too that are not to be placed.
@@ -307,7 +307,7 @@ class Ledger:
         keys = {rule.key for rule in rules} | {group.rule.key for group in self.foreign(pod_class) if group.is_hard}
         return tuple(sorted(keys - {HOSTNAME}))
 
-    def furnish(self, host: str, pool: str) -> None:
+    def count_daemons(self, host: str, pool: str) -> None:
         """Count the DaemonSets' pods of a new node that has no other pods yet."""
         for group in self._resident_groups:
             if group.rule.key == HOSTNAME:
