@@ -9,13 +9,13 @@ from functools import cached_property
 
 from joinery.apis import labels as keys
 from joinery.scheduling.packing import Launch
-from joinery.verification.affinity import AntiAffinityTerm, RequiredNeighbours, required_neighbours
-from joinery.verification.census import includes
 from joinery.verification.choices import Choices
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import EquivalenceClass, FinalNode, with_offering
 from joinery.verification.predicates import Labels
-from joinery.verification.spread import Spreads, hard_spread
+from joinery.verification.topology.affinity import AntiAffinityTerm, RequiredNeighbours, required_neighbours
+from joinery.verification.topology.census import includes
+from joinery.verification.topology.spread import Spreads, hard_spread
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 from joinery.verification.volumes import Volumes
 

@@ -14,14 +14,14 @@ from joinery.apis.quantity import Resources, amounts, total
 from joinery.scheduling.packing import Launch
 from joinery.scheduling.reason import Figure, Subject
 from joinery.state.replicas import static_pools
-from joinery.verification.affinity import AntiAffinityTerm
-from joinery.verification.census import Census, ClassSet, includes
 from joinery.verification.choices import Choice, Choices
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import DECIDED_BY_OFFERING, EquivalenceClass, FinalNode, offering_labels
 from joinery.verification.predicates import refused_taint
 from joinery.verification.purchasable import InstanceTypeOption, Purchasable, usage_of
-from joinery.verification.spread import hard_spread
+from joinery.verification.topology.affinity import AntiAffinityTerm
+from joinery.verification.topology.census import Census, ClassSet, includes
+from joinery.verification.topology.spread import hard_spread
 from joinery.verification.violation import Violation, ViolationCode, of_launch
 
 

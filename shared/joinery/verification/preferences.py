@@ -14,12 +14,12 @@ from joinery.apis.core import NodeAffinity, Pod, PodAffinity, TopologySpreadCons
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.state.pods import is_reschedulable
 from joinery.state.snapshot import Snapshot
-from joinery.verification.affinity import with_own_labels
-from joinery.verification.census import Census, includes
 from joinery.verification.final_state import FinalState, identity_of
 from joinery.verification.nodes import EquivalenceClass, FinalNode
 from joinery.verification.predicates import NodeTerm, tolerates, without_resize
-from joinery.verification.spread import EligiblePods, spread_selector
+from joinery.verification.topology.affinity import with_own_labels
+from joinery.verification.topology.census import Census, includes
+from joinery.verification.topology.spread import EligiblePods, spread_selector
 
 
 def honoured(state: FinalState) -> Mapping[bytes, tuple[str, int]]:

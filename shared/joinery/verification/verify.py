@@ -5,7 +5,7 @@ asked whether it may be there, as kube-scheduler would ask if the pod were not b
 NodePool and the catalogue allow it. Everything is derived from the objects' own specs. An import contract keeps the
 solver's code out. Shared with it are the problem, the packing and its reasons, and the views of the snapshot
 (``joinery.state``: what a node has, which pods are pending); a mistake there would be made on both sides. The modules,
-in the order of reading:
+in the order of reading (``census``, ``affinity``, ``binding_order`` and ``spread`` are in ``topology``):
 
 =================  =========================================================================================
 ``predicates``     selectors, expressions, taints, ports, requests: kube-scheduler's small rules
@@ -15,11 +15,13 @@ in the order of reading:
 ``final_state``    the final state: pods by class, classes by node
 ``accounting``     every pending pod exactly once
 ``placements``     taints, labels, room, ports of each (class, node) pair
+``free_volumes``   what claims without a volume find
 ``volumes``        claims and volumes
 ``census``         pods that a selector matches, by domain
 ``closed_pools``   NodePools that may launch nothing
 ``purchasable``    what each NodePool could launch for a pod
-``affinity``       pod affinity and anti-affinity, and an order of binding
+``affinity``       pod affinity and anti-affinity
+``binding_order``  an order of binding for pods that need each other
 ``spread``         topology spread
 ``choices``        what EC2 may pick for a launch
 ``launches``       each launch against its NodePool and the catalogue
@@ -37,9 +39,7 @@ from collections.abc import Iterator
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.verification.accounting import check_accounts
-from joinery.verification.affinity import anti_affinity_terms, check_affinity, check_anti_affinity
 from joinery.verification.alternatives import check_alternatives
-from joinery.verification.census import Census
 from joinery.verification.choices import Choices
 from joinery.verification.final_state import FinalState, final_state
 from joinery.verification.launches import check_launches
@@ -47,7 +47,15 @@ from joinery.verification.nodepools import check_limits, check_min_values, check
 from joinery.verification.placements import check_placements
 from joinery.verification.purchasable import Purchasable
 from joinery.verification.reservations import check_reservations
-from joinery.verification.spread import Spreads, check_spread
+from joinery.verification.topology.affinity import (
+    anti_affinity_terms,
+    check_affinity,
+    check_anti_affinity,
+    required_neighbours,
+)
+from joinery.verification.topology.binding_order import check_order
+from joinery.verification.topology.census import Census
+from joinery.verification.topology.spread import Spreads, check_spread
 from joinery.verification.violation import Violation, ViolationCode
 from joinery.verification.volumes import check_volumes
 
@@ -67,11 +75,13 @@ def verify(problem: Problem, packing: Packing) -> tuple[Violation, ...]:
 def _checks(state: FinalState) -> Iterator[Violation]:
     census, purchasable, choices = Census(state), Purchasable(state), Choices(state)
     spreads, repulsions = Spreads(state, census, purchasable), anti_affinity_terms(state, census)
+    neighbours = required_neighbours(state, census)
     yield from state.wrong
     yield from check_accounts(state)
     yield from check_placements(state)
     yield from check_anti_affinity(state, repulsions)
-    yield from check_affinity(state, census)
+    yield from check_affinity(neighbours)
+    yield from check_order(state, neighbours)
     yield from check_spread(state, spreads)
     yield from check_volumes(state)
     yield from check_launches(state, choices)

@@ -19,13 +19,13 @@ import msgspec
 
 from joinery.apis.core import LabelSelector, LabelSelectorRequirement, Pod, Toleration, TopologySpreadConstraint
 from joinery.apis.labels import ALIASES, ZONE
-from joinery.verification.affinity import domains_with_neighbours
-from joinery.verification.census import REMEMBERED, Census, ClassSet, Tally, includes
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import EquivalenceClass, FinalNode
 from joinery.verification.predicates import is_choosy, refused_taint
 from joinery.verification.purchasable import Purchasable
 from joinery.verification.selections import NodeSelection
+from joinery.verification.topology.affinity import domains_with_neighbours
+from joinery.verification.topology.census import REMEMBERED, Census, ClassSet, Tally, includes
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 
 _ENCODE = msgspec.json.Encoder().encode

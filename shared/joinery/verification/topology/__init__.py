@@ -1,0 +1,1 @@
+"""The rules of pods about other pods: affinity, anti-affinity and spread."""
