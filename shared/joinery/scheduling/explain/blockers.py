@@ -7,7 +7,7 @@ from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.topology.groups import TopologyGroup, allowed_by_others
-from joinery.scheduling.topology.ledger import ANY_NEW_NODE
+from joinery.scheduling.topology.rule_groups import ANY_NEW_NODE
 from joinery.scheduling.topology.topology import Topology
 
 #: So many rules are named.

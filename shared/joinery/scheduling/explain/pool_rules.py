@@ -14,7 +14,7 @@ from joinery.scheduling.explain.stages import Asked, Way, stages
 from joinery.scheduling.pools.market import OFFERING_KEYS, Mask
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.reason import ReasonCode
-from joinery.scheduling.topology.ledger import ANY_NEW_NODE
+from joinery.scheduling.topology.rule_groups import ANY_NEW_NODE
 
 #: So many labels that a pod asks for have a line of their own; it may ask for thousands.
 _SHOWN = 50
