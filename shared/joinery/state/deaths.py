@@ -15,7 +15,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.state.claims import REGISTERED
 from joinery.state.instances import Instance
-from joinery.state.marks import MOST_AHEAD
+from joinery.state.marks import is_believable
 
 #: From so many deaths on launches wait.
 _TOO_MANY = 2
@@ -55,8 +55,7 @@ class Deaths(msgspec.Struct, frozen=True, omit_defaults=True):
 def deaths_of(node_class: NodeClass, now: datetime) -> tuple[Deaths, ...]:
     """What the class remembers, as far as it can be read and says something of what the class is now."""
     listed = decode_each(node_class.metadata.annotations.get(DIED_AT_LAUNCH, "[]"), Deaths)
-    current = (one for one in listed if one.spec == node_class.static_hash and one.at.tzinfo is not None)
-    return tuple(one for one in current if one.at <= now + MOST_AHEAD)
+    return tuple(one for one in listed if one.spec == node_class.static_hash and is_believable(one.at, now))
 
 
 def with_deaths(

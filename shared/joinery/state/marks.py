@@ -4,7 +4,8 @@ What a run has done, it has done at a moment that is over when the next one read
 was written by nobody of us: somebody has edited it, or a role was stolen. Believed, it would hold for ever: a node that
 was rebooted in the year 2900 is not repaired before that. Such an annotation is none, as one that cannot be read is
 none, and such a condition holds since its object was made. Both adapters of the cluster gateway pass what they read
-through here, so that no decision has to think of it. Deadlines are not marks: who reads one bounds it.
+through here, so that no decision has to think of it. Moments in JSON are asked one by one where they are read
+(``is_believable``). Deadlines are not marks: who reads one bounds it.
 """
 
 from dataclasses import replace
@@ -26,6 +27,11 @@ _SINCE = (EMPTY_SINCE, INTERRUPTED_AT, REBALANCE_RECOMMENDED_AT, REBOOTED_AT, RE
 
 S = TypeVar("S", bound=ClaimsSnapshot)
 Marked = TypeVar("Marked", NodeClaim, NodePool)
+
+
+def is_believable(at: datetime, now: datetime) -> bool:
+    """Whether a moment that an annotation's JSON names may be over: it has a time zone, and is not still to come."""
+    return at.tzinfo is not None and at <= now + MOST_AHEAD
 
 
 def believable(snapshot: S) -> S:

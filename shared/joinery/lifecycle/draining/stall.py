@@ -17,7 +17,7 @@ from datetime import datetime, timedelta
 from joinery.apis.core import Pod
 from joinery.apis.labels import DRAIN_STALLED, INTERRUPTED_AT
 from joinery.state.claims import moment
-from joinery.state.marks import MOST_AHEAD
+from joinery.state.marks import is_believable
 from joinery.state.pods import own_grace
 
 #: The shortest time between two attempts: a tick. The longest: a minute, less what the schedule's ring may come early.
@@ -64,7 +64,7 @@ def stall_in(annotations: Mapping[str, str], now: datetime) -> Stall | None:
     try:
         said = json.loads(annotations.get(DRAIN_STALLED, "null"))
         since, asked = moment(str(said["since"])), moment(str(said["asked"]))
-        if since is None or asked is None or asked > now + MOST_AHEAD:
+        if since is None or asked is None or not is_believable(asked, now):
             return None
         # Somebody may have edited ``since`` to be later than ``asked``: ticks would be worth it until then.
         return Stall(int(said["pods"]), min(since, asked), asked)

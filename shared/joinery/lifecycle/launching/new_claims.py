@@ -74,16 +74,10 @@ def _claim(
         VERSION: __version__,
         **({MIN_VALUES_RELAXED: "true"} if launch.min_values_relaxed else {}),
     }
-    labels = {
-        **template.metadata.labels,
-        **launch.labels,
-        NODE_POOL: pool.metadata.name,
-        template.spec.node_class_ref.of_kind.label: template.spec.node_class_ref.name,
-    }
     return NodeClaim(
         metadata=ObjectMeta(
             name=name,
-            labels={key: value for key, value in labels.items() if key != HOSTNAME},
+            labels=_labels(launch, pool),
             annotations=annotations,
             finalizers=[TERMINATION_FINALIZER],
             owner_references=[_owner(pool)],
@@ -100,6 +94,17 @@ def _claim(
             termination_grace_period=template.spec.termination_grace_period,
         ),
     )
+
+
+def _labels(launch: Launch, pool: NodePool) -> dict[str, str]:
+    template = pool.spec.template
+    labels = {
+        **template.metadata.labels,
+        **launch.labels,
+        NODE_POOL: pool.metadata.name,
+        template.spec.node_class_ref.of_kind.label: template.spec.node_class_ref.name,
+    }
+    return {key: value for key, value in labels.items() if key != HOSTNAME}
 
 
 def _displaced(packing: Packing, snapshot: Snapshot, pods: Mapping[str, Pod]) -> Mapping[str, int]:

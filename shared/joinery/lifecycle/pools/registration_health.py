@@ -32,7 +32,7 @@ from joinery.commands import Announce
 from joinery.lifecycle.joining.liveness import overdue
 from joinery.state.claims import LAUNCHED, REGISTERED, has_joined
 from joinery.state.instances import Instance
-from joinery.state.marks import MOST_AHEAD
+from joinery.state.marks import is_believable
 
 REGISTRATION_HEALTHY = "NodeRegistrationHealthy"
 _REMEMBERED, _TOO_MANY = 4, 2
@@ -130,7 +130,7 @@ def _remembered(pool: NodePool, now: datetime) -> tuple[Outcome, ...]:
     would be among the last for ever.
     """
     outcomes = decode_each(pool.metadata.annotations.get(REGISTRATIONS, "[]"), Outcome)
-    return tuple(outcome for outcome in outcomes if outcome.at.tzinfo is not None and outcome.at <= now + MOST_AHEAD)
+    return tuple(outcome for outcome in outcomes if is_believable(outcome.at, now))
 
 
 def _written(
