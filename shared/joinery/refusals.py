@@ -1,4 +1,4 @@
-"""Refusals: what was refused is asked again ever less often, and told once.
+"""Refusals: what was refused is asked for again ever less often, and has one Event.
 
 EC2 does not end an instance with termination protection, and an admission policy may deny a write: for good, until a
 person has changed something. To ask in every run would cost calls, runs and Events. So each request that was refused is

@@ -110,7 +110,7 @@ class Actor:
         """Carry out each chain as far as it goes. Never raises: see ``conclude``.
 
         Returns for each what went wrong with it, for a caller whose chains are not about the same thing. A chain that
-        waits, because a command of it was refused (``joinery.refusals``), has failed as well, but nobody is told anew.
+        waits, because a command of it was refused (``joinery.refusals``), has failed as well, without another Event.
         """
         refusals = self._gateways.refusals.at(self.now)
         begun = [_begun(due(tuple(chain), refusals, self.now)) for chain in chains]
