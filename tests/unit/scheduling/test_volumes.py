@@ -97,6 +97,21 @@ def test_hundreds_of_pods_with_a_disk_each_are_one_class() -> None:
     assert [len(placement.pods) for placement in solve(asked).existing] == [1] * len(names)
 
 
+def test_where_a_free_volume_is_is_read_once_whoever_asks() -> None:
+    """Claims of many sizes choose from the same volumes: to read them for each claim took a minute."""
+    local = builders.storage_class("local", provisioner="kubernetes.io/no-provisioner")
+    claims = [_of_size(builders.volume_claim(name, storage_class="local"), name) for name in ("1Gi", "2Gi")]
+    pods = [builders.pod(f"db-{number}", volumes=[name]) for number, name in enumerate(("1Gi", "2Gi"))]
+    asked = problem(local, *claims, *pods, _on_disk("n-0"), types=(SMALL,))
+    one, other = (pod_class.volumes.choices[0][0] for pod_class in Workspace(asked).classes)
+    assert one.volumes[0] is other.volumes[0]
+
+
+def _of_size(claim: PersistentVolumeClaim, size: str) -> PersistentVolumeClaim:
+    resources = replace(claim.spec.resources, requests={"storage": size})
+    return replace(claim, spec=replace(claim.spec, resources=resources))
+
+
 def _on_disk(host: str) -> PersistentVolume:
     terms = [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [host]}]}]
     volume = builders.volume(f"disk-{host}", storage_class="local")

@@ -56,6 +56,7 @@ class PersistentVolumes:
         self._named: dict[str, list[PersistentVolume]] = {}
         self._free: dict[str, dict[str, PersistentVolume]] = {}
         self._by_name: dict[str, PersistentVolume] = {}
+        self._usable: dict[str, FreeVolume | None] = {}
         in_use = {claim.spec.volume_name for claim in claims.values() if _is_bound(claim)}
         for volume in sorted(volumes, key=lambda volume: volume.metadata.name):
             reference = volume.spec.claim_ref
@@ -110,29 +111,40 @@ class PersistentVolumes:
         )
         return tuple(sorted(matching, key=_capacity))
 
+    def usable_for(self, claim: PersistentVolumeClaim) -> Iterator[FreeVolume]:
+        """``free_for``, without those that demand what no node has. Where a volume is does not depend on the claim."""
+        for volume in self.free_for(claim):
+            name = volume.metadata.name
+            if name not in self._usable:
+                self._usable[name] = _as_free(volume)
+            free = self._usable[name]
+            if free is not None:
+                yield free
 
-def by_place(volumes: Iterable[PersistentVolume]) -> Iterator[tuple[Requirements, tuple[FreeVolume, ...]]]:
+
+def _as_free(volume: PersistentVolume) -> FreeVolume | None:
+    """None where no node has what it demands."""
+    try:
+        return FreeVolume(volume.metadata.name, places_of(volume))
+    except UnknownOperatorError:
+        return None
+
+
+def by_place(volumes: Iterable[FreeVolume]) -> Iterator[tuple[Requirements, tuple[FreeVolume, ...]]]:
     """Volumes by what they demand of a node. Where that differs in the host alone it is one place, on any of the hosts:
     which of them have volumes left is asked node by node.
     """
-    places: list[tuple[Requirements, set[str], list[FreeVolume]]] = []
-    for volume in volumes:
-        try:
-            terms = places_of(volume)
-        except UnknownOperatorError:
-            continue  # no node has what it demands
-        free = FreeVolume(volume.metadata.name, terms)
-        for term in terms:
+    places: dict[tuple[object, bool], tuple[Requirements, set[str], list[FreeVolume]]] = {}
+    for free in volumes:
+        for term in free.places:
             on_host = term.get(HOSTNAME)
             hosts = on_host.values if HOSTNAME in term.sets and on_host.operator == "In" else frozenset()
             beside = Requirements({key: one for key, one in term.sets.items() if not hosts or key != HOSTNAME})
-            alike = next((one for one in places if one[0] == beside and bool(one[1]) == bool(hosts)), None)
-            if alike is None:
-                places.append((beside, set(hosts), [free]))
-            else:
-                alike[1].update(hosts)
-                alike[2].append(free)
-    for beside, all_hosts, listed in places:
+            place = frozenset(beside.sets.items()), bool(hosts)
+            _, all_hosts, listed = places.setdefault(place, (beside, set(), []))
+            all_hosts.update(hosts)
+            listed.append(free)
+    for beside, all_hosts, listed in places.values():
         yield (beside.intersect(Requirements({HOSTNAME: one_of(all_hosts)})) if all_hosts else beside), tuple(listed)
 
 

@@ -232,7 +232,7 @@ class Volumes:
         """The free volumes that the claim may bind, place by place; the place of the smallest first."""
         key = self._encode((class_of(claim), claim.spec))
         if key not in self._free:
-            self._free[key] = tuple(by_place(self._persistent.free_for(claim)))
+            self._free[key] = tuple(by_place(self._persistent.usable_for(claim)))
         for place, volumes in self._free[key]:
             yield Way(place, (Choice(name, volumes),))
 
