@@ -73,7 +73,8 @@ class LegacyObjects:
             raise ConflictError(f"{origin.kind} {origin.name} was modified since it was read")
         whole = document(after).get("status", {}) if status else None
         self._write(stored, before.kind, before.metadata.name, patch.get("metadata", {}), whole)
-        return after
+        version = self._stored.get(origin, stored)["metadata"]["resourceVersion"]
+        return after.model_copy(update={"metadata": after.metadata.model_copy(update={"resource_version": version})})
 
     def reject(self, kind: str, name: str, judged: Callable[[list[Any], int], list[Any]]) -> None:
         """Write the conditions of an object that cannot be read; ``kind``: as v1 calls it. Raises ``NotFoundError``."""

@@ -213,14 +213,14 @@ def test_a_mixed_batch_is_answered_message_by_message(doors: Doors) -> None:
     ]
 
 
-def test_a_warning_that_cannot_be_read_comes_again_alone(doors: Doors) -> None:
-    """It ends where a person sees it; the messages beside it are done."""
+def test_a_warning_that_cannot_be_read_is_completed_beside_others(doors: Doors) -> None:
+    """It says of no instance what happens to it; the messages beside it are done."""
     broken = read("eventbridge/spot-interruption.json")
     broken["detail"]["instance-id"] = None
     call = doors.invoke(
         "interruption", batch(read("eventbridge/state-running.json"), broken, read("eventbridge/state-stopped.json"))
     )
-    assert call.result == {"batchItemFailures": [{"itemIdentifier": "message-1"}]}
+    assert call.result == {"batchItemFailures": []}
     assert outcome(doors, call).retired == {"worker"}
 
 

@@ -105,7 +105,7 @@ def test_a_node_with_a_part_of_a_gpu_says_so(catalog: Catalog, name: str) -> Non
         ({"Count": 2}, 2, False),
         ({"Count": 1, "LogicalGpuCount": 1, "GpuPartitionSize": 1.0}, 1, False),
         ({"Count": 0, "LogicalGpuCount": 1, "GpuPartitionSize": 0.25}, 1, True),
-        ({"Count": 0, "LogicalGpuCount": 1}, 1, True),
+        ({"Count": 0, "LogicalGpuCount": 1}, 1, False),
         ({"Count": 1, "LogicalGpuCount": 4, "GpuPartitionSize": 0.25}, 4, True),
         ({"Count": 1, "GpuPartitionSize": 0.5}, 1, True),
         ({"Count": 0}, 0, False),

@@ -76,13 +76,17 @@ class GpuDevice(_Part, frozen=True):
 
     @property
     def is_part(self) -> bool:
-        """Whether each device that a node shows is a part of a GPU: then EC2 counts no whole ones."""
-        return self.partition_size < 1 or (self.logical > 0 and not self.whole)
+        """Whether each device that a node shows is a part of a GPU.
+
+        That EC2 counts no whole ones does not say it: of p5.4xlarge, which has a GPU of its own, it has counted none
+        either.
+        """
+        return self.partition_size < 1
 
     @property
     def shown(self) -> int:
         """Devices that a node shows, parts of GPUs among them."""
-        return self.logical if self.is_part and self.logical else self.whole
+        return (self.logical or self.whole) if self.is_part else (self.whole or self.logical)
 
 
 class GpuInfo(_Part, frozen=True):

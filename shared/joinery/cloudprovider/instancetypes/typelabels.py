@@ -87,7 +87,7 @@ def _gpu_labels(description: Description) -> dict[str, str]:
     return parts | {
         f"{_AWS}/instance-gpu-name": _kebab(gpu.name),
         f"{_AWS}/instance-gpu-manufacturer": _kebab(gpu.manufacturer),
-        f"{_AWS}/instance-gpu-count": str(0 if gpu.is_part else gpu.whole),
+        f"{_AWS}/instance-gpu-count": str(0 if gpu.is_part else gpu.shown),
         f"{_AWS}/instance-gpu-memory": str(gpu.memory_info.size_in_mib),
     }
 
