@@ -245,7 +245,7 @@ AWS = "karpenter.k8s.aws/instance-"
         (
             "g6f.large",
             {"nvidia.com/gpu": 1},
-            {f"{AWS}gpu-count": "0", f"{AWS}gpu-fractional": "true", f"{AWS}gpu-memory": "2861", f"{AWS}gpu-name": "l4"},
+            {f"{AWS}gpu-count": "0", f"{AWS}gpu-fractional": "true", f"{AWS}gpu-memory": "2861"},
         ),
         ("p5.4xlarge", {"nvidia.com/gpu": 1}, {f"{AWS}gpu-count": "1", f"{AWS}gpu-memory": "81559"}),
         ("inf2.xlarge", {"aws.amazon.com/neuron": 1, "aws.amazon.com/neuroncore": 2}, {f"{AWS}accelerator-count": "1"}),

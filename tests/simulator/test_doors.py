@@ -145,10 +145,10 @@ def test_a_message_that_fails_is_delivered_again_and_then_rests_with_the_dead(wo
     """Five times, half a minute apart: the instance may be that of a claim that waits for its own."""
     doors = Doors(world)
     queue = InterruptionQueue(engine, doors)
-    now = world.clock.now()
-    world.cluster.add(builders.node_claim(conditions=(), created=now))
+    sent = world.clock.now() + timedelta(minutes=1)
+    world.cluster.add(builders.node_claim(conditions=(), created=world.clock.now()))
     with doors.open():
-        queue.send({**warning({"instance-id": "i-0a1b2c3d4e5f60718"}), "time": now.isoformat()})
+        queue.send({**warning({"instance-id": "i-0a1b2c3d4e5f60718"}), "time": sent.isoformat()})
         engine.run_for((TRIES + 1) * VISIBILITY)
     assert len(doors.calls) == TRIES
     assert len(queue.dead_letters) == 1
