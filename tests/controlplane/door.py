@@ -13,7 +13,8 @@ import queue
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from itertools import count
 from multiprocessing.queues import Queue
 from threading import Lock
 from typing import Any, cast
@@ -21,11 +22,13 @@ from typing import Any, cast
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways
 from joinery.settings import Settings
+from simulator.clock import START
 from simulator.doors.doors import TOKEN, Context, handler
 from tests.controlplane.webhook import function_url
 
 START_SECONDS = 30
 _rung: list[Bell] = []
+_minutes = count()
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,11 @@ def gateways(settings: Settings) -> Gateways:
     return Gateways(
         cluster=nothing, recorder=nothing, cloud=nothing, doorbell=_Doorbell(), store=nothing, unavailable=nothing
     )
+
+
+def now() -> datetime:
+    """A minute later each time: the clock of the doors jumps, so that every call is in a slot of its own."""
+    return START + next(_minutes) * timedelta(minutes=1)
 
 
 class _Doorbell:
