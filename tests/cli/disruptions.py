@@ -81,12 +81,13 @@ DISRUPTIONS = Disruptions(
     ),
     before=3 * PRICE,
     after=PRICE + SMALL_PRICE,
+    moves=0.02,
     lower_bound=0.35,
     gap=0.0505,
     curve=(
         CurvePoint(0, 2 * PRICE),
-        CurvePoint(3, PRICE + SMALL_PRICE, is_chosen=True),
-        CurvePoint(4, 0.3472),
+        CurvePoint(3, PRICE + SMALL_PRICE, 0.02, is_chosen=True),
+        CurvePoint(4, 0.3472, 0.0267),
     ),
     method="column-generation",
 )

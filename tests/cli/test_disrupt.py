@@ -59,8 +59,26 @@ def test_empty_nodes_are_deleted_within_the_contract(run: Run, halved: str) -> N
     assert cost["before"] == pytest.approx(4 * PRICE)
     assert cost["after"] == pytest.approx(2 * PRICE)
     assert cost["lowerBound"] <= cost["after"]
-    assert document["moves"] == {"pods": 0, "price": 0.0}
+    assert document["moves"] == {"pods": 0, "price": 0.0, "hourly": 0.0}
     assert set(document["solver"]) == {"method", "seconds", "limit"}
+
+
+def test_the_bound_is_of_nodes_and_moves_together(run: Run, write: Write) -> None:
+    """So no point of the curve is below it, and the text has the figures of the document."""
+    nodes = [one for n in range(6) for one in (node(f"n{n}"), node_claim(f"claim-n{n}", node=f"n{n}"))]
+    pods = [
+        pod(f"on-n{n}-{m}", cpu="700m", memory="1Gi", node=f"n{n}", owner="web") for n in range(6) for m in range(3)
+    ]
+    files = write("cluster.json", listed(node_class(), node_pool(budgets=[{"nodes": "100%"}]), *nodes, *pods))
+    document = run(*JSON, "-f", files).document
+    cost, curve = document["cost"], document["curve"]
+    reached = cost["after"] + document["moves"]["hourly"]
+    assert cost["after"] < cost["lowerBound"] <= reached
+    assert cost["gap"] == pytest.approx(reached / cost["lowerBound"] - 1, abs=1e-4)
+    assert len(curve) > 1
+    assert all(point["hourly"] + point["moves"] >= cost["lowerBound"] for point in curve)
+    said = f"${reached:.4f}/h with the evictions spread over 1 h; proven lower bound ${cost['lowerBound']:.4f}/h"
+    assert said in " ".join(run(*DISRUPT, "-f", files).out.split())
 
 
 def test_budgets_hold_nodes_and_may_be_ignored(run: Run, write: Write) -> None:

@@ -32,6 +32,7 @@ def disruptions_document(
         "moves": {
             "pods": sum(len(command.pods) for command in disruptions.commands),
             "price": round(sum(command.move_price for command in disruptions.commands), DIGITS),
+            "hourly": round(disruptions.moves, DIGITS),
         },
         "curve": [_point(point) for point in disruptions.curve],
         "catalogue": prices.document(),
@@ -72,4 +73,9 @@ def _refused(refused: Refused) -> Mapping[str, Any]:
 
 
 def _point(point: CurvePoint) -> Mapping[str, Any]:
-    return {"pods": point.pods, "hourly": round(point.hourly, DIGITS), "chosen": point.is_chosen}
+    return {
+        "pods": point.pods,
+        "hourly": round(point.hourly, DIGITS),
+        "moves": round(point.moves, DIGITS),
+        "chosen": point.is_chosen,
+    }

@@ -52,17 +52,19 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
     before = sum(judged.prices.values())
     effort = Effort.until(problem.options.time_limit, stopwatch, problem.packing.options.seed)
     plan = _Planner(problem, judged, effort, stopwatch).plan()
-    after = before - sum(command.savings for command in plan.commands)
-    bound, gap = _bounded(plan, before, after)
+    points = prefixes(before, plan.commands, {one.claim.metadata.name: hourly(one) for one in judged.candidates})
+    chosen = points[-1]
+    bound, gap = _bounded(plan, before, chosen)
     return Disruptions(
         commands=plan.commands,
         held=(*judged.held, *plan.held),
         refused=plan.refused,
         before=before,
-        after=after,
+        after=chosen.hourly,
+        moves=chosen.moves,
         lower_bound=bound,
         gap=gap,
-        curve=merged(prefixes(before, plan.commands), plan.other_points),
+        curve=merged(points, plan.other_points),
         method=plan.method,
         limit_struck=effort.struck,
         prices=judged.prices,
@@ -72,15 +74,13 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
 
 @dataclass(frozen=True)
 class _Plan:
-    """``held``: the candidates that stay, and why. ``refused``: see ``Disruptions``. ``moves``: $/h that the
-    evictions count as. ``saved_at_most``: $/h; no choice among the candidates saves more, moves considered.
-    ``other_points``: what other prices of a move would lead to.
+    """``held``: the candidates that stay, and why. ``refused``: see ``Disruptions``. ``saved_at_most``: $/h; no choice
+    among the candidates saves more, moves considered. ``other_points``: what other prices of a move would lead to.
     """
 
     commands: tuple[Disruption, ...] = ()
     held: tuple[Held, ...] = ()
     refused: tuple[Refused, ...] = ()
-    moves: float = 0.0
     saved_at_most: float = 0.0
     other_points: tuple[CurvePoint, ...] = ()
     method: str = "no candidates"
@@ -122,7 +122,6 @@ class _Planner:
             refused=tuple(
                 refused for refused in self._review.refused.values() if gone.isdisjoint(refused.command.retire)
             ),
-            moves=sum(hourly(self._by_name[name]) for name in gone),
             saved_at_most=_saved_at_most(unforced(loose, gone), model, choice, self._effort),
             other_points=self._other_points(model) if gone else (),
             method=choice.method,
@@ -239,7 +238,6 @@ class _Planner:
             plan,
             commands=(*plan.commands, *begun),
             held=(*(held for held in plan.held if held.node_claim not in names), *admitted.held),
-            moves=plan.moves + sum(hourly(self._by_name[name]) for command in begun for name in command.retire),
         )
 
     def _closed_by_budgets(self) -> Container[str]:
@@ -362,7 +360,7 @@ def _saved_at_most(loose: Model, model: Model, choice: Consolidation, effort: Ef
     return instance.cost_as_it_is - loose.forced - bound
 
 
-def _bounded(plan: _Plan, before: float, after: float) -> tuple[float, float]:
+def _bounded(plan: _Plan, before: float, chosen: CurvePoint) -> tuple[float, float]:
     """The lower bound in $/h, moves considered, and how far price and moves are above it."""
     bound = before - plan.saved_at_most
-    return bound, max(0.0, (after + plan.moves - bound) / bound) if bound > 0 else 0.0
+    return bound, max(0.0, (chosen.hourly + chosen.moves - bound) / bound) if bound > 0 else 0.0

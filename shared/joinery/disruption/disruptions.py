@@ -127,10 +127,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """``hourly``: $/h that the cluster costs after so many evictions (``pods``). ``is_chosen``: the decision's own."""
+    """After so many evictions (``pods``), ``hourly``: $/h that the cluster costs; ``moves``: $/h that they count as.
+    ``is_chosen``: the decision's own.
+    """
 
     pods: int
     hourly: float
+    moves: float = 0.0
     is_chosen: bool = False
 
 
@@ -143,6 +146,8 @@ class Disruptions:
     held          the nodes that stay for a reason, by name of their claims
     refused       commands that would have been among them, and break a rule. Their nodes are held
     before, after $/h of all nodes that can be priced
+    moves         $/h that the evictions count as, spread over the payback time: ``after`` and these are what
+                  ``lower_bound`` is a bound of
     lower_bound   $/h: no final state that can be reached by retiring, keeping and launching costs less, its moves
                   spread over the payback time
     gap           how far price and moves may be above that bound: 0.02 is 2 %
@@ -158,6 +163,7 @@ class Disruptions:
     refused: tuple[Refused, ...] = ()
     before: float = 0.0
     after: float = 0.0
+    moves: float = 0.0
     lower_bound: float = 0.0
     gap: float = 0.0
     curve: tuple[CurvePoint, ...] = field(default_factory=tuple)

@@ -47,7 +47,7 @@ def test_the_table_tells_command_by_command(
 def test_nothing_to_do_is_said_with_its_proof(capsys: pytest.CaptureFixture[str]) -> None:
     """An empty table would look like a failure."""
     whole = 3 * PRICE
-    printed = _printed(capsys, commands=(), held=(), after=whole, lower_bound=whole, gap=0.0)
+    printed = _printed(capsys, commands=(), held=(), after=whole, moves=0.0, lower_bound=whole, gap=0.0)
     assert printed.splitlines()[:3] == [
         "Nothing to do: every node stays",
         "$0.6954/h, about $508 a month",

@@ -74,16 +74,19 @@ def test_every_node_is_drawn_before_and_after_as_wide_as_its_price(look: Look) -
 
 
 def test_the_curve_marks_the_chosen_point_and_the_bound(look: Look) -> None:
-    """One of its points is chosen; the bound is a line across, where its price is on the axis."""
+    """One of its points is chosen; the bound is a line across below all of them, as it counts moves as they do."""
     shown = look(_written())
     assert shown.ask("document.querySelectorAll('.curve .dot').length") == 3
-    assert shown.ask("document.querySelector('.curve .chosen title').textContent") == "3 evictions: $0.3477/h"
+    assert shown.ask("document.querySelector('.curve .chosen title').textContent") == (
+        "3 evictions: $0.3477/h, and $0.3677/h with what they count as"
+    )
     assert shown.ask("document.querySelectorAll('.curve .proven').length") == 1
     heights = shown.ask("[...document.querySelectorAll('.curve .dot')].map(dot => +dot.getAttribute('cy'))")
-    assert heights == sorted(heights)
-    assert "Chosen: 3 evictions, $0.3477/h. With 4 evictions the nodes would cost $0.3472/h." in shown.ask(
-        "document.querySelector('figcaption').textContent"
-    )
+    bound = shown.ask("+document.querySelector('.curve .proven').getAttribute('d').match(/ (.+)L/)[1]")
+    assert max(heights) < bound
+    said = shown.ask("document.querySelector('figcaption').textContent")
+    assert "Chosen: 3 evictions, $0.3477/h, and $0.3677/h with what they count as." in said
+    assert "With 4 evictions the nodes would cost $0.3472/h, and $0.3739/h with what they count as." in said
 
 
 def test_a_command_unfolds_to_its_nodes_and_routes(look: Look) -> None:

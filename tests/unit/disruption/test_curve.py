@@ -1,5 +1,7 @@
 """The curve of cost against evictions falls, and the chosen point is on it."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -7,10 +9,11 @@ from joinery.disruption.consolidation.curve import merged
 from joinery.disruption.disruptions import CurvePoint
 from tests.properties import examples
 
-_POINTS = st.lists(st.builds(CurvePoint, st.integers(0, 9), st.integers(1, 9).map(float)), max_size=8)
+_POINT = st.builds(CurvePoint, st.integers(0, 9), st.integers(1, 9).map(float))
+_POINTS = st.lists(_POINT, max_size=8)
 
 
-@given(points=_POINTS, chosen=st.builds(CurvePoint, st.integers(0, 9), st.integers(1, 9).map(float), st.just(True)))
+@given(points=_POINTS, chosen=_POINT.map(lambda point: replace(point, is_chosen=True)))
 @examples(100)
 def test_more_evictions_always_cost_less(points: list[CurvePoint], chosen: CurvePoint) -> None:
     """Whatever was looked at."""

@@ -1,4 +1,7 @@
-"""What the cluster costs against how many pods are evicted for it, as a drawing: how soon the savings come."""
+"""What the cluster costs, with what evictions count as, against how many pods are evicted for it, as a drawing.
+
+The lower bound is of both together, so the points are too: none is below it, and the chosen one is nearly the lowest.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +39,7 @@ def section(view: DisruptionView) -> Html:
     points = sorted(view.disruptions.curve, key=lambda point: (point.pods, -point.hourly))
     if len(points) < 2 or points[-1].pods == 0:
         return NOTHING
-    note = "the cheapest nodes found for a growing number of evictions"
+    note = "the cheapest nodes found for a growing number of evictions, with what these count as"
     heading = element("summary", element("h2", text("Cost against evictions")), element("small", text(note)))
     drawn = element(
         "figure", _drawing(points, view.disruptions.lower_bound), element("figcaption", text(_said(points)))
@@ -47,15 +50,25 @@ def section(view: DisruptionView) -> Html:
 def _said(points: Sequence[CurvePoint]) -> str:
     chosen = next((point for point in points if point.is_chosen), None)
     last = points[-1]
-    all_of_it = f"With {count(last.pods, 'eviction')} the nodes would cost {money(last.hourly)}/h."
+    all_of_it = f"With {count(last.pods, 'eviction')} the nodes would cost {_priced(last)}."
     if chosen is None:
         return all_of_it
-    here = f"Chosen: {count(chosen.pods, 'eviction')}, {money(chosen.hourly)}/h."
+    here = f"Chosen: {count(chosen.pods, 'eviction')}, {_priced(chosen)}."
     return here if chosen is last else f"{here} {all_of_it}"
 
 
+def _total(point: CurvePoint) -> float:
+    return point.hourly + point.moves
+
+
+def _priced(point: CurvePoint) -> str:
+    """``$0.3477/h, and $0.3677/h with what they count as``."""
+    with_moves = f", and {money(_total(point))}/h with what they count as" if point.moves else ""
+    return f"{money(point.hourly)}/h{with_moves}"
+
+
 def _drawing(points: Sequence[CurvePoint], bound: float) -> Html:
-    prices = [point.hourly for point in points] + ([bound] if bound > 0 else [])
+    prices = [_total(point) for point in points] + ([bound] if bound > 0 else [])
     lowest, highest = min(prices), max(prices)
     margin = (highest - lowest) * 0.06 or highest * 0.06 or 1.0
     axes = _Axes(most=points[-1].pods, lowest=max(0.0, lowest - margin), highest=highest + margin)
@@ -89,25 +102,23 @@ def _ticks(low: float, high: float) -> Iterator[tuple[float, str]]:
 
 
 def _line(points: Sequence[CurvePoint], axes: _Axes) -> Html:
-    """A stair: so many evictions buy nothing more until the next point is reached."""
-    corners = [f"M{axes.x(points[0].pods)} {axes.y(points[0].hourly)}"]
-    corners += [f"H{axes.x(point.pods)}V{axes.y(point.hourly)}" for point in points[1:]]
-    return Html(f'<path class="stair" d="{"".join(corners)}"/>')
+    corners = "L".join(f"{axes.x(point.pods)} {axes.y(_total(point))}" for point in points)
+    return Html(f'<path class="line" d="M{corners}"/>')
 
 
 def _dots(points: Iterable[CurvePoint], axes: _Axes) -> Iterator[Html]:
     for point in points:
         kind, radius = ("dot chosen", 6) if point.is_chosen else ("dot", 3)
-        said = f"{count(point.pods, 'eviction')}: {money(point.hourly)}/h"
+        said = f"{count(point.pods, 'eviction')}: {_priced(point)}"
         yield Html(
-            f'<circle class="{kind}" cx="{axes.x(point.pods)}" cy="{axes.y(point.hourly)}" r="{radius}">'
+            f'<circle class="{kind}" cx="{axes.x(point.pods)}" cy="{axes.y(_total(point))}" r="{radius}">'
             f"<title>{text(said)}</title></circle>"
         )
 
 
 def _bound(bound: float, axes: _Axes) -> Html:
     y = axes.y(bound)
-    # The stair begins high on the left, so the words have room there.
+    # The line begins high on the left, so the words have room there.
     label = _label(_LEFT + 6, y - 5, f"proven bound, moves included: {money(bound)}/h", "start")
     return join((_straight(_LEFT, y, _WIDTH - _RIGHT, y, "proven"), label))
 

@@ -64,7 +64,7 @@ def _figures(view: DisruptionView) -> Html:
         figure("evictions", "Evictions", f"{view.evicted:,}", _counts(view)),
     ]
     if decision.lower_bound > 0:
-        note = "nothing cheaper, moves included"
+        note = f"of {money(decision.after + decision.moves)}/h with its moves" if decision.moves else "nothing cheaper"
         figures.append(figure("lower-bound", "Proven bound", f"{money(decision.lower_bound)}/h", note))
         if decision.gap < TELLING:
             figures.append(figure("gap", "Gap", f"{decision.gap:.1%}", "above the bound at most"))

@@ -153,11 +153,12 @@ def moves(view: CommandView) -> str:
 
 def nearness(view: DisruptionView) -> Iterator[str]:
     """What is proven: how far price and moves may be above the best possible."""
-    bound, gap = view.disruptions.lower_bound, view.disruptions.gap
-    if bound <= 0:
+    decision = view.disruptions
+    if decision.lower_bound <= 0:
         return
-    moves = f", moves spread over {spoken(view.payback)} included" if view.move_price else ""
-    yield f"Proven lower bound {money(bound)}/h{moves}{_within(gap)}"
+    reached = f"{money(decision.after + decision.moves)}/h with the evictions spread over {spoken(view.payback)}; "
+    bound = f"roven lower bound {money(decision.lower_bound)}/h{_within(decision.gap)}"
+    yield f"{reached}p{bound}" if decision.moves else f"P{bound}"
 
 
 def refusals(view: DisruptionView) -> Iterator[str]:

@@ -4,7 +4,7 @@ The chosen commands and their prefixes are points of it. Others come from the op
 are a look at what could be chosen: nobody has tried them under every rule.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from joinery.disruption.consolidation.model import Model
@@ -18,14 +18,17 @@ _FEW_PAIRS = 6_000
 """It is asked where no more items and bins are compatible: elsewhere that takes longer than the decision itself."""
 
 
-def prefixes(before: float, commands: Iterable[Disruption]) -> tuple[CurvePoint, ...]:
-    """What the cluster costs after each prefix of the commands, by evictions; the last one is chosen."""
-    points = {0: before}
-    pods, cost = 0, before
+def prefixes(before: float, commands: Iterable[Disruption], hourly: Mapping[str, float]) -> tuple[CurvePoint, ...]:
+    """What the cluster costs after each prefix of the commands, by evictions; the last one is chosen. ``hourly``: $/h
+    that the moves of each node count as, by name of its claim.
+    """
+    last = CurvePoint(0, before)
+    points = {0: last}
     for command in commands:
-        pods, cost = pods + len(command.pods), cost - command.savings
-        points[pods] = cost
-    return tuple(CurvePoint(at, price, is_chosen=at == pods) for at, price in points.items())
+        moves = last.moves + sum(hourly[name] for name in command.retire)
+        last = CurvePoint(last.pods + len(command.pods), last.hourly - command.savings, moves)
+        points[last.pods] = last
+    return tuple(replace(point, is_chosen=point is last) for point in points.values())
 
 
 def points_at_other_prices(model: Model, before: float, effort: Effort) -> tuple[CurvePoint, ...]:
@@ -40,7 +43,7 @@ def points_at_other_prices(model: Model, before: float, effort: Effort) -> tuple
         choice = consolidate(instance, effort, is_swift=True)
         moves = float(instance.moves[instance.may_retire & ~choice.keep].sum())
         hourly = before - (instance.cost_as_it_is - model.forced - (choice.cost - moves))
-        points.append(CurvePoint(int(instance.displaced(choice.keep).sum()), hourly))
+        points.append(CurvePoint(int(instance.displaced(choice.keep).sum()), hourly, moves / multiple))
     return tuple(points)
 
 
