@@ -15,7 +15,7 @@ from joinery.cli.view.costs import Sold, node_price
 from joinery.cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, HeldGroup, Route
 from joinery.cli.view.figures import natural
 from joinery.cli.view.plan_groups import bought, rooms_of, where_launched
-from joinery.cli.view.workloads import Filled, Workload, WorkloadOf, parts_of, workloads_of
+from joinery.cli.view.workloads import Filled, Workload, parts_of, workloads_of
 from joinery.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.constraints.resources import requests_of
@@ -44,7 +44,7 @@ def view(
         now=problem.packing.snapshot.now,
         seconds=seconds,
         payback=problem.options.payback,
-        workloads=tuple(sorted(dict.fromkeys(cluster.workload_of.values()), key=lambda workload: workload.number)),
+        workloads=tuple(cluster.workloads),
         before=before,
         after=cluster.nodes(),
         commands=commands,
@@ -61,16 +61,23 @@ def _ranked(nodes: Iterable[DrawnNode]) -> tuple[DrawnNode, ...]:
 
 
 class _Cluster:
-    """The nodes with the pods that may move, as they are once the commands so far have been carried out."""
+    """The nodes with the pods that may move, as they are once the commands so far have been carried out.
+
+    A pod that moves is made anew, and so it may ask for something else from then on (``state.successors``).
+    """
 
     def __init__(self, problem: DisruptionProblem, disruptions: Disruptions, sold: Sold) -> None:
         snapshot = problem.packing.snapshot
         node_views = views(snapshot)
-        self._pods_on = {
-            one.name: dict.fromkeys(pod.key for pod in one.pods if is_reschedulable(pod)) for one in node_views
-        }
+        movable = {one.name: [pod for pod in one.staying if is_reschedulable(pod)] for one in node_views}
+        placed = frozenset(_placed(disruptions.commands))
+        here, self._coming = workloads_of(
+            (pod for pods in movable.values() for pod in pods),
+            (snapshot.successor(pod) for pod in snapshot.pods if pod.key in placed),
+        )
+        self.workloads = sorted({*here.values(), *self._coming.values()}, key=lambda workload: workload.number)
+        self._pods_on = {name: {pod.key: here[pod.key] for pod in pods} for name, pods in movable.items()}
         self._node_of = {pod: name for name, pods in self._pods_on.items() for pod in pods}
-        self.workload_of: WorkloadOf = workloads_of(snapshot.pods, {*self._node_of, *_placed(disruptions.commands)})
         prices = {node.metadata.name: node_price(node, sold) for node in snapshot.nodes}
         fates = _fates(disruptions.commands)
         self._nodes = {one.name: _without_pods(one, fates, prices.get(one.node)) for one in node_views}
@@ -95,7 +102,7 @@ class _Cluster:
 
     def _node(self, name: str) -> DrawnNode:
         node = self._nodes[name]
-        parts = parts_of(self._pods_on[name], self.workload_of)
+        parts = parts_of(self._pods_on[name], self._pods_on[name])
         return replace(node, filled=replace(node.filled, parts=parts))
 
     def _buy(self, launch: Launch) -> None:
@@ -110,7 +117,7 @@ class _Cluster:
             zone=where_launched(launch),
             capacity_type=offering.capacity_type,
             price=offering.price,
-            filled=bought(launch, room, self.workload_of),
+            filled=bought(launch, room, self._coming),
             fate=Fate.BOUGHT,
             alternatives=len(launch.instance_types) - 1,
         )
@@ -124,9 +131,9 @@ class _Cluster:
         together: dict[tuple[Workload, str, str], list[str]] = defaultdict(list)
         for pod, target in targets.items():
             source = self._node_of.get(pod, "")
-            together[self.workload_of[pod], source, target].append(pod)
+            together[self._coming[pod], source, target].append(pod)
             self._pods_on.get(source, {}).pop(pod, None)
-            self._pods_on[target][pod] = None
+            self._pods_on[target][pod] = self._coming[pod]
             self._node_of[pod] = target
         routes = [
             Route(workload, source, target, target in new, tuple(sorted(pods, key=natural)))
@@ -155,7 +162,7 @@ def _fates(commands: Iterable[Disruption]) -> Mapping[str, Fate]:
 
 
 def _without_pods(node: NodeView, fates: Mapping[str, Fate], price: float | None) -> DrawnNode:
-    lasting = (requests_of(pod) for pod in node.pods if not is_reschedulable(pod))
+    lasting = (pod for pod in node.staying if not is_reschedulable(pod))
     return DrawnNode(
         name=node.name,
         claim=node.claim,
@@ -164,7 +171,7 @@ def _without_pods(node: NodeView, fates: Mapping[str, Fate], price: float | None
         zone=node.labels.get(ZONE, ""),
         capacity_type=node.labels.get(CAPACITY_TYPE, ""),
         price=price,
-        filled=Filled(room=node.allocatable, before=total(lasting), parts=()),
+        filled=Filled(room=node.allocatable, before=total(map(requests_of, (*lasting, *node.in_transit))), parts=()),
         fate=fates.get(node.claim or node.name, Fate.STAYS),
     )
 

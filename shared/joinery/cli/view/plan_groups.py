@@ -32,13 +32,14 @@ def view(
     explanations: Iterable[Explanation] = (),
 ) -> PlanView:
     """The packing as a person looks at it. Takes a fraction of the time that finding it took."""
-    workload_of = workloads_of(problem.snapshot.pods, _placed(packing))
+    placed, snapshot = _placed(packing), problem.snapshot
+    (workload_of,) = workloads_of(snapshot.successor(pod) for pod in snapshot.pods if pod.key in placed)
     return PlanView(
         packing=packing,
         costs=costs,
         prices=prices,
         notices=tuple(notices),
-        now=problem.snapshot.now,
+        now=snapshot.now,
         seconds=seconds,
         workloads=tuple(sorted(dict.fromkeys(workload_of.values()), key=lambda workload: workload.number)),
         sections=_sections(problem, packing.launches, workload_of),
@@ -134,7 +135,7 @@ def _existing(problem: Problem, packing: Packing, workload_of: WorkloadOf) -> tu
 
 def _filled_up(placement: ExistingPlacement, node: NodeView | None, workload_of: WorkloadOf) -> Existing:
     placed = frozenset(placement.pods)
-    running = (requests_of(pod) for pod in node.staying if pod.key not in placed) if node else ()
+    running = (requests_of(pod) for pod in (*node.staying, *node.in_transit) if pod.key not in placed) if node else ()
     return Existing(
         placement=placement,
         node_pool=node.pool if node else "",

@@ -6,7 +6,7 @@ these.
 
 import re
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sized
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -64,18 +64,24 @@ WorkloadOf = Mapping[str, Workload]
 """The workload of each pod that is looked at, by its namespace/name."""
 
 
-def workloads_of(pods: Iterable[Pod], looked_at: Container[str]) -> WorkloadOf:
-    """The workloads of those pods that are ``looked_at`` (namespace/name)."""
-    alike: dict[tuple[str, tuple[tuple[str, int], ...]], list[str]] = defaultdict(list)
-    for pod in pods:
-        if pod.key in looked_at:
-            asked = {name: value for name, value in requests_of(pod).items() if value and name != PODS}
-            alike[(owner_of(pod), tuple(sorted(asked.items())))].append(pod.key)
-    return {
-        pod: workload
-        for workload, members in zip(_numbered(alike), alike.values(), strict=True)
-        for pod in members
-    }  # fmt: skip
+_Likeness = tuple[str, tuple[tuple[str, int], ...]]
+"""The owner, and what one pod asks for."""
+
+
+def workloads_of(*groups: Iterable[Pod]) -> tuple[WorkloadOf, ...]:
+    """The workloads of each group of pods. A pod may be in several groups, and ask for something else in each."""
+    likenesses = [{pod.key: _likeness(pod) for pod in group} for group in groups]
+    alike: dict[_Likeness, set[str]] = defaultdict(set)
+    for group in likenesses:
+        for pod, likeness in group.items():
+            alike[likeness].add(pod)
+    workloads = dict(zip(alike, _numbered(alike), strict=True))
+    return tuple({pod: workloads[likeness] for pod, likeness in group.items()} for group in likenesses)
+
+
+def _likeness(pod: Pod) -> _Likeness:
+    asked = {name: value for name, value in requests_of(pod).items() if value and name != PODS}
+    return owner_of(pod), tuple(sorted(asked.items()))
 
 
 def owner_of(pod: Pod) -> str:
@@ -94,11 +100,11 @@ def subject_of(pod: Pod) -> str:
     return f"pods of {owner_of(pod)}" if pod.metadata.owner_references else f"Pod {pod.key}"
 
 
-def _numbered(alike: Mapping[tuple[str, tuple[tuple[str, int], ...]], Sequence[str]]) -> list[Workload]:
+def _numbered(alike: Mapping[_Likeness, Sized]) -> list[Workload]:
     """The workloads in the given order, numbered by what all their pods take together."""
     everything = total({name: value * len(pods) for name, value in asked} for (_, asked), pods in alike.items())
 
-    def size(key: tuple[str, tuple[tuple[str, int], ...]]) -> float:
+    def size(key: _Likeness) -> float:
         asked = dict(key[1])
         return len(alike[key]) * sum(asked.get(name, 0) / max(1, everything.get(name, 0)) for name in _WEIGHED)
 
