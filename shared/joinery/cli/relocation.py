@@ -3,7 +3,7 @@ hand.
 
 Without it every pod of a cluster in Frankfurt stays pending beside a catalogue of Virginia, for zones that nobody there
 has heard of. With it the plan has the right shape (types and sizes are much the same everywhere), its prices are an
-estimate, and the plan says so wherever it names a price (docs/decisions/0021).
+estimate, and the plan says so wherever it names a price.
 """
 
 from collections import Counter

@@ -2,7 +2,7 @@
 
 A new node is launched in one certain reservation, or bought as spot or on-demand; which of the two is settled when it
 is opened. So it is known at every moment what is left of each reservation, and what does not fit into one is bought in
-the same plan (docs/decisions/0012).
+the same plan (docs/scheduling.md).
 """
 
 from collections.abc import Iterable, Mapping

@@ -2,7 +2,7 @@
 pods.
 
 A reserved node counts at the price that the catalogue gives for it, usually nothing, but its reservation takes so many
-nodes and no more. So large ones are not spent on few pods (docs/decisions/0012).
+nodes and no more. So large ones are not spent on few pods.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
