@@ -1,9 +1,12 @@
 """What the API server refuses takes down nothing but its cause."""
 
+from itertools import count
 from typing import Any
 
 import pytest
 
+from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.provisioning import ProvisioningController
 from joinery.errors import ConfigurationError
 from simulator import builders
 from tests.functional.fuse import Fuse
@@ -75,3 +78,14 @@ def test_a_pool_whose_claims_are_refused_takes_no_part(stand: Stand) -> None:
         stand.provision()
     assert {claim.metadata.labels["karpenter.sh/nodepool"] for claim in stand.claims} == {"default"}
     assert len(stand.messages("Nominated")) == 3
+
+
+@pytest.mark.usefixtures("many_labels")
+def test_the_plans_of_a_run_have_one_limit_together(stand: Stand) -> None:
+    """What is planned in place of a refused plan has what that one left; else no time would be left to launch."""
+    stand.pods(4)
+    stand.world.cluster.add(builders.pod("picky", cpu="900m", affinity=_many(range(44))))
+    asked = count()
+    slow = Invocation("slow", lambda: 60.0 - next(asked) / 5)
+    outcome = ProvisioningController(stand.gateways, stand.settings).reconcile(slow)
+    assert outcome["launched"] == len(stand.claims) == 2

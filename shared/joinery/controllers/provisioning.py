@@ -67,13 +67,15 @@ _MOST_SHOWN = 5
 class Decision:
     """A plan, and what it was made from.
 
-    ``objection``: why it must not be acted upon; empty if it may be.
+    ``objection``: why it must not be acted upon; empty if it may be. ``stopwatch``: what the plan's time limit is
+    measured by. What is planned in its place has what is left of that.
     """
 
     problem: Problem
     supply: Supply
     plan: Plan
     objection: str = ""
+    stopwatch: Stopwatch = lambda: 0.0
 
     @property
     def packing(self) -> Packing:
@@ -189,7 +191,7 @@ class ProvisioningController:
 
     def _writer(self, decision: Decision, invocation: Invocation) -> ClaimWriter:
         actor = Actor(self._gateways, decision.snapshot.now, invocation)
-        return ClaimWriter(self._gateways.cluster, self._gateways.workers, actor)
+        return ClaimWriter(self._gateways.cluster, self._gateways.workers, actor, decision.stopwatch)
 
     def _recorded(
         self, decision: Decision, writer: ClaimWriter, refused: Sequence[Decision]
@@ -209,7 +211,7 @@ class ProvisioningController:
         Returns the last decision, whose snapshot has the claims that were written before, the writer with all of them,
         and the decisions of which something was refused.
         """
-        caps, stopwatch = decision.problem.options.caps, invocation.stopwatch()
+        caps, stopwatch = decision.problem.options.caps, decision.stopwatch
         writer, refused = self._writer(decision, invocation), list[Decision]()
         for _ in range(_MOST_PLANS):
             if not writer.write(decision.problem, decision.packing):
@@ -281,7 +283,7 @@ def decide(
     ``refused``: by pod (namespace/name), those to leave out.
     """
     plan = plan_within_caps(problem, stopwatch=stopwatch, refused=refused)
-    return Decision(problem, supply, plan, _objection(plan))
+    return Decision(problem, supply, plan, _objection(plan), stopwatch)
 
 
 def _objection(plan: Plan) -> str:

@@ -19,6 +19,7 @@ from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.solve import Stopwatch
 from joinery.workers import Workers
 
 #: How many failures that are no claim's own fault end the writing. An unwell server concerns all claims, and may take
@@ -43,7 +44,7 @@ class Written:
 
 @dataclass
 class ClaimWriter:
-    """Writes the claims of one run, plan after plan.
+    """Writes the claims of one run, plan after plan. ``stopwatch``: what the time limit of these is measured by.
 
     ``written``: those that the API server has stored. ``observed``: the launches for which nothing was written, because
     of ``observe`` mode. ``unanswered``: claims that the API server may have stored, or not. Failures that are no
@@ -53,6 +54,7 @@ class ClaimWriter:
     cluster: Cluster
     workers: Workers
     actor: Actor
+    stopwatch: Stopwatch = lambda: 0.0
     written: list[Written] = field(default_factory=list)
     observed: list[Launch] = field(default_factory=list)
     unanswered: list[NodeClaim] = field(default_factory=list)
@@ -60,7 +62,7 @@ class ClaimWriter:
     _failures: int = 0
 
     def __post_init__(self) -> None:
-        self._refused = RefusedClaims(self.cluster, self.actor)
+        self._refused = RefusedClaims(self.cluster, self.actor, self.stopwatch)
 
     @property
     def launches(self) -> tuple[Launch, ...]:

@@ -25,6 +25,7 @@ from joinery.planning import plan
 from joinery.scheduling.packing import Launch, Unplaced
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason, ReasonCode, Subject
+from joinery.scheduling.solve import Stopwatch
 from joinery.state.plans import needs
 from joinery.state.snapshot import Invalid, Snapshot
 
@@ -37,7 +38,7 @@ Sort = Mapping[str, Pod]
 
 @dataclass
 class RefusedClaims:
-    """What the refusals of one run were about.
+    """What the refusals of one run were about. ``stopwatch``: what the time limit of its plans is measured by.
 
     ``pods``: by namespace/name, those for which no claim is taken, and why. ``pools``: by name, the NodePools of which
     no claim is taken.
@@ -45,6 +46,7 @@ class RefusedClaims:
 
     cluster: Cluster
     actor: Actor
+    stopwatch: Stopwatch = lambda: 0.0
     pods: dict[str, Unplaced] = field(default_factory=dict)
     pools: dict[str, Invalid] = field(default_factory=dict)
     _gave_way: set[str] = field(default_factory=set)
@@ -86,7 +88,7 @@ class RefusedClaims:
             snapshot=replace(rest.snapshot, pods=(*bound, *sort.values())),
             options=replace(rest.options, first_fit_only=True),
         )
-        claims = claims_of(plan(alone).packing, alone.snapshot)
+        claims = claims_of(plan(alone, stopwatch=self.stopwatch).packing, alone.snapshot)
         return next((refusal for claim in claims if (refusal := self._dry_run(claim))), None)
 
     def _dry_run(self, claim: NodeClaim) -> ConfigurationError | None:
