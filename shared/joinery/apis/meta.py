@@ -79,6 +79,9 @@ class Model(BaseModel):
 def _quantity(value: str) -> str:
     try:
         parse(value)
+        if value != value.strip():
+            # The pattern of a custom resource takes no blanks, other than a quantity of Kubernetes' own objects.
+            raise ValueError(f"{value!r} is not a quantity")
     except ValueError as error:
         raise ValueError(f"{error}: write {A_QUANTITY}") from error
     return value

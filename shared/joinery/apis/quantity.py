@@ -37,7 +37,7 @@ NOTHING: Resources = MappingProxyType({})
 
 
 def parse(text: str | int | float) -> Decimal:
-    """The number a quantity stands for.
+    """The number a quantity stands for. Blanks around it count for nothing (apimachinery ``Quantity.UnmarshalJSON``).
 
     Raises:
         ValueError: the text is no quantity (``resource.Quantity`` grammar).
@@ -49,7 +49,7 @@ def parse(text: str | int | float) -> Decimal:
 
 @lru_cache(maxsize=65536)
 def _parse(text: str) -> Decimal:
-    spelt = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST else None
+    spelt = _GRAMMAR.fullmatch(text.strip(" ")) if len(text) <= _LONGEST else None
     if spelt is None:
         raise ValueError(f"{text!r} is not a quantity")
     number = Decimal(spelt["number"])
@@ -60,7 +60,7 @@ def _parse(text: str) -> Decimal:
 
 @lru_cache(maxsize=65536)
 def _amount(resource: str, text: str) -> int:
-    value = _parse(text.strip())
+    value = _parse(text)
     units = _EXACT.scaleb(value, 3) if resource == "cpu" else value
     return max(-LARGEST, min(int(units.to_integral_value(ROUND_CEILING, _EXACT)), LARGEST))
 

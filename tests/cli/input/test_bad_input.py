@@ -46,17 +46,59 @@ def _requesting(**quantities: Any) -> dict[str, Any]:
             "not a Kubernetes object: must be a map with apiVersion and kind, is 'No resources found'",
         ),
         (_requesting(cpu="-1"), "Pod web: spec.containers[0].resources.requests.cpu: must not be negative"),
+        (_requesting(cpu=""), "Pod web: spec.containers[0].resources.requests.cpu: '' is not a quantity"),
+        (
+            _requesting(**{"nvidia.com/gpu": "1e"}),
+            "Pod web: spec.containers[0].resources.requests.nvidia.com/gpu: '1e' is not a quantity",
+        ),
+        (
+            {
+                **pod_document(),
+                "status": {"containerStatuses": [{"name": "main", "allocatedResources": {"memory": "inf"}}]},
+            },
+            "Pod web: status.containerStatuses[0].allocatedResources.memory: 'inf' is not a quantity",
+        ),
+        (
+            {
+                "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata",
+                "overhead": {"podFixed": {"cpu": "\u0661"}},
+            },
+            "RuntimeClass kata: overhead.podFixed.cpu: '\u0661' is not a quantity",
+        ),
+        (
+            {
+                "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "disk"},
+                "spec": {"capacity": {"storage": "0x1"}},
+            },
+            "PersistentVolume disk: spec.capacity.storage: '0x1' is not a quantity",
+        ),
+        (
+            {
+                "apiVersion": "storage.k8s.io/v1", "kind": "CSIStorageCapacity", "metadata": {"name": "left"},
+                "storageClassName": "local", "maximumVolumeSize": "1_000",
+            },
+            "CSIStorageCapacity left: maximumVolumeSize: '1_000' is not a quantity",
+        ),
         (pod_document(overhead={"cpu": "x"}), "Pod web: spec.overhead.cpu: 'x' is not a quantity"),
         (pod_document(nodeSelector={"zone": 1}), "Pod web: spec.nodeSelector.zone: 1 must be text: write it in quotes"),
         (pod_document(containers={}), "Pod web: spec.containers: must be a list, is a map"),
         ({**pod_document(), "metadata": {}}, "Pod: metadata.name: is missing"),
         ({"apiVersion": "v1", "metadata": {}}, "not a Kubernetes object: kind is missing: "),
     ],
-)
+)  # fmt: skip
 def test_a_broken_object_is_one_line(run: Run, write: Write, document: Any, problem: str) -> None:
     """Types, quantities, names: the field is named as the API names it."""
     path = write("pod.json", document)
     assert _refused(run, "-f", path).startswith(f"joinery: {path}: {problem}")
+
+
+def test_blanks_around_a_quantity_count_for_nothing(run: Run, write: Write) -> None:
+    """An API server cuts them off, of a pod's and not of a NodePool's, whose pattern knows none."""
+    outcome = run("plan", "--now", NOW, "-f", write("pod.json", _requesting(memory="1Gi ", **{"example.com/x": " 1"})))
+    assert (outcome.status, "Traceback" in outcome.err) == (0, False)
+    limited = CLUSTER.replace("  template:", '  limits: {cpu: "1 "}\n  template:')
+    problem = _refused(run, "-f", write("cluster.yaml", limited))
+    assert "NodePool default: spec.limits.cpu: '1 ' is not a quantity" in problem
 
 
 def test_a_broken_object_in_a_list_is_named(run: Run, write: Write) -> None:

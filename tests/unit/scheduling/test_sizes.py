@@ -91,7 +91,15 @@ def test_no_node_holds_more_than_its_share_of_the_pool(share: str, most: int) ->
 )
 def test_a_wrong_size_is_named_on_the_pool(key: str, value: str, why: str) -> None:
     """The NodePool's status names the annotation; the other pools go on."""
-    assert validate(pool({key: value})) == (f"metadata.annotations[{key}]: {why}",)
+    wrong = pool({key: value})
+    assert validate(wrong) == (f"metadata.annotations[{key}]: {why}",)
+    asked = Problem(
+        snapshot=Snapshot(
+            now=EPOCH, node_pools=(wrong, node_pool("good")), node_classes=(node_class(),), pods=(pod("web"),)
+        ),
+        instance_types={"default": TYPES},
+    )
+    assert [launch.node_pool for launch in solve(asked).launches] == ["good"]
 
 
 def test_a_spot_launch_keeps_fifteen_types_to_choose_from() -> None:

@@ -25,7 +25,7 @@ from joinery.cli.reading.fields import Unknown, real_kinds, unknown_in_object
 from joinery.cli.reading.kinds import Kind
 from joinery.cli.reading.model_fields import unknown_in_model
 from joinery.cli.reading.placeholders import unfilled
-from joinery.cli.reading.quantities import wrong_bounds, wrong_quantities
+from joinery.cli.reading.quantities import wrong_quantities
 from joinery.cli.reading.validity import wrong_labels, wrong_metadata, wrong_pod, wrong_selector, wrong_workload
 from joinery.cli.reading.workloads import API_VERSIONS
 from joinery.cloudprovider.offline import NODE_CLASS
@@ -143,6 +143,7 @@ def _read_struct(document: Document, kind: Kind, raw: bytes) -> Reading:
     if kind.namespaced and not decoded.metadata.namespace:
         decoded = replace(decoded, metadata=namespaced(decoded.metadata))
     problems += _WRONG.get(document.kind, _nothing)(decoded)
+    problems += wrong_quantities(decoded)
     value = None if problems else _DEFAULTED.get(document.kind, _unchanged)(decoded)
     return Reading(value, tuple(problems))
 
@@ -242,8 +243,6 @@ def _daemon_set(daemon_set: core.DaemonSet) -> core.DaemonSet:
 _WRONG: Mapping[str, Callable[[Any], Iterator[str]]] = {
     "Pod": lambda pod: wrong_pod(pod.spec, "spec"),
     "DaemonSet": _wrong_daemon_set,
-    "LimitRange": wrong_bounds,
-    "Node": lambda node: wrong_quantities(node.status, "status"),
     **dict.fromkeys(API_VERSIONS, wrong_workload),
 }
 _DEFAULTED: Mapping[str, Callable[[Any], Any]] = {

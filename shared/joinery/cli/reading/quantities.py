@@ -1,14 +1,20 @@
-"""Quantities of pods and nodes, checked: structs take any text, and a plan must not stumble over ``4 GB`` later."""
+"""Quantities, checked: structs take any text, and a plan must not stumble over ``4 GB`` later."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, get_args, get_type_hints
 
-from joinery.apis.core import Container, NodeStatus, PodSpec, ResourceRequirements
+from msgspec import Struct
+from msgspec.structs import fields
+
+from joinery.apis.core import Container, PodSpec, ResourceRequirements
 from joinery.apis.quantity import amount, parse
 from joinery.apis.slips import meant_by
 from joinery.apis.wording import A_QUANTITY
-from joinery.apis.workloads import LimitRange
 
-_Quantities = Mapping[str, str | int | float]
+#: As which the structs have quantities, and nothing else.
+_Quantity = str | int | float
+_Quantities = Mapping[str, _Quantity]
 #: What a container may ask for without a domain (k8s.io/kubernetes ``pkg/apis/core/helper``,
 #: ``IsStandardContainerResourceName``).
 _OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
@@ -20,23 +26,45 @@ def containers_of(spec: PodSpec) -> Iterator[tuple[str, Container]]:
     yield from ((f"initContainers[{index}]", one) for index, one in enumerate(spec.init_containers))
 
 
-def wrong_quantities(part: PodSpec | NodeStatus, at: str) -> Iterator[str]:
-    """``field: what is wrong`` for every quantity that is none. ``at`` is the part's path."""
-    for path, quantities in _listed(part):
-        for name, text in quantities.items():
-            problem = _problem(name, text)
-            if problem:
-                yield f"{at}.{path}.{name}: {problem}"
+def wrong_quantities(one: Struct) -> Iterator[str]:
+    """``field: what is wrong`` for every quantity of an object that is none."""
+    for path, text in _quantities(one, ""):
+        if problem := _problem(text):
+            yield f"{path}: {problem}"
 
 
-def wrong_bounds(limit_range: LimitRange) -> Iterator[str]:
-    """The same for what a LimitRange gives containers, and for what it keeps out."""
-    for index, item in enumerate(limit_range.spec.limits):
-        listed = {"default": item.default, "defaultRequest": item.default_request, "min": item.min, "max": item.max}
-        for part, quantities in listed.items():
-            for name, text in quantities.items():
-                if problem := _problem(name, text):
-                    yield f"spec.limits[{index}].{part}.{name}: {problem}"
+def _quantities(value: Any, at: str) -> Iterator[tuple[str, _Quantity]]:
+    """Each with its path."""
+    if isinstance(value, Struct):
+        for name, spelt in _with_quantities(type(value)):
+            if (inside := getattr(value, name)) or inside == "":
+                yield from _quantities(inside, f"{at}.{spelt}" if at else spelt)
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            yield from _quantities(member, f"{at}.{key}")
+    elif isinstance(value, list):
+        for index, member in enumerate(value):
+            yield from _quantities(member, f"{at}[{index}]")
+    else:
+        yield at, value
+
+
+@cache
+def _with_quantities(kind: type[Struct]) -> Sequence[tuple[str, str]]:
+    """The fields of a struct that are quantities or have some inside, by their names here and in the API."""
+    hints = get_type_hints(kind)
+    return tuple((field.name, field.encode_name) for field in fields(kind) if _has_quantities(hints[field.name]))
+
+
+def _has_quantities(hint: Any, around: frozenset[Any] = frozenset()) -> bool:
+    """``around``: the types whose fields led here, as a Job's template is inside of a CronJob's like one of its own."""
+    if hint in around:
+        return False
+    is_struct, parts = isinstance(hint, type) and issubclass(hint, Struct), get_args(hint)
+    if set(get_args(_Quantity)) <= set(parts):
+        return True
+    inside = get_type_hints(hint).values() if is_struct else parts
+    return any(_has_quantities(one, around | {hint}) for one in inside)
 
 
 def wrong_resources(spec: PodSpec, at: str) -> Iterator[str]:
@@ -62,11 +90,12 @@ def wrong_devices(spec: PodSpec, at: str) -> Iterator[str]:
 def _wrong_devices(resources: ResourceRequirements, at: str) -> Iterator[str]:
     for path, quantities in _of_resources(resources, at):
         for name, text in quantities.items():
-            if _is_device(name) and not _problem(name, text) and parse(text) != amount(name, text):
+            if _is_device(name) and not _problem(text) and parse(text) != amount(name, text):
                 yield f"{path}.{name}: {text} must be a whole number"
     for name, asked in resources.requests.items():
         allowed = resources.limits.get(name, asked)
-        if _is_device(name) and not _problem(name, allowed) and amount(name, asked) < amount(name, allowed):
+        is_clear = _is_device(name) and not (_problem(asked) or _problem(allowed))
+        if is_clear and amount(name, asked) < amount(name, allowed):
             yield f"{at}.requests.{name}: {asked} must be the same as the limit of {allowed}"
 
 
@@ -82,21 +111,11 @@ def is_overcommitted(name: str) -> bool:
     return not _is_device(name) and not name.startswith("hugepages-")
 
 
-def _problem(name: str, text: str | int | float) -> str:
+def _problem(text: _Quantity) -> str:
     try:
-        return "must not be negative" if amount(name, text) < 0 else ""
+        return "must not be negative" if parse(text) < 0 else ""
     except ValueError as error:
         return f"{error}: write {A_QUANTITY}"
-
-
-def _listed(part: PodSpec | NodeStatus) -> Iterator[tuple[str, _Quantities]]:
-    if isinstance(part, NodeStatus):
-        yield from (("capacity", part.capacity), ("allocatable", part.allocatable))
-        return
-    yield from _of_containers(part)
-    yield "overhead", part.overhead
-    if part.resources:
-        yield from _of_resources(part.resources, "resources")
 
 
 def _of_containers(spec: PodSpec) -> Iterator[tuple[str, _Quantities]]:

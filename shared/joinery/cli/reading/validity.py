@@ -15,7 +15,7 @@ from joinery.apis import meta as resources
 from joinery.apis.core import DaemonSet, LabelSelector, ObjectMeta, PodSpec, PodTemplateSpec
 from joinery.apis.quantity import amount
 from joinery.apis.workloads import Workload, WorkloadSpec, label_selector
-from joinery.cli.reading.quantities import containers_of, wrong_devices, wrong_quantities, wrong_resources
+from joinery.cli.reading.quantities import containers_of, wrong_devices, wrong_resources
 from joinery.scheduling.constraints.selectors import read, unreadable
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -62,7 +62,6 @@ def wrong_pod(spec: PodSpec, at: str) -> Iterator[str]:
     if not spec.containers:
         yield f"{at}.containers: a pod needs a container"
     yield from _wrong_containers(spec, at)
-    yield from wrong_quantities(spec, at)
     yield from wrong_resources(spec, at)
     yield from wrong_devices(spec, at)
     yield from _wrong_limits(spec, at)
