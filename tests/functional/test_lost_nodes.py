@@ -87,6 +87,36 @@ def test_a_node_that_comes_back_is_made_ours_again(stand: Stand) -> None:
     assert not stand.claim.is_deleting
 
 
+@pytest.mark.parametrize("is_old_there", [False, True])
+def test_a_kubelet_that_registers_anew_between_two_looks_gets_its_node_made_ours(
+    stand: Stand, is_old_there: bool
+) -> None:
+    """Nobody saw the Node missing. The bare one would keep every pod away for good, and its claim would be Ready."""
+    old = _settled(stand)
+    silent = replace(old, status=replace(old.status, conditions=[_ready("Unknown", stand)]))
+    stand.world.cluster.api.update(silent)
+    live = stand.kubelets.register(stand.alive[0]).metadata.name
+    stand.kubelets.become_ready(live)
+    if not is_old_there:
+        stand.world.cluster.remove(old)
+    for _ in range(7):
+        stand.live()
+        stand.wait(60)
+    node = _node(stand)
+    assert (node.metadata.name, node.metadata.labels[INITIALIZED], node.spec.taints) == (live, "true", [])
+    assert TERMINATION_FINALIZER in node.metadata.finalizers
+    assert (stand.claim.status.node_name, stand.claim.is_true("Ready")) == (live, True)
+
+
+@pytest.mark.parametrize("name", ["", "its-earlier-name"])
+def test_a_claim_says_the_name_that_its_node_has(stand: Stand, name: str) -> None:
+    """Whoever has to taint the Node within seconds asks for it by that name."""
+    node = _settled(stand)
+    stand.world.cluster.update_node_claim(stand.claim, with_status(stand.claim, node_name=name))
+    stand.live()
+    assert stand.claim.status.node_name == node.metadata.name
+
+
 def test_a_node_that_was_only_missing_from_a_stale_list_loses_nothing(stand: Stand) -> None:
     """The next list shows it, as it was; its pods never noticed."""
     node = _settled(stand)
@@ -332,12 +362,16 @@ def test_a_claim_that_has_lost_its_status_gets_it_back_and_nothing_is_bought(sta
     assert "ProviderIDRestored" in stand.told("NodeClaim")
 
 
-def test_a_deleted_claim_that_has_lost_its_status_drains_its_node_before_its_instance_goes(stand: Stand) -> None:
+@pytest.mark.parametrize("is_provider_id_left", [False, True])
+def test_a_deleted_claim_that_has_lost_its_status_drains_its_node_before_its_instance_goes(
+    stand: Stand, is_provider_id_left: bool
+) -> None:
     """Without its instance it would go at once, and the instance be terminated as nobody's."""
     _served(stand)
     (pod,) = stand.world.cluster.pods.values()
     stand.world.cluster.delete_node_claim(stand.claim)
-    stand.world.cluster.update_node_claim(stand.claim, _without_status(stand.claim))
+    left = {"provider_id": stand.claim.status.provider_id} if is_provider_id_left else {}
+    stand.world.cluster.update_node_claim(stand.claim, with_status(_without_status(stand.claim), **left))
     stand.live()
     assert (len(stand.alive), len(stand.claims)) == (1, 1)
     for _ in range(8):
@@ -386,6 +420,20 @@ def test_a_copy_of_a_claim_goes_without_its_owners_node_and_instance(stand: Stan
         assert stand.claim.metadata.name == owner.metadata.name
     assert "InstanceClaimedTwice" in stand.told("NodeClaim")
     assert "Evicted" not in stand.told("Pod")
+
+
+def test_the_claim_that_the_tag_names_takes_the_node_over_and_nothing_is_bought(stand: Stand) -> None:
+    """Provisioning does not ask EC2 for tags, and Kubernetes deletes a Node whose owners are all gone."""
+    _, before = _served(stand)
+    copy = with_metadata(stand.claim, name="tagged", uid="uid-tagged")
+    stand.world.cluster.add(with_metadata(copy, creation_timestamp=stand.world.clock.now()))
+    stand.world.cloud.tag(before[0], {"karpenter.sh/nodeclaim": "tagged"})
+    for _ in range(4):
+        stand.live()
+        stand.provision()
+        stand.wait(30)
+    assert (stand.claim.metadata.name, stand.alive, len(stand.world.cloud.requests)) == ("tagged", before, 1)
+    assert "uid-tagged" in [owner.uid for owner in _node(stand).metadata.owner_references]
 
 
 def _without_status(claim: NodeClaim) -> NodeClaim:

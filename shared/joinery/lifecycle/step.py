@@ -38,16 +38,26 @@ from joinery.lifecycle.joining.adoption import adopted
 from joinery.lifecycle.joining.consistency import checked
 from joinery.lifecycle.joining.initialization import initialize
 from joinery.lifecycle.joining.liveness import REGISTRATION_TIMEOUT, overdue, rest_of_boot
-from joinery.lifecycle.joining.membership import launched, left_behind, restored
-from joinery.lifecycle.joining.registration import register, unjoined
+from joinery.lifecycle.joining.membership import given_up_copy, launched, left_behind, restored
+from joinery.lifecycle.joining.registration import owned, register, uninitialized, unjoined
 from joinery.lifecycle.joining.steering import Steered, steer
 from joinery.lifecycle.launching.fleet_groups import asking_for
 from joinery.lifecycle.view.missing import with_missing
 from joinery.lifecycle.view.view import Step, View
 from joinery.refusals import request
-from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, has_lost_node, settled, with_metadata
+from joinery.state.claims import (
+    INITIALIZED,
+    LAUNCHED,
+    REGISTERED,
+    annotated,
+    has_lost_node,
+    settled,
+    with_metadata,
+    with_status,
+)
 from joinery.state.disruption import is_postponed, replaces_of
-from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id
+from joinery.state.instances import INSTANCE_CLAIM_TAG
+from joinery.state.nodes import is_registered
 from joinery.state.plans import unserved, unserved_needs
 from joinery.termination.taint import is_disrupted
 
@@ -68,6 +78,8 @@ def advance(view: View, claim: NodeClaim) -> Step:
         return Step((UpdateClaim(claim, noted, "what is refused is said"),), in_progress=True)
     if claim.is_deleting:
         return finalize(view, claim)
+    if claim.metadata.name in view.copies:
+        return Step(given_up_copy(claim), in_progress=True)
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
         guarded = with_metadata(claim, finalizers=[*claim.metadata.finalizers, TERMINATION_FINALIZER])
         return Step((UpdateClaim(claim, guarded, "no instance without a finalizer"),), in_progress=True)
@@ -79,9 +91,6 @@ def advance(view: View, claim: NodeClaim) -> Step:
 
 def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     """The commands that give the claim up, if there is a reason for it."""
-    if claim.metadata.name in view.copies:
-        text = f"its instance {instance_id(claim.status.provider_id)} is another NodeClaim's"
-        return Announce("InstanceClaimedTwice", text, claim), DeleteClaim(claim, text)
     # A Node that is there is registered by this very run, however late: lifecycle may have been switched off meanwhile.
     # Where there are two, that has to be written first: the time of such a claim begins then.
     registered, nodes = claim.condition(REGISTERED), len(view.nodes_of(claim))
@@ -162,8 +171,12 @@ def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple
     if not claim.is_true(REGISTERED):
         return register(view, claim)
     nodes = view.nodes_of(claim)
+    if nodes and not is_registered(nodes[0]) and TERMINATION_FINALIZER not in nodes[0].metadata.finalizers:
+        return register(view, uninitialized(view, claim, "its kubelet has registered anew"))
     if nodes:
-        return claim, nodes[0], ()
+        name = nodes[0].metadata.name
+        named = claim if claim.status.node_name == name else with_status(claim, node_name=name)
+        return named, owned(nodes[0], claim), ()
     return unjoined(view, claim) if has_lost_node(claim, view.snapshot.now) else (claim, None, ())
 
 

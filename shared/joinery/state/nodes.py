@@ -189,6 +189,11 @@ def is_ready(node: Node) -> bool:
     return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
 
 
+def is_registered(node: Node) -> bool:
+    """Whether it was made a claim's node, so that pods may be on it (``lifecycle.joining.registration``)."""
+    return node.metadata.labels.get(REGISTERED) == "true"
+
+
 def is_silent(node: Node, now: datetime) -> bool:
     """Whether its kubelet has been without sign of life for long."""
     ready = next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
@@ -246,7 +251,7 @@ def _in_command(claim: NodeClaim | None) -> dict[str, Any]:
 
 def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -> NodeView:
     """One node, with the claim that it belongs to and the pods that are bound to it or nominated for it."""
-    registered = claim is None or node.metadata.labels.get(REGISTERED) == "true"
+    registered = claim is None or is_registered(node)
     initialized = claim is None or (registered and node.metadata.labels.get(INITIALIZED) == "true")
     capacity, allocatable = amounts(node.status.capacity), amounts(node.status.allocatable)
     labels = dict(node.metadata.labels)

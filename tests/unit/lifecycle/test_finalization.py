@@ -12,6 +12,7 @@ from joinery.apis.core import Node, VolumeAttachment, VolumeAttachmentSource, Vo
 from joinery.apis.labels import (
     DISRUPTED_TAINT,
     EXCLUDE_FROM_LOAD_BALANCERS,
+    REGISTERED,
     REPLACEMENT_LAUNCHED,
     TERMINATION_TIMESTAMP,
 )
@@ -234,7 +235,7 @@ def test_a_claim_that_never_got_an_instance_goes_at_once() -> None:
 def test_an_instance_that_never_joined_is_terminated_without_a_drain() -> None:
     """No pod can be on a node that was never registered."""
     unjoined = with_status(_claim(conditions=("Launched",)), node_name="")
-    step = _finalize(unjoined, builders.node("node-1"))
+    step = _finalize(unjoined, builders.node("node-1", labels={REGISTERED: ""}))
     assert _kinds(step) == ["TerminateInstance", "UpdateClaim"]
 
 

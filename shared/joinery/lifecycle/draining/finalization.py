@@ -45,7 +45,7 @@ from joinery.state.claims import (
     without_finalizer,
 )
 from joinery.state.instances import STOPPED, instance_id
-from joinery.state.nodes import unfinalized
+from joinery.state.nodes import is_registered, unfinalized
 from joinery.state.retirement import deadline, is_retired
 from joinery.termination.drain import Drain, grace, plan_drain
 from joinery.termination.taint import disrupted
@@ -92,7 +92,8 @@ def finalize(view: View, claim: NodeClaim) -> Step:
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
         return Step()
     so_far = _with_deadline(_Pass(view, with_missing(view, claim), claim))
-    nodes = view.nodes_of(claim) if has_joined(claim) else ()
+    # What the claim says of its Node may have been lost; of one that was never made its own no pod is to be drained.
+    nodes = tuple(node for node in view.nodes_of(claim) if has_joined(claim) or is_registered(node))
     ended = (_surged(_end_node(so_far, nodes[0]), nodes[0]) if nodes else _end_instance(so_far)).written()
     is_over = TERMINATION_FINALIZER not in ended.claim.metadata.finalizers
     # Ticks do not help a node that waits for its replacement: the mark rings, and so does the schedule, for a deadline.

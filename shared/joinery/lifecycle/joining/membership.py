@@ -6,7 +6,8 @@ A claim and its Node know each other by the provider ID. Four things go wrong wi
 - The **Node vanishes**: somebody removed it with its finalizer, or etcd was restored from a backup. The instance runs
   on, but no pod can be bound to it. The claim goes back to where it was before its Node joined (``registration``), its
   room does not count (``state.nodes``), and it is given up after fifteen minutes (``liveness``). If its kubelet
-  registers before that, the new Node is registered as any other.
+  registers before that, the new Node is registered as any other; so is one
+  that came before anybody looked.
 - **Two Nodes have one provider ID**: an instance has one kubelet, so this one was started under another name. The Node
   that it left behind is never Ready again, and Kubernetes keeps it as long as the instance exists. It is deleted.
 - **A claim's provider ID was changed**, by a person or a tool. A Node's cannot be changed (Kubernetes
@@ -20,13 +21,13 @@ A claim and its Node know each other by the provider ID. Four things go wrong wi
 from collections.abc import Iterable
 
 from joinery.apis.conditions import awaiting, true
-from joinery.apis.labels import REGISTERED as REGISTERED_LABEL
 from joinery.apis.labels import TERMINATION_FINALIZER
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Announce, Command, DeleteNode, UpdateClaim, UpdateNode
+from joinery.commands import Announce, Command, DeleteClaim, DeleteNode, UpdateClaim, UpdateNode
 from joinery.lifecycle.view.view import View
-from joinery.state.claims import LAUNCHED, REGISTERED, observed, with_condition, with_status
-from joinery.state.nodes import is_ready, is_silent, unfinalized
+from joinery.state.claims import LAUNCHED, REGISTERED, observed, with_condition, with_status, without_finalizer
+from joinery.state.instances import instance_id
+from joinery.state.nodes import is_ready, is_registered, is_silent, unfinalized
 
 
 def restored(view: View, claim: NodeClaim) -> tuple[Command, ...]:
@@ -42,6 +43,17 @@ def restored(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     return Announce("ProviderIDRestored", text, claim), UpdateClaim(claim, after, text)
 
 
+def given_up_copy(claim: NodeClaim) -> tuple[Command, ...]:
+    """The commands that delete a claim whose instance is another's.
+
+    It goes at once: whoever does not ask EC2 for tags may take it for the right one, and its deletion for the node's.
+    """
+    text = f"its instance {instance_id(claim.status.provider_id)} is another NodeClaim's"
+    freed = without_finalizer(claim)
+    update = () if freed.metadata.finalizers == claim.metadata.finalizers else (UpdateClaim(claim, freed, text),)
+    return Announce("InstanceClaimedTwice", text, claim), *update, DeleteClaim(claim, text)
+
+
 def _refilled(view: View, claim: NodeClaim) -> NodeClaim:
     """The claim, its status filled from its instance and its Node. The time limit to register begins anew."""
     instance, node = view.instance_of(claim), next(iter(view.nodes.get(claim.status.provider_id, ())), None)
@@ -50,7 +62,7 @@ def _refilled(view: View, claim: NodeClaim) -> NodeClaim:
     if node is not None and not claim.status.capacity:
         room = node.status
         claim = with_status(claim, capacity=dict(room.capacity), allocatable=dict(room.allocatable))
-    if node is not None and node.metadata.labels.get(REGISTERED_LABEL) == "true":
+    if node is not None and is_registered(node):
         claim = with_status(claim, node_name=node.metadata.name)
     if claim.condition(REGISTERED) is None:
         claim = with_condition(claim, awaiting(REGISTERED, observed(claim, view.snapshot.now)))

@@ -3,8 +3,8 @@
 The rules are those of Karpenter nodeclaim/lifecycle, Registration. A node boots with the ``unregistered`` taint, which
 keeps every pod away. One write gives it what its claim says of it (labels, annotations, taints, owner) and replaces
 that taint by the one that keeps the node for the pods that it was bought for (``lifecycle.joining.steering``). This is
-done once: what somebody changes on the node later stays as it is. A Node that was removed and is registered anew by its
-kubelet is bare, and is registered as a new one is.
+done once: what somebody changes on the node later stays as it is, but for its owner. A Node that was removed and is
+registered anew by its kubelet is bare, and is registered as a new one is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,6 +28,7 @@ from joinery.commands import Announce, Command
 from joinery.lifecycle.joining.steering import kept
 from joinery.lifecycle.view.view import View
 from joinery.state.claims import INITIALIZED, REGISTERED, observed, with_condition, with_status
+from joinery.state.nodes import is_registered
 
 
 def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
@@ -43,7 +44,7 @@ def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tupl
         return with_condition(claim, false(REGISTERED, "MultipleNodesFound", message, at)), None, ()
     node = nodes[0]
     joined = with_condition(with_status(claim, node_name=node.metadata.name), true(REGISTERED, at))
-    if _is_registered(node):
+    if is_registered(node):
         return joined, node, ()
     return joined, kept(view, claim, synced(node, claim)), tuple(_warnings(node, claim))
 
@@ -55,8 +56,13 @@ def unjoined(view: View, claim: NodeClaim) -> tuple[NodeClaim, None, tuple[Comma
     after = with_condition(claim, unknown(REGISTERED, "NodeNotFound", text, at))
     if not claim.is_true(REGISTERED):
         return after, None, ()
-    after = with_condition(after, unknown(INITIALIZED, "NodeNotFound", text, at))
-    return after, None, (Announce("NodeVanished", f"{text}: no pods are planned onto it", claim),)
+    told = Announce("NodeVanished", f"{text}: no pods are planned onto it", claim)
+    return uninitialized(view, after, text), None, (told,)
+
+
+def uninitialized(view: View, claim: NodeClaim, text: str) -> NodeClaim:
+    """The claim, whose next Node has to become fit for pods once more."""
+    return with_condition(claim, unknown(INITIALIZED, "NodeNotFound", text, observed(claim, view.snapshot.now)))
 
 
 def synced(node: Node, claim: NodeClaim) -> Node:
@@ -75,12 +81,16 @@ def synced(node: Node, claim: NodeClaim) -> Node:
     )
 
 
-def _is_registered(node: Node) -> bool:
-    return node.metadata.labels.get(REGISTERED_LABEL) == "true"
-
-
 def _is_unregistered(taint: core.Taint) -> bool:
     return (taint.key, taint.effect) == (UNREGISTERED_TAINT, NO_EXECUTE)
+
+
+def owned(node: Node, claim: NodeClaim) -> Node:
+    """The node with the claim among its owners. Without any that is there Kubernetes would delete it."""
+    owners = _owners(node.metadata.owner_references, claim)
+    if owners == node.metadata.owner_references:
+        return node
+    return replace(node, metadata=replace(node.metadata, owner_references=owners))
 
 
 def _owners(owners: Sequence[core.OwnerReference], claim: NodeClaim) -> list[core.OwnerReference]:
