@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from joinery.apis.wording import MOST_QUOTED, shortened
 from joinery.commands import (
     Announce,
     Ask,
@@ -47,7 +48,9 @@ WORTH_TICKS = timedelta(minutes=1)
 REMEMBERED = timedelta(minutes=30)
 #: How much earlier than its time a try may be made: the schedule's rings do not come to the second.
 _TOLERANCE = timedelta(seconds=1)
-_MESSAGE_CHARS = 300
+#: Behind this, AWS says the same in a form that nobody can read, and that differs each time (IAM, "Decode
+#: authorization messages").
+_ENCODED = " Encoded authorization failure message"
 #: What is asked by a command, in words.
 _ASKED: Mapping[type[Change], str] = {
     **dict.fromkeys((UpdateClaim, UpdateNode, UpdatePool, UpdateClass, UpdatePod, Reject), "an update of {}"),
@@ -156,6 +159,11 @@ def due(chain: Sequence[Command], refusals: Refusals, now: datetime) -> Due:
     return Due(tuple(kept))
 
 
+def is_told(refusal: Refusal, refusals: Refusals) -> bool:
+    """Whether the same was said of the object already: a policy may deny each of its updates, with the same words."""
+    return any((each.about, each.message) == (refusal.about, refusal.message) for each in refusals.values())
+
+
 def failure_events(command: Change | Ask, why: str) -> tuple[Announce, ...]:
     """The Event for the command's object when the command was refused; none where it has no object."""
     owner = object_of(command)
@@ -188,4 +196,4 @@ def remedy(command: Change | Ask, error: Exception) -> str:
 
 def _cause(error: Exception) -> str:
     text = error.cause if isinstance(error, ConfigurationError) else str(error)
-    return text if len(text) <= _MESSAGE_CHARS else f"{text[:_MESSAGE_CHARS]}..."
+    return shortened(text.partition(_ENCODED)[0], MOST_QUOTED)

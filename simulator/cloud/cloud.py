@@ -40,8 +40,6 @@ from simulator.cloud.network import Network
 
 #: How long EC2 takes: to run a new instance, to stop a terminated one, to forget it, to take a spot instance back.
 STARTS_IN = timedelta(seconds=8)
-#: How long an instance is pending that EC2 ends at launch.
-DIES_IN = timedelta(seconds=2)
 STOPS_IN = timedelta(seconds=30)
 FORGOTTEN_IN = timedelta(hours=1)
 SPOT_NOTICE = timedelta(minutes=2)
@@ -99,6 +97,7 @@ class InMemoryCloud:
         self.omission = 0.0
         self._chance = random.Random(cluster)
         self.dooms: Callable[[Instance], tuple[str, str] | None] = lambda _: None
+        self.dies_in = timedelta(seconds=2)
         self.protected: set[str] = set()
         self._catalog = catalog
         self._machines: dict[str, _Machine] = {}
@@ -353,7 +352,7 @@ class InMemoryCloud:
         self._machines[instance_id] = _Machine(instance=instance, price=override.price)
         self._tell(instance_id)
         if doom := self.dooms(instance):
-            self._end(self._machines[instance_id], self.clock.now() + DIES_IN, doom)
+            self._end(self._machines[instance_id], self.clock.now() + self.dies_in, doom)
         return LaunchedInstance(
             instance_id, pool.instance_type, pool.zone, pool.capacity_type, image, instance.reservation
         )

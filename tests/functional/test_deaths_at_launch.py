@@ -1,4 +1,5 @@
-"""Instances that EC2 ends at launch, because of what they are made of: the pool says so, and launches wait ever longer.
+"""Instances that end at launch or soon after, because of what they are made of: it is said, and launches wait ever
+longer.
 
 The reason and its words are EC2's for a key that it may not use (aws/karpenter-provider-aws 1407, 4342).
 """
@@ -12,6 +13,7 @@ from joinery.apis.meta import Condition
 from joinery.cloudprovider.gateway import Instance
 from joinery.doorbell.gateway import Bell
 from joinery.state.offerings import OfferingKey
+from simulator import builders
 from tests.functional.stand import Stand
 
 _KEY = ("Client.InvalidKMSKey.InvalidState", "The KMS key provided is in an incorrect state")
@@ -30,14 +32,27 @@ def _passes(stand: Stand, minutes: int) -> None:
         stand.wait(5 if {Bell.PROVISIONING, Bell.LIFECYCLE} & stand.rung() else 50)
 
 
+def _lives(stand: Stand, minutes: int) -> None:
+    """The same, while a Deployment makes the three pods anew that go with their nodes."""
+    cluster = stand.world.cluster
+    for _ in range(minutes):
+        for pod in list(cluster.pods.values()):
+            if pod.spec.node_name and pod.spec.node_name not in cluster.nodes:
+                cluster.api.delete(pod)
+        there = {pod.metadata.name for pod in cluster.pods.values()}
+        cluster.add(*(builders.pod(f"pod-{n}", cpu="900m") for n in range(3) if f"pod-{n}" not in there))
+        _passes(stand, 1)
+
+
 def _health(stand: Stand) -> Condition:
     condition = find(stand.world.cluster.node_pools["default"].status.conditions, "NodeRegistrationHealthy")
     assert condition is not None
     return condition
 
 
-def _doom(stand: Stand, why: tuple[str, str] | None = _KEY) -> None:
+def _doom(stand: Stand, why: tuple[str, str] | None = _KEY, seconds: int = 2) -> None:
     stand.world.cloud.dooms = lambda _: why
+    stand.world.cloud.dies_in = timedelta(seconds=seconds)
 
 
 def test_launches_that_all_die_wait_ever_longer(stand: Stand) -> None:
@@ -133,3 +148,42 @@ def test_images_that_boot_are_bought_while_another_dies(stand: Stand) -> None:
     _passes(stand, 5)
     assert stand.alive
     assert len(set(images)) == 2
+
+
+def test_a_death_of_which_ec2_does_not_say_why_is_one(stand: Stand) -> None:
+    """Nobody has asked for it, as far as the claim says."""
+    _doom(stand, ("", ""))
+    stand.pods(3)
+    _passes(stand, 8)
+    assert len(stand.world.cloud.requests) <= 5
+    assert "EC2 does not say why" in stand.messages("FailedScheduling")["pod-0"]
+
+
+def test_nodes_that_die_again_and_again_soon_after_they_joined_wait_ever_longer(stand: Stand) -> None:
+    """User data that shuts the instance down after three minutes. The pool's registrations are as healthy as before.
+
+    One that has served for ten minutes ends it; until then it is the only one.
+    """
+    _doom(stand, ("Client.InstanceInitiatedShutdown", "Instance initiated shutdown"), 180)
+    _lives(stand, 30)
+    assert _health(stand).status == "True"
+    assert 3 <= len(stand.world.cloud.requests) <= 6
+    assert "soon after they have joined (Client.Inst" in stand.messages("FailedScheduling")["pod-0"]
+    _doom(stand, None)
+    _lives(stand, 15)
+    (last,) = stand.alive
+    stand.world.cluster.add(*(builders.pod(f"more-{number}", cpu="900m") for number in range(3)))
+    _lives(stand, 5)
+    assert stand.alive == [last]
+    _lives(stand, 6)
+    assert len(stand.alive) == 2
+
+
+@pytest.mark.parametrize(
+    "why", [("Client.UserInitiatedShutdown", "User initiated"), ("Server.SpotInstanceTermination", "")]
+)
+def test_what_somebody_or_spot_takes_soon_after_it_joined_is_no_death(stand: Stand, why: tuple[str, str]) -> None:
+    """The next node is bought at once."""
+    _doom(stand, why, 60)
+    _lives(stand, 10)
+    assert len(stand.world.cloud.requests) > 4

@@ -9,11 +9,14 @@ from typing import Any
 
 import pytest
 
-from joinery.cloudprovider.gateway import LaunchRequest
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.quantity import amounts
+from joinery.cloudprovider.gateway import LaunchFailure, LaunchRequest, LaunchResult
 from joinery.cluster.gateway import Event
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, DeniedError, JoineryError
 from joinery.lifecycle.conditions.refused import REFUSED
+from joinery.state.offerings import OfferingKey
 from simulator import builders
 from tests.functional.disrupting import disrupt, running
 from tests.functional.fuse import wired
@@ -21,6 +24,7 @@ from tests.functional.stand import APART, Stand
 
 #: Calls of one kind about one object in an hour, and of lifecycle's runs: sixty are the schedule's.
 _MOST_CALLS, _MOST_RUNS = 40, 90
+_POOL = OfferingKey("m5.xlarge", "us-east-1a", "spot")
 _DENIED = 'admission webhook "policy" denied the request: not by Joinery'
 
 
@@ -189,15 +193,91 @@ def test_a_process_to_come_knows_what_was_refused(stand: Stand) -> None:
     assert sum(refusing.asked.values()) <= _MOST_CALLS / 2
 
 
-@pytest.mark.parametrize(("method", "most"), [("cloud.launch", 9), ("cloud.prepare", 12)])
+@pytest.mark.parametrize(("method", "most"), [("cloud.launch", 10), ("cloud.prepare", 12)])
 def test_what_is_asked_outside_of_chains_waits_alike(stand: Stand, method: str, most: int) -> None:
     """CreateFleet was asked every five seconds for each claim, and EC2 for each node class."""
     refusing = _Refusing(method, _protected("UnauthorizedOperation"))
     behind, refusing.has_begun = _behind(stand, refusing), True
     stand.pods(1)
     _hour(behind, stand.provision if method == "cloud.prepare" else behind.provision, minutes=15)
-    assert 1 < max(refusing.asked.values()) <= most
-    assert len(_told(stand, "Refused")) == len(refusing.asked)
+    assert 2 < refusing.asked.total() <= most
+    assert len(_told(stand, "Refused")) == 1
+
+
+def test_a_pool_of_which_every_claim_is_refused_is_tried_ever_less_often(stand: Stand) -> None:
+    """Whatever the names of its claims: it was 126 times an hour. Its pods are told why, and it is told once."""
+    refusing = _Refusing("cluster.create_node_claim", ConfigurationError(_DENIED))
+    behind, refusing.has_begun = _behind(stand, refusing), True
+    stand.pods(3)
+    _hour(behind, behind.provision, minutes=30)
+    assert 2 < refusing.asked.total() <= _MOST_CALLS / 2
+    assert [(event.kind, event.name) for event in _told(stand, "Refused")] == [("NodePool", "default")]
+    assert _DENIED in stand.messages("FailedScheduling")["pod-0"]
+    before, pool = refusing.asked.total(), stand.world.cluster.node_pools["default"]
+    spec = pool.spec.model_copy(update={"weight": 7})
+    stand.world.cluster.api.update(pool.model_copy(update={"spec": spec}))
+    _run(behind.provision)
+    assert refusing.asked.total() > before
+
+
+def test_what_spoils_claims_keeps_its_own_pods_waiting_and_no_others(stand: Stand) -> None:
+    """A policy that denies claims for big pods: a pod like the others is served by the next run."""
+    stand.pods(2, cpu="3500m")
+    refusing = _Refusing("cluster.create_node_claim", ConfigurationError(_DENIED))
+
+    def through(name: str, go: Callable[[], Any], about: Any = None) -> Any:
+        return refusing.through(name, go, about) if _is_big(about) else go()
+
+    behind, refusing.has_begun = Stand(stand.world, gateways=wired(stand.gateways, through)), True
+    _hour(behind, behind.provision, minutes=20)
+    assert 2 < refusing.asked.total() <= _MOST_CALLS
+    stand.world.cluster.add(builders.pod("small", cpu="500m"))
+    _run(behind.provision)
+    assert set(stand.messages("Nominated")) == {"small"}
+
+
+def _is_big(about: Any) -> bool:
+    return isinstance(about, NodeClaim) and amounts(about.spec.resources.requests).get("cpu", 0) > 3000
+
+
+def test_launches_that_ec2_refuses_pool_by_pool_wait_for_claims_alike(stand: Stand) -> None:
+    """CreateFleet accepts the call, and a policy of the organization denies all that it names. It was asked each tick.
+
+    What asks for something else is launched.
+    """
+    denied = LaunchResult((), (LaunchFailure(_POOL, "UnauthorizedOperation", "with an explicit deny", False),))
+    asked: list[str] = []
+
+    def through(name: str, go: Callable[[], Any], about: Any = None) -> Any:
+        if name != "cloud.launch" or about.labels.get("team") != "a":
+            return go()
+        asked.append(about.token)
+        return denied
+
+    stand.world.cluster.add(builders.node_pool("open", requirements=[{"key": "team", "operator": "Exists"}], weight=9))
+    stand.live()
+    behind = Stand(stand.world, gateways=wired(stand.gateways, through))
+    stand.world.cluster.add(builders.pod("denied", node_selector={"team": "a"}))
+    _hour(behind, behind.provision, minutes=20)
+    assert 2 < len(asked) <= _MOST_CALLS / 2
+    (event,) = _told(stand, "Refused")
+    assert (event.kind, event.name, "with an explicit deny" in event.message) == ("NodePool", "open", True)
+    stand.world.cluster.add(builders.pod("free", node_selector={"team": "b"}))
+    _run(behind.provision)
+    assert len(stand.alive) == 1
+
+
+def test_the_same_words_about_one_object_are_told_once(stand: Stand) -> None:
+    """A policy denies each update of a claim, and there are many: that it joins, that it serves, that it drifts."""
+    refusing = _Refusing("cluster.update_node_claim", ConfigurationError(_DENIED))
+    behind = _behind(stand, refusing)
+    running(behind, 1)
+    refusing.has_begun = True
+    stand.world.cluster.add(builders.node_pool("default", labels={"new": "label"}))
+    _hour(behind, behind.consolidate, minutes=10)
+    stand.world.cluster.delete_node_claim(stand.claim)
+    _hour(behind, minutes=10)
+    assert len(_told(stand, "Refused")) == 1
 
 
 def test_what_replaces_a_node_that_may_not_be_deleted_waits_without_ticks(stand: Stand) -> None:

@@ -49,15 +49,17 @@ _LACKING = re.compile(r"Object missing required field `(?P<name>[^`]+)`")
 #: Bytes of a text that others have a part in, wherever it is made public: as many as an Event's note may have
 #: (Kubernetes API events.k8s.io/v1). A pod may name thousands of things, and each line and Event is paid for or stored.
 MOST_PUBLIC = 1024
+#: Bytes of others' words within a text of ours, so that the rest of it is not cut off.
+MOST_QUOTED = 300
 
 
-def shortened(text: str) -> str:
-    """The text, or its beginning and how long it is."""
+def shortened(text: str, most: int = MOST_PUBLIC) -> str:
+    """The text, or its beginning and how long it is. ``most``: bytes."""
     length = len(text.encode(errors="replace"))
-    if length <= MOST_PUBLIC:
+    if length <= most:
         return text
     rest = f"... ({length} bytes)"
-    return text.encode(errors="replace")[: MOST_PUBLIC - len(rest)].decode(errors="ignore") + rest
+    return text.encode(errors="replace")[: most - len(rest)].decode(errors="ignore") + rest
 
 
 def shown(value: Any) -> str:

@@ -52,6 +52,7 @@ from joinery.lifecycle.launching.fleet_groups import fleet_groups
 from joinery.lifecycle.launching.held_launches import cheapest
 from joinery.lifecycle.pools.soaking import owners_that_run_well
 from joinery.observability import COMMAND, COST, REASON, logger
+from joinery.refusals import is_refusal
 from joinery.scheduling.admission import Purchase, admit, over
 from joinery.state.claim_changes import newly_leaving
 from joinery.state.disruption import CommandRecord, Readiness
@@ -145,8 +146,11 @@ class Orchestrator:
         purchase = Purchase(len(command.replacements), hourly)
         cap = admit([purchase], caps)[0]
         why = str(over(cap, caps)) if cap is not None else ""
-        if waiting := [candidate for candidate in command.candidates if self._actor.waits(_marking(candidate))]:
-            why = f"{waiting[0].metadata.name} could not be marked a moment ago"
+        for candidate, ask in (
+            (each, ask) for each in command.candidates for ask in (_marking(each), _replacing(each))
+        ):
+            if self._actor.waits(ask):
+                why = f"{ask.what} was refused for {candidate.metadata.name} a moment ago"
         if not why and not self._invocation.has_time_for(_SECONDS):
             self._actor.leave(1)
             why = "the run has no time left for it"
@@ -224,6 +228,9 @@ class Orchestrator:
         replacements = [as_replacement(claim, record, ran_well) for claim in command.replacements]
         answers = self._gateways.workers.run([partial(self._write_one, claim) for claim in replacements])
         stored = self._stored_after_all(replacements, answers)
+        refusal = next((answer for answer in answers if isinstance(answer, JoineryError) and is_refusal(answer)), None)
+        for candidate in command.candidates if replacements else ():
+            self._actor.answered(_replacing(candidate), refusal)
         written, failed = [], []
         for claim, answer in zip(replacements, answers, strict=True):
             if claim.metadata.name in stored:
@@ -287,6 +294,10 @@ class Orchestrator:
 
 def _marking(candidate: NodeClaim) -> Ask:
     return Ask(candidate, "its mark for disruption")
+
+
+def _replacing(candidate: NodeClaim) -> Ask:
+    return Ask(candidate, "a NodeClaim in its place")
 
 
 def _log(started: Started) -> None:

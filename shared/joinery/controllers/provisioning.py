@@ -14,7 +14,7 @@ rest is planned again (``joinery.controllers.launching.claim_writer``).
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
@@ -26,6 +26,7 @@ from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.claim_writer import ClaimWriter
 from joinery.controllers.launching.launcher import Launched, Launcher, finish_launches
+from joinery.controllers.launching.refused_claims import held, without
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.packing_options import packing_options
 from joinery.controllers.rebalancing import replace_risky_nodes
@@ -68,7 +69,8 @@ class Decision:
     """A plan, and what it was made from.
 
     ``objection``: why it must not be acted upon; empty if it may be. ``stopwatch``: what the plan's time limit is
-    measured by. What is planned in its place has what is left of that.
+    measured by. What is planned in its place has what is left of that. ``refused``: by pod (namespace/name), those that
+    were left out because no claim for them is taken.
     """
 
     problem: Problem
@@ -76,6 +78,7 @@ class Decision:
     plan: Plan
     objection: str = ""
     stopwatch: Stopwatch = lambda: 0.0
+    refused: Mapping[str, Unplaced] = field(default_factory=dict)
 
     @property
     def packing(self) -> Packing:
@@ -176,8 +179,9 @@ class ProvisioningController:
 
     def _plan(self, snapshot: Snapshot, caps: Caps, invocation: Invocation) -> Decision:
         """A plan that may be acted upon. Raises ``RefusedError`` for one that may not."""
-        problem, supply = self._read(snapshot, caps, invocation)
-        decision = decide(problem, supply, stopwatch=invocation.stopwatch())
+        known = held(snapshot, self._gateways.refusals.at(snapshot.now))
+        problem, supply = self._read(without(snapshot, known.pools), caps, invocation)
+        decision = decide(problem, supply, stopwatch=invocation.stopwatch(), refused=known.pods)
         self._refuse_if_objectionable(decision, Actor(self._gateways, snapshot.now, invocation))
         return decision
 
@@ -191,7 +195,7 @@ class ProvisioningController:
 
     def _writer(self, decision: Decision, invocation: Invocation) -> ClaimWriter:
         actor = Actor(self._gateways, decision.snapshot.now, invocation)
-        return ClaimWriter(self._gateways.cluster, self._gateways.workers, actor, decision.stopwatch)
+        return ClaimWriter(self._gateways.cluster, self._gateways.workers, actor, decision.stopwatch, decision.refused)
 
     def _recorded(
         self, decision: Decision, writer: ClaimWriter, refused: Sequence[Decision]
@@ -283,7 +287,7 @@ def decide(
     ``refused``: by pod (namespace/name), those to leave out.
     """
     plan = plan_within_caps(problem, stopwatch=stopwatch, refused=refused)
-    return Decision(problem, supply, plan, _objection(plan), stopwatch)
+    return Decision(problem, supply, plan, _objection(plan), stopwatch, refused)
 
 
 def _objection(plan: Plan) -> str:

@@ -23,6 +23,7 @@ from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.claim_writer import ClaimWriter
+from joinery.controllers.launching.refused_claims import held, without
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.orchestration import Orchestrator
 from joinery.controllers.telling.record import decision_document
@@ -117,7 +118,8 @@ class StaticCapacity:
             return snapshot
         waiting = sum(map(awaits_launch, snapshot.managed_claims))
         options = replace(options, caps=options.caps.after(waiting, 0.0))
-        problem = Problem(snapshot=snapshot, instance_types=supply.types, options=options)
+        known = held(snapshot, self._gateways.refusals.at(snapshot.now))
+        problem = Problem(snapshot=without(snapshot, known.pools), instance_types=supply.types, options=options)
         packing = self._planned(problem, supply)
         if not fits(packing.launches, problem.options.caps):
             self._is_postponed = True

@@ -29,7 +29,7 @@ def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     """
     end, name = view.instance_of(claim), instance_id(claim.status.provider_id)
     if end is not None and not end.serves:
-        text = f"its instance {name} is {end.state}" + (f": {end.why}" if end.is_going and end.why else "")
+        text = f"its instance {name} is {end.state}" + (f": {end.why}" if end.is_going and end.reason_code else "")
     elif view.is_gone(claim) and not any(map(view.is_shifted, view.nodes_of(claim))):
         text = f"EC2 knows nothing of its instance {name}"
     else:

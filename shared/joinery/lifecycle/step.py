@@ -41,7 +41,8 @@ from joinery.lifecycle.joining.liveness import REGISTRATION_TIMEOUT, overdue, re
 from joinery.lifecycle.joining.membership import given_up_copy, launched, left_behind, restored
 from joinery.lifecycle.joining.registration import owned, register, uninitialized, unjoined
 from joinery.lifecycle.joining.steering import Steered, steer
-from joinery.lifecycle.launching.fleet_groups import asking_for
+from joinery.lifecycle.launching.asks import launching
+from joinery.lifecycle.launching.fleet_groups import postponed
 from joinery.lifecycle.view.missing import with_missing
 from joinery.lifecycle.view.view import Step, View
 from joinery.refusals import request
@@ -113,9 +114,12 @@ def _launching(view: View, claim: NodeClaim) -> Step:
     if is_postponed(claim):
         chain = launched_from_now_on(view, claim)
         return Step(chain, in_progress=True)
-    refusal, now = view.refusals.get(request(asking_for(claim))), view.snapshot.now
-    if refusal is not None and not refusal.is_due(now):
-        return Step(in_progress=refusal.is_worth_ticks(now))
+    now = view.snapshot.now
+    refusals = [view.refusals.get(request(ask)) for ask in (launching(claim, view.snapshot) if view.refusals else ())]
+    for refusal in filter(None, refusals):
+        if not refusal.is_due(now):
+            chain = postponed(claim, "LaunchFailed", refusal.message, now)
+            return Step(chain, in_progress=refusal.is_worth_ticks(now))
     if not may_launch(claim, now):
         return Step(in_progress=True)
     # An instance that cannot be written to its claim is waited for as long as the write is refused.

@@ -1,7 +1,8 @@
 """Instances that died at launch, as their node class remembers it (``joinery.dev/died-at-launch``).
 
 Of each cause, by EC2's code: which images died of it, how often and when last. It counts as long as the class is what
-it was. A node that joins with one of the images ends it. Lifecycle writes it before the claims go; users may edit it.
+it was. A node that joins with one of the images ends it; where instances have died soon after they had joined, one that
+has served. Lifecycle writes it before the claims go; users may edit it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,15 +14,16 @@ from joinery.apis.decoding import decode_each, with_entries
 from joinery.apis.labels import DIED_AT_LAUNCH
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
-from joinery.state.claims import REGISTERED
+from joinery.apis.wording import MOST_QUOTED, shortened
+from joinery.state.claims import REGISTERED, has_joined
 from joinery.state.instances import Instance
 from joinery.state.marks import is_believable
 
 #: From so many deaths on launches wait.
 _TOO_MANY = 2
+#: A node that has been there for so long has not died of its launch.
+SERVED = timedelta(minutes=10)
 _FIRST_WAIT, _LONGEST_WAIT, _MOST_DOUBLINGS = timedelta(minutes=2), timedelta(hours=1), 5
-#: EC2's words may be a page; an annotation is not for that.
-_MESSAGE_CHARS = 300
 
 
 class Deaths(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -29,7 +31,7 @@ class Deaths(msgspec.Struct, frozen=True, omit_defaults=True):
 
     ``code``, ``why``: EC2's code, and its words with it. ``images``: what the instances booted. ``tries``: attempts in
     a row that ended so; until launches wait, each death is one. ``at``: when the last one did, ``claim``: whose it
-    was. ``spec``: the class's static hash.
+    was. ``spec``: the class's static hash. ``joined``: whether one had joined.
     """
 
     code: str
@@ -39,6 +41,7 @@ class Deaths(msgspec.Struct, frozen=True, omit_defaults=True):
     at: datetime
     claim: str
     spec: str
+    joined: bool = False
 
     @property
     def is_cause(self) -> bool:
@@ -68,7 +71,7 @@ def with_deaths(
         instance = died.get(claim.metadata.name)
         if instance is not None:
             known[instance.reason_code] = _after(known.get(instance.reason_code), claim, instance, node_class, now)
-    lasting = [one for _, one in sorted(known.items()) if not any(_has_joined_since(one, claim) for claim in of_class)]
+    lasting = [one for _, one in sorted(known.items()) if not any(_is_over(one, claim, now) for claim in of_class)]
     annotations = with_entries(node_class.metadata.annotations, DIED_AT_LAUNCH, lasting)
     metadata = node_class.metadata.model_copy(update={"annotations": annotations})
     return node_class.model_copy(update={"metadata": metadata})
@@ -76,18 +79,40 @@ def with_deaths(
 
 def _after(before: Deaths | None, claim: NodeClaim, instance: Instance, node_class: NodeClass, now: datetime) -> Deaths:
     """What is remembered after a death. One that is read again, or of an attempt that is counted, changes nothing."""
-    at, why, name = claim.metadata.deletion_timestamp or now, instance.why[:_MESSAGE_CHARS], claim.metadata.name
+    at, why, name = _end(claim, now), shortened(instance.why, MOST_QUOTED), claim.metadata.name
+    joined = has_joined(claim)
     if before is None:
-        return Deaths(instance.reason_code, why, (instance.image_id,), 1, at, name, node_class.static_hash)
+        return Deaths(instance.reason_code, why, (instance.image_id,), 1, at, name, node_class.static_hash, joined)
     images = tuple(sorted({*before.images, instance.image_id}))
     is_counted = name == before.claim or at <= before.at or (before.is_cause and at < before.until)
     if is_counted:
-        return msgspec.structs.replace(before, images=images)
-    return msgspec.structs.replace(before, images=images, why=why, tries=before.tries + 1, at=at, claim=name)
+        return msgspec.structs.replace(before, images=images, joined=joined or before.joined)
+    return msgspec.structs.replace(
+        before, images=images, why=why, tries=before.tries + 1, at=at, claim=name, joined=joined or before.joined
+    )
 
 
-def _has_joined_since(deaths: Deaths, claim: NodeClaim) -> bool:
+def has_served(claim: NodeClaim, now: datetime) -> bool:
+    """Whether its node was there for so long that its end says nothing of its launch."""
+    since = _joined_at(claim)
+    return has_joined(claim) if since is None else _end(claim, now) - since >= SERVED
+
+
+def has_joined_since(deaths: Deaths, claim: NodeClaim) -> bool:
+    """Whether a node with one of the images has joined since the last death."""
+    since = _joined_at(claim)
+    return since is not None and since > deaths.at and claim.status.image_id in deaths.images
+
+
+def _is_over(deaths: Deaths, claim: NodeClaim, now: datetime) -> bool:
+    return has_joined_since(deaths, claim) and (not deaths.joined or has_served(claim, now))
+
+
+def _joined_at(claim: NodeClaim) -> datetime | None:
     registered = claim.condition(REGISTERED)
-    if registered is None or registered.status != "True" or claim.status.image_id not in deaths.images:
-        return False
-    return registered.last_transition_time is not None and registered.last_transition_time > deaths.at
+    return registered.last_transition_time if registered and registered.status == "True" else None
+
+
+def _end(claim: NodeClaim, now: datetime) -> datetime:
+    """When it ended, or now."""
+    return claim.metadata.deletion_timestamp or now

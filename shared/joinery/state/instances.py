@@ -87,7 +87,7 @@ class Instance:
     @property
     def why(self) -> str:
         """EC2's code and words for why it ends."""
-        return ": ".join(filter(None, (self.reason_code, self.reason)))
+        return ": ".join(filter(None, (self.reason_code, self.reason))) or "EC2 does not say why"
 
     @property
     def is_out_of_stock(self) -> bool:
@@ -96,9 +96,8 @@ class Instance:
 
     @property
     def has_died(self) -> bool:
-        """Whether it ends for what it was made of, or for a fault of EC2's: nobody wanted that."""
-        is_meant = self.reason_code.startswith(_ENDED_BY_SOMEBODY)
-        return self.is_going and bool(self.reason_code) and not is_meant and not self.is_out_of_stock
+        """Whether it ends for what it was made of, or for a fault of EC2's: nobody wanted that, as far as EC2 says."""
+        return not self.serves and not self.reason_code.startswith((*_ENDED_BY_SOMEBODY, *_OUT_OF_STOCK))
 
 
 @dataclass(frozen=True, slots=True)

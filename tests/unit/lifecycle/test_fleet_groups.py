@@ -115,7 +115,7 @@ def test_another_problem_is_written_down_and_tried_again_with_a_new_token() -> N
     claim = _claim("a", token="default-x")
     (command,) = _settle(FleetGroup((claim,)), problem="UnauthorizedOperation: " + "x" * 400)
     assert command.after.condition("Launched").reason == "LaunchFailed"
-    assert len(command.after.condition("Launched").message) == 303
+    assert len(command.after.condition("Launched").message) == 300
     assert command.after.metadata.annotations[LAUNCH_TOKEN] == "default-x/2"
     (third,) = _settle(FleetGroup((command.after,)), problem="again")
     assert third.after.metadata.annotations[LAUNCH_TOKEN] == "default-x/3"

@@ -73,7 +73,7 @@ from joinery.errors import (
 from joinery.gateways import Gateways
 from joinery.measuring.transitions import transitions
 from joinery.observability import COMMAND, ERROR, REASON, Count, count, logger, metrics
-from joinery.refusals import Due, Refusals, due, failure_events, is_refusal, refused, request
+from joinery.refusals import Due, Refusals, due, failure_events, is_refusal, is_told, refused, request
 from joinery.state.claims import with_metadata
 
 
@@ -125,14 +125,22 @@ class Actor:
         self.tell([news for chain in begun for news in chain.news])
         return [chain.failures for chain in begun]
 
+    def was_refused(self, ask: Ask) -> bool:
+        """Whether that was refused when it was asked last."""
+        return request(ask) in self._gateways.refusals.at(self.now)
+
     def waits(self, ask: Ask) -> bool:
         """Whether that was refused a moment ago."""
         refusal = self._gateways.refusals.at(self.now).get(request(ask))
         return refusal is not None and not refusal.is_due(self.now)
 
-    def answered(self, ask: Ask, error: Exception | None) -> None:
-        """Take note of what came of it."""
-        self.tell(self._remembered(ask, error, self._gateways.refusals.at(self.now)))
+    def answered(self, ask: Ask, error: Exception | None, *, is_told: bool = True) -> str:
+        """Take note of what came of it. ``is_told``: whether by an Event. Returns why it was refused, if it was."""
+        news = self._remembered(ask, error, self._gateways.refusals.at(self.now))
+        if is_told:
+            self.tell(news)
+        refusal = self._gateways.refusals.at(self.now).get(request(ask))
+        return refusal.message if refusal else ""
 
     def tell(self, news: Sequence[Announce]) -> None:
         """Send Events: now, or at the end of the run."""
@@ -338,8 +346,9 @@ class Actor:
         if not is_refusal(error):
             return failure_events(command, str(error)) if isinstance(command, Evict) else ()
         refusal = refused(command, error, self.now, before)
+        was_told = is_told(refusal, refusals)
         self._gateways.refusals.note([refusal])
-        return () if before is not None else failure_events(command, refusal.message)
+        return () if was_told else failure_events(command, refusal.message)
 
     def _failed(self, what: str, error: Exception, about: Mapping[str, object]) -> None:
         bug = None if isinstance(error, JoineryError) else error

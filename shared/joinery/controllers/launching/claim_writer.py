@@ -4,16 +4,16 @@ What a refusal is about is found out by ``joinery.controllers.launching.refused_
 whoever called.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import LONGEST_CALL, Cluster
 from joinery.controllers.acting.actor import Actor
-from joinery.controllers.launching.refused_claims import RefusedClaims
+from joinery.controllers.launching.refused_claims import RefusedClaims, without
 from joinery.errors import ConfigurationError, ConflictError, DeniedError, JoineryError, UnavailableError
+from joinery.lifecycle.launching.asks import writing
 from joinery.lifecycle.launching.fleet_groups import launch_token
 from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger
@@ -23,7 +23,7 @@ from joinery.scheduling.solve import Stopwatch
 from joinery.workers import Workers
 
 #: How many failures that are no claim's own fault end the writing. An unwell server concerns all claims, and may take
-#: seconds for each. A refused right concerns the claims of one NodePool: more of them would only fill the log.
+#: seconds for each.
 _MOST_FAILURES = 3
 #: How many claims are written before the answers are looked at.
 _WAVE = 10
@@ -46,6 +46,7 @@ class Written:
 class ClaimWriter:
     """Writes the claims of one run, plan after plan. ``stopwatch``: what the time limit of these is measured by.
 
+    ``held``: by pod (namespace/name), why no claim for it was taken a moment ago.
     ``written``: those that the API server has stored. ``observed``: the launches for which nothing was written, because
     of ``observe`` mode. ``unanswered``: claims that the API server may have stored, or not. Failures that are no
     claim's fault are noted with the actor, which raises them when what was written is taken care of.
@@ -55,14 +56,14 @@ class ClaimWriter:
     workers: Workers
     actor: Actor
     stopwatch: Stopwatch = lambda: 0.0
+    held: Mapping[str, Unplaced] = field(default_factory=dict)
     written: list[Written] = field(default_factory=list)
     observed: list[Launch] = field(default_factory=list)
     unanswered: list[NodeClaim] = field(default_factory=list)
-    _denied: Counter[str] = field(default_factory=Counter)
     _failures: int = 0
 
     def __post_init__(self) -> None:
-        self._refused = RefusedClaims(self.cluster, self.actor, self.stopwatch)
+        self._refused = RefusedClaims(self.cluster, self.actor, self.stopwatch, dict(self.held))
 
     @property
     def launches(self) -> tuple[Launch, ...]:
@@ -105,9 +106,9 @@ class ClaimWriter:
                     is_any_refused = True
                     self._isolate(problem, launch, claim, answer)
                 elif isinstance(answer, JoineryError):
-                    is_hopeless |= self._is_hopeless(launch, claim, answer)
+                    is_hopeless |= self._is_hopeless(problem, launch, claim, answer)
                 else:
-                    self._keep(launch, answer)
+                    self._keep(problem, launch, answer)
             if is_hopeless:
                 return False
         return is_any_refused
@@ -117,41 +118,38 @@ class ClaimWriter:
 
         The claims that were written count as nodes on their way, and NodePools at fault take no part.
         """
-        snapshot, pools = problem.snapshot, self._refused.pools
+        snapshot = without(problem.snapshot, self._refused.pools)
         names = {claim.metadata.name for claim in snapshot.node_claims}
         new = tuple(written.claim for written in self.written if written.name not in names)
-        already_invalid = {invalid.name for invalid in snapshot.invalid if invalid.kind == "NodePool"}
-        left = replace(
-            snapshot,
-            node_claims=(*snapshot.node_claims, *new),
-            node_pools=tuple(pool for pool in snapshot.node_pools if pool.metadata.name not in pools),
-            invalid=(*snapshot.invalid, *(pools[name] for name in pools if name not in already_invalid)),
-        )
-        return replace(problem, snapshot=left)
+        return replace(problem, snapshot=replace(snapshot, node_claims=(*snapshot.node_claims, *new)))
 
     def _is_closed(self, node_pool: str) -> bool:
-        return node_pool in self._refused.pools or self._denied[node_pool] >= _MOST_FAILURES
+        return node_pool in self._refused.pools
 
     def _isolate(self, problem: Problem, launch: Launch, claim: NodeClaim, error: ConfigurationError) -> None:
         # The NodePool of a claim of the same wave may have been found at fault already.
         if launch.node_pool not in self._refused.pools:
             self._refused.isolate(self.rest(problem), launch, claim, error)
 
-    def _keep(self, launch: Launch, stored: NodeClaim) -> None:
+    def _keep(self, problem: Problem, launch: Launch, stored: NodeClaim) -> None:
         if not stored.metadata.uid:
             self.observed.append(launch)
             return
+        self.actor.answered(writing(problem.snapshot.pools_by_name[launch.node_pool]), None)
         self.written.append(Written(launch, stored))
         text = f"{len(launch.pods)} pods, {launch.offering.instance_type} or better at {launch.offering.price} $/h"
         logger.info("claim written", extra={NODE_CLAIM: stored.metadata.name, REASON: text})
 
-    def _is_hopeless(self, launch: Launch, claim: NodeClaim, error: JoineryError) -> bool:
+    def _is_hopeless(self, problem: Problem, launch: Launch, claim: NodeClaim, error: JoineryError) -> bool:
         """Note the failure.
 
         Returns whether to write no more: nobody answers, or the same answer comes again and again.
         """
         self.actor.note(f"claim {claim.metadata.name} was not written", error)
-        self._denied[launch.node_pool] += isinstance(error, DeniedError)
+        if isinstance(error, DeniedError):
+            # A refused right concerns all claims of the NodePool.
+            self._refused.refuse_pool(problem.snapshot.pools_by_name[launch.node_pool], error)
+            return False
         if not isinstance(error, UnavailableError | ConflictError):
             return False
         is_silence = isinstance(error, UnavailableError) and not error.is_answer

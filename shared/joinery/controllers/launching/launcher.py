@@ -23,17 +23,18 @@ from joinery.cloudprovider.gateway import (
     Override,
     capacity_pools,
 )
-from joinery.commands import Command, DeleteClaim
+from joinery.codes import TRANSIENT
+from joinery.commands import Ask, Command, DeleteClaim
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.supply import Supply, read_supply
-from joinery.errors import CapacityError, JoineryError, TimeIsOverError, UnavailableError
+from joinery.errors import CapacityError, ConfigurationError, JoineryError, TimeIsOverError, UnavailableError
 from joinery.gateways import Gateways
+from joinery.lifecycle.launching.asks import launching
 from joinery.lifecycle.launching.fleet_groups import (
     FleetGroup,
     FleetOutcome,
-    asking_for,
     fleet_groups,
     insufficient,
     postponed,
@@ -44,6 +45,7 @@ from joinery.lifecycle.launching.held_launches import hold_back
 from joinery.lifecycle.launching.instance_filters import FilteredTypes, filtered, is_relaxed, tenancy
 from joinery.observability import REASON, logger
 from joinery.patience import within
+from joinery.refusals import request
 from joinery.state.instance_owners import lost_provider_ids
 from joinery.state.instances import Instance
 from joinery.state.offerings import EFA
@@ -111,6 +113,7 @@ class Launcher:
         self._gateways = gateways
         self._invocation = invocation
         self._actor = actor
+        self._snapshot = snapshot
         self._now = snapshot.now
         self._node_classes = snapshot.classes_by_name
         self._types = supply.types
@@ -131,8 +134,7 @@ class Launcher:
         for group in fleet_groups(wanted, claims):
             step = self._without_asking(group, by_token.get(group.token, ()))
             calls.append(step) if isinstance(step, _Call) else results.append(step)
-        # Of the claims of one call all were refused, or none.
-        calls = [call for call in calls if not self._actor.waits(asking_for(call.group.waiting[0]))]
+        calls = self._due(calls)
         answers = self._gateways.workers.run([partial(self._ask, call.request) for call in calls])
         results += [self._answered(call, answer) for call, answer in zip(calls, answers, strict=True)]
         # Instances are written to their claims before any claim is given up: a repeated call finds them taken.
@@ -140,6 +142,19 @@ class Launcher:
         self._actor.carry_out(*(chain for result in results for chain in result.losses))
         served = frozenset(name for result in results for name in result.served)
         return Launched(served, is_short=any(result.is_short for result in results))
+
+    def _due(self, calls: Iterable["_Call"]) -> "list[_Call]":
+        """The calls that may be made now: of those that ask for what was refused, one tries whether it still is."""
+        due, tried = [], set[str]()
+        for call in calls:
+            asked = {request(ask) for ask in self._asks(call) if self._actor.was_refused(ask)}
+            if tried.isdisjoint(asked) and not any(map(self._actor.waits, self._asks(call))):
+                due.append(call)
+                tried |= asked
+        return due
+
+    def _asks(self, call: "_Call") -> tuple[Ask, Ask]:
+        return launching(call.group.waiting[0], self._snapshot)
 
     def _without_asking(self, group: FleetGroup, launched_before: Iterable[Instance]) -> "_Result | _Call":
         """What can be done for a group without EC2, or the call that it needs."""
@@ -175,8 +190,7 @@ class Launcher:
 
     def _answered(self, call: "_Call", answer: LaunchResult | JoineryError) -> "_Result":
         """What comes of a call. Claims are left for another try if EC2 was not asked, or its answer is not known."""
-        for claim in call.group.waiting:
-            self._actor.answered(asking_for(claim), answer if isinstance(answer, JoineryError) else None)
+        self._note(call, answer)
         if isinstance(answer, CapacityError):
             outcome = FleetOutcome(out_of=answer.pools, shortage=str(answer))
         elif isinstance(answer, TimeIsOverError):
@@ -189,6 +203,14 @@ class Launcher:
         else:
             outcome = _outcome(answer, self._now)
         return self._settle(call.group, outcome, call.request.node_class)
+
+    def _note(self, call: "_Call", answer: LaunchResult | JoineryError) -> None:
+        """Take note whether it was refused: as a whole, or all that it names."""
+        whole, alike = self._asks(call)
+        failure = answer if isinstance(answer, JoineryError) else None
+        self._actor.answered(whole, failure)
+        if isinstance(answer, LaunchResult) and answer.was_asked:
+            self._actor.answered(alike, _refusal(answer))
 
     def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass) -> "_Result":
         types = {instance_type.name: instance_type for instance_type in self._types.get(node_class.metadata.name, ())}
@@ -276,6 +298,16 @@ def _overrides(filtered_types: FilteredTypes, *, with_efa: bool) -> tuple[Overri
         for instance_type in filtered_types.types
         for offering in sorted(instance_type.offerings, key=lambda offering: (offering.price, offering.zone))
     )
+
+
+def _refusal(result: LaunchResult) -> JoineryError | None:
+    """Why nothing was launched, where that is neither for a lack of capacity nor passes by itself."""
+    found = [each for each in result.failures if not each.is_capacity and each.code not in TRANSIENT]
+    if result.instances or not found:
+        return None
+    error = ConfigurationError(f"{found[0].code}: {found[0].message}")
+    error.code = found[0].code
+    return error
 
 
 def _outcome(result: LaunchResult, now: datetime) -> FleetOutcome:

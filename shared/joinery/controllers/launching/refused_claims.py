@@ -8,20 +8,25 @@ the next plan.
 Where dry runs tell nothing (a webhook with side effects refuses to judge them; the server is busy) it is found by
 writing. Half of the sorts are left out of the next plan, then half of those that remain, until a claim for one sort
 alone is refused. That sort is at fault; those that gave way before are planned again.
+
+What is at fault is remembered (``joinery.refusals``). Until it is tried again, plans are made without it (``held``).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from joinery.apis.core import Pod
 from joinery.apis.labels import NODE_POOL, PLANNED_NEEDS, PLANNED_PODS
 from joinery.apis.nodeclaim import ClaimResources, NodeClaim
+from joinery.apis.nodepool import NodePool
 from joinery.cluster.gateway import Cluster
 from joinery.controllers.acting.actor import Actor
 from joinery.errors import ConfigurationError, ConflictError, JoineryError
+from joinery.lifecycle.launching.asks import FOR_PODS, writing
 from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger
 from joinery.planning import plan
+from joinery.refusals import Refusals, request
 from joinery.scheduling.packing import Launch, Unplaced
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason, ReasonCode, Subject
@@ -34,6 +39,42 @@ _MOST_SORTS = 20
 
 Sort = Mapping[str, Pod]
 """Pods with equal needs, by namespace/name."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What claims were refused for a moment ago. ``pods``, ``pools``: as in ``RefusedClaims``."""
+
+    pods: Mapping[str, Unplaced]
+    pools: Mapping[str, Invalid]
+
+
+def held(snapshot: Snapshot, refusals: Refusals) -> Held:
+    """What no claim is written for in this run. Costs nothing where nothing was refused."""
+    waiting = {name: refusal.message for name, refusal in refusals.items() if not refusal.is_due(snapshot.now)}
+    pods: dict[str, Unplaced] = {}
+    pools: dict[str, Invalid] = {}
+    for pool in snapshot.node_pools if waiting else ():
+        name, asked = pool.metadata.name, request(writing(pool))
+        if asked in waiting:
+            pools[name] = _refused_pool(name, waiting[asked])
+        of_pods = f"{asked}{FOR_PODS}"
+        if words := {key.removeprefix(of_pods): waiting[key] for key in waiting if key.startswith(of_pods)}:
+            found = ((pod.key, words.get(needs(pod))) for pod in snapshot.pods if not pod.spec.node_name)
+            pods |= {pod: _refused_pod(pod, why, name) for pod, why in found if why}
+    return Held(pods, pools)
+
+
+def without(snapshot: Snapshot, pools: Mapping[str, Invalid]) -> Snapshot:
+    """The snapshot in which these NodePools take no part."""
+    if not pools:
+        return snapshot
+    already_invalid = {invalid.name for invalid in snapshot.invalid if invalid.kind == "NodePool"}
+    return replace(
+        snapshot,
+        node_pools=tuple(pool for pool in snapshot.node_pools if pool.metadata.name not in pools),
+        invalid=(*snapshot.invalid, *(pools[name] for name in pools if name not in already_invalid)),
+    )
 
 
 @dataclass
@@ -56,12 +97,14 @@ class RefusedClaims:
         """Find what the refusal of a claim is about. ``rest``: what is still to be planned."""
         logger.error("a claim was refused", extra={NODE_CLAIM: claim.metadata.name, REASON: str(error)})
         if (refusal := self._dry_run(_without_pods(claim, rest.snapshot))) is not None:
-            self._refuse_pool(launch.node_pool, refusal)
+            self.actor.note(f"every claim of NodePool {launch.node_pool} is refused", refusal)
+            self.refuse_pool(rest.snapshot.pools_by_name[launch.node_pool], refusal)
             return
         sorts = _sorts(launch, rest.snapshot)
         if not sorts:
-            # For a static NodePool: there is no pod to blame. The next run asks again.
+            # For a static NodePool: there is no pod to blame.
             self.actor.note(f"claim {claim.metadata.name} was not written", error)
+            self.refuse_pool(rest.snapshot.pools_by_name[launch.node_pool], error)
             return
         refusals = self._refusals(rest, sorts)
         if not refusals and len(sorts) > 1:
@@ -71,8 +114,10 @@ class RefusedClaims:
             # A claim for this sort alone was refused, so it is at fault and those that gave way before are not.
             self._plan_again_what_gave_way()
             refusals = dict.fromkeys(sorts, error)
+        pool = rest.snapshot.pools_by_name[launch.node_pool]
         for name, refusal in refusals.items():
-            self._refuse(sorts[name], f"the API server refuses the NodeClaim for it: {refusal.cause}", launch)
+            why = self.actor.answered(writing(pool, name), refusal, is_told=False)
+            self.pods |= {pod: _refused_pod(pod, why, launch.node_pool) for pod in sorts[name]}
 
     def _refusals(self, rest: Problem, sorts: Mapping[str, Sort]) -> dict[str, ConfigurationError]:
         """By sort, why claims for it alone are refused; none where dry runs tell nothing."""
@@ -109,15 +154,17 @@ class RefusedClaims:
             self._is_blind = True
         return None
 
-    def _refuse_pool(self, pool: str, refusal: ConfigurationError) -> None:
-        self.actor.note(f"every claim of NodePool {pool} is refused", refusal)
-        self.pools[pool] = Invalid("NodePool", pool, f"the API server refuses its NodeClaims: {refusal.cause}")
+    def refuse_pool(self, pool: NodePool, refusal: JoineryError) -> None:
+        """Take note that no claim of the pool is taken."""
+        name = pool.metadata.name
+        self.pools[name] = _refused_pool(name, self.actor.answered(writing(pool), refusal))
 
     def _let_half_give_way(self, sorts: Mapping[str, Sort], launch: Launch, error: ConfigurationError) -> None:
         """Leave half of the sorts out of the next plan, those with the fewest pods."""
         words = f"the API server refuses the NodeClaim for it and others: {error.cause}; it is tried again without them"
         for name in sorted(sorts, key=lambda name: len(sorts[name]))[: len(sorts) // 2]:
-            self._refuse(sorts[name], words, launch)
+            reason = Reason(ReasonCode.REFUSED, words, Subject.node_pool(launch.node_pool))
+            self.pods |= {pod: Unplaced(pod, (reason,)) for pod in sorts[name]}
             self._gave_way.update(sorts[name])
 
     def _plan_again_what_gave_way(self) -> None:
@@ -125,10 +172,14 @@ class RefusedClaims:
             self.pods.pop(pod, None)
         self._gave_way.clear()
 
-    def _refuse(self, pods: Iterable[str], words: str, launch: Launch) -> None:
-        for pod in pods:
-            reason = Reason(ReasonCode.REFUSED, words, Subject.node_pool(launch.node_pool))
-            self.pods[pod] = Unplaced(pod, (reason,))
+
+def _refused_pool(name: str, why: str) -> Invalid:
+    return Invalid("NodePool", name, f"the API server refuses its NodeClaims: {why}")
+
+
+def _refused_pod(pod: str, why: str, node_pool: str) -> Unplaced:
+    text = f"the API server refuses the NodeClaim for it: {why}"
+    return Unplaced(pod, (Reason(ReasonCode.REFUSED, text, Subject.node_pool(node_pool)),))
 
 
 def _without_pods(claim: NodeClaim, snapshot: Snapshot) -> NodeClaim:

@@ -28,7 +28,8 @@ from joinery.apis.labels import (
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.quantity import Resources, amounts, texts
-from joinery.commands import Announce, Ask, Command, DeleteClaim, MarkUnavailable, UpdateClaim
+from joinery.apis.wording import MOST_QUOTED, shortened
+from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim
 from joinery.lifecycle.launching.instance_filters import tenancy
 from joinery.state.claims import (
     LAUNCHED,
@@ -43,7 +44,6 @@ from joinery.state.claims import (
 from joinery.state.instances import Instance, instance_id
 from joinery.state.offerings import EFA, InstanceType, OfferingKey
 
-_LONGEST_MESSAGE = 300
 _LONGEST_ATTEMPT = 10  # digits
 
 
@@ -99,11 +99,6 @@ class FleetOutcome:
     shortage: str = ""
     problem: str = ""
     loss: str = ""
-
-
-def asking_for(claim: NodeClaim) -> Ask:
-    """What is asked for a claim that waits for its instance."""
-    return Ask(claim, "its launch")
 
 
 def launch_token(claim: NodeClaim) -> str:
@@ -188,17 +183,12 @@ def _unserved(claim: NodeClaim, outcome: FleetOutcome, now: datetime) -> tuple[C
     if outcome.problem:
         return postponed(claim, "LaunchFailed", outcome.problem, now, renew=True)
     ec2s_words = f": {outcome.shortage}" if outcome.shortage else ""
-    return insufficient(claim, _shown(f"EC2 is out of every instance type that it may use{ec2s_words}"))
+    return insufficient(claim, shortened(f"EC2 is out of every instance type that it may use{ec2s_words}", MOST_QUOTED))
 
 
 def insufficient(claim: NodeClaim, text: str) -> tuple[Command, ...]:
     """No capacity: give the claim up, so that its pods are planned anew without these pools."""
     return Announce("InsufficientCapacityError", text, claim), DeleteClaim(claim, text)
-
-
-def _shown(message: str) -> str:
-    """As much of EC2's words as a condition or an Event should carry."""
-    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."
 
 
 def postponed(
@@ -210,7 +200,7 @@ def postponed(
     gets a token of its own. In any other case the old token may still launch something, and two tokens would launch
     twice.
     """
-    shown = _shown(message)
+    shown = shortened(message, MOST_QUOTED)
     after = with_condition(claim, unknown(LAUNCHED, reason, shown, observed(claim, now)))
     if renew:
         stem, _, said = launch_token(claim).partition("/")

@@ -28,6 +28,7 @@ from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
+from joinery.apis.wording import MOST_QUOTED, shortened
 from joinery.commands import Announce
 from joinery.lifecycle.joining.liveness import overdue
 from joinery.state.claims import LAUNCHED, REGISTERED, has_joined
@@ -38,8 +39,6 @@ REGISTRATION_HEALTHY = "NodeRegistrationHealthy"
 _REMEMBERED, _TOO_MANY = 4, 2
 #: The reason of a launch whose instance ended before it had joined, though nobody wanted that.
 _DIED = "InstanceDied"
-#: Why a launch failed may be a page of EC2's; an annotation is not for that.
-_MESSAGE_CHARS = 300
 
 
 class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -117,12 +116,12 @@ def _outcome(claim: NodeClaim, now: datetime, deaths: Mapping[str, Instance]) ->
         return Outcome(name, since) if since is not None else None
     at = claim.metadata.deletion_timestamp or now
     if name in deaths:
-        return Outcome(name, at, _DIED, deaths[name].why[:_MESSAGE_CHARS])
+        return Outcome(name, at, _DIED, shortened(deaths[name].why, MOST_QUOTED))
     if overdue(claim, at) is None:
         return None
     if launched is None or launched.status == "True":
         return Outcome(name, at, "RegistrationFailed", "Failed to register node")
-    return Outcome(name, at, launched.reason, launched.message[:_MESSAGE_CHARS])
+    return Outcome(name, at, launched.reason, shortened(launched.message, MOST_QUOTED))
 
 
 def _remembered(pool: NodePool, now: datetime) -> tuple[Outcome, ...]:

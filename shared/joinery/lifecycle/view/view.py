@@ -24,7 +24,8 @@ from joinery.lifecycle.view.drift import DriftDetector
 from joinery.lifecycle.view.eviction_order import awaiting_larger
 from joinery.lifecycle.view.verdict import Disruptions, disruptions_of
 from joinery.refusals import Refusal, Refusals
-from joinery.state.claims import has_joined, is_missed
+from joinery.state.claims import INSTANCE_TERMINATING, is_missed
+from joinery.state.deaths import has_served
 from joinery.state.disruption import replaces_of
 from joinery.state.instance_owners import copies, lost_provider_ids
 from joinery.state.instances import TERMINATED, Instance, instance_id
@@ -186,9 +187,15 @@ class View:
 
     @cached_property
     def deaths(self) -> Mapping[str, Instance]:
-        """By the names of claims that have not joined, their instances that died at launch."""
-        ends = ((claim, self.instance_of(claim)) for claim in self.snapshot.managed_claims if not has_joined(claim))
-        return {claim.metadata.name: end for claim, end in ends if end is not None and end.has_died}
+        """By the names of claims, their instances that died before they had served for long (``state.deaths``)."""
+        new = (claim for claim in self.snapshot.managed_claims if not has_served(claim, self.snapshot.now))
+        ends = ((claim, self.instance_of(claim)) for claim in new)
+        # Where EC2 does not say why, the claim says whether we have asked for it.
+        return {
+            claim.metadata.name: end
+            for claim, end in ends
+            if end and end.has_died and (end.reason_code or claim.condition(INSTANCE_TERMINATING) is None)
+        }
 
     def is_missing(self, owner: NodeClaim | Node) -> bool:
         """Whether EC2 does not know the instance behind a claim or a Node. It may only not know it yet, or just now."""

@@ -1,10 +1,11 @@
-"""Deaths: instances that EC2 launches and ends before they have joined, because of what they are made of.
+"""Deaths: instances that end before they have joined, or soon after, because of what they are made of.
 
-A key that EC2 may not use, an image whose snapshot is gone: every launch with that node class and image ends alike, and
-the pods wait as before, so the next plan would launch again, hundreds of times an hour. After two deaths launches are
-held off for two minutes (``state.deaths``). Then one launch is tried, and nothing more is launched until it is known
-what becomes of it. If it dies as well, the next try comes twice as late, up to an hour. A node that joins ends this,
-and so do a change of the node class and another image.
+A key that EC2 may not use, an image whose snapshot is gone, user data that shuts the instance down: every launch with
+that node class and image ends alike, and the pods wait as before, so the next plan would launch again, hundreds of
+times an hour. After two deaths launches are held off for two minutes (``state.deaths``). Then one launch is tried, and
+nothing more is launched until it is known what becomes of it. If it dies as well, the next try comes twice as late, up
+to an hour. A node that joins ends this (where others have died after that, one that has served for ten minutes), and so
+do a change of the node class and another image.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from joinery.scheduling.packing import Launch
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.claims import REGISTERED
-from joinery.state.deaths import Deaths, deaths_of
+from joinery.state.deaths import Deaths, deaths_of, has_joined_since
 from joinery.state.snapshot import Snapshot
 
 
@@ -44,18 +45,23 @@ def _hold(name: str, deaths: Deaths, snapshot: Snapshot) -> Hold:
     if snapshot.now < deaths.until:
         return Hold(name, images, _reason(name, deaths, f"nothing more is launched before {_moment(deaths)}"))
     if under_way is not None:
-        text = f"nothing more is launched until it is known whether {under_way.metadata.name} joins"
+        text = f"nothing more is launched until it is known whether {under_way.metadata.name} {_does(deaths)}"
         return Hold(name, images, _reason(name, deaths, text))
     return Hold(name, images, _reason(name, deaths, "one launch is tried first"), is_tried=True)
 
 
 def _under_way(name: str, deaths: Deaths, snapshot: Snapshot) -> NodeClaim | None:
-    """A claim of the class that has not joined, and may boot one of the images."""
+    """A claim of the class of which it is not known what becomes of it, and that may boot one of the images."""
     for claim in snapshot.managed_claims:
         is_concerned = claim.spec.node_class_ref.name == name and claim.status.image_id in ("", *deaths.images)
-        if is_concerned and not claim.is_deleting and not claim.is_true(REGISTERED):
+        is_tried = not claim.is_true(REGISTERED) or (deaths.joined and has_joined_since(deaths, claim))
+        if is_concerned and is_tried and not claim.is_deleting:
             return claim
     return None
+
+
+def _does(deaths: Deaths) -> str:
+    return "stays" if deaths.joined else "joins"
 
 
 def _moment(deaths: Deaths) -> str:
@@ -65,8 +71,9 @@ def _moment(deaths: Deaths) -> str:
 def _reason(name: str, deaths: Deaths, what: str) -> Reason:
     return Reason.of(
         ReasonCode.HELD_OFF,
-        "instances of node class {node_class} die at launch ({why}); {what}",
+        "instances of node class {node_class} die {when} ({why}); {what}",
         node_class=name,
+        when="soon after they have joined" if deaths.joined else "at launch",
         why=deaths.why,
         what=what,
     )
