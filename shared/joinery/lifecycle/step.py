@@ -180,7 +180,8 @@ def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple
     if nodes:
         name = nodes[0].metadata.name
         named = claim if claim.status.node_name == name else with_status(claim, node_name=name)
-        return named, owned(nodes[0], claim), ()
+        # The claim that the Node names may be one that has no right to it, and goes.
+        return named, owned(nodes[0], claim) if view.copies else nodes[0], ()
     return unjoined(view, claim) if has_lost_node(claim, view.snapshot.now) else (claim, None, ())
 
 

@@ -14,7 +14,7 @@ from joinery.apis.core import Pod
 from joinery.apis.labels import EMPTY_SINCE, OWN_GROUP
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import INITIALIZED, moment
-from joinery.state.pods import bound_at, comes_with_node, is_active, is_terminal
+from joinery.state.pods import asked_to_go_at, bound_at, comes_with_node, is_active, is_terminal
 
 #: The condition whose message is the digest. A condition, because one write of the status holds it and the moment
 #: together, and because the webhook is not called for it.
@@ -96,8 +96,8 @@ def quiet_since(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> datetim
 
 
 def _last_event(pod: Pod) -> datetime | None:
-    """When the pod came, or when it ended or will end, as it says itself."""
+    """When the pod came, or when it ended or was asked to, as it says itself."""
     if is_terminal(pod):
         return max((c.last_transition_time for c in pod.status.conditions if c.last_transition_time), default=None)
     bound, started = bound_at(pod), pod.status.start_time
-    return pod.metadata.deletion_timestamp or (max(bound, started) if bound and started else bound)
+    return asked_to_go_at(pod) or (max(bound, started) if bound and started else bound)

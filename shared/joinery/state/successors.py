@@ -3,8 +3,9 @@
 A pod may have been resized in place, and a StatefulSet may have another template by now. What moves is the pod that
 will come. So plans ask the template of its owner what it requests.
 
-The template says it for the containers, and the resources, that it names. Everything else stays as the living pod has
-it, because admission will add it again: sidecars of webhooks, defaults of LimitRanges, the overhead of a RuntimeClass.
+The template says it for the containers, and the resources, that it names; containers that only it has come too.
+Everything else stays as the living pod has it, because admission will add it again: sidecars of webhooks, defaults of
+LimitRanges, the overhead of a RuntimeClass.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -121,13 +122,16 @@ def _is_of_the_template(pod: Pod, owner: Workload) -> bool:
 
 
 def _containers(own: Sequence[Container], template: Sequence[Container]) -> list[Container]:
+    """The pod's containers, and those that only the template has: a newer revision has added them."""
     named = {container.name: container.resources for container in template}
-    return [
+    there = [
         replace(container, resources=_asked(container.resources, named[container.name]))
         if container.name in named
         else container
         for container in own
     ]
+    names = {container.name for container in own}
+    return [*there, *(container for container in template if container.name not in names)]
 
 
 def _asked(own: ResourceRequirements, template: ResourceRequirements) -> ResourceRequirements:

@@ -51,6 +51,12 @@ def _held(cluster: Cluster, **given: Any) -> list[tuple[HeldCode, DisruptionReas
     return [(held.code, held.disruption) for held in judged.held]
 
 
+def _ending(pod: Pod, *, grace: timedelta) -> Pod:
+    """The pod, whose deletion gives it so long to end."""
+    seconds = int(grace.total_seconds())
+    return with_fields(pod, metadata=with_fields(pod.metadata, deletion_grace_period_seconds=seconds))
+
+
 def _one(*pods: Any, pool: Any = None, **machine: Any) -> Cluster:
     """A cluster of one node."""
     cluster = Cluster(pools=[pool or builders.node_pool()])
@@ -364,10 +370,22 @@ class TestConsolidateAfter:
             (on("web", conditions=[("PodScheduled", "True", None)], started=START - MINUTE), True),
             (on("web", started=START - 9 * MINUTE), False),
             (on("web", started=START - 9 * MINUTE, deleted=START + MINUTE), True),
+            (_ending(on("web", started=START - 90 * MINUTE, deleted=START + 10 * MINUTE), grace=20 * MINUTE), False),
+            (_ending(on("web", started=START - 90 * MINUTE, deleted=START + 10 * MINUTE), grace=12 * MINUTE), True),
             (on("web", phase="Succeeded", conditions=[("Ready", "False", MINUTE)]), True),
             (on("agent", owner=builders.owner("DaemonSet", "agent"), started=START - MINUTE), False),
         ],
-        ids=["started", "bound", "nobody says when it was bound", "long ago", "ends now", "has ended", "a daemon"],
+        ids=[
+            "started",
+            "bound",
+            "nobody says when it was bound",
+            "long ago",
+            "ends now",
+            "was asked to end long ago",
+            "was asked to end lately",
+            "has ended",
+            "a daemon",
+        ],
     )
     @pytest.mark.parametrize("noted", [None, START - 8 * MINUTE], ids=["not looked at", "of another controller"])
     def test_a_node_that_nobody_has_looked_at_is_as_young_as_its_youngest_pod(

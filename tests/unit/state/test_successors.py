@@ -62,9 +62,14 @@ def test_it_requests_what_the_template_does(kind: str, lives: dict[str, Any], as
         (_container("a", ONE), _container("a", {}, THREE), 3000),
         (_container("a", ONE, ONE), _container("a", {"memory": "1Gi"}), 1000),
         (_container("a", ONE, THREE), _container("a", {"cpu": "2"}), 2000),
-        (_container("a", ONE), _container("b", THREE), 1000),
+        (_container("a", ONE), _container("b", THREE), 4000),
     ],
-    ids=["a limit alone", "what a LimitRange adds", "a request beside a limit of its own", "another container"],
+    ids=[
+        "a limit alone",
+        "what a LimitRange adds",
+        "a request beside a limit of its own",
+        "a container that only the template has",
+    ],
 )
 def test_what_the_template_does_not_say_stays_as_the_pod_has_it(lives: Container, asked: Container, cpu: int) -> None:
     """Admission will add it again."""

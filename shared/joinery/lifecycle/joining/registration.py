@@ -3,8 +3,8 @@
 The rules are those of Karpenter nodeclaim/lifecycle, Registration. A node boots with the ``unregistered`` taint, which
 keeps every pod away. One write gives it what its claim says of it (labels, annotations, taints, owner) and replaces
 that taint by the one that keeps the node for the pods that it was bought for (``lifecycle.joining.steering``). This is
-done once: what somebody changes on the node later stays as it is, but for its owner. A Node that was removed and is
-registered anew by its kubelet is bare, and is registered as a new one is.
+done once: what somebody changes on the node later stays as it is. A Node that was removed and is registered anew by its
+kubelet is bare, and is registered as a new one is.
 """
 
 from collections.abc import Iterable, Sequence
