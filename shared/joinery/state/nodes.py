@@ -221,12 +221,13 @@ def pending_pods(snapshot: Snapshot, *, only_marked: bool) -> tuple[Pod, ...]:
 
 
 def _pods_by_node(pods: Iterable[Pod]) -> Mapping[str, tuple[Pod, ...]]:
+    """By name, so that nothing depends on the order in which the API server lists them."""
     by_node: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
         node = pod.spec.node_name or pod.status.nominated_node_name
         if node and not is_terminal(pod):
             by_node[node].append(pod)
-    return {node: tuple(pods_on_node) for node, pods_on_node in by_node.items()}
+    return {node: tuple(sorted(there, key=lambda pod: pod.key)) for node, there in by_node.items()}
 
 
 def is_leaving(node: Node | None, claim: NodeClaim | None) -> bool:

@@ -205,6 +205,18 @@ def test_every_decision_is_right_cheaper_and_above_its_bound(cluster: Cluster, p
 @examples(10)
 def test_the_order_of_objects_makes_no_difference(cluster: Cluster) -> None:
     """One cluster gives one decision, however it is listed."""
+    _assert_order_is_nothing(cluster)
+
+
+def test_the_order_of_pods_decides_no_tie() -> None:
+    """Of two nodes, either of which may take the other's pods, the same one always goes."""
+    cluster = _cluster()
+    cluster.machine("n0", [on("n0-0", "n0", cpu="1"), on("n0-1", "n0", cpu="500m")])
+    cluster.machine("n1", [on("n1-0", "n1", cpu="500m"), on("n1-1", "n1", cpu="500m")])
+    _assert_order_is_nothing(cluster)
+
+
+def _assert_order_is_nothing(cluster: Cluster) -> None:
     problem = cluster.problem()
     snapshot = problem.packing.snapshot
     mirrored = replace(
