@@ -213,6 +213,7 @@ def test_the_order_of_pods_decides_no_tie() -> None:
     cluster = _cluster()
     cluster.machine("n0", [on("n0-0", "n0", cpu="1"), on("n0-1", "n0", cpu="500m")])
     cluster.machine("n1", [on("n1-0", "n1", cpu="500m"), on("n1-1", "n1", cpu="500m")])
+    cluster.machine("n2", [])
     _assert_order_is_nothing(cluster)
 
 
