@@ -13,6 +13,12 @@ third more time. Where copies are few, one bin is a percent; where they are thou
 """
 _THOUSANDS = 2_000
 """From so many copies on they count as thousands."""
+_LEAST_PLACING = 0.15
+"""Seconds for which pods are placed however late it is when that begins: else a run that takes long to begin would
+place none, and the next one likewise.
+"""
+_PER_NODE = 0.001
+"""Seconds that follow for each node that is bought, unless it is like another: its launch, and the check of that."""
 
 
 @dataclass(kw_only=True)
@@ -25,7 +31,8 @@ class Effort:
     ``seed``: of everything random.
     ``is_time_up``: the caller's stopwatch. Once it says yes, the best packing so far is the answer, and ``struck``
     tells that it did. None for no limit.
-    ``is_placing_over``: likewise; once it says yes, what has no place by then gets none.
+    ``stopwatch``: seconds; ``placing_ends``: what it shows when pods without a place get none any more.
+    ``nodes``: how many different nodes are bought by now; what follows for them is part of the time.
     """
 
     pricing_rounds: int = 60
@@ -33,7 +40,9 @@ class Effort:
     allowance: float = 300.0
     seed: int = 0
     is_time_up: Callable[[], bool] | None = None
-    is_placing_over: Callable[[], bool] | None = None
+    stopwatch: Callable[[], float] = lambda: 0.0
+    placing_ends: float = math.inf
+    nodes: int = field(default=0, init=False)
     struck: bool = field(default=False, init=False)
     _is_late: bool = field(default=False, init=False)
     _left: float = field(default=0.0, init=False)
@@ -49,7 +58,8 @@ class Effort:
         return cls(
             seed=seed,
             is_time_up=lambda: stopwatch() >= limit,
-            is_placing_over=None if math.isinf(grace) else lambda: stopwatch() >= limit + grace,
+            stopwatch=stopwatch,
+            placing_ends=limit + grace,
         )
 
     def begin(self, instance: PackingInstance) -> None:
@@ -68,12 +78,22 @@ class Effort:
             self.struck = self.is_time_up()
         return self.struck
 
+    def begin_placing(self) -> None:
+        """Pods are about to be placed: there is time for some of them, however late it is."""
+        if not math.isinf(self.placing_ends):
+            self.placing_ends = max(self.placing_ends, self.stopwatch() + self._to_follow + _LEAST_PLACING)
+            self._is_late = False
+
     def is_late(self) -> bool:
         """Whether it is too late to place anything more."""
-        if not self._is_late and self.is_placing_over is not None:
-            self._is_late = self.is_placing_over()
+        if not self._is_late and not math.isinf(self.placing_ends):
+            self._is_late = self.stopwatch() + self._to_follow >= self.placing_ends
             self.struck |= self._is_late
         return self._is_late
+
+    @property
+    def _to_follow(self) -> float:
+        return self.nodes * _PER_NODE
 
     def patience(self, work: int | None = None) -> Patience:
         """How long a linear program may take: until time is up, or until it has taken so much work."""

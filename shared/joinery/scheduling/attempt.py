@@ -157,7 +157,7 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
     work, packer = first_fit(problem, strategy, effort)
     better = None if problem.options.first_fit_only else cheaper(work, packer.nodes, packer.deferred, effort)
     if better is not None:
-        packer.resume(better.buyer)
+        packer.resume(better.buyer, better.waiting)
     else:
         packer.place_deferred()
     packer.place_leftovers()

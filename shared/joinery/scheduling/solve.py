@@ -22,7 +22,7 @@ from joinery.scheduling.strategies import alternatives, cheaper_alternatives, re
 _ROUNDS = 4
 """Times that a repaired packing is repaired once more, because each may open further domains."""
 
-GRACE = 0.4
+GRACE = 0.5
 """Seconds after the time limit for which pods are still placed. What comes after that takes half a second at most, for
 ten thousand pods, so no plan outlasts its limit by more than one.
 """

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.scheduling.constraints.selectors import NOTHING, Clause, Selector
+from joinery.scheduling.constraints.selectors import NOTHING, Clause, SelectedNamespaces, Selector
 from joinery.scheduling.constraints.topology_rules import Matcher, TopologyRule
 from joinery.scheduling.topology.selection import Selection, numbers_of
 from simulator.builders import pod
 from tests.properties import examples
 
-KEYS, VALUES, NAMESPACES = ("app", "tier"), ("a", "b", "c"), ("default", "other")
+KEYS, VALUES, NAMESPACES = ("app", "tier"), ("a", "b", "c"), ("default", "other", "unlisted")
 
 _clauses = st.builds(
     Clause,
@@ -18,7 +18,12 @@ _clauses = st.builds(
     st.lists(st.sampled_from(VALUES), min_size=1, max_size=2).map(tuple),
 )
 _selectors = st.one_of(st.just(NOTHING), st.builds(Selector, st.lists(_clauses, max_size=3).map(tuple)))
-_namespaces = st.one_of(st.none(), st.frozensets(st.sampled_from(NAMESPACES)))
+_LABELS = {"default": {"app": "a"}, "other": {"app": "b", "tier": "a"}}
+_namespaces = st.one_of(
+    st.none(),
+    st.frozensets(st.sampled_from(NAMESPACES)),
+    st.builds(SelectedNamespaces, st.frozensets(st.sampled_from(NAMESPACES)), _selectors, st.just(_LABELS)),
+)
 _matchers = st.lists(st.builds(Matcher, _namespaces, _selectors), min_size=1, max_size=2).map(tuple)
 _pods = st.lists(
     st.builds(

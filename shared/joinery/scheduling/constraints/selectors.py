@@ -111,25 +111,35 @@ def of_affinity_term(term: PodAffinityTerm, pod: Pod) -> Selector:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class SelectedNamespaces:
+    """Those that a term names, and those that its namespaceSelector selects. Nobody lists them: thousands of rules may
+    each select thousands.
+
+    ``labels``: of the cluster's namespaces, by name.
+    """
+
+    named: frozenset[str]
+    selector: Selector
+    labels: Mapping[str, Mapping[str, str]] = field(compare=False, repr=False)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.named or (name in self.labels and self.selector.matches(self.labels[name]))
+
+
 class Namespaces:
-    """The namespaces of the cluster. What a selector chooses of them is remembered: many pods say the same."""
+    """The namespaces of the cluster."""
 
     def __init__(self, namespaces: Iterable[Namespace]) -> None:
         self._labels = {namespace.metadata.name: _labels_of(namespace) for namespace in namespaces}
-        self._chosen: dict[Selector, frozenset[str]] = {}
 
-    def of(self, term: PodAffinityTerm, pod: Pod) -> frozenset[str] | None:
+    def of(self, term: PodAffinityTerm, pod: Pod) -> frozenset[str] | SelectedNamespaces | None:
         """Those that a term of the pod looks into. None is all: that is what an empty namespaceSelector says."""
         named = frozenset(term.namespaces)
         if term.namespace_selector is None:
             return named or frozenset({pod.metadata.namespace or "default"})
         selector = read(term.namespace_selector)
-        if selector.clauses == ():
-            return None
-        if selector not in self._chosen:
-            matching = (name for name, labels in self._labels.items() if selector.matches(labels))
-            self._chosen[selector] = frozenset(matching)
-        return named | self._chosen[selector]
+        return None if selector.clauses == () else SelectedNamespaces(named, selector, self._labels)
 
 
 def _labels_of(namespace: Namespace) -> Mapping[str, str]:

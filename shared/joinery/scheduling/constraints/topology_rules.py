@@ -21,6 +21,7 @@ from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.selectors import (
     NOTHING,
     Namespaces,
+    SelectedNamespaces,
     Selector,
     label_clauses,
     of_affinity_term,
@@ -38,7 +39,7 @@ class Matcher:
     ``namespaces``: those it looks into; None is all of them.
     """
 
-    namespaces: frozenset[str] | None
+    namespaces: frozenset[str] | SelectedNamespaces | None
     selector: Selector
 
     def matches(self, namespace: str, labels: dict[str, str]) -> bool:
@@ -224,5 +225,8 @@ def _matcher(term: PodAffinityTerm, pod: Pod, namespaces: Namespaces) -> Matcher
     return Matcher(namespaces.of(term, pod), of_affinity_term(term, pod))
 
 
-def _order(matcher: Matcher) -> tuple[bool, list[str], tuple[object, ...]]:
-    return matcher.namespaces is None, sorted(matcher.namespaces or ()), matcher.selector.clauses or ()
+def _order(matcher: Matcher) -> tuple[object, ...]:
+    among, clauses = matcher.namespaces, matcher.selector.clauses or ()
+    if isinstance(among, SelectedNamespaces):
+        return False, sorted(among.named), among.selector.clauses or (), clauses
+    return among is None, sorted(among or ()), (), clauses

@@ -6,7 +6,7 @@ node that is already being bought, or into one more.
 Whatever places pods takes the names of those that wait, and returns how many of them it placed, from the first.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from types import MappingProxyType
 
@@ -26,6 +26,7 @@ from joinery.scheduling.firstfit.existing import ExistingCapacity
 from joinery.scheduling.firstfit.manners import USUAL, Manner, neighbours_on_host
 from joinery.scheduling.firstfit.new_nodes import NewNodes, Wanted, is_open_to
 from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
+from joinery.scheduling.firstfit.turns import in_turns
 from joinery.scheduling.firstfit.value import fair_price_of_one
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.market import Amounts
@@ -108,20 +109,24 @@ class FirstFit:
 
     def place_deferred(self) -> None:
         """Buy nodes for the deferred pods after all. Where there are none, whoever was left has been tried already."""
-        if not self.deferred:
-            return
-        for deferred in self.deferred:
-            self.left[deferred.demand.pod_class] = deferred.pods
-        self.deferred = []
-        self._place_all()
+        if self.deferred:
+            self._take_back()
+            self._place_all()
 
-    def resume(self, buyer: Buyer) -> None:
-        """Try again for what is left, on the nodes of another buyer, which carry the pods that were placed.
+    def resume(self, buyer: Buyer, waiting: Mapping[PodClass, Sequence[str]] = MappingProxyType({})) -> None:
+        """Try again for what is left, on the nodes of another buyer, which carry the pods that were placed, and the
+        deferred ones but those that are ``waiting``.
 
         They may take less of a limit than those before.
         """
         self._use(buyer)
+        self.left |= waiting
         self._place_all()
+
+    def _take_back(self) -> None:
+        """Have no pods deferred."""
+        self.left |= {deferred.demand.pod_class: deferred.pods for deferred in self.deferred}
+        self._deferral, self.deferred = None, []
 
     def place_leftovers(self) -> None:
         """Last of all, put what is left on nodes that there will be anyway.
@@ -147,16 +152,32 @@ class FirstFit:
 
         A pod that found a place may be what another waited to be near to.
         """
+        self._effort.begin_placing()
         progress = True
         while progress:
             progress = False
-            for pod_class, names in self.left.items():
+            for pod_class in self._in_order():
                 if self._effort.is_late():
                     break
+                names = self.left[pod_class]
                 placed = self._place_class(pod_class, names) if names else 0
                 self.left[pod_class] = names[placed:]
                 progress |= placed > 0
         self.left = {pod_class: names for pod_class, names in self.left.items() if names}
+
+    def _in_order(self) -> Iterator[PodClass]:
+        """The classes that have pods left: in first-fit's order, and once time is up in turns of their namespaces."""
+        untried = dict.fromkeys(self.left)
+        for pod_class in tuple(untried):
+            if self._effort.is_over():
+                break
+            del untried[pod_class]
+            yield pod_class
+        if untried:
+            if self._deferral:
+                untried |= {deferred.demand.pod_class: None for deferred in self.deferred}
+                self._take_back()
+            yield from in_turns([pods for pods in self.classes if pods in untried], self._work.is_sold)
 
     def _sow(self) -> None:
         """Place one pod that others must share a host with, then as many of these as find room there, and so on."""

@@ -29,6 +29,7 @@ class OpenedNodes:
 
     price        $/h of the cheapest type that the node may be
     fair_price   $/h that its pods should cost
+    different    how many nodes are not just like the one before them
 
     ``_room`` (nodes x price levels x resources) is the most that a node could still take of each resource on any type
     that it may be up to that price. ``_value`` (nodes x 3) holds its price, how many times its pods' fair price it may
@@ -39,6 +40,7 @@ class OpenedNodes:
         self.nodes: list[NewNode] = []
         self.fair_price: list[float] = []
         self.price: list[float] = []
+        self.different = 0
         self._pools: list[str] = []
         self._shapes: list[int | None] = []
         self._numbers: dict[tuple[object, ...], int] = {}
@@ -55,11 +57,13 @@ class OpenedNodes:
         self.price.append(0.0)
         self._pools.append(node.pool.name)
         self._shapes.append(None)
+        self.different += 1
         return len(self.nodes) - 1
 
     def repeat(self, node: NewNode) -> int:
         """Add a node just like the last one; its index."""
         last, index = len(self.nodes) - 1, self.append(node)
+        self.different -= 1
         self.fair_price[index], self.price[index] = self.fair_price[last], self.price[last]
         self._room[index], self._value[index] = self._room[last], self._value[last]
         return index

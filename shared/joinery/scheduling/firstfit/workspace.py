@@ -196,6 +196,13 @@ class Workspace:
                     domains |= _values_of(key, pool, pool.fit(term), requests, pool.within_limits())
         return frozenset(domains)
 
+    def is_sold(self, pod_class: PodClass) -> bool:
+        """Whether some pool has a type for one of the pods on offer, rules about other pods and limits apart."""
+        requests = self.axis.asked(pod_class.requests)
+        pools = [pool for pool in self.pools if pod_class.untolerated(pool.taints) is None]
+        fits = ((pool, pool.fit(term)) for term in pod_class.terms for pool in pools)
+        return any(not fit.conflict and (fit.sold & pool.has_room(requests)).any() for pool, fit in fits)
+
     def offered(self, pool: Pool, pod_class: PodClass, key: str) -> set[str]:
         """The domains in which the pool has an available offering that holds one of the pods.
 

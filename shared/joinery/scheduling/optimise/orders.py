@@ -32,13 +32,14 @@ Limit = tuple[tuple[int, ...], int]
 @dataclass(eq=False)
 class Order:
     """``pods`` (names) of one demand, wanted in these domains on nodes of pools of this weight. All of them on one node
-    if they go ``together``.
+    if they go ``together``. Where ``is_deferred``, first-fit has no nodes for them.
     """
 
     demand: Demand
     domains: Domains
     weight: int
     together: bool = False
+    is_deferred: bool = False
     pods: list[str] = field(default_factory=list)
 
     @property
@@ -72,7 +73,7 @@ def orders_of(nodes: Iterable[NewNode], together: Container[Demand]) -> tuple[Or
 
 def order_of(deferred: Deferred) -> Order:
     """Deferred pods as an order: nothing ties them to a domain."""
-    return Order(deferred.demand, {}, deferred.weight, pods=list(deferred.pods))
+    return Order(deferred.demand, {}, deferred.weight, is_deferred=True, pods=list(deferred.pods))
 
 
 def gathers(node: NewNode, together: Container[Demand]) -> bool:

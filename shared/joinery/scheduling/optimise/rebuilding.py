@@ -5,7 +5,7 @@ checked again pod by pod, and pods that a node does not take after all are bough
 implementation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from joinery.optimizer.instance.side_constraints import ConstrainedInstance
 from joinery.optimizer.relaxation.core import CoreSelection
 from joinery.optimizer.relaxation.relaxation import relax
 from joinery.optimizer.search import pack
+from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.firstfit.buying import Buyer
 from joinery.scheduling.firstfit.new_nodes import FairPrice, NewNodes, is_open_to
 from joinery.scheduling.firstfit.targets import NewNode
@@ -33,11 +34,12 @@ from joinery.scheduling.pools.pool import Pool
 @dataclass(frozen=True, eq=False)
 class Better:
     """Nodes that carry out the same orders for less. ``resilience_cost``: $/h, about what preferred node sizes and the
-    choice of spot types add to their price.
+    choice of spot types add to their price. ``waiting``: deferred pods (names) that time was up for.
     """
 
     buyer: Buyer
     resilience_cost: float
+    waiting: Mapping[PodClass, Sequence[str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +87,18 @@ class Rebuilding:
         if is_limited and int(instance.demands.sum()) <= SMALL_DEMAND and not effort.is_over():
             bin_types, instance, patterns = self._within_limits(incumbent, uses, bin_types, instance, patterns)
         resilience_cost = selection.preference_cost()
+        effort.begin_placing()
         # The dearest first, so that what the limit of a pool refuses are the cheap ones.
         for pattern in sorted(patterns, key=lambda pattern: -instance.costs[pattern.bin_type]):
+            if effort.is_late():
+                break
             self._build(bin_types, pattern)
+            effort.nodes = self._nodes.opened.different
         buyer = self._bought_for_the_rest(instance, effort)
-        return None if buyer is None else Better(buyer, resilience_cost)
+        if buyer is None:
+            return None
+        waiting = {order.demand.pod_class: names for order, names in zip(self._orders, self._waiting, strict=True)}
+        return Better(buyer, resilience_cost, {pod_class: names for pod_class, names in waiting.items() if names})
 
     def _within_limits(
         self,
@@ -161,13 +170,19 @@ class Rebuilding:
         return names
 
     def _bought_for_the_rest(self, instance: PackingInstance, effort: Effort) -> Buyer | None:
-        """First-fit for the pods that still wait, at the relaxation's duals; None if some get no node."""
+        """First-fit for the pods that still wait, at the relaxation's duals; None if some get no node. Once time is up
+        deferred pods go on waiting.
+        """
         buyer = Buyer(self._work, self._nodes, effort)
         if any(self._waiting):
             self._nodes.fair_price = self._fair_price(instance, effort)
-        for order, names in zip(self._orders, self._waiting, strict=True):
+        for index, order in enumerate(self._orders):
+            names, may_wait = self._waiting[index], order.is_deferred and effort.is_over()
+            if not names or may_wait:
+                continue
             tier = next(tier for tier in self._nodes.tiers if tier[0].weight == order.weight)
-            if buyer.buy(tier, order.demand, order.domains, names) < len(names):
+            self._waiting[index] = names[buyer.buy(tier, order.demand, order.domains, names) :]
+            if self._waiting[index] and not (order.is_deferred and effort.is_over()):
                 return None
         return buyer
 
