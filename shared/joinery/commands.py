@@ -28,17 +28,18 @@ Owner = Node | NodeClaim | NodePool
 class Announce:
     """Tell whoever runs ``kubectl describe`` on the subject.
 
-    ``event`` is the Kubernetes Event's reason, one of ``joinery.events.EVENTS``, which has its type.
+    ``reason`` and ``message`` are the Kubernetes Event's: one of ``joinery.events.EVENTS``, which has its type, and the
+    sentence.
     """
 
-    event: str
     reason: str
+    message: str
     subject: Subject
 
     @property
     def warning(self) -> bool:
         """Whether the Event's type is Warning, not Normal."""
-        return EVENTS[self.event].is_warning
+        return EVENTS[self.reason].is_warning
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +200,7 @@ class Ask:
     what: str
 
 
-def subject(command: Command | Ask) -> str:  # noqa: C901, PLR0911 - one flat table
+def subject(command: Change | Ask) -> str:  # noqa: C901, PLR0911 - one flat table
     """What the command is about, for a person."""
     match command:
         case Ask(Pod() as owner):
@@ -228,8 +229,6 @@ def subject(command: Command | Ask) -> str:  # noqa: C901, PLR0911 - one flat ta
             return f"{kind} {name}"
         case MarkUnavailable(offering):
             return " ".join(filter(None, astuple(offering)))
-        case Announce(about):
-            return about
 
 
 def object_of(command: Change | Ask) -> Subject | None:  # noqa: C901, PLR0911 - one flat table

@@ -72,7 +72,7 @@ class LifecycleDecision:
         by_reason: dict[str, list[Announce]] = defaultdict(list)
         for step in self.ends:
             for news in step.told:
-                by_reason[news.event].append(news)
+                by_reason[news.reason].append(news)
         return by_reason
 
     @property

@@ -138,8 +138,8 @@ def test_it_is_said_why() -> None:
     announcement, deletion = chain
     assert isinstance(announcement, Announce)
     assert isinstance(deletion, DeleteClaim)
-    assert announcement.event == "ScaledDown"
-    assert deletion.reason == announcement.reason == "NodePool default has 3 nodes, and replicas is 1"
+    assert announcement.reason == "ScaledDown"
+    assert deletion.reason == announcement.message == "NodePool default has 3 nodes, and replicas is 1"
 
 
 @pytest.mark.parametrize(

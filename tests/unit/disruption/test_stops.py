@@ -101,7 +101,7 @@ class TestWhatItStops:
         cluster = _stopped(replicas=3)
         drift = to_replace(cluster.problem().packing.snapshot)
         assert drift.candidates == ()
-        assert [news.event for news in drift.announcements] == ["DisruptionBlocked"]
+        assert [news.reason for news in drift.announcements] == ["DisruptionBlocked"]
 
     @pytest.mark.parametrize(
         ("reason", "waits_for", "outlook"),

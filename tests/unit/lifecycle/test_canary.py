@@ -230,7 +230,7 @@ def test_a_verdict_is_written_on_the_class_and_told() -> None:
     after = judged.remembered(snapshot.node_classes[0])
     assert verdicts_of(after)[NEW].outcome is Outcome.FAILED
     (told,) = canary_events(snapshot.node_classes[0], after)
-    assert (told.event, told.warning) == ("CanaryFailed", True)
+    assert (told.reason, told.warning) == ("CanaryFailed", True)
     again = trials(_snapshot(node_class=after), RULE)
     assert again.of["default", NEW].stage is Stage.FAILED
     assert again.remembered(after) == after

@@ -261,8 +261,8 @@ def _replaced(snapshot: Snapshot) -> list[str]:
 
 def _blocked(snapshot: Snapshot) -> dict[str, str]:
     news = to_replace(snapshot).announcements
-    assert all(one.event == "DisruptionBlocked" for one in news)
-    return {one.subject.metadata.name: one.reason for one in news}
+    assert all(one.reason == "DisruptionBlocked" for one in news)
+    return {one.subject.metadata.name: one.message for one in news}
 
 
 @pytest.mark.parametrize(("nodes", "count"), [("100%", 4), ("50%", 2), ("1", 1), ("0", 0)])

@@ -145,7 +145,7 @@ def test_a_node_with_a_deadline_says_so() -> None:
     for node, told in ((builders.node("node-1"), 1), (_going(), 0)):
         commands = _finalize(claim, node).commands
         events = [command for command in commands if isinstance(command, Announce) and command.subject == node]
-        assert [event.event for event in events].count("TerminationGracePeriodExpiring") == told
+        assert [event.reason for event in events].count("TerminationGracePeriodExpiring") == told
 
 
 def test_past_its_deadline_a_node_waits_for_no_volume() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, LAUNCH_TOKEN, ZONE
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import DeleteClaim, MarkUnavailable, UpdateClaim
+from joinery.commands import Announce, DeleteClaim, MarkUnavailable, UpdateClaim
 from joinery.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome, fleet_groups, settle, unlaunchable
 from joinery.state.instances import Instance
 from joinery.state.offerings import OfferingKey
@@ -155,4 +155,5 @@ def test_a_claim_that_is_given_up_says_what_ec2_said() -> None:
     """A quota is for a person to raise, an empty pool is not: EC2's words tell them apart."""
     shortage = "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 64 allows"
     _, ((told, _),) = settle(FleetGroup((_claim("a"),)), FleetOutcome(shortage=shortage), CLASS, {}, START)
-    assert told.reason == f"EC2 is out of every instance type that it may use: {shortage}"
+    assert isinstance(told, Announce)
+    assert told.message == f"EC2 is out of every instance type that it may use: {shortage}"

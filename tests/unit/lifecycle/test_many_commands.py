@@ -130,7 +130,7 @@ def test_nodes_that_somebody_took_out_of_commands_are_found_with_one_look_at_the
         snapshot = _cluster(claims, Passes())
         vars(snapshot)["managed_claims"] = _watched(claims, passes)
         events = [
-            command.event
+            command.reason
             for step in decide(view_of(snapshot, ()), {}).steps
             for command in step.commands
             if isinstance(command, Announce)

@@ -121,7 +121,7 @@ def test_a_class_that_is_deleted_outlives_its_claims() -> None:
     used = _commands(builders.node_pool(), _terminating(), node_claims=(builders.node_claim(),))
     (kept,) = [command.after for command in used if isinstance(command, UpdateClass)]
     assert DEFAULT_KIND.finalizer in kept.metadata.finalizers
-    assert [c.event for c in used if isinstance(c, Announce)] == ["WaitingOnNodeClaimTermination"]
+    assert [c.reason for c in used if isinstance(c, Announce)] == ["WaitingOnNodeClaimTermination"]
     unread = _commands(builders.node_pool(), _terminating(), invalid=(Invalid("NodeClaim", "newer", "spec: unknown"),))
     assert [DEFAULT_KIND.finalizer in c.after.metadata.finalizers for c in unread if isinstance(c, UpdateClass)] == [
         True

@@ -226,7 +226,7 @@ def test_the_brake_holds_for_the_whole_cluster() -> None:
 
     assert not done.chains
     assert len(done.blocked) == 10
-    assert "10 of 20 nodes of the cluster are unhealthy" in done.blocked[0].reason
+    assert "10 of 20 nodes of the cluster are unhealthy" in done.blocked[0].message
 
 
 def test_nodes_that_are_not_ours_count_in_the_cluster() -> None:
@@ -250,7 +250,7 @@ def test_a_node_that_is_kept_is_told_of_now_and_then() -> None:
     """Runs come every few seconds, and hundreds of nodes may be kept."""
     fleet = _fleet(3, 2, "web")
 
-    assert [event.event for event in _of_fleets(fleet).blocked] == ["NodeRepairBlocked"] * 3
+    assert [event.reason for event in _of_fleets(fleet).blocked] == ["NodeRepairBlocked"] * 3
     assert not _of_fleets(fleet, after=32 * MINUTE).blocked
     assert len(_of_fleets(fleet, after=45 * MINUTE).blocked) == 3
 
@@ -279,8 +279,8 @@ def test_a_budget_for_unhealthy_nodes_bounds_how_many_are_repaired_at_once() -> 
     """It says so (Karpenter v1.15, the reason ``Unhealthy``)."""
     done = _budgeted({"nodes": "1", "reasons": ["Unhealthy", "Drifted"]})
     assert len(done.chains) == 1
-    assert [event.event for event in done.blocked] == ["NodeRepairBlocked"]
-    assert "the budget 1 for Unhealthy, Drifted allows 1 of 10 nodes" in done.blocked[0].reason
+    assert [event.reason for event in done.blocked] == ["NodeRepairBlocked"]
+    assert "the budget 1 for Unhealthy, Drifted allows 1 of 10 nodes" in done.blocked[0].message
 
 
 def test_that_a_node_is_unhealthy_uses_no_budget_for_its_repair_up() -> None:
@@ -310,4 +310,4 @@ def test_do_not_repair_keeps_a_node(kind: str) -> None:
         node = msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, annotations=mark))
     claim = _claim("broken", annotations=mark if kind == "NodeClaim" else {})
     done = repairs(_view(SINCE + 30 * MINUTE, [claim], [node]), NodeRepair.REPLACE)
-    assert (done.chains, [event.event for event in done.blocked]) == ({}, ["NodeRepairBlocked"])
+    assert (done.chains, [event.reason for event in done.blocked]) == ({}, ["NodeRepairBlocked"])

@@ -363,6 +363,6 @@ def _begun(found: Due) -> Chain:
     return chain
 
 
-def _line(command: Command) -> dict[str, object]:
+def _line(command: Change) -> dict[str, object]:
     """The command as the keys of a line of the log."""
     return {COMMAND: f"{type(command).__name__} {subject(command)}", REASON: command.reason}

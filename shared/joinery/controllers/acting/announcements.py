@@ -37,8 +37,8 @@ def news(gateways: Gateways, announcements: Iterable[Announce]) -> Sequence[Anno
     numbers: Counter[str] = Counter()
     chosen = []
     for one in in_turns(fresh, lambda one: one.subject.metadata.namespace):
-        numbers[one.event] += 1
-        if numbers[one.event] <= MOST_EVENTS:
+        numbers[one.reason] += 1
+        if numbers[one.reason] <= MOST_EVENTS:
             chosen.append(one)
     if len(chosen) < len(fresh):
         logger.info(f"{len(fresh) - len(chosen)} Events are left to later runs")
@@ -64,8 +64,8 @@ def _event(announcement: Announce) -> Event:
     api_version, kind = _kind_of(announcement.subject)
     metadata = announcement.subject.metadata
     return Event(
-        reason=announcement.event,
-        message=shortened(announcement.reason),
+        reason=announcement.reason,
+        message=shortened(announcement.message),
         kind=kind,
         name=metadata.name,
         uid=metadata.uid,
