@@ -29,7 +29,7 @@ def _instance(number: int) -> Instance:
 def _settle(group: FleetGroup, **outcome: Any) -> list[Any]:
     gains, losses = settle(group, FleetOutcome(**outcome), CLASS, {"m7a.large": KIND}, START)
     chains = (*gains, *losses)
-    return [command for chain in chains for command in chain if not hasattr(command, "event")]
+    return [command for chain in chains for command in chain if not isinstance(command, Announce)]
 
 
 def test_claims_of_one_token_share_a_call() -> None:

@@ -19,7 +19,7 @@ from joinery.apis.labels import (
     UNREGISTERED_TAINT,
 )
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
+from joinery.commands import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.step import LAUNCHING, advance
 from joinery.lifecycle.view.view import Step, view_of
 from joinery.state.claims import INSTANCE_MISSING, observed, with_condition, with_status
@@ -174,7 +174,7 @@ def test_a_node_without_the_boot_taint_is_registered_and_reported() -> None:
     """Pods may have been placed too soon: worth a warning, not a lost node."""
     node = builders.node("node-1", labels={REGISTERED: ""}, initialized=False, finalizers=())
     step = _step(builders.node_claim(**LAUNCHED), node)
-    assert [c.event for c in step.commands if hasattr(c, "event")] == ["UnregisteredTaintMissing"]
+    assert [c.reason for c in step.commands if isinstance(c, Announce)] == ["UnregisteredTaintMissing"]
     assert "UpdateNode" in _kinds(step.commands)
 
 
