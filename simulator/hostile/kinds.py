@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from simulator.hostile import many_pods, one_pod
+from simulator.hostile import many_pods, one_pod, storage
 from simulator.hostile.pods import Document
 
 Make = Callable[[int], Iterator[Document]]
@@ -77,4 +77,14 @@ KINDS: Mapping[str, Kind] = {
     "budgets": Kind(many_pods.budgets, 10, (300, 2000)),
     "namespaces": Kind(many_pods.namespaces, 50, (1000, 5000)),
     "long-each": Kind(many_pods.long_each, 10, (500, 2000)),
+    # --- volumes to choose from ---
+    "volumes-of-hosts": Kind(storage.volumes_of_hosts, 30, (2000, 5000)),
+    "volumes-of-zones": Kind(storage.volumes_of_zones, 30, (2000, 5000)),
+    "volumes-of-segments": Kind(storage.volumes_of_segments, 30, (2000, 5000)),
+    "volumes-for-one": Kind(storage.volumes_for_one, 30, (2000, 5000)),
+    "selected-volumes": Kind(storage.selected_volumes, 30, (2000, 5000)),
+    "ephemeral-and-free": Kind(storage.ephemeral_and_free, 30, (500, 2000)),
+    "immediate-claims": Kind(storage.immediate_claims, 30, (2000, 5000)),
+    "rooms": Kind(storage.rooms, 30, (2000, 5000)),
+    "rooms-of-two-labels": Kind(storage.rooms_of_two_labels, 30, (2000, 5000)),
 }

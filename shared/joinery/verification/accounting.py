@@ -11,7 +11,7 @@ from joinery.state.nodes import pending_pods, views
 from joinery.state.pods import asks_no_budget, is_reschedulable
 from joinery.state.surged import all_surged_pods
 from joinery.verification.final_state import FinalState
-from joinery.verification.topology.census import Labelled
+from joinery.verification.labelled import Labelled
 from joinery.verification.violation import Violation, ViolationCode, of_pod
 
 

@@ -13,11 +13,11 @@ from joinery.verification.choices import Choices
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import EquivalenceClass, FinalNode, with_offering
 from joinery.verification.predicates import Labels
+from joinery.verification.storage.volumes import Volumes
 from joinery.verification.topology.affinity import AntiAffinityTerm, RequiredNeighbours, required_neighbours
 from joinery.verification.topology.census import includes
 from joinery.verification.topology.spread import Spreads, hard_spread
 from joinery.verification.violation import Violation, ViolationCode, misplaced
-from joinery.verification.volumes import Volumes
 
 _OFFERED = (keys.ZONE, keys.CAPACITY_TYPE, keys.ZONE_ID)
 _OPEN = (*_OFFERED, *(alias for alias, key in keys.ALIASES.items() if key in _OFFERED))

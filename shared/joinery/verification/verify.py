@@ -47,6 +47,7 @@ from joinery.verification.nodepools import check_limits, check_min_values, check
 from joinery.verification.placements import check_placements
 from joinery.verification.purchasable import Purchasable
 from joinery.verification.reservations import check_reservations
+from joinery.verification.storage.volumes import check_volumes
 from joinery.verification.topology.affinity import (
     anti_affinity_terms,
     check_affinity,
@@ -57,7 +58,6 @@ from joinery.verification.topology.binding_order import check_order
 from joinery.verification.topology.census import Census
 from joinery.verification.topology.spread import Spreads, check_spread
 from joinery.verification.violation import Violation, ViolationCode
-from joinery.verification.volumes import check_volumes
 
 #: Costs are sums of prices: rounding adds up.
 _COST_TOLERANCE = 1e-6

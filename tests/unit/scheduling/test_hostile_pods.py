@@ -50,13 +50,27 @@ def test_pods_of_others_are_placed_beside_hostile_ones(kind: str) -> None:
     "kind",
     [
         "node-affinity-exclusions", "hard-spreads", "anti-affinity-terms", "host-ports", "distinct-labels", "repelling",
-        "spread-over-all", "shared-claim",
+        "spread-over-all", "shared-claim", "volumes-of-zones", "volumes-for-one", "ephemeral-and-free",
+        "immediate-claims", "rooms", "volumes-of-segments",
     ],
 )  # fmt: skip
 def test_the_check_of_a_plan_takes_no_more_than_its_size(kind: str) -> None:
     """Four times as many rules or pods are four times the work, and a little for larger sets."""
     few, many = (_work_of_the_check(kind, times * KINDS[kind].small) for times in (1, 4))
     assert many < 6 * few
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "volumes-of-hosts", "volumes-of-zones", "volumes-of-segments", "volumes-for-one", "ephemeral-and-free",
+        "immediate-claims", "rooms", "rooms-of-two-labels",
+    ],
+)  # fmt: skip
+def test_to_choose_volumes_takes_no_more_than_volumes_and_claims(kind: str) -> None:
+    """Four times as many of both are four times the work, and a little for pods that are placed one by one."""
+    few, many = (_work_of_placing(kind, times * 2 * KINDS[kind].small) for times in (1, 4))
+    assert many < 8 * few
 
 
 @pytest.mark.parametrize("kind", ["node-affinity-terms", "hard-spreads", "preferences", "repelling", "shared-claim"])
@@ -77,6 +91,12 @@ def _work_of_the_check(kind: str, size: int) -> int:
     problem = replace(problem, options=replace(problem.options, time_limit=None, first_fit_only=True))
     packing = solve(problem)
     return _calls(lambda: verify(problem, packing))
+
+
+def _work_of_placing(kind: str, size: int) -> int:
+    problem = _problem(cluster(KINDS[kind].make(size)).documents)
+    problem = replace(problem, options=replace(problem.options, time_limit=None, first_fit_only=True))
+    return _calls(lambda: solve(problem))
 
 
 def _calls(act: Callable[[], Any]) -> int:

@@ -35,6 +35,11 @@ def _claim(name: str = "data", kind: str = "local", **annotations: str) -> core.
     return as_struct(document, core.PersistentVolumeClaim)
 
 
+def _owned(claim: core.PersistentVolumeClaim, by: str) -> core.PersistentVolumeClaim:
+    owner = core.OwnerReference(api_version="v1", kind="Pod", name=by, uid=f"uid-{by}", controller=True)
+    return msgspec.structs.replace(claim, metadata=msgspec.structs.replace(claim.metadata, owner_references=[owner]))
+
+
 def _in(asked: Problem, **places: str) -> Packing:
     return packing(*(launch(asked, f"default/{name}", name=f"n-{name}", zone=zone) for name, zone in places.items()))
 
@@ -90,6 +95,14 @@ def test_a_volume_that_is_being_made_for_a_node_keeps_other_nodes_out() -> None:
     assert violated(asked, packing(on={"n2": ("default/db",)})) == WRONG
 
 
+def test_a_volume_that_was_being_made_for_a_node_that_is_gone_keeps_none_out() -> None:
+    """The provisioner gives it up; of a class that makes no volumes there is none who would."""
+    given_up = _asked(node("n2"), _claim(kind="gp3", **{SELECTED_NODE: "n1"}))
+    assert violated(given_up, packing(on={"n2": ("default/db",)})) == set()
+    waiting = _asked(node("n2"), _claim(**{SELECTED_NODE: "n1"}), _free())
+    assert violated(waiting, packing(on={"n2": ("default/db",)})) == WRONG
+
+
 def test_a_driver_that_publishes_its_room_has_none_elsewhere() -> None:
     """Of a node to come it has published nothing."""
     driver = as_struct({"metadata": {"name": "ebs.csi.aws.com"}, "spec": {"storageCapacity": True}}, core.CSIDriver)
@@ -104,10 +117,26 @@ def test_a_driver_that_publishes_its_room_has_none_elsewhere() -> None:
     assert violated(short, packing(on={"n1": ("default/db",)})) == WRONG
 
 
+def test_a_claim_that_another_pod_or_nobody_controls_is_no_ephemeral_volume() -> None:
+    """Its name alone does not make it the pod's own; the claim of an earlier pod of the name goes with that one."""
+    scratch = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "gp3"}}}}]
+    claim = volume_claim("db-scratch", storage_class="gp3")
+
+    def checked(claim: core.PersistentVolumeClaim, uid: str = "") -> set[str]:
+        asked = problem(node_pool(), pod("db", uid=uid, volumes=scratch), claim, storage_class())
+        return violated(asked, _in(asked, db=A))
+
+    assert checked(claim) == WRONG
+    assert checked(_owned(claim, "other")) == WRONG
+    assert checked(_owned(claim, "db")) == set()
+    assert checked(_owned(claim, "db"), uid="later") == set()
+    assert checked(_owned(claim, "other"), uid="later") == WRONG
+
+
 def test_what_comes_after_a_pod_leaves_its_ephemeral_volume() -> None:
     """A pod that waits has the one that is its own."""
     scratch = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "gp3"}}}}]
-    bound = volume_claim("db-scratch", volume="pv-data"), volume(zone=B), storage_class()
+    bound = _owned(volume_claim("db-scratch", volume="pv-data"), "db"), volume(zone=B), storage_class()
     going = problem(node_pool(), node("n1", deleted=EPOCH), pod("db", node="n1", volumes=scratch), *bound)
     waiting = problem(node_pool(), pod("db", volumes=scratch), *bound)
     assert violated(going, _in(going, db=A)) == set()

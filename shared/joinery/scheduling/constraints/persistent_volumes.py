@@ -5,20 +5,32 @@ to a claim whose class does not wait for a pod, wherever it is; kube-scheduler o
 otherwise. Both ask ``FindMatchingVolume`` (component-helpers ``storage/volume``), and take the smallest that will do.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import cached_property
+from operator import itemgetter
+from typing import NamedTuple
 
 from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, StorageClass
-from joinery.apis.labels import BETA_STORAGE_CLASS, BIND_COMPLETED, HOSTNAME, REGION, ZONE, canonical
+from joinery.apis.labels import BETA_STORAGE_CLASS, BIND_COMPLETED, REGION, ZONE, canonical
+from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import LARGEST, amount
 from joinery.scheduling.constraints import selectors
 from joinery.scheduling.constraints.nodeterms import alternatives
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError, one_of
-from joinery.scheduling.constraints.volume_needs import FreeVolume
+from joinery.scheduling.constraints.selectors import Selector
+from joinery.scheduling.constraints.volume_stocks import Places, Sized, Stock, Taken
 
 #: The provisioner of a class whose volumes people make.
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 #: The binding mode of a class whose volumes are chosen, or made, on the node of the first pod that uses them.
 WITH_POD = "WaitForFirstConsumer"
+
+#: How many volumes the selectors of all claims look at: two hundred thousand take half a second.
+MOST_LOOKS = 200_000
+#: Domains of labels that nodes to come may have; others they have where a NodePool says so.
+_OF_ANY_NODE = ("kubernetes.io", "k8s.io", "k8s.aws", "karpenter.sh", "amazonaws.com", "ebs.csi.aws.com")
+_FILE_SYSTEM = "Filesystem"
 
 Claims = Mapping[str, PersistentVolumeClaim]
 """By namespace/name."""
@@ -42,21 +54,39 @@ def size_of(claim: PersistentVolumeClaim) -> int:
         return LARGEST
 
 
+class _Kind(NamedTuple):
+    """What claims that choose from the same volumes ask for, but for their size."""
+
+    storage_class: str
+    volume_mode: str
+    attributes_class: str
+    access_modes: frozenset[str]
+    selector: Selector | None
+
+
 class PersistentVolumes:
     """The volumes that claims may still bind.
 
-    ``claims``: all there are. ``classes``: storage classes by name.
+    ``claims``: all there are. ``classes``: storage classes by name. ``pools``: what nodes to come are made from.
     ``bound``: the volumes that the PV controller is about to bind, by claim: there is nothing left to choose.
     """
 
     def __init__(
-        self, volumes: Iterable[PersistentVolume], claims: Claims, classes: Mapping[str, StorageClass]
+        self,
+        volumes: Iterable[PersistentVolume],
+        claims: Claims,
+        classes: Mapping[str, StorageClass],
+        pools: Iterable[NodePool] = (),
     ) -> None:
         self._classes = classes
         self._named: dict[str, list[PersistentVolume]] = {}
-        self._free: dict[str, dict[str, PersistentVolume]] = {}
         self._by_name: dict[str, PersistentVolume] = {}
-        self._usable: dict[str, FreeVolume | None] = {}
+        self._free: dict[str, dict[str, PersistentVolume]] = {}
+        self._looks_left = MOST_LOOKS
+        self._selected: dict[tuple[str, Selector], frozenset[str] | None] = {}
+        self._shelves: dict[_Kind, tuple[tuple[int, Stock], ...]] = {}
+        self._stocks: dict[_Kind, tuple[tuple[Requirements, Stock], ...]] = {}
+        self._pools = tuple(pools)
         in_use = {claim.spec.volume_name for claim in claims.values() if _is_bound(claim)}
         for volume in sorted(volumes, key=lambda volume: volume.metadata.name):
             reference = volume.spec.claim_ref
@@ -65,6 +95,7 @@ class PersistentVolumes:
                 self._named.setdefault(f"{reference.namespace or 'default'}/{reference.name}", []).append(volume)
             elif volume.status.phase in ("", "Available") and volume.metadata.name not in in_use:
                 self._free.setdefault(class_of(volume), {})[volume.metadata.name] = volume
+        self._taken = Taken()
         self.bound: Mapping[str, PersistentVolume] = dict(self._bindings(claims))
 
     def _bindings(self, claims: Claims) -> Iterator[tuple[str, PersistentVolume]]:
@@ -77,10 +108,9 @@ class PersistentVolumes:
         for key, claim in in_order:
             volume = self._asked_for(claim) if claim.spec.volume_name else self.reserved_for(claim)
             if volume is None and not claim.spec.volume_name and not waits_for_pod(claim, self._classes):
-                # The PV controller looks among volumes with few access modes first (``findByClaim``).
-                volume = min(self.free_for(claim), key=lambda one: len(one.spec.access_modes), default=None)
+                volume = self._smallest(claim)
             if volume is not None:
-                self._free.get(class_of(volume), {}).pop(volume.metadata.name, None)
+                self._taken.add(volume.metadata.name)
                 yield key, volume
 
     def _asked_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
@@ -88,7 +118,8 @@ class PersistentVolumes:
         volume = self._by_name.get(claim.spec.volume_name)
         if volume is None or _is_reserved(volume, claim):
             return volume
-        is_free = volume.metadata.name in self._free.get(class_of(claim), {})
+        name = volume.metadata.name
+        is_free = name in self._free.get(class_of(claim), {}) and name not in self._taken
         return volume if is_free and _fits(volume, claim) and _has_modes(volume, claim) else None
 
     def reserved_for(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
@@ -99,53 +130,125 @@ class PersistentVolumes:
                 return volume
         return None
 
-    def free_for(self, claim: PersistentVolumeClaim) -> tuple[PersistentVolume, ...]:
-        """The volumes that are nobody's and that match the claim, the smallest first."""
-        selector = selectors.read(claim.spec.selector) if claim.spec.selector is not None else None
-        matching = (
-            volume
-            for volume in self._free.get(class_of(claim), {}).values()
-            if (selector is None or selector.matches(volume.metadata.labels))
-            and _has_modes(volume, claim)
-            and _fits(volume, claim)
-        )
-        return tuple(sorted(matching, key=_capacity))
+    def _smallest(self, claim: PersistentVolumeClaim) -> PersistentVolume | None:
+        """What the PV controller binds: it looks among volumes with few access modes first (``findByClaim``)."""
+        left: list[tuple[int, Sized]] = []
+        for modes, shelf in self._matching(_kind_of(claim)):
+            index = self._taken.first_left(shelf, shelf.first(size_of(claim)))
+            left += [(modes, volume) for volume in shelf.volumes[index : index + 1]]
+        return self._by_name[min(left)[1].name] if left else None
 
-    def usable_for(self, claim: PersistentVolumeClaim) -> Iterator[FreeVolume]:
-        """``free_for``, without those that demand what no node has. Where a volume is does not depend on the claim."""
-        for volume in self.free_for(claim):
-            name = volume.metadata.name
-            if name not in self._usable:
-                self._usable[name] = _as_free(volume)
-            free = self._usable[name]
-            if free is not None:
-                yield free
+    def stocks_for(self, claim: PersistentVolumeClaim) -> Iterator[tuple[Requirements, Stock, int]]:
+        """Where there are free volumes that match the claim, with the size of the smallest; its place comes first."""
+        kind = _kind_of(claim)
+        if kind not in self._stocks:
+            left = (volume for _, shelf in self._matching(kind) for volume in shelf.volumes)
+            free = sorted(volume for volume in left if volume.name not in self._taken)
+            self._stocks[kind] = tuple(self._places.stocks(free))
+        fitting: list[tuple[Sized, Requirements, Stock]] = []
+        for place, stock in self._stocks[kind]:
+            index = stock.first(size_of(claim))
+            fitting += [(volume, place, stock) for volume in stock.volumes[index : index + 1]]
+        for volume, place, stock in sorted(fitting, key=itemgetter(0)):
+            yield place, stock, volume.size
+
+    def asks_too_much(self, claim: PersistentVolumeClaim) -> bool:
+        """Whether the claim's selector is left out, because those of all claims would look at too many volumes."""
+        kind = _kind_of(claim)
+        return kind.selector is not None and self._selects(kind.storage_class, kind.selector) is None
+
+    def _matching(self, kind: _Kind) -> tuple[tuple[int, Stock], ...]:
+        """The free volumes that match claims of the kind, with the number of their access modes."""
+        if kind not in self._shelves:
+            shelves = self._all_shelves.get((kind.storage_class, kind.volume_mode, kind.attributes_class), {})
+            names = None if kind.selector is None else self._selects(kind.storage_class, kind.selector) or frozenset()
+            self._shelves[kind] = tuple(
+                (
+                    len(modes),
+                    shelf if names is None else Stock(tuple(one for one in shelf.volumes if one.name in names)),
+                )
+                for modes, shelf in shelves.items()
+                if kind.access_modes <= modes
+            )
+        return self._shelves[kind]
+
+    @cached_property
+    def _all_shelves(self) -> Mapping[tuple[str, str, str], Mapping[frozenset[str], Stock]]:
+        """By class, volume mode and attributes class, the volumes that are nobody's by their access modes."""
+        listed: dict[tuple[str, str, str], dict[frozenset[str], list[Sized]]] = {}
+        for kind, volumes in self._free.items():
+            for name, volume in volumes.items():
+                own = volume.spec
+                alike = kind, own.volume_mode or _FILE_SYSTEM, own.volume_attributes_class_name
+                if volume.metadata.deletion_timestamp is None:
+                    shelf = listed.setdefault(alike, {}).setdefault(frozenset(own.access_modes), [])
+                    shelf.append(Sized(_capacity(volume), name))
+        return {
+            alike: {modes: Stock(tuple(sorted(some))) for modes, some in shelves.items()}
+            for alike, shelves in listed.items()
+        }
+
+    def _selects(self, storage_class: str, selector: Selector) -> frozenset[str] | None:
+        """The names of the free volumes that it selects; None where that would be one look too many."""
+        key = storage_class, selector
+        if key not in self._selected:
+            near = self._near(storage_class, selector)
+            is_within = len(near) <= self._looks_left
+            self._looks_left -= len(near) if is_within else 0
+            chosen = (one.metadata.name for one in near if selector.matches(one.metadata.labels))
+            self._selected[key] = frozenset(chosen) if is_within else None
+        return self._selected[key]
+
+    def _near(self, storage_class: str, selector: Selector) -> Collection[PersistentVolume]:
+        """The free volumes that have a label that it asks for, the rarest one; all where it asks for none."""
+        labelled = self._labelled.get(storage_class, {})
+        asked = [
+            [one for value in clause.values for one in labelled.get((clause.key, value), ())]
+            for clause in selector.clauses or ()
+            if clause.operator == "In"
+        ]
+        return min(asked, key=len) if asked else self._free.get(storage_class, {}).values()
+
+    @cached_property
+    def _labelled(self) -> Mapping[str, Mapping[tuple[str, str], list[PersistentVolume]]]:
+        """By class, the volumes that are nobody's by each of their labels."""
+        labelled: dict[str, dict[tuple[str, str], list[PersistentVolume]]] = {}
+        for kind, volumes in self._free.items():
+            of_class = labelled[kind] = {}
+            for volume in volumes.values():
+                for label in volume.metadata.labels.items():
+                    of_class.setdefault(label, []).append(volume)
+        return labelled
+
+    @cached_property
+    def _places(self) -> Places:
+        """Where volumes are that nobody has. Those that demand what no node has are nowhere."""
+        demands: dict[str, tuple[Requirements, ...]] = {}
+        for volume in (one for volumes in self._free.values() for one in volumes.values()):
+            with suppress(UnknownOperatorError):
+                demands[volume.metadata.name] = places_of(volume)
+        return Places(demands, self._may_be_new)
+
+    def _may_be_new(self, label: str) -> bool:
+        """Whether a node that is yet to be bought may have the label: one that Kubernetes, AWS or a NodePool knows."""
+        return label.partition("/")[0].endswith(_OF_ANY_NODE) or canonical(label) in self._of_pools
+
+    @cached_property
+    def _of_pools(self) -> frozenset[str]:
+        templates = [pool.spec.template for pool in self._pools]
+        keys = (rule.key for template in templates for rule in template.spec.requirements)
+        return frozenset(map(canonical, (*keys, *(key for one in templates for key in one.metadata.labels))))
 
 
-def _as_free(volume: PersistentVolume) -> FreeVolume | None:
-    """None where no node has what it demands."""
-    try:
-        return FreeVolume(volume.metadata.name, places_of(volume))
-    except UnknownOperatorError:
-        return None
-
-
-def by_place(volumes: Iterable[FreeVolume]) -> Iterator[tuple[Requirements, tuple[FreeVolume, ...]]]:
-    """Volumes by what they demand of a node. Where that differs in the host alone it is one place, on any of the hosts:
-    which of them have volumes left is asked node by node.
-    """
-    places: dict[tuple[object, bool], tuple[Requirements, set[str], list[FreeVolume]]] = {}
-    for free in volumes:
-        for term in free.places:
-            on_host = term.get(HOSTNAME)
-            hosts = on_host.values if HOSTNAME in term.sets and on_host.operator == "In" else frozenset()
-            beside = Requirements({key: one for key, one in term.sets.items() if not hosts or key != HOSTNAME})
-            place = frozenset(beside.sets.items()), bool(hosts)
-            _, all_hosts, listed = places.setdefault(place, (beside, set(), []))
-            all_hosts.update(hosts)
-            listed.append(free)
-    for beside, all_hosts, listed in places.values():
-        yield (beside.intersect(Requirements({HOSTNAME: one_of(all_hosts)})) if all_hosts else beside), tuple(listed)
+def _kind_of(claim: PersistentVolumeClaim) -> _Kind:
+    spec = claim.spec
+    return _Kind(
+        class_of(claim),
+        spec.volume_mode or _FILE_SYSTEM,
+        spec.volume_attributes_class_name,
+        frozenset(spec.access_modes),
+        selectors.read(spec.selector) if spec.selector is not None else None,
+    )
 
 
 def places_of(volume: PersistentVolume) -> tuple[Requirements, ...]:
@@ -203,7 +306,7 @@ def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     own, wanted = volume.spec, claim.spec
     return (
         volume.metadata.deletion_timestamp is None
-        and (own.volume_mode or "Filesystem") == (wanted.volume_mode or "Filesystem")
+        and (own.volume_mode or _FILE_SYSTEM) == (wanted.volume_mode or _FILE_SYSTEM)
         and own.volume_attributes_class_name == wanted.volume_attributes_class_name
         and _capacity(volume) >= size_of(claim)
     )

@@ -5,7 +5,8 @@ tells them apart: namespace, the labels that some selector looks at, requests, a
 host ports, priority, and what their volumes demand.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections import Counter
+from collections.abc import Container, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -107,6 +108,7 @@ class Classifier:
         self._in_use = in_use
         self._limited = limited
         self._refused: dict[str, Reason] = {}
+        self._needed: dict[str, VolumeNeeds] = {}
         self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     def classes(self, pods: Iterable[Pod]) -> tuple[PodClass, ...]:
@@ -114,12 +116,12 @@ class Classifier:
         all_pods = tuple(pods)
         shared = self._shared_claims(all_pods)
         self._refused = self._late_users(all_pods)
-        groups: dict[tuple[object, ...], list[Pod]] = {}
+        groups: dict[Hashable, list[Pod]] = {}
         for pod in all_pods:
             groups.setdefault(self._key(pod, shared), []).append(pod)
         return tuple(self._pod_class(members, shared) for members in groups.values())
 
-    def _key(self, pod: Pod, shared: frozenset[str]) -> tuple[object, ...]:
+    def _key(self, pod: Pod, shared: frozenset[str]) -> Hashable:
         spec = pod.spec
         body = self._encode(
             (
@@ -137,18 +139,15 @@ class Classifier:
 
     def _needs(self, pod: Pod) -> VolumeNeeds:
         """What its volumes need. A pod that has a node is placed anew because it goes, and comes back without them."""
-        return self._volumes.needs(pod, is_anew=bool(pod.spec.node_name))
+        if pod.key not in self._needed:
+            self._needed[pod.key] = self._volumes.needs(pod, is_anew=bool(pod.spec.node_name))
+        return self._needed[pod.key]
 
-    def _volume_key(self, pod: Pod, shared: frozenset[str]) -> str:
+    def _volume_key(self, pod: Pod, shared: frozenset[str]) -> Hashable:
         needs = self._volume_needs(pod, shared)
-        alternatives = [
-            sorted((key, str(allowed)) for key, allowed in requirements.sets.items())
-            for requirements in needs.alternatives
-        ]
-        # Claims that ask for the same choose from the same tuple.
-        choices = [[(one.claim, id(one.volumes), one.number) for one in choices] for choices in needs.choices]
-        of_claims = sorted(shared & set(needs.claims)), needs.made_for, needs.problems
-        return str((alternatives, choices, needs.drivers, *of_claims))
+        alternatives = tuple(frozenset(requirements.sets.items()) for requirements in needs.alternatives)
+        of_claims = tuple(sorted(shared & set(needs.claims))), needs.made_for, needs.problems
+        return alternatives, needs.choices, needs.drivers, of_claims
 
     def _shared_claims(self, pods: tuple[Pod, ...]) -> frozenset[str]:
         """Claims that several pods use. Such pods must end up in one zone, so a class does not mix them with others."""
@@ -220,12 +219,8 @@ class Classifier:
 
 def _of_any_pod(choices: Iterable[Choice], shared: Container[str]) -> tuple[Choice, ...]:
     """The choices without the names of claims that are each pod's own."""
-    alike: dict[tuple[str, int], Choice] = {}
-    for choice in choices:
-        name = choice.claim if choice.claim in shared else ""
-        before = alike.get((name, id(choice.volumes)), choice._replace(claim=name, number=0))
-        alike[name, id(choice.volumes)] = before._replace(number=before.number + 1)
-    return tuple(alike.values())
+    alike = Counter(choice._replace(claim=choice.claim if choice.claim in shared else "") for choice in choices)
+    return tuple(choice._replace(number=number) for choice, number in alike.items())
 
 
 def _resized(pod: Pod) -> object:

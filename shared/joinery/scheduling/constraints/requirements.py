@@ -100,6 +100,8 @@ class ValueSet:
 
     def intersect(self, other: "ValueSet") -> "ValueSet":
         """What both allow."""
+        if self is other:
+            return self
         absent, both = self.absent and other.absent, self._intersect_values(other)
         if self.gte is self.lte is other.gte is other.lte is None:  # nearly all have no bounds
             return ValueSet(*both, absent=absent)

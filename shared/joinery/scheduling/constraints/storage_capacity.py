@@ -8,6 +8,10 @@ from joinery.apis.quantity import amount
 from joinery.scheduling.constraints.nodeterms import term
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError, one_of
 from joinery.scheduling.constraints.selectors import unreadable
+from joinery.scheduling.constraints.volume_stocks import Places, Sized, Stock
+
+MOST_LOOKS = 200_000
+"""How many segments claims of all sizes ask about."""
 
 
 class StorageCapacity:
@@ -16,6 +20,9 @@ class StorageCapacity:
     def __init__(self, drivers: Iterable[CSIDriver], capacities: Iterable[CSIStorageCapacity]) -> None:
         self._publishing = {driver.metadata.name for driver in drivers if driver.spec.storage_capacity}
         self._of_class: dict[str, list[CSIStorageCapacity]] = {}
+        self._stocks: dict[str, tuple[tuple[Requirements, Stock], ...]] = {}
+        self._segments: dict[tuple[str, int], tuple[Requirements, ...] | None] = {}
+        self._looks_left = MOST_LOOKS
         for capacity in capacities:
             self._of_class.setdefault(capacity.storage_class_name, []).append(capacity)
 
@@ -23,12 +30,36 @@ class StorageCapacity:
         """Whether the driver makes volumes only where it says that it has room."""
         return driver in self._publishing
 
-    def segments(self, storage_class: str, size: int) -> tuple[Requirements, ...]:
+    def segments(self, storage_class: str, size: int) -> tuple[Requirements, ...] | None:
         """Where the driver has room for a volume of that class and size (bytes). In a segment that nothing is published
-        of, such as a host to come, it has none.
+        of, such as a host to come, it has none. None where claims of too many sizes ask about too many segments.
         """
-        enough = (one for one in self._of_class.get(storage_class, ()) if _largest(one) >= size)
-        return tuple(_united(_places(enough)))
+        if (storage_class, size) not in self._segments:
+            looks = len(self._of_class.get(storage_class, ()))
+            is_within = looks <= self._looks_left
+            self._looks_left -= looks if is_within else 0
+            self._segments[storage_class, size] = tuple(self._with_room(storage_class, size)) if is_within else None
+        return self._segments[storage_class, size]
+
+    def _with_room(self, storage_class: str, size: int) -> Iterator[Requirements]:
+        for place, rooms in self._rooms(storage_class):
+            if not rooms.key and rooms.largest >= size:
+                yield place
+            values = [value for value, there in rooms.by_value.items() if there.largest >= size]
+            if values:
+                yield place.intersect(Requirements({rooms.key: one_of(values)}))
+
+    def _rooms(self, storage_class: str) -> tuple[tuple[Requirements, Stock], ...]:
+        """What is published for the class, in segments that differ in one label as one: there may be one a node."""
+        if storage_class not in self._stocks:
+            segments: dict[str, tuple[Requirements, ...]] = {}
+            sizes: list[Sized] = []
+            for number, capacity in enumerate(self._of_class.get(storage_class, ())):
+                segments[str(number)] = tuple(_places(capacity))
+                sizes.append(Sized(_largest(capacity), str(number)))
+            places = Places(segments, may_be_new=lambda _: False)
+            self._stocks[storage_class] = tuple(places.stocks(sorted(sizes)))
+        return self._stocks[storage_class]
 
 
 def _largest(capacity: CSIStorageCapacity) -> int:
@@ -40,28 +71,13 @@ def _largest(capacity: CSIStorageCapacity) -> int:
         return -1
 
 
-def _places(capacities: Iterable[CSIStorageCapacity]) -> Iterator[Requirements]:
-    for capacity in capacities:
-        topology = capacity.node_topology
-        if topology is not None and not unreadable(topology):
-            with suppress(UnknownOperatorError):  # such a value no node has
-                yield term([*_equal(topology.match_labels), *topology.match_expressions])
+def _places(capacity: CSIStorageCapacity) -> Iterator[Requirements]:
+    topology = capacity.node_topology
+    if topology is not None and not unreadable(topology):
+        with suppress(UnknownOperatorError):  # such a value no node has
+            yield term([*_equal(topology.match_labels), *topology.match_expressions])
 
 
 def _equal(labels: Mapping[str, str]) -> Iterator[NodeSelectorRequirement]:
     for key, value in labels.items():
         yield NodeSelectorRequirement(key=key, operator="In", values=[value])
-
-
-def _united(places: Iterable[Requirements]) -> Iterator[Requirements]:
-    """Those that list values of one label alone as one: some drivers have a segment for each node."""
-    values: dict[str, set[str]] = {}
-    others: list[Requirements] = []
-    for place in places:
-        (key,) = place.sets if len(place.sets) == 1 else ("",)
-        if key and place.get(key).operator == "In":
-            values.setdefault(key, set()).update(place.get(key).values)
-        elif place not in others:
-            others.append(place)
-    yield from others
-    yield from (Requirements({key: one_of(listed)}) for key, listed in values.items())

@@ -1,38 +1,28 @@
 """What a pod's volumes ask of its node, as data."""
 
-from collections.abc import Container, Iterable, Mapping
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import NamedTuple
 
 from joinery.scheduling.constraints.requirements import NO_REQUIREMENTS, Requirements
+from joinery.scheduling.constraints.volume_stocks import Stock
 from joinery.scheduling.reason import Reason
 
 _MAX_ALTERNATIVES = 64
 """How many combinations of volumes' places are gone on with: their number may grow exponentially with the volumes."""
 
 
-@dataclass(frozen=True, slots=True)
-class FreeVolume:
-    """A PersistentVolume that one more claim may bind. ``places``: requirements on the node; any one will do."""
-
-    name: str
-    places: tuple[Requirements, ...]
-
-    def is_at(self, labels: Mapping[str, str]) -> bool:
-        """Whether a node with these labels can use it."""
-        return any(place.matches(labels) for place in self.places)
-
-
 class Choice(NamedTuple):
-    """A claim (namespace/name) that binds one of these volumes, the first that is left: the smallest comes first.
+    """A claim (namespace/name) that binds a volume of the stock, the first that is left and has ``size`` bytes.
 
     Pods of a class have claims of their own: there the name is empty, but for a claim that several pods share, and
-    claims that choose from the same are one with their ``number``.
+    claims that choose alike are one with their ``number``.
     """
 
     claim: str
-    volumes: tuple[FreeVolume, ...]
+    stock: Stock
+    size: int
     number: int = 1
 
 
@@ -99,13 +89,57 @@ def combined(needs: Iterable[tuple[Way, ...]]) -> tuple[Way, ...]:
 
     Combinations that contradict themselves are left out. If all do, they are kept: then they say why there is no place.
     """
-    merged: list[Way] = [Way()]
-    for ways in needs:
-        grown: list[Way] = []
-        for one, other in product(merged, ways):
+    merged: tuple[Way, ...] = ANYWHERE
+    for ways in sorted(needs, key=len):  # the fewer come first, the fewer are tried
+        merged = ways if merged == ANYWHERE else _joined(merged, ways)
+    # kube-scheduler chooses for the smallest claim first.
+    return tuple(
+        way._replace(choices=tuple(sorted(way.choices, key=lambda choice: choice.size)))
+        for way in merged[:_MAX_ALTERNATIVES]
+    )
+
+
+def _joined(merged: tuple[Way, ...], ways: tuple[Way, ...]) -> tuple[Way, ...]:
+    possible: dict[object, Way] = {}
+    contradictory: dict[object, Way] = {}
+    near = _Near(ways)
+    for one in merged[:_MAX_ALTERNATIVES]:
+        for other in near.to(one):
             joint = Way(one.requirements.intersect(other.requirements), one.choices + other.choices)
-            if joint not in grown:
-                grown.append(joint)
-        possible = [way for way in grown if not any(one.is_impossible for one in way.requirements.sets.values())]
-        merged = (possible or grown)[:_MAX_ALTERNATIVES]
-    return tuple(merged)
+            is_impossible = any(allowed.is_impossible for allowed in joint.requirements.sets.values())
+            listed = contradictory if is_impossible else possible
+            listed.setdefault((frozenset(joint.requirements.sets.items()), joint.choices), joint)
+            if len(possible) == _MAX_ALTERNATIVES:
+                return tuple(possible.values())
+    if possible:
+        return tuple(possible.values())
+    # Nothing of them is near: any two say why.
+    return tuple(contradictory.values()) or (
+        Way(merged[0].requirements.intersect(ways[0].requirements), merged[0].choices + ways[0].choices),
+    )
+
+
+class _Near:
+    """Ways by the value of the label that most of them name: two that name others there are not combined."""
+
+    def __init__(self, ways: Sequence[Way]) -> None:
+        named = Counter(key for way in ways for key, allowed in way.requirements.sets.items() if not allowed.complement)
+        self._key = max(named, key=lambda key: named[key], default="")
+        self._by_value: dict[str, list[Way]] = {}
+        self._others: list[Way] = []
+        for way in ways:
+            allowed = way.requirements.get(self._key)
+            only = next(iter(allowed.values)) if not allowed.complement and len(allowed.values) == 1 else None
+            (self._others if only is None else self._by_value.setdefault(only, [])).append(way)
+
+    def to(self, way: Way) -> Iterator[Way]:
+        """Those that do not contradict it for that label."""
+        allowed = way.requirements.get(self._key)
+        is_long = allowed.complement or len(allowed.values) > len(self._by_value)
+        for value in self._by_value if is_long else sorted(allowed.values):
+            if allowed.has(value):
+                yield from self._by_value.get(value, ())
+        for other in self._others:
+            listed = other.requirements.get(self._key)
+            if allowed.complement or listed.complement or not allowed.values.isdisjoint(listed.values):
+                yield other

@@ -4,9 +4,10 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,6 +15,7 @@ from joinery.apis.core import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     ObjectMeta,
+    OwnerReference,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
@@ -34,7 +36,6 @@ from joinery.scheduling.constraints.persistent_volumes import (
     NO_PROVISIONER,
     PersistentVolumes,
     by_name,
-    by_place,
     class_of,
     csi_driver,
     places_of,
@@ -47,7 +48,6 @@ from joinery.scheduling.constraints.volume_needs import (
     ANYWHERE,
     NO_VOLUMES,
     Choice,
-    FreeVolume,
     VolumeNeeds,
     Way,
     combined,
@@ -78,6 +78,20 @@ class _Need:
     size: int = 0
     is_exclusive: bool = False
     problem: str = ""
+    code: ReasonCode = ReasonCode.VOLUME
+
+
+class _Used(NamedTuple):
+    """A claim that a pod uses.
+
+    name         namespace/name
+    to_come      what it will be, for one that is yet to be made
+    is_foreign   it is there in the place of the pod's ephemeral volume, and the pod does not own it
+    """
+
+    name: str
+    to_come: PersistentVolumeClaim | None = None
+    is_foreign: bool = False
 
 
 class Volumes:
@@ -89,12 +103,10 @@ class Volumes:
         self._volumes = {v.metadata.name: v for v in snapshot.volumes}
         self._classes = {c.metadata.name: c for c in snapshot.storage_classes}
         self._capacity = StorageCapacity(snapshot.csi_drivers, snapshot.storage_capacities)
-        self._free: dict[bytes, tuple[tuple[Requirements, tuple[FreeVolume, ...]], ...]] = {}
-        self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     @cached_property
     def _persistent(self) -> PersistentVolumes:
-        return PersistentVolumes(self._snapshot.volumes, self._claims, self._classes)
+        return PersistentVolumes(self._snapshot.volumes, self._claims, self._classes, self._snapshot.node_pools)
 
     def needs(self, pod: Pod, *, is_anew: bool = False) -> VolumeNeeds:
         """What the pod's volumes ask of its node.
@@ -102,10 +114,10 @@ class Volumes:
         ``is_anew``: it is made anew elsewhere. Its ephemeral volumes end with the pod that is there, and the claims of
         the next one are yet to be made.
         """
-        claims = dict(self._claims_of(pod, is_anew=is_anew)) if pod.spec.volumes else {}
+        claims = {one.name: one for one in self._claims_of(pod, is_anew=is_anew)} if pod.spec.volumes else {}
         if not claims:
             return NO_VOLUMES
-        needs = [self._of_claim(name, template) for name, template in claims.items()]
+        needs = [self._of_claim(claim) for claim in claims.values()]
         drivers = Counter(need.driver for need in needs if need.driver)
         # kube-scheduler chooses for the smallest claim first.
         ways = combined(need.ways for need in sorted(needs, key=lambda need: need.size))
@@ -117,7 +129,7 @@ class Volumes:
             claims=tuple(sorted(claims)),
             exclusive=tuple(name for name, need in zip(claims, needs, strict=True) if need.is_exclusive),
             made_for=tuple((name, need.made_for) for name, need in zip(claims, needs, strict=True) if need.made_for),
-            problems=tuple(Reason(ReasonCode.VOLUME, need.problem) for need in needs if need.problem),
+            problems=tuple(Reason(need.code, need.problem) for need in needs if need.problem),
         )
 
     def is_unbound(self, pod: Pod) -> bool:
@@ -131,24 +143,26 @@ class Volumes:
     def by_driver(self, pod: Pod) -> dict[str, set[str]]:
         """The claims (namespace/name) of a pod by CSI driver. A node attaches each of them once."""
         claims: dict[str, set[str]] = {}
-        for name, template in self._claims_of(pod) if pod.spec.volumes else ():
-            driver = self._of_claim(name, template).driver
+        for claim in self._claims_of(pod) if pod.spec.volumes else ():
+            driver = self._of_claim(claim).driver
             if driver:
-                claims.setdefault(driver, set()).add(name)
+                claims.setdefault(driver, set()).add(claim.name)
         return claims
 
-    def _claims_of(self, pod: Pod, *, is_anew: bool = False) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:
-        """The pod's claims by namespace/name; with each that is yet to be made what it will be."""
+    def _claims_of(self, pod: Pod, *, is_anew: bool = False) -> Iterator[_Used]:
+        """The claims that the pod uses."""
         namespace = pod.metadata.namespace or "default"
         for volume in pod.spec.volumes:
             name = _claim_name(pod, volume)
             key = f"{namespace}/{name}"
             if name and volume.persistent_volume_claim is not None:
-                yield key, None
+                yield _Used(key)
             elif name:
-                own = self._claims.get(key)
-                is_made = own is not None and not is_anew and not _is_of_another(own, pod)
-                yield key, None if is_made else self._claim_to_come(volume, name, namespace)
+                own = None if is_anew else self._claims.get(key)
+                if own is None or _is_of_earlier(own, pod):
+                    yield _Used(key, self._claim_to_come(volume, name, namespace))
+                else:
+                    yield _Used(key, is_foreign=not (pod.spec.node_name or _is_for(own, pod)))
 
     def _claim_to_come(self, volume: Volume, name: str, namespace: str) -> PersistentVolumeClaim | None:
         """What the controller of ephemeral volumes will make of the template, and the API server of its class."""
@@ -160,10 +174,13 @@ class Volumes:
             spec = msgspec.structs.replace(spec, storage_class_name=default.metadata.name)
         return PersistentVolumeClaim(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec)
 
-    def _of_claim(self, name: str, template: PersistentVolumeClaim | None) -> _Need:
+    def _of_claim(self, used: _Used) -> _Need:
+        name, template, is_foreign = used
         claim = self._claims.get(name) if template is None else template
         if claim is None:
             return _Need(problem=f"its volume claim {name} does not exist")
+        if is_foreign:
+            return _Need(problem=f"the claim {name} of its ephemeral volume is there already, and is not its own")
         if claim.metadata.deletion_timestamp is not None:
             return _Need(problem=f"its volume claim {name} is being deleted")
         if claim.status.phase == "Lost":
@@ -200,52 +217,65 @@ class Volumes:
             own = None if name in self._claims else persistent.reserved_for(claim)
         if own is not None:
             return _of_volume(own)
-        node = claim.metadata.annotations.get(SELECTED_NODE, "")
         storage_class = self._classes.get(class_of(claim))
+        node = self._being_made_for(claim, storage_class)
         awaits_pod = is_to_come or waits_for_pod(claim, self._classes)
-        chosen = tuple(self._chosen(name, claim)) if awaits_pod and not node else ()
+        made = self._made(claim, storage_class) if storage_class is not None and awaits_pod else ()
+        if made is None:
+            return _too_many(name, "segments with room")
+        if made != ANYWHERE and persistent.asks_too_much(claim):
+            return _too_many(name, "free volumes")
+        # Where one is free, one could be made as well.
+        chosen = tuple(self._chosen(name, claim)) if awaits_pod and not node and made != ANYWHERE else ()
         if storage_class is None or not awaits_pod:
-            return (
-                _Need(chosen, size=size_of(claim))
-                if chosen
-                else _Need(problem=_why_unbound(name, claim, storage_class))
-            )
-        made = self._made(claim, storage_class)
-        if made == ANYWHERE:
-            chosen = ()  # where one is free, one could be made as well
+            return _Need(chosen) if chosen else _Need(problem=_why_unbound(name, claim, storage_class))
         if not (chosen or made):
-            return _Need(problem=_nowhere(name, storage_class))
+            return _Need(problem=_nowhere(name, storage_class, node))
         driver = _IN_TREE.get(storage_class.provisioner, storage_class.provisioner)
         unbound = name if made and driver not in IN_ALL_ZONES else ""
-        need = _Need((*chosen, *made), driver, unbound, size=size_of(claim) if chosen else 0)
-        return self._tied(name, node, need) if node else need
+        need = _Need((*chosen, *made), driver, unbound)
+        return self._tied(node, need) if node else need
 
-    def _tied(self, claim: str, node: str, need: _Need) -> _Need:
+    def _being_made_for(self, claim: PersistentVolumeClaim, storage_class: StorageClass | None) -> str:
+        """The node that the claim's volume is being made for; empty for none.
+
+        If the node is gone, the provisioner takes the mark away, and kube-scheduler chooses again (external-provisioner
+        ``ProvisioningReschedule``). A class that makes none has no provisioner that would.
+        """
+        node = claim.metadata.annotations.get(SELECTED_NODE, "")
+        return node if node in self._host_of or (storage_class and _makes_none(storage_class)) else ""
+
+    @cached_property
+    def _host_of(self) -> Mapping[str, str]:
+        """The host names of the nodes, by name."""
+        return {
+            node.metadata.name: node.metadata.labels.get(HOSTNAME, node.metadata.name) for node in self._snapshot.nodes
+        }
+
+    def _tied(self, node: str, need: _Need) -> _Need:
         """What is left if the volume is being made for that node: kube-scheduler refuses all others."""
-        labels = next((one.metadata.labels for one in self._snapshot.nodes if one.metadata.name == node), None)
-        if labels is None:
-            return _Need(problem=f"the volume of its claim {claim} is being made for node {node}, which is not there")
-        there = Requirements({HOSTNAME: one_of((labels.get(HOSTNAME, node),))})
+        there = Requirements({HOSTNAME: one_of((self._host_of[node],))})
         return replace(need, ways=tuple(_restricted(way, there) for way in need.ways), unbound="", made_for=node)
 
     def _chosen(self, name: str, claim: PersistentVolumeClaim) -> Iterator[Way]:
         """The free volumes that the claim may bind, place by place; the place of the smallest first."""
-        key = self._encode((class_of(claim), claim.spec))
-        if key not in self._free:
-            self._free[key] = tuple(by_place(self._persistent.usable_for(claim)))
-        for place, volumes in self._free[key]:
-            yield Way(place, (Choice(name, volumes),))
+        for place, stock, size in self._persistent.stocks_for(claim):
+            yield Way(place, (Choice(name, stock, size),))
 
-    def _made(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> tuple[Way, ...]:
-        """Where a volume can be made for the claim (`checkVolumeProvisions`). Raises ``UnknownOperatorError``."""
-        driver = storage_class.provisioner
-        if driver in ("", NO_PROVISIONER):
+    def _made(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> tuple[Way, ...] | None:
+        """Where a volume can be made for the claim (`checkVolumeProvisions`); None where to find that takes too long.
+        Raises ``UnknownOperatorError``.
+        """
+        driver, kind = storage_class.provisioner, storage_class.metadata.name
+        if _makes_none(storage_class):
             return ()
+        segments: tuple[Requirements, ...] | None = (NO_REQUIREMENTS,)
+        if self._capacity.is_published(driver) and "storage" in claim.spec.resources.requests:
+            segments = self._capacity.segments(kind, size_of(claim))
+        if not segments:
+            return () if segments is not None else None
         zones = alternatives(map(_topology, storage_class.allowed_topologies)) or (NO_REQUIREMENTS,)
-        if not self._capacity.is_published(driver) or "storage" not in claim.spec.resources.requests:
-            return tuple(map(Way, zones))
-        segments = self._capacity.segments(storage_class.metadata.name, size_of(claim))
-        return combined((tuple(map(Way, zones)), tuple(map(Way, segments)))) if segments else ()
+        return combined((tuple(map(Way, zones)), tuple(map(Way, segments))))
 
 
 def claims_of(pod: Pod) -> set[str]:
@@ -271,10 +301,26 @@ def _claim_name(pod: Pod, volume: Volume) -> str:
     return f"{pod.metadata.name}-{volume.name}" if has_template else ""
 
 
-def _is_of_another(claim: PersistentVolumeClaim, pod: Pod) -> bool:
+def _is_of_earlier(claim: PersistentVolumeClaim, pod: Pod) -> bool:
     """Whether the claim of an ephemeral volume is that of an earlier pod of the name, and goes with it."""
-    owners = (owner for owner in claim.metadata.owner_references if owner.controller and owner.kind == "Pod")
-    return bool(pod.metadata.uid) and any(owner.uid != pod.metadata.uid for owner in owners)
+    owner = _controller(claim)
+    is_of_name = owner is not None and owner.kind == "Pod" and owner.name == pod.metadata.name
+    return is_of_name and not _is_for(claim, pod)
+
+
+def _is_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
+    """Whether the pod owns the claim (``ephemeral.VolumeIsForPod``); a pod of files that has no UID, by its name."""
+    owner, meta = _controller(claim), pod.metadata
+    return owner is not None and (owner.uid == meta.uid if meta.uid else (owner.kind, owner.name) == ("Pod", meta.name))
+
+
+def _controller(claim: PersistentVolumeClaim) -> OwnerReference | None:
+    return next((owner for owner in claim.metadata.owner_references if owner.controller), None)
+
+
+def _too_many(name: str, things: str) -> _Need:
+    problem = f"there are too many {things} to look through all of them for its claim {name}: others have come first"
+    return _Need(problem=problem, code=ReasonCode.TOO_MUCH)
 
 
 def _why_unbound(name: str, claim: PersistentVolumeClaim, storage_class: StorageClass | None) -> str:
@@ -286,11 +332,18 @@ def _why_unbound(name: str, claim: PersistentVolumeClaim, storage_class: Storage
     return f"its volume claim {name} waits for a volume (binding mode Immediate)"
 
 
-def _nowhere(name: str, storage_class: StorageClass) -> str:
+def _nowhere(name: str, storage_class: StorageClass, node: str) -> str:
     wanted = storage_class.metadata.name
-    if storage_class.provisioner in ("", NO_PROVISIONER):
+    if _makes_none(storage_class) and node:
+        return f"its claim {name} waits for a volume to be made on node {node}, and storage class {wanted} makes none"
+    if _makes_none(storage_class):
         return f"no free volume matches its claim {name}, and none is made for storage class {wanted}"
     return f"{storage_class.provisioner} has no room for its claim {name} anywhere (CSIStorageCapacity of {wanted})"
+
+
+def _makes_none(storage_class: StorageClass) -> bool:
+    """Whether people make its volumes."""
+    return storage_class.provisioner in ("", NO_PROVISIONER)
 
 
 def _restricted(way: Way, requirements: Requirements) -> Way:

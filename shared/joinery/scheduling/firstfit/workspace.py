@@ -229,7 +229,8 @@ class Workspace:
 def _volumes_to_choose_from(pod_class: PodClass) -> float:
     """A volume that suits a small claim may be the only one that suits a large one."""
     choices = [choice for choices in pod_class.volumes.choices for choice in choices]
-    return sum(len(choice.volumes) for choice in choices) if choices else float("inf")
+    volumes = (len(choice.stock.volumes) - choice.stock.first(choice.size) for choice in choices)
+    return sum(volumes) if choices else float("inf")
 
 
 def _sizes(pod_class: PodClass) -> tuple[int, int, int]:

@@ -15,9 +15,10 @@ import msgspec
 
 from joinery.apis.core import LabelSelector, LabelSelectorRequirement, PodAffinity, PodAffinityTerm
 from joinery.verification.final_state import FinalState
+from joinery.verification.labelled import as_set
 from joinery.verification.nodes import EquivalenceClass, FinalNode
 from joinery.verification.predicates import Labels
-from joinery.verification.topology.census import Census, ClassSet, Tally, as_set, includes
+from joinery.verification.topology.census import Census, ClassSet, Tally, includes
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 
 _ENCODE = msgspec.json.Encoder().encode

@@ -12,9 +12,10 @@ from itertools import chain
 from operator import or_
 
 from joinery.verification.final_state import FinalState
+from joinery.verification.labelled import as_set
 from joinery.verification.nodes import EquivalenceClass, FinalNode
 from joinery.verification.topology.affinity import RequiredNeighbours
-from joinery.verification.topology.census import ClassSet, as_set, includes
+from joinery.verification.topology.census import ClassSet, includes
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 
 #: So many ways to start groups are compared with each other; of more, some that would do may not be found.

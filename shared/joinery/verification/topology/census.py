@@ -5,15 +5,15 @@ for each (``ClassSet``): to intersect two, or to count one in a domain, takes a 
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 
-from joinery.apis.core import LabelSelector, LabelSelectorRequirement, PodAffinityTerm
+from joinery.apis.core import LabelSelector, PodAffinityTerm
 from joinery.apis.labels import ZONE
 from joinery.verification.final_state import FinalState
+from joinery.verification.labelled import Labelled, as_set
 from joinery.verification.nodes import EquivalenceClass, FinalNode
-from joinery.verification.predicates import Labels
-from joinery.verification.volumes import Volumes
+from joinery.verification.storage.volumes import Volumes
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
 
@@ -27,15 +27,6 @@ ClassSet = int
 def includes(classes: ClassSet, pod_class: EquivalenceClass) -> bool:
     """Whether the class is one of the set."""
     return bool(classes >> pod_class.index & 1)
-
-
-def as_set(indices: Iterable[int]) -> ClassSet:
-    """The classes with these indices."""
-    listed = list(indices)
-    marked = bytearray(max(listed, default=0) // 8 + 1)
-    for index in listed:
-        marked[index // 8] |= 1 << index % 8
-    return int.from_bytes(marked, "little")
 
 
 class Census:
@@ -114,53 +105,6 @@ class Census:
             for name, listed in users.items()
             if sum(sum(user.places.values()) for user in listed) > 1
         }
-
-
-class Labelled:
-    """Classes by their labels, or whatever else has labels and an index."""
-
-    def __init__(self, labels: Sequence[Labels]) -> None:
-        self._all: ClassSet = (1 << len(labels)) - 1
-        self._indices: dict[str, dict[str, list[int]]] = {}
-        for index, pairs in enumerate(labels):
-            for key, value in pairs.items():
-                self._indices.setdefault(key, {}).setdefault(value, []).append(index)
-        self._with_key: dict[str, ClassSet] = {}
-
-    def matching(self, selector: LabelSelector | None) -> ClassSet:
-        """None matches nothing, an empty selector matches everything, one with an unknown operator nothing."""
-        if selector is None:
-            return 0
-        matched = self._all
-        for key, value in selector.match_labels.items():
-            matched &= self.having(key, (value,))
-        for expression in selector.match_expressions:
-            matched &= self._meeting(expression)
-        return matched
-
-    def _meeting(self, expression: LabelSelectorRequirement) -> ClassSet:
-        match expression.operator:
-            case "In":
-                return self.having(expression.key, expression.values)
-            case "NotIn":
-                return self._all & ~self.having(expression.key, expression.values)
-            case "Exists":
-                return self._having_any(expression.key)
-            case "DoesNotExist":
-                return self._all & ~self._having_any(expression.key)
-        return 0
-
-    def having(self, key: str, values: Iterable[str]) -> ClassSet:
-        """Those whose label has one of the values."""
-        by_value = self._indices.get(key)
-        if by_value is None:
-            return 0
-        return as_set(index for value in by_value.keys() & set(values) for index in by_value[value])
-
-    def _having_any(self, key: str) -> ClassSet:
-        if key not in self._with_key:
-            self._with_key[key] = self.having(key, self._indices.get(key, ()))
-        return self._with_key[key]
 
 
 class Tally:

@@ -6,37 +6,22 @@ driver says so, and kube-scheduler keeps the others away. There a claim that sev
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import msgspec
-
-from joinery.apis.core import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    PersistentVolumeClaimSpec,
-    PersistentVolumeClaimTemplate,
-    StorageClass,
-    Volume,
-)
+from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, StorageClass
 from joinery.apis.labels import AUTO_MODE, AUTO_MODE_DRIVER, COMPUTE_TYPE, INSTANCE_TYPE, ZONE
 from joinery.scheduling.packing import Launch
 from joinery.verification.final_state import FinalState
-from joinery.verification.free_volumes import (
-    BOUND,
-    SELECTED_NODE,
-    FreeVolumes,
-    is_here,
-    storage_class_of,
-    without_volume,
-)
 from joinery.verification.nodes import EquivalenceClass, FinalNode
 from joinery.verification.predicates import Labels
+from joinery.verification.storage.claims import Claims, Mounted
+from joinery.verification.storage.free_volumes import BOUND, FreeVolumes, is_here, storage_class_of
+from joinery.verification.storage.matching import Found, in_all, without_volume
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 
 _EBS = "ebs.csi.aws.com"
-_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _IN_TREE = {"kubernetes.io/aws-ebs": _EBS}
 _ONE_POD_ONLY = "ReadWriteOncePod"
 
@@ -64,9 +49,8 @@ class Volumes:
     state: FinalState
 
     @cached_property
-    def _claims(self) -> dict[str, PersistentVolumeClaim]:
-        claims = self.state.problem.snapshot.volume_claims
-        return {f"{claim.metadata.namespace or 'default'}/{claim.metadata.name}": claim for claim in claims}
+    def _claims(self) -> Claims:
+        return Claims(self.state.problem.snapshot)
 
     @cached_property
     def _volumes(self) -> dict[str, PersistentVolume]:
@@ -81,41 +65,12 @@ class Volumes:
         """What claims without a volume find."""
         return FreeVolumes(self.state.problem.snapshot)
 
-    def claims_of(self, pod_class: EquivalenceClass) -> list[str]:
-        """The claims (namespace/name) that the class's pods mount.
-
-        A pod with an ephemeral volume is in a class of its own.
-        """
-        return [
-            f"{pod_class.namespace}/{name}" for v in pod_class.pod.spec.volumes if (name := _claim_name(pod_class, v))
-        ]
+    def claims_of(self, pod_class: EquivalenceClass) -> Collection[str]:
+        """The claims (namespace/name) that the class's pods mount."""
+        return self._claims.of(pod_class)
 
     def _claim(self, pod_class: EquivalenceClass, name: str) -> PersistentVolumeClaim | None:
-        """The claim; for an ephemeral one that does not exist yet, the one its template will give."""
-        if name in self._claims and not self._is_to_come(pod_class, name):
-            return self._claims[name]
-        template = _template(pod_class, name)
-        return PersistentVolumeClaim(spec=self._with_class(template.spec)) if template else None
-
-    def _is_to_come(self, pod_class: EquivalenceClass, name: str) -> bool:
-        """Whether the pod's ephemeral claim is yet to be made: there is none, or one of an earlier pod, which takes it
-        along. A pod that has a node is placed anew only because it goes.
-        """
-        if _template(pod_class, name) is None:
-            return False
-        pod, claim = pod_class.pod, self._claims.get(name)
-        if claim is None or (pod.spec.node_name and next(pod_class.planned_on, None) is not None):
-            return True
-        owners = {owner.uid for owner in claim.metadata.owner_references if owner.controller and owner.kind == "Pod"}
-        return bool(pod.metadata.uid and owners) and pod.metadata.uid not in owners
-
-    def _with_class(self, spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
-        """As the API server will fill it in: the newest class that is the default."""
-        usual = [c for c in self._classes.values() if c.metadata.annotations.get(_DEFAULT) == "true"]
-        if spec.storage_class_name is not None or not usual:
-            return spec
-        newest = max(usual, key=lambda c: (str(c.metadata.creation_timestamp or ""), c.metadata.name))
-        return msgspec.structs.replace(spec, storage_class_name=newest.metadata.name)
+        return self._claims.of(pod_class)[name].claim
 
     def problem(self, pod_class: EquivalenceClass, labels: Labels, node: str) -> str:
         """Why a claim of the pod cannot be used on a node with these labels, or the empty string."""
@@ -123,50 +78,56 @@ class Volumes:
         return next((problem for problem in problems if problem), "")
 
     def _problem(self, pod_class: EquivalenceClass, name: str, labels: Labels, node: str) -> str:
-        claim = self._claim(pod_class, name)
+        mounted = self._claims.of(pod_class)[name]
+        claim = mounted.claim
         if claim is None:
             return f"claim {name} does not exist"
+        if mounted.is_foreign:
+            return f"claim {name} is in the place of an ephemeral volume and belongs to somebody else"
         if claim.metadata.deletion_timestamp is not None or claim.status.phase == "Lost":
             return f"claim {name} is lost or being deleted"
         if self.driver(pod_class, name) == AUTO_MODE_DRIVER and labels.get(COMPUTE_TYPE) != AUTO_MODE:
             return f"the volume of claim {name} is attached to nodes of EKS Auto Mode alone"
         if claim.spec.volume_name:
             return self._bound_problem(claim, name, labels, node)
-        own = self._given(pod_class, name)
+        own = self._given(mounted, name)
         if own:
             return self._volume_problem(own, name, labels, node)
+        return self._unbound_problem(mounted, claim, name, labels, node)
+
+    def _unbound_problem(
+        self, mounted: Mounted, claim: PersistentVolumeClaim, name: str, labels: Labels, node: str
+    ) -> str:
         storage = self._classes.get(storage_class_of(claim))
-        is_to_come = self._is_to_come(pod_class, name)
-        if storage is None and not is_to_come:
+        if storage is None and not mounted.is_to_come:
             return f"claim {name} is not bound and has no storage class"
-        if storage is not None and storage.volume_binding_mode != "WaitForFirstConsumer" and not is_to_come:
+        if storage is not None and storage.volume_binding_mode != "WaitForFirstConsumer" and not mounted.is_to_come:
             return f"claim {name} is not bound yet, and its class binds at once"
-        if claim.metadata.annotations.get(SELECTED_NODE, node) != node:
+        if self.free.made_for(claim) not in ("", node):
             return f"the volume of claim {name} is being made for another node"
         if not self.free.is_made(claim, labels) and not self._found(claim, labels, node):
             return f"the storage class of claim {name} has no volumes here"
         return ""
 
-    def _given(self, pod_class: EquivalenceClass, name: str) -> str:
+    def _given(self, mounted: Mounted, name: str) -> str:
         """The volume that the claim gets whatever pod uses it, or the empty string."""
-        claim = self._claim(pod_class, name)
-        if claim is None or not self._is_to_come(pod_class, name):
+        if mounted.claim is None or not mounted.is_to_come:
             return self.free.given.get(name, "")
-        return "" if name in self._claims else self.free.own(name, claim)
+        return "" if self._claims.is_there(name) else self.free.own(name, mounted.claim)
 
-    def _found(self, claim: PersistentVolumeClaim, labels: Labels, node: str) -> frozenset[str]:
+    def _found(self, claim: PersistentVolumeClaim, labels: Labels, node: str) -> Found:
         """The free volumes that it may bind there; none once one is being made."""
-        return frozenset() if SELECTED_NODE in claim.metadata.annotations else self.free.here(claim, labels, node)
+        return Found() if self.free.made_for(claim) else self.free.here(claim, labels, node)
 
-    def wanted(self, pod_class: EquivalenceClass) -> Iterator[tuple[str, frozenset[str]]]:
-        """The claims of the class's planned pods that must bind a free volume, with those that will do."""
-        for name in self.claims_of(pod_class):
-            claim = self._claim(pod_class, name)
-            if claim is None or claim.spec.volume_name or self._given(pod_class, name):
+    def wanted(self, pod_class: EquivalenceClass) -> Iterator[tuple[str, list[Found]]]:
+        """The claims of the class's planned pods that must bind a free volume, with those that will do, by node."""
+        for name, mounted in self._claims.of(pod_class).items():
+            claim = mounted.claim
+            if claim is None or claim.spec.volume_name or self._given(mounted, name):
                 continue
             nodes = [node for node in pod_class.planned_on if not self.free.is_made(claim, node.labels)]
             if nodes:
-                yield name, frozenset.intersection(*(self._found(claim, node.labels, node.name) for node in nodes))
+                yield name, [self._found(claim, node.labels, node.name) for node in nodes]
 
     def _bound_problem(self, claim: PersistentVolumeClaim, name: str, labels: Labels, node: str) -> str:
         if BOUND not in claim.metadata.annotations and name not in self.free.given:
@@ -180,7 +141,7 @@ class Volumes:
         zones = volume.metadata.labels.get(ZONE, "")
         if zones and labels.get(ZONE) not in zones.split("__"):
             return f"the volume of claim {name} is in {zones}"
-        return "" if is_here(volume, labels, node) else f"the volume of claim {name} is not here"
+        return "" if is_here(volume.spec.node_affinity, labels, node) else f"the volume of claim {name} is not here"
 
     def binds_zone(self, pod_class: EquivalenceClass, name: str) -> bool:
         """Whether the first pod that uses the claim will decide the zone of all of them."""
@@ -209,34 +170,15 @@ class Volumes:
         return volume.spec.csi.driver if volume.spec.csi else _EBS if volume.spec.aws_elastic_block_store else ""
 
 
-def _claim_name(pod_class: EquivalenceClass, volume: Volume) -> str:
-    if volume.persistent_volume_claim:
-        return volume.persistent_volume_claim.claim_name
-    return f"{pod_class.pod.metadata.name}-{volume.name}" if volume.ephemeral else ""
-
-
-def _template(pod_class: EquivalenceClass, name: str) -> PersistentVolumeClaimTemplate | None:
-    """What an ephemeral claim (namespace/name) of the pod is made from; None for one that is none."""
-    ephemeral = (volume for volume in pod_class.pod.spec.volumes if volume.ephemeral)
-    return next(
-        (
-            volume.ephemeral.volume_claim_template
-            for volume in ephemeral
-            if volume.ephemeral and f"{pod_class.namespace}/{_claim_name(pod_class, volume)}" == name
-        ),
-        None,
-    )
-
-
 def _check_free_volumes(volumes: Volumes, planned: Sequence[EquivalenceClass]) -> Iterator[Violation]:
     """Each free volume serves one claim."""
     users: dict[str, EquivalenceClass] = {}
-    wanted: dict[str, frozenset[str]] = {}
+    wanted: dict[str, list[Found]] = defaultdict(list)
     for pod_class in planned:
         for name, found in volumes.wanted(pod_class):
             users[name] = pod_class
-            wanted[name] = found & wanted.get(name, found)
-    for name in without_volume(wanted):
+            wanted[name] += found
+    for name in without_volume({name: in_all(found) for name, found in wanted.items()}):
         message = f"claim {name} finds no free volume that no other claim takes"
         yield from _first_misplaced(ViolationCode.VOLUMES, users[name], message)
 
