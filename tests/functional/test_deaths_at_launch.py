@@ -71,6 +71,19 @@ def test_launches_that_all_die_wait_ever_longer(stand: Stand) -> None:
     assert 1 <= len(stand.world.cloud.requests) - before <= 2
 
 
+def test_instances_that_ec2_never_lists_and_that_never_join_are_tried_ever_less_often(stand: Stand) -> None:
+    """Each attempt takes a quarter of an hour; three nodes in each would be twelve an hour."""
+    stand.world.cloud.lag = timedelta(days=1)
+    stand.pods(9)
+    for _ in range(3 * 60):
+        stand.live()
+        stand.provision()
+        stand.wait(60)
+    launched = [request.count for request in stand.world.cloud.requests]
+    assert (sum(launched) <= 13, launched[-4:]) == (True, [1] * 4)
+    assert "NeverListed" in stand.messages("FailedScheduling")["pod-0"]
+
+
 def test_what_was_mended_outside_of_the_cluster_is_found_by_one_launch(stand: Stand) -> None:
     """The others wait until it has joined."""
     _doom(stand)

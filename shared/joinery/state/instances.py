@@ -9,6 +9,8 @@ from joinery.state.offerings import OfferingKey
 
 #: The tag that names an instance's claim, once it has joined the cluster.
 INSTANCE_CLAIM_TAG = f"{CORE_GROUP}/nodeclaim"
+#: Our code, beside EC2's, for why an instance is as good as dead: EC2 has never known it.
+NEVER_LISTED = "NeverListed"
 #: What provider IDs of EC2 begin with.
 AWS = "aws"
 #: EC2's words for an instance that is stopped, on which nothing runs, and for one that is no more.

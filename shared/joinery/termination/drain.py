@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from joinery.apis.core import Pod
 from joinery.scheduling.constraints.taints import tolerates
 from joinery.state.pods import comes_with_node, is_mirror, is_protected, is_terminal, is_terminating, own_grace
+from joinery.state.retirement import USUAL_GRACE
 from joinery.termination.taint import DISRUPTED
 
 #: A pod that should have been gone for so long is stuck, because its kubelet does not answer. The drain does not wait
@@ -71,7 +72,7 @@ def _is_past(pod: Pod, now: datetime, deadline: datetime | None) -> bool:
     gone_at, own = pod.metadata.deletion_timestamp, own_grace(pod)
     if gone_at is not None:
         return gone_at > deadline
-    return own is not None and now > deadline - own
+    return now > deadline - (USUAL_GRACE if own is None else own)
 
 
 def _tier(pod: Pod) -> tuple[bool, bool]:

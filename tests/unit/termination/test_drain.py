@@ -99,6 +99,13 @@ def test_a_pod_whose_grace_would_outlast_the_deadline_is_made_to_go() -> None:
     assert _names(drain.force) == ["a", "dns"]
 
 
+@pytest.mark.parametrize(("left", "forced"), [(29, ["a"]), (31, [])])
+def test_a_pod_that_says_no_grace_has_what_the_api_server_gives(left: int, forced: list[str]) -> None:
+    """Otherwise it would keep its node past every deadline."""
+    protected = _pod("a", annotations={DO_NOT_DISRUPT: "true"})
+    assert _names(plan_drain([protected], now=START, deadline=START + timedelta(seconds=left)).force) == forced
+
+
 def test_a_pod_already_going_beyond_the_deadline_is_shortened() -> None:
     """A user's own long deletion must not keep the node past its deadline."""
     drain = plan_drain([_pod("a", deleted=START + 2 * MINUTE)], now=START, deadline=START + MINUTE)

@@ -19,6 +19,7 @@ from joinery.apis.labels import DRAIN_STALLED, INTERRUPTED_AT
 from joinery.state.claims import moment
 from joinery.state.marks import is_believable
 from joinery.state.pods import own_grace
+from joinery.state.retirement import USUAL_GRACE
 
 #: The shortest time between two attempts: a tick. The longest: a minute, less what the schedule's ring may come early.
 SHORTEST, LONGEST = timedelta(seconds=5), timedelta(seconds=55)
@@ -93,5 +94,6 @@ def is_deadline_near(deadline: datetime | None, pods: Iterable[Pod], now: dateti
     """Whether some of the pods have to be deleted soon, so that the node is gone by its deadline."""
     if deadline is None:
         return False
-    longest = max((own_grace(pod) or timedelta() for pod in pods), default=timedelta())
+    graces = map(own_grace, pods)
+    longest = max((USUAL_GRACE if grace is None else grace for grace in graces), default=timedelta())
     return deadline - longest - _BEFORE_DEADLINE <= now < deadline + _BEFORE_DEADLINE

@@ -9,13 +9,13 @@ has are looked up afterwards: EC2 lists late, and may leave any out.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from types import MappingProxyType
 
 from joinery.apis.core import Node, Pod
-from joinery.apis.labels import ZONE_ID
+from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Change, Command, Tolerate
 from joinery.lifecycle.launching.fleet_groups import launched_unwritten
@@ -24,11 +24,11 @@ from joinery.lifecycle.view.drift import DriftDetector
 from joinery.lifecycle.view.eviction_order import awaiting_larger
 from joinery.lifecycle.view.verdict import Disruptions, disruptions_of
 from joinery.refusals import Refusal, Refusals
-from joinery.state.claims import INSTANCE_TERMINATING, is_missed
+from joinery.state.claims import INSTANCE_TERMINATING, has_joined, is_missed, may_be_unlisted
 from joinery.state.deaths import has_served
 from joinery.state.disruption import replaces_of
 from joinery.state.instance_owners import copies, lost_provider_ids
-from joinery.state.instances import TERMINATED, Instance, instance_id
+from joinery.state.instances import NEVER_LISTED, TERMINATED, Instance, instance_id
 from joinery.state.nodes import is_ready as is_ready
 from joinery.state.nodes import is_silent, nodes_by_provider_id
 from joinery.state.plans import expected
@@ -189,13 +189,25 @@ class View:
     def deaths(self) -> Mapping[str, Instance]:
         """By the names of claims, their instances that died before they had served for long (``state.deaths``)."""
         new = (claim for claim in self.snapshot.managed_claims if not has_served(claim, self.snapshot.now))
-        ends = ((claim, self.instance_of(claim)) for claim in new)
+        ends = ((claim, self.instance_of(claim) or self._never_listed(claim)) for claim in new)
         # Where EC2 does not say why, the claim says whether we have asked for it.
         return {
             claim.metadata.name: end
             for claim, end in ends
             if end and end.has_died and (end.reason_code or claim.condition(INSTANCE_TERMINATING) is None)
         }
+
+    def _never_listed(self, claim: NodeClaim) -> Instance | None:
+        """The instance of a claim, as if it had died: EC2 has not known it in all the time that it has to join, nor has
+        it joined.
+        """
+        now, labels, name = self.snapshot.now, claim.metadata.labels, instance_id(claim.status.provider_id)
+        is_awaited = has_joined(claim) or may_be_unlisted(claim, now) or bool(self.nodes_of(claim))
+        if not name or is_awaited or not self.is_missing(claim):
+            return None
+        instance_type, zone, capacity_type = (labels.get(key, "") for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
+        ended = Instance(name, instance_type, zone, capacity_type, TERMINATED, now, claim.status.image_id)
+        return replace(ended, reason_code=NEVER_LISTED, reason="EC2 knows nothing of it")
 
     def is_missing(self, owner: NodeClaim | Node) -> bool:
         """Whether EC2 does not know the instance behind a claim or a Node. It may only not know it yet, or just now."""
