@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.controllers.disruption import DisruptionController
 from joinery.disruption.disruptions import Balance, Disruptions, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.solve import Stopwatch
@@ -100,3 +101,22 @@ def test_a_node_that_was_to_go_says_what_changed_before_it_did(stand: Stand) -> 
     text = "churn: pod default/late has come to one of its nodes"
     assert stand.messages("ConsolidationRejected") == {old.metadata.name: text, node: text}
     assert not stand.told() & {"ConsolidationCandidate", "ConsolidationApproved"}
+
+
+def test_the_log_says_once_what_holds_nodes_and_again_what_has_changed(
+    stand: Stand, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In most clusters most nodes are held in every run, once a minute."""
+    names = [claim.metadata.name for claim in running(stand, 2)]
+    decided = [names, names, names[:1], names[:1]]
+
+    def holding(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
+        return Disruptions(held=tuple(Held(name, HeldCode.POD, "its pod") for name in decided.pop(0)))
+
+    controller = DisruptionController(stand.gateways, stand.settings, holding)
+    capsys.readouterr()
+    said = []
+    while decided:
+        controller.reconcile(stand.invocation())
+        said.append(capsys.readouterr().out.count("nodes are held"))
+    assert said == [1, 0, 1, 0]

@@ -3,11 +3,14 @@
 import pytest
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.meta import Origin
 from joinery.cluster.connection import connection
 from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.cluster.legacy import ABSENT_SECONDS, LegacyApis, Served
 from joinery.cluster.transport import Transport
 from joinery.errors import UnavailableError
+from joinery.state.claims import with_metadata
+from simulator import builders
 from simulator.clock import Clock
 from tests.gateways.scripted import page, refuses, says, scripted
 
@@ -47,3 +50,12 @@ def test_one_read_asks_once_which_older_apis_there_are() -> None:
         KubernetesCluster(transport, now=Clock().now, node_class=EC2NodeClass, legacy=legacy).claims_snapshot()
         assert script.asked.count("GET /apis/karpenter.sh") == 1
         assert "GET /apis/karpenter.sh/v1beta1/nodeclaims" in [line.split("?")[0] for line in script.asked]
+
+
+def test_what_changes_nothing_is_of_the_version_that_was_read() -> None:
+    """The next write is based on it: an older one would be a conflict that nobody has caused."""
+    before, after = (with_metadata(builders.node_claim("a"), resource_version=version) for version in ("7", "3"))
+    with scripted() as script:
+        legacy = LegacyApis(script.transport, EC2NodeClass)
+        stored = legacy.update(Origin("karpenter.sh/v1beta1", "NodeClaim", "a"), before, after)
+    assert stored.metadata.resource_version == "7"

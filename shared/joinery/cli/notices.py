@@ -11,9 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from joinery.apis.wording import shortened
 from joinery.cli.visible import line_of
 
 _NAMED = 3
+#: How many doubts about the same subjects are told: whoever wrote one list of thousands reads no thousands of lines.
+_MOST_DOUBTS = 10
 
 
 class Severity(StrEnum):
@@ -40,12 +43,12 @@ class Notice:
 
 def warning(message: object) -> Notice:
     """Something may have to be mended."""
-    return Notice(Severity.WARNING, str(message))
+    return Notice(Severity.WARNING, shortened(str(message)))
 
 
 def note(message: object) -> Notice:
     """Nothing has to be mended."""
-    return Notice(Severity.NOTE, str(message))
+    return Notice(Severity.NOTE, shortened(str(message)))
 
 
 def warnings_of(doubts: Iterable[tuple[str, str]], whose: str = "") -> Iterator[Notice]:
@@ -53,8 +56,14 @@ def warnings_of(doubts: Iterable[tuple[str, str]], whose: str = "") -> Iterator[
     subjects: dict[str, dict[str, None]] = defaultdict(dict)
     for subject, doubt in doubts:
         subjects[doubt][subject] = None
+    doubts_of: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for doubt, named in subjects.items():
-        yield warning(f"{whose}{some_of(list(named))}: {doubt}")
+        doubts_of[tuple(named)].append(doubt)
+    for of, listed in doubts_of.items():
+        about = f"{whose}{some_of(of)}"
+        yield from (warning(f"{about}: {doubt}") for doubt in listed[:_MOST_DOUBTS])
+        if len(listed) > _MOST_DOUBTS:
+            yield warning(f"{about}: {len(listed) - _MOST_DOUBTS:,} more such warnings")
 
 
 def tell(notices: Iterable[Notice]) -> None:

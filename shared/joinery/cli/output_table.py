@@ -12,6 +12,7 @@ from textwrap import wrap
 from rich.console import Console
 from rich.table import Table
 
+from joinery.apis.wording import shortened
 from joinery.cli.console import (
     TYPE_WIDTH,
     WIDTH,
@@ -38,6 +39,8 @@ _COLUMNS = 3
 """So many resources have a column of the table."""
 _NOTED_COST = 0.01  # $/h
 _NAMED_NODES = 10
+#: How many preferences that were dropped are shown. One pod may name thousands.
+_MOST_PREFERENCES = 20
 
 
 def print_plan(plan: PlanView, *, with_pods: bool = False) -> None:
@@ -205,8 +208,10 @@ def _print_dropped(console: Console, plan: PlanView) -> None:
         return
     pods = count(len(plan.packing.relaxed), "pod")
     console.print(f"[bold yellow]Preferences dropped for {pods}[/bold yellow]")
-    for preference, times in plan.dropped:
-        print_wrapped(console, preference, first=f"  {times} × ")
+    for preference, times in plan.dropped[:_MOST_PREFERENCES]:
+        print_wrapped(console, shortened(preference), first=f"  {times} × ")
+    if len(plan.dropped) > _MOST_PREFERENCES:
+        console.print(f"  and {len(plan.dropped) - _MOST_PREFERENCES:,} others (-o json lists them)")
     console.print()
 
 

@@ -184,7 +184,10 @@ class LegacyApis:
         """Write what has changed on the stored object. ``ConflictError`` if a claim has changed since it was read."""
         patch, status = changes(before, after)
         if not patch and not status:
-            return after
+            version = before.metadata.resource_version
+            return after.model_copy(
+                update={"metadata": after.metadata.model_copy(update={"resource_version": version})}
+            )
         stored = self._stored(origin)
         if stored["metadata"].get("uid", "") != before.metadata.uid:
             raise ConflictError(f"{origin.kind} {origin.name} is another object: its UID differs")

@@ -21,6 +21,7 @@ from joinery.controllers.acting.lease import ACTING_SECONDS
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.orchestration import Orchestrator
 from joinery.controllers.packing_options import packing_options
+from joinery.controllers.telling.change_monitor import ChangeMonitor
 from joinery.controllers.telling.disruption import Begun, tell
 from joinery.controllers.telling.record import disruption_document
 from joinery.controllers.waking.pacing import reading
@@ -69,6 +70,7 @@ class DisruptionController:
         self._gateways = gateways
         self._settings = settings
         self._decide = decide
+        self._monitor = ChangeMonitor()
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act.
@@ -91,7 +93,7 @@ class DisruptionController:
             count(Count.SEARCHES_CUT_SHORT)
         begun, actor = self._act(problem, decision, supply, invocation)
         self._measure(problem, decision, begun)
-        tell(self._gateways, invocation, snapshot, decision, begun)
+        tell(self._gateways, invocation, snapshot, decision, begun, self._monitor)
         marks = deletion_costs(problem, decision, is_wanted=self._settings.pod_deletion_cost)
         actor.carry_out(*((mark,) for mark in marks))
         actor.conclude()

@@ -1,6 +1,7 @@
 """A decision record is a plan's input: what was decided once can be decided again on anybody's desk."""
 
 import json
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from joinery.apis.labels import MAX_NODE_SHARE, NODE_SIZE, REBALANCE
 from joinery.apis.validation import validate
 from joinery.cli.reading.inputs import load
-from joinery.controllers.telling.record import decision_document
-from joinery.scheduling.packing import Packing
+from joinery.controllers.telling.record import MOST_OF_PODS, decision_document
+from joinery.scheduling.packing import Packing, Unplaced
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.snapshot import Snapshot
 from simulator.builders import (
     EPOCH,
@@ -87,3 +89,15 @@ def test_a_node_pool_that_a_wrong_annotation_keeps_out_stays_out_of_its_record(w
     (read,) = load([write("record.json", record)]).snapshot(EPOCH).node_pools
     assert validate(read) == validate(wrong)
     assert validate(wrong)
+
+
+def test_a_record_has_a_ceiling() -> None:
+    """The largest pods are left out of it, and what quotes a pod is cut; each purchase would store it."""
+    size = MOST_OF_PODS // 4
+    large = [pod(f"large-{number}", labels={"a": "x" * size}) for number in range(5)]
+    reason = Reason(ReasonCode.REQUIREMENTS, "x" * size)
+    problem = Problem(snapshot=replace(SNAPSHOT, pods=(*large, *SNAPSHOT.pods)), instance_types={})
+    record = decision_document(problem, Packing(unplaced=(Unplaced("default/large-0", (reason,)),)), ())
+    assert len(msgspec.json.encode(record)) < MOST_OF_PODS + 10_000
+    names = [item["metadata"]["name"] for item in record["items"] if item["kind"] == "Pod"]
+    assert (names, record["joinery"]["podsLeftOut"]) == (["large-0", "large-1", "large-2", "pending", "running"], 2)

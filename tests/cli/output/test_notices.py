@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from joinery.apis.wording import MOST_PUBLIC
+from joinery.cli.notices import warnings_of
 from joinery.cli.sources import SAMPLE
 from tests.cli.conftest import NOW, Outcome, Run, Write, pod_document
 
@@ -78,3 +80,12 @@ def test_pods_that_another_scheduler_holds_or_has_placed_are_not_counted_with_th
     assert [notice["message"].split(" (")[0] for notice in plan("json", held, bound, node).document["notices"]] == [
         "1 pod is gated"
     ]
+
+
+def test_who_writes_a_list_of_thousands_is_not_answered_with_thousands_of_lines() -> None:
+    """One pod with 3,000 spreads that spread nothing wrote 465 KB. Doubts about others are told all the same."""
+    doubts = [("web", f"{number} is wrong") for number in range(3000)]
+    told = [notice.message for notice in warnings_of([*doubts, ("api", "x" * 5000)], "pods of ")]
+    assert (told[0], told[10]) == ("pods of web: 0 is wrong", "pods of web: 2,990 more such warnings")
+    assert len(told) == 12
+    assert len(told[11]) == MOST_PUBLIC

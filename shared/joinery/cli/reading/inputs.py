@@ -19,7 +19,7 @@ from joinery.apis.decoding import without_nulls
 from joinery.apis.legacy import Equivalent, equivalents, is_legacy
 from joinery.apis.meta import Origin
 from joinery.apis.workloads import Workload
-from joinery.cli.notices import Notice, note, some_of, warning
+from joinery.cli.notices import Notice, note, some_of, warning, warnings_of
 from joinery.cli.reading.admission import admit
 from joinery.cli.reading.decoding import besides
 from joinery.cli.reading.decoding import read as read_object
@@ -134,7 +134,7 @@ class Inputs:
         if value is None:
             return
         refusals = refused_by_a_cluster(document.kind, value)
-        self.notices += [warning(f"{document}: an API server refuses it: {why}") for why in refusals]
+        self.notices += warnings_of((f"{document}: an API server refuses it", why) for why in refusals)
         key: Any = f"{document.namespace or 'default'}/{document.name}" if kind.namespaced else document.name
         if kind.field == "workloads":
             key = Owner(document.kind, key)

@@ -23,6 +23,7 @@ from joinery.commands import Announce, Subject
 from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.orchestration import Started
+from joinery.controllers.telling.change_monitor import ChangeMonitor
 from joinery.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
 from joinery.disruption.validation import Dropped
 from joinery.gateways import Gateways
@@ -65,11 +66,13 @@ def tell(
     snapshot: Snapshot,
     decision: Disruptions,
     begun: Begun,
+    monitor: ChangeMonitor,
 ) -> None:
     """Send the Events of a decision, and log what holds nodes back. ``snapshot``: what it was made from."""
-    for code, number in Counter(held.code for held in decision.held).items():
-        example = next(held for held in decision.held if held.code is code)
-        logger.info(f"{number} nodes are held", extra={CODE: code.value, REASON: example.message})
+    examples = {held.code: held.message for held in reversed(decision.held)}
+    lines = [(code, number, examples[code]) for code, number in Counter(held.code for held in decision.held).items()]
+    for code, number, example in monitor.news(lines, lambda line: line, lambda line: line[0], snapshot.now).lines:
+        logger.info(f"{number} nodes are held", extra={CODE: code.value, REASON: example})
     subjects = _Subjects(snapshot)
     is_only_observed = not gateways.may_launch
     sorts: tuple[Iterable[Announce], ...] = (

@@ -5,7 +5,7 @@ Whoever may make pods has a part in both, so both are bounded. What has not chan
 text is longer than an Event's note.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
 from typing import TypeVar
@@ -47,7 +47,7 @@ def tell(  # noqa: PLR0913
     # A pod that another provider may serve is not told that there is no node for it: that would be wrong.
     without_node = [unplaced for unplaced in packing.unplaced if unplaced.pod not in left_to_others]
     _log_pools(packing, snapshot, monitor)
-    _log_others(left_to_others, bought_twice(packing, pods, others))
+    _log_others(left_to_others, bought_twice(packing, pods, others), monitor, snapshot.now)
     _log_unplaced(without_node, monitor, snapshot.now)
     claim_of_pod = {pod: written.claim.metadata.name for written in writer.written for pod in written.launch.pods}
     announcements = (
@@ -123,17 +123,21 @@ def _log_pools(packing: Packing, snapshot: Snapshot, monitor: ChangeMonitor) -> 
         logger.warning("a NodePool takes no part", extra=why)
 
 
-def _log_others(left_to_others: Mapping[str, str], bought_twice: str) -> None:
+def _log_others(left_to_others: Mapping[str, str], bought_twice: str, monitor: ChangeMonitor, now: datetime) -> None:
     """What another provider's NodePools have to do with the plan.
 
     ``left_to_others``: by pod, a NodePool that may serve it.
     """
-    if left_to_others:
-        pools = ", ".join(sorted(set(left_to_others.values())))
+    pools = ", ".join(sorted(set(left_to_others.values())))
+    if left_to_others and _is_news(monitor, (len(left_to_others), pools), now):
         why = {POD: next(iter(left_to_others)), REASON: f"NodePools of another provider may serve them: {pools}"}
         logger.info(f"{len(left_to_others)} pods are left to others", extra=why)
-    if bought_twice:
+    if bought_twice and _is_news(monitor, bought_twice, now):
         logger.warning("pods may get two nodes", extra={REASON: bought_twice})
+
+
+def _is_news(monitor: ChangeMonitor, line: Hashable, now: datetime) -> bool:
+    return bool(monitor.news([line], lambda line: line, str, now).lines)
 
 
 def _log_unplaced(without_node: Sequence[Unplaced], monitor: ChangeMonitor, now: datetime) -> None:

@@ -8,10 +8,13 @@ policies, the offerings that EC2 was out of, what was left of capacity reservati
 A record is kept, mailed and looked at by many, and objects carry what nobody should see: ``kubectl apply`` repeats a
 whole manifest in an annotation, user data holds tokens. So a record has what decisions read and nothing besides: the
 fields that the models have, of annotations those on a list, of a node class those that instance types depend on.
+
+Each purchase is recorded and paid for, so a record has a ceiling: the largest pods beyond it are left out, and their
+number is said.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate, chain
 from typing import Any
 
 import msgspec
@@ -21,6 +24,7 @@ from joinery import __version__
 from joinery.apis import labels
 from joinery.apis.conditions import READY
 from joinery.apis.validation import MOST_ANNOTATED
+from joinery.apis.wording import shortened
 from joinery.disruption.disruptions import Disruptions
 from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.packing import Packing
@@ -47,12 +51,13 @@ _READ = frozenset(
         "storageclass.kubernetes.io/is-default-class",
     }
 )  # fmt: skip
+#: Bytes of JSON that the pods of a record have at most: a usual one takes 500, so these are 30,000 pods.
+MOST_OF_PODS = 16 << 20
 #: Stands for annotations of a template that were left out, with as many characters: their number is judged
 #: (``apis.validation``).
 _LEFT_OUT = f"{labels.OWN_GROUP}/left-out"
-#: Field of the snapshot to the API version and kind of the Kubernetes objects in it.
+#: Field of the snapshot to the API version and kind of the Kubernetes objects in it that are no pods.
 _KINDS = {
-    "pods": ("v1", "Pod"),
     "nodes": ("v1", "Node"),
     "daemon_sets": ("apps/v1", "DaemonSet"),
     "namespaces": ("v1", "Namespace"),
@@ -86,17 +91,20 @@ def disruption_document(
 
 
 def _document(problem: Problem, unavailable: Iterable[OfferingKey], **decided: Any) -> dict[str, Any]:
+    pods = [_object("v1", "Pod", pod) for pod in problem.snapshot.pods]
+    kept = _not_too_large(pods)
     return {
         "apiVersion": "v1",
         "kind": "List",
-        "items": list(_items(problem.snapshot)),
+        "items": [*_items(problem.snapshot), *kept],
         "joinery": {
+            **({"podsLeftOut": len(pods) - len(kept)} if len(kept) < len(pods) else {}),
             "version": __version__,
             "now": problem.snapshot.now.isoformat(),
             "options": _plain(problem.options),
             "unavailable": _plain(sorted(unavailable)),
             "reservations": dict(sorted(_reservations(problem))),
-            **{name: _plain(value) for name, value in decided.items()},
+            **{name: _cut(_plain(value)) for name, value in decided.items()},
         },
     }
 
@@ -109,7 +117,32 @@ def _reservations(problem: Problem) -> Iterable[tuple[str, int]]:
                 yield offering.reservation.id, offering.reservation.remaining
 
 
+def _not_too_large(pods: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """The pods without the largest, for which there is no room."""
+    sizes = [len(msgspec.json.encode(pod)) for pod in pods]
+    if sum(sizes) <= MOST_OF_PODS:
+        return pods
+    by_size = sorted(range(len(pods)), key=sizes.__getitem__)
+    total = accumulate(sizes[number] for number in by_size)
+    kept = {number for number, so_far in zip(by_size, total, strict=True) if so_far <= MOST_OF_PODS}
+    return [pod for number, pod in enumerate(pods) if number in kept]
+
+
+def _cut(value: Any) -> Any:
+    """The JSON value without the rest of texts that quote what a pod says."""
+    if isinstance(value, str):
+        return shortened(value)
+    if isinstance(value, list):
+        return [_cut(item) for item in value]
+    return {key: _cut(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _object(api_version: str, kind: str, item: Any) -> dict[str, Any]:
+    return {"apiVersion": api_version, "kind": kind, **_without_messages(_terse(_plain(item)))}
+
+
 def _items(snapshot: Snapshot) -> Iterable[dict[str, Any]]:
+    """All but the pods."""
     for pool in snapshot.node_pools:
         yield _without_annotations(pool.to_wire(), of_template=True)
     for node_class in snapshot.node_classes:
@@ -118,7 +151,7 @@ def _items(snapshot: Snapshot) -> Iterable[dict[str, Any]]:
         yield _without_annotations(claim.to_wire())
     for field, (api_version, kind) in _KINDS.items():
         for item in getattr(snapshot, field):
-            yield {"apiVersion": api_version, "kind": kind, **_without_messages(_terse(_plain(item)))}
+            yield _object(api_version, kind, item)
 
 
 def _without_annotations(document: dict[str, Any], *, of_template: bool = False) -> dict[str, Any]:
