@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from joinery.apis.labels import CAPACITY_TYPE, LAUNCH_TOKEN, ON_DEMAND, REPLACEMENT_LAUNCHED, SPOT
+from joinery.apis.nodeclaim import NodeClaimStatus
 from joinery.cloudprovider.gateway import Cloud, LaunchFailure, LaunchRequest, LaunchResult
 from joinery.cluster.gateway import Cluster
 from joinery.controllers.acting.lease import LEASE
@@ -15,6 +16,7 @@ from joinery.doorbell.gateway import Bell
 from joinery.errors import CapacityError, ConfigurationError, ConflictError, UnavailableError
 from joinery.state.offerings import ALL_SPOT, OfferingKey
 from simulator.world import World
+from tests.functional.disrupting import running
 from tests.functional.fuse import Fuse
 from tests.functional.overtaken import LostAnswer, Overtaken
 from tests.functional.stand import APART, Stand
@@ -272,3 +274,19 @@ def test_a_replacement_that_ec2_refuses_marks_nothing(stand: Stand) -> None:
     assert stand.provision()["launched"] == 0
     (old,) = [claim for claim in stand.claims if claim.metadata.deletion_timestamp and claim.status.node_name]
     assert REPLACEMENT_LAUNCHED not in old.metadata.annotations
+
+
+def test_a_copy_of_a_claim_is_launched_once_and_alone(stand: Stand) -> None:
+    """`kubectl apply` of what `kubectl get` has printed: the copy has the token of a call that was answered long ago.
+
+    Its siblings were launched once more, and ended as nobody's.
+    """
+    first, *_ = running(stand, 2)
+    stand.wait(3600)
+    copied = first.metadata.model_copy(update={"name": "copy", "uid": "", "creation_timestamp": None})
+    stand.world.cluster.create_node_claim(first.model_copy(update={"metadata": copied, "status": NodeClaimStatus()}))
+    for _ in range(4):
+        stand.wait(30)
+        stand.live()
+    assert [request.count for request in stand.world.cloud.requests] == [2, 1]
+    assert len(stand.alive) == 3

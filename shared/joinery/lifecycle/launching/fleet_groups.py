@@ -12,9 +12,9 @@ another token, and get instances once more.
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from joinery.apis.conditions import true, unknown
 from joinery.apis.labels import (
@@ -45,6 +45,9 @@ from joinery.state.instances import Instance, instance_id
 from joinery.state.offerings import EFA, InstanceType, OfferingKey
 
 _LONGEST_ATTEMPT = 10  # digits
+#: The claims of one call are written within one run. A claim with their token that is so much younger is a copy that
+#: somebody has made of one of them: it is launched alone.
+_ONE_RUN = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -117,12 +120,23 @@ def is_needed(claim: NodeClaim, claims: Iterable[NodeClaim]) -> bool:
 
 def fleet_groups(wanted: Iterable[NodeClaim], claims: Iterable[NodeClaim]) -> tuple[FleetGroup, ...]:
     """The calls that the wanted claims need; ``claims`` are all there are."""
-    tokens = {launch_token(claim) for claim in wanted}
+    asked = {claim.metadata.name: launch_token(claim) for claim in wanted}
     members: dict[str, list[NodeClaim]] = defaultdict(list)
     for claim in claims:
-        if launch_token(claim) in tokens:
+        if launch_token(claim) in asked.values():
             members[launch_token(claim)].append(claim)
-    return tuple(FleetGroup(tuple(sorted(members[token], key=_name))) for token in sorted(members))
+    groups = (group for token in sorted(members) for group in _without_copies(members[token]))
+    return tuple(group for group in groups if any(claim.metadata.name in asked for claim in group.claims))
+
+
+def _without_copies(claims: Iterable[NodeClaim]) -> Iterator[FleetGroup]:
+    """The claims of one token that were written together, and each of the others by itself."""
+    ordered = sorted(claims, key=_name)
+    created = [claim.metadata.creation_timestamp for claim in ordered if claim.metadata.creation_timestamp]
+    latest = min(created) + _ONE_RUN if created else None
+    late = [c for c in ordered if latest and c.metadata.creation_timestamp and c.metadata.creation_timestamp > latest]
+    yield FleetGroup(tuple(claim for claim in ordered if claim not in late))
+    yield from (FleetGroup((claim,)) for claim in late)
 
 
 def launched_unwritten(claims: Iterable[NodeClaim], instances: Iterable[Instance]) -> frozenset[str]:
