@@ -5,7 +5,7 @@ NodePool of lower weight than it need be (``limited``).
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from itertools import chain, groupby
+from itertools import chain, groupby, product
 
 import numpy as np
 
@@ -22,9 +22,10 @@ from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.bin_types import Preferences, spot_factor
 from joinery.scheduling.optimise.limited import passed_over
-from joinery.scheduling.optimise.orders import all_together, gathers, order_of, orders_of
+from joinery.scheduling.optimise.orders import all_together, are_joined, gathers, order_of, orders_of
 from joinery.scheduling.optimise.rebuilding import Better, Incumbent, Rebuilding
 from joinery.scheduling.pools.node_size import factors
+from joinery.scheduling.topology.topology import Topology
 
 
 def cheaper(work: Workspace, bought: NewNodes, deferred: Sequence[Deferred], effort: Effort) -> Better | None:
@@ -58,8 +59,9 @@ class _Attempts:
         # What was bought does not hold the deferred pods.
         least = np.inf if self._deferred else cost_of(self._work, self._bought, self._size_factors)
         best, counts = None, self._before
-        for across_tiers in _ways(self._bought.opened.nodes):
-            better = None if self._effort.is_over() else self._rebuilt(across_tiers=across_tiers)
+        for across_tiers, stay_joined in _ways(self._bought.opened.nodes, self._work.topology):
+            is_over = self._effort.is_over()
+            better = None if is_over else self._rebuilt(across_tiers=across_tiers, stay_joined=stay_joined)
             if better is not None:
                 cost = cost_of(self._work, better.buyer.nodes, self._size_factors)
                 # Saved before anything is asked of nodes that are only thought of.
@@ -70,11 +72,11 @@ class _Attempts:
         self._work.topology.restore(counts)
         return best
 
-    def _rebuilt(self, *, across_tiers: bool) -> Better | None:
+    def _rebuilt(self, *, across_tiers: bool, stay_joined: bool) -> Better | None:
         """Nodes that stay, and others for the pods of those that may change."""
         work = self._work
         kept, free = _kept_and_free(work, self._bought.opened.nodes, self._together, across_tiers=across_tiers)
-        orders = (*orders_of(free, self._together), *map(order_of, self._deferred))
+        orders = (*orders_of(free, self._together, stay_joined=stay_joined), *map(order_of, self._deferred))
         if not orders:
             return None
         for node in free:
@@ -122,13 +124,15 @@ def _sum_of(nodes: Iterable[NewNode], size_factors: Mapping[str, Floats], spot_t
     )
 
 
-def _ways(nodes: Sequence[NewNode]) -> tuple[bool, ...]:
-    """Whether to pack across tiers: both ways are tried where limited pools and lighter ones are used.
+def _ways(nodes: Sequence[NewNode], topology: Topology) -> Iterable[tuple[bool, bool]]:
+    """Whether to pack across tiers, and whether pods stay joined (``orders``): both ways are tried where limited pools
+    and lighter ones are used, and where pods are joined.
 
     Not for large plans, of which the optimizer packs no limits.
     """
     is_small_plan = sum(len(node.pods) for node in nodes) <= SMALL_DEMAND
-    return (True, False) if is_small_plan and any(_are_limited_above_others(nodes)) else (False,)
+    across_tiers = (True, False) if is_small_plan and any(_are_limited_above_others(nodes)) else (False,)
+    return product(across_tiers, (False, True) if is_small_plan and are_joined(nodes, topology) else (False,))
 
 
 def _are_limited_above_others(nodes: Sequence[NewNode]) -> list[bool]:

@@ -18,6 +18,7 @@ from joinery.optimizer.arrays import Mask
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import ValueSet
 from joinery.scheduling.constraints.resources import WILDCARDS, HostPort
+from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.deferral import Deferred
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.targets import NewNode
@@ -32,7 +33,8 @@ Limit = tuple[tuple[int, ...], int]
 @dataclass(eq=False)
 class Order:
     """``pods`` (names) of one demand, wanted in these domains on nodes of pools of this weight. All of them on one node
-    if they go ``together``. Where ``is_deferred``, first-fit has no nodes for them.
+    if they go ``together``. Where ``is_deferred``, first-fit has no nodes for them. ``nodes``: the numbers of those
+    that carry it out by now, where pods may stay joined (``orders_of``).
     """
 
     demand: Demand
@@ -41,6 +43,7 @@ class Order:
     together: bool = False
     is_deferred: bool = False
     pods: list[str] = field(default_factory=list)
+    nodes: set[int] = field(default_factory=set)
 
     @property
     def unit(self) -> int:
@@ -56,18 +59,19 @@ class HostRules:
     conflicts: Mask
 
 
-def orders_of(nodes: Iterable[NewNode], together: Container[Demand]) -> tuple[Order, ...]:
+def orders_of(nodes: Iterable[NewNode], together: Container[Demand], *, stay_joined: bool = False) -> tuple[Order, ...]:
     """What the nodes carry out; pods of one demand in the same domains and tier are one order. ``together``: demands
-    whose pods share one node.
+    whose pods share one node. ``stay_joined``: whether pods that gave a preference up may stay with those that keep it.
     """
     orders: dict[tuple[Demand, tuple[tuple[str, str], ...], int], Order] = {}
-    for node in nodes:
+    for number, node in enumerate(nodes):
         for batch in node.placed:
             key = (batch.demand, tuple(sorted(batch.domains.items())), node.pool.weight)
             order = orders.setdefault(
                 key, Order(batch.demand, batch.domains, node.pool.weight, batch.demand in together)
             )
             order.pods += batch.pods
+            order.nodes |= {number} if stay_joined else set()
     return tuple(orders.values())
 
 
@@ -125,6 +129,8 @@ def host_rules(orders: Sequence[Order], topology: Topology) -> HostRules:
             if rule.key != HOSTNAME or rule.kind == "affinity":
                 continue
             selected = tuple(sorted(i for pods in topology.selected((rule,)) for i in of_class.get(pods, ())))
+            if _is_preferred(rule):
+                selected = tuple(other for other in selected if not _is_joined(order, orders[other], rule))
             if not selected:
                 continue
             if rule.kind == "spread":
@@ -134,6 +140,24 @@ def host_rules(orders: Sequence[Order], topology: Topology) -> HostRules:
                 conflicts[index, list(selected)] = conflicts[list(selected), index] = True
     conflicts |= port_conflicts([order.demand.pod_class.ports for order in orders])
     return HostRules((*limits, *exclusive(conflicts)), conflicts)
+
+
+def are_joined(nodes: Iterable[NewNode], topology: Topology) -> bool:
+    """Whether some node may have pods that prefer to be without others, and such others, which came later."""
+    rules = {rule for node in nodes for batch in node.placed for rule in batch.demand.variant.rules}
+    return any(max(topology.group(rule).counts.values(), default=0) > 1 for rule in rules if _is_preferred(rule))
+
+
+def _is_preferred(rule: TopologyRule) -> bool:
+    return rule.weight is not None and (rule.key, rule.kind) == (HOSTNAME, "anti-affinity")
+
+
+def _is_joined(order: Order, other: Order, rule: TopologyRule) -> bool:
+    """Whether pods that have given the rule up are on each node of an order that keeps it: they came later. Where it
+    is one node, it takes nobody's preference to leave them there.
+    """
+    is_joined = bool(order.nodes) and order.nodes <= other.nodes
+    return is_joined and len(order.pods) == 1 and rule not in other.demand.variant.rules
 
 
 def apart_by_labels(orders: Sequence[Order], pools: Sequence[Pool]) -> Mask:

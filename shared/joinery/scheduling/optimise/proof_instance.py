@@ -10,6 +10,7 @@ holds without it.
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 
@@ -85,7 +86,7 @@ class ProofInstances:
         requests = requests.reshape(len(demands), len(work.axis.names))  # also where nothing has a domain left
         bin_types = bin_types_for(self._pools, requests, self._uses(items), self._preferences, with_limits=with_limits)
         free, open_to = _existing(work, items, demands, requests)
-        conflicts = _conflicts(work, demands)
+        conflicts = _conflicts(work, demands, self._nodes)
         limits = [*exclusive(conflicts), *_host_spreads(work, demands, self._nodes)]
         available, supply = supplies(bin_types, work.reservations)
         numbers = np.arange(len(free), dtype=np.int64)
@@ -210,15 +211,24 @@ def _may_join(work: Workspace, demand: ProofDemand, node: ExistingNode) -> bool:
     return not ports_clash(demand.pod_class.ports, node.ports)
 
 
-def _conflicts(work: Workspace, demands: Sequence[ProofDemand]) -> Mask:
+def _conflicts(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequence[NewNode]) -> Mask:
     """bool[demands, demands]: pods that anti-affinity over hosts or a host port keeps apart, from their like or from
     others.
+
+    What is only preferred keeps nobody apart who shares a node of the plan: pods that gave it up came there later.
     """
+    together = {pair for node in nodes for pair in product((batch.demand.identity for batch in node.placed), repeat=2)}
     conflicts = np.zeros((len(demands), len(demands)), dtype=np.bool_)
     for index, demand in enumerate(demands):
         for rule in demand.rules:
             if rule.key == HOSTNAME and rule.kind == "anti-affinity":
                 selected = _selected(work, rule, demands)
+                if rule.weight is not None:
+                    selected = [
+                        other
+                        for other in selected
+                        if rule in demands[other].rules or (demand.identity, demands[other].identity) not in together
+                    ]
                 conflicts[index, selected] = conflicts[selected, index] = True
     conflicts |= port_conflicts([demand.pod_class.ports for demand in demands])
     return conflicts
