@@ -19,6 +19,7 @@ import numpy as np
 
 from joinery.apis.labels import HOSTNAME
 from joinery.disruption.candidates import Candidate, Candidates
+from joinery.disruption.consolidation.admitting import AdmittingNodes
 from joinery.disruption.consolidation.model import MUST_GO, Model, hourly
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.disrupting.new_commands import as_if_retired
@@ -251,15 +252,11 @@ class _Compiler:
         examples = {number: order for order, number in zip(self._orders, signature, strict=True)}
         targets = self._ground.targets
         is_open = np.zeros((len(signatures), len(targets)), dtype=np.bool_)
+        admitting = AdmittingNodes({index: it for index, it in enumerate(targets) if self._ground.receives(it.view)})
         for number, order in examples.items():
-            is_open[number] = [self._is_open(target, order) for target in targets]
+            is_open[number, admitting.of(order)] = True
         kinds = np.unique(is_open, axis=1, return_inverse=True)[1] if signatures else np.zeros(len(targets))
         return is_open[signature], kinds.ravel().astype(np.int64)
-
-    def _is_open(self, target: ExistingNode, order: Order) -> bool:
-        if not self._ground.receives(target.view) or not target.admits(order.demand):
-            return False
-        return all(target.view.labels.get(key, "") == value for key, value in order.domains.items())
 
     def _has_room(self, sizes: Ints, free: Ints) -> Mask:
         """bool[items, standing bins]: whether the node, with all its pods, would hold one more."""

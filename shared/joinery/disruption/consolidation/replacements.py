@@ -18,7 +18,8 @@ cheapest, which it takes back soonest, and each next one would be replaced again
 many as there have to be: so what comes has not as many below it (Karpenter, SpotToSpotConsolidation).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from types import MappingProxyType
@@ -63,6 +64,7 @@ class Replacements:
         self._offered: dict[tuple[str, str, ValueSet, ValueSet], Sequence[Offering]] = {}
         self._zone_prices: dict[int, Mapping[str, float]] = {}
         self._rules = _Rules()
+        self._known: dict[Hashable, tuple[Launch, Launch]] = {}
         self._type_names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
     def affordable(self, command: Disruption, candidates: Sequence[Candidate]) -> Disruption:
@@ -73,8 +75,9 @@ class Replacements:
         count = len(command.launches)
         demanded = max(sum(map(hourly, candidates)), 2 * _NEGLIGIBLE * count)
         spare = max(0.0, command.savings - demanded) / count
+        kept_instead = _KeptInstead(candidates)
         launches = tuple(
-            self._limited(launch, min(launch.offering.price + spare + _NEGLIGIBLE, _kept_instead(launch, candidates)))
+            self._limited(launch, min(launch.offering.price + spare + _NEGLIGIBLE, kept_instead.price(launch)))
             for launch in command.launches
         )
         is_spot_to_spot = len(candidates) == 1 and candidates[0].capacity_type == SPOT
@@ -110,7 +113,14 @@ class Replacements:
         )
 
     def _limited(self, launch: Launch, most: float) -> Launch:
-        """The launch, which costs at most so much."""
+        """The launch, which costs at most so much. Thousands differ in name and pods only, so it is found once."""
+        asked = launch.node_pool, id(launch.requirements), launch.instance_types, launch.offering, most
+        known = self._known.get(asked)
+        if known is None:
+            known = self._known[asked] = launch, self._within(launch, most)
+        return replace(launch, requirements=known[1].requirements, instance_types=known[1].instance_types)
+
+    def _within(self, launch: Launch, most: float) -> Launch:
         # Who asks for both capacity types may get the dearer.
         if CAPACITY_TYPE not in self._min_values[launch.node_pool]:
             launch = self._rules.narrowed(launch, CAPACITY_TYPE, {launch.offering.capacity_type})
@@ -207,12 +217,20 @@ class _Rules:
         return replace(launch, requirements=self._narrowed[asked][1].requirements)
 
 
-def _kept_instead(launch: Launch, candidates: Sequence[Candidate]) -> float:
-    """What the launch has to stay below, $/h: the price of the cheapest node that it might be another one of."""
-    alike = (one.price for one in candidates if one.instance_type in launch.instance_types)
-    # What costs no more than is expected cannot have been kept for all pods, or it would have been.
-    prices = [price for price in alike if price > launch.offering.price + _NEGLIGIBLE]
-    return min(prices) - _NEGLIGIBLE if len(candidates) > 1 and prices else float("inf")
+class _KeptInstead:
+    """The nodes of a command, any of which might be kept instead of buying another one of its type."""
+
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        self._prices: dict[str, set[float]] = defaultdict(set)
+        for one in candidates if len(candidates) > 1 else ():
+            self._prices[one.instance_type].add(one.price)
+
+    def price(self, launch: Launch) -> float:
+        """What the launch has to stay below, $/h: the price of the cheapest node that it might be another one of."""
+        alike = (price for name, prices in self._prices.items() if name in launch.instance_types for price in prices)
+        # What costs no more than is expected cannot have been kept for all pods, or it would have been.
+        prices = [price for price in alike if price > launch.offering.price + _NEGLIGIBLE]
+        return min(prices) - _NEGLIGIBLE if prices else float("inf")
 
 
 def _narrowed(launch: Launch, key: str, values: Iterable[str]) -> Launch:

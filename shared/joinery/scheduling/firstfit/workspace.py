@@ -3,7 +3,7 @@
 Built once for each attempt from the frozen problem. The packing changes what is in here and nothing else.
 """
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
 from functools import cached_property
 
 from joinery.apis.labels import PREFER_NO_SCHEDULE
@@ -93,6 +93,7 @@ class Workspace:
         self.charged: dict[str, Amounts] = {}
         self.left_reserved: Mapping[str, int] = self.reservations
         self.dealt: set[PodClass] = set()
+        self._universes: dict[Hashable, frozenset[str]] = {}
         self.topology = Topology(
             self.possible,
             [self.room.with_daemons(view) for view in self.views],
@@ -186,10 +187,20 @@ class Workspace:
         )
 
     def universe(self, pod_class: PodClass, key: str) -> frozenset[str]:
-        """The domains in which some pool that the class may use could add a node that holds one of its pods."""
+        """The domains in which some pool that the class may use could add a node that holds one of its pods.
+
+        Of thousands of classes most differ in their labels only, so it is remembered.
+        """
+        requests, needed = self.axis.asked(pod_class.requests), frozenset(needed_keys(pod_class))
+        said = tuple(map(str, pod_class.terms)), tuple(map(repr, pod_class.tolerations))
+        asked = key, requests.tobytes(), needed, said
+        if asked not in self._universes:
+            self._universes[asked] = self._universe(pod_class, key, requests, needed)
+        return self._universes[asked]
+
+    def _universe(self, pod_class: PodClass, key: str, requests: Amounts, needed: Iterable[str]) -> frozenset[str]:
         domains: set[str] = set()
-        requests = self.axis.asked(pod_class.requests)
-        labelled = Requirements(dict.fromkeys(needed_keys(pod_class), EXISTS))
+        labelled = Requirements(dict.fromkeys(needed, EXISTS))
         for term in (term.intersect(labelled) for term in pod_class.terms):
             for pool in self.pools_by_label.suitable(term):
                 if pod_class.untolerated(pool.taints) is None:

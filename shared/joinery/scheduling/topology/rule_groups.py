@@ -127,7 +127,8 @@ class RuleGroups:
                         group.owners[view.labels[rule.key]] += 1
         bound = BoundPods(self._nodes)
         for group in self._groups.values():
-            bound.count(group)
+            if group.is_asked or group.rule.key != HOSTNAME:
+                bound.count(group)
 
     def group(self, rule: TopologyRule) -> TopologyGroup:
         """The counts of the rule, which is one of a class of this topology."""
