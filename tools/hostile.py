@@ -36,12 +36,12 @@ _LINE = "{:<28}{:>9}{:>7}{:>7}{:>9}{:>9}{:>7}  {}"
 
 @dataclass(frozen=True)
 class Case:
-    """One process. ``limit``: its time limit in seconds; None where the command has none."""
+    """One process. ``limit``: its time limit in seconds."""
 
     kind: str
     size: int
     command: str
-    limit: float | None
+    limit: float
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Outcome:
 
     def over(self, idle: float) -> str:
         """What is more than it may be; ``idle``: what a process takes without hostile pods."""
-        limit = self.case.limit or 0.0
+        limit = self.case.limit
         faults = {
             self.problem: bool(self.problem),
             # A process that had to wait for a processor is not at fault.
@@ -75,15 +75,14 @@ class Outcome:
 
 def run(arguments: list[str]) -> int:
     options = _options(arguments)
-    limits = options.limits if options.command == "plan" else [None]
     wrong = 0
     print(_LINE.format("kind", "size", "pods", "limit", "plan", "CPU", "MB", ""))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "cluster.json"
         is_running = options.command == "disrupt"
-        idle = _run(Case("(nobody)", 0, options.command, limits[0]), cluster([], running=is_running), file)
+        idle = _run(Case("(nobody)", 0, options.command, options.limits[0]), cluster([], running=is_running), file)
         print(_line(idle, 0.0), flush=True)
-        for case in _cases(options, limits):
+        for case in _cases(options):
             outcome = _run(case, cluster(KINDS[case.kind].make(case.size), running=is_running), file)
             wrong += bool(outcome.over(idle.cpu))
             print(_line(outcome, idle.cpu), flush=True)
@@ -100,18 +99,18 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _cases(options: argparse.Namespace, limits: list[float | None]) -> Iterator[Case]:
+def _cases(options: argparse.Namespace) -> Iterator[Case]:
     for name in options.kinds:
         sizes = [KINDS[name].small] if options.small else options.sizes or KINDS[name].sizes
         for size in sizes:
-            for limit in limits:
+            for limit in options.limits:
                 yield Case(name, size, options.command, limit)
 
 
 def _run(case: Case, made: Cluster, file: Path) -> Outcome:
     file.write_text(json.dumps(made.as_list))
-    given = ["--time-limit", str(case.limit)] if case.limit is not None else []
-    command = [str(JOINERY), case.command, "-f", str(file), "--now", NOW, "-o", "json", *given]
+    given = ["--time-limit", str(case.limit), "--now", NOW, "-o", "json"]
+    command = [str(JOINERY), case.command, "-f", str(file), *given]
     out, err = file.with_suffix(".out"), file.with_suffix(".err")
     with out.open("wb") as stdout, err.open("wb") as stderr:
         process = subprocess.Popen(command, stdout=stdout, stderr=stderr, preexec_fn=_confined)
@@ -140,9 +139,10 @@ def _problem(status: int, err: str) -> str:
 
 def _line(outcome: Outcome, idle: float) -> str:
     case, fault = outcome.case, outcome.over(idle)
-    limit = "" if case.limit is None else f"{case.limit:g}"
     figures = f"{outcome.seconds:.2f}", f"{outcome.cpu - idle:.2f}", f"{outcome.megabytes:.0f}"
-    return _LINE.format(case.kind, case.size, outcome.pods, limit, *figures, f"over: {fault}" if fault else "ok")
+    return _LINE.format(
+        case.kind, case.size, outcome.pods, f"{case.limit:g}", *figures, f"over: {fault}" if fault else "ok"
+    )
 
 
 if __name__ == "__main__":
