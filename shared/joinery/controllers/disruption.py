@@ -145,7 +145,10 @@ class DisruptionController:
             return Begun(), self._actor(decided, invocation, failure)
         current = self._gateways.cluster.snapshot()
         at_present = replace(problem.packing, snapshot=current)
-        verified = validate(at_present, decision.commands, decided)
+        # Beginning commands takes its time too.
+        verified = validate(
+            at_present, decision.commands, decided, is_late=lambda: not invocation.has_time_for(ACTING_SECONDS)
+        )
         readmitted = readmit(verified.valid, replace(problem, packing=at_present))
         dropped = (*verified.dropped, *readmitted.dropped)
         _log_dropped(dropped)

@@ -19,11 +19,20 @@ from joinery.disruption.admission import Admission, admit
 from joinery.disruption.canaries import held_back, image_for
 from joinery.disruption.candidates import Candidate, Candidates, candidates
 from joinery.disruption.consolidation.bonds import bonds_of
-from joinery.disruption.consolidation.compiling import Ground, loosened, model_of
+from joinery.disruption.consolidation.choosing import Chosen, chosen
+from joinery.disruption.consolidation.compiling import loosened
 from joinery.disruption.consolidation.curve import merged, points_at_other_prices, prefixes
 from joinery.disruption.consolidation.grouping import commands_of
-from joinery.disruption.consolidation.model import Model, hourly, limited, unforced, without, without_new
-from joinery.disruption.consolidation.trial import Trial, idle, left_empty, trial
+from joinery.disruption.consolidation.model import (
+    Model,
+    hourly,
+    kept_but_must_go,
+    limited,
+    unforced,
+    without,
+    without_new,
+)
+from joinery.disruption.consolidation.trial import Trial, idle, left_empty, trial, without_stuck
 from joinery.disruption.consolidation.wishes import wishes_of
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
 from joinery.disruption.problem import DisruptionProblem
@@ -34,13 +43,17 @@ from joinery.optimizer.consolidation.choice import consolidate
 from joinery.optimizer.consolidation.instance import Consolidation
 from joinery.optimizer.consolidation.relaxation import KeepRelaxation
 from joinery.optimizer.effort import Effort
-from joinery.scheduling.solve import Stopwatch
+from joinery.scheduling.solve import GRACE, Stopwatch
 
 _DRIFTED = DisruptionReason.DRIFTED
 _ROUNDS = 8
 """Trials at most: each leaves out nodes that cannot go, or are not worth it."""
 _FAR = 0.01
 """A bound that is farther below the choice, as a share of it, is proven with more care where that takes little time."""
+_FIRST, _SEARCHING = 0.4, 0.6
+"""Parts of the time limit after which the first search, and all of them, end: trials and checks come after that."""
+_PODS_AT_LEAST, _PODS_A_SECOND = 2_000, 2_000
+"""Of nodes that go, in one trial: a thousand and their check take a tenth of a second, or two."""
 _SMALLER = 3
 """Plans at most that leave more and more nodes out because of limits. In a large cluster each takes seconds."""
 
@@ -50,7 +63,7 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
     problem, awaited = settled(problem, stopwatch)
     judged = candidates(problem, awaited)
     before = sum(judged.prices.values())
-    effort = Effort.until(problem.options.time_limit, stopwatch, problem.packing.options.seed)
+    effort = _effort(problem, _SEARCHING, stopwatch)
     plan = _Planner(problem, judged, effort, stopwatch).plan()
     points = prefixes(before, plan.commands, {one.claim.metadata.name: hourly(one) for one in judged.candidates})
     chosen = points[-1]
@@ -72,6 +85,14 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
     )
 
 
+def _effort(problem: DisruptionProblem, part: float, stopwatch: Stopwatch) -> Effort:
+    """That searches for a part of the time limit. Once it is late, nothing more is tried or checked."""
+    limit, seed = problem.options.time_limit, problem.packing.options.seed
+    if limit is None:
+        return Effort.until(None, stopwatch, seed)
+    return Effort.until(part * limit, stopwatch, seed, grace=GRACE + limit - part * limit)
+
+
 @dataclass(frozen=True)
 class _Plan:
     """``held``: the candidates that stay, and why. ``refused``: see ``Disruptions``. ``saved_at_most``: $/h; no choice
@@ -91,7 +112,7 @@ class _Planner:
         self._problem, self._judged, self._effort, self._stopwatch = problem, judged, effort, stopwatch
         self._by_name = {candidate.claim.metadata.name: candidate for candidate in judged.candidates}
         self._budgets = Admission(problem, judged.nodes)
-        self._review = Review(problem, judged, self._by_name)
+        self._review = Review(problem, judged, self._by_name, effort)
 
     def plan(self) -> _Plan:
         """The commands that budgets, and NodePools with the Balanced policy, let start now."""
@@ -107,18 +128,20 @@ class _Planner:
         """The plan for these candidates, replacements first."""
         if not candidates:
             return _Plan(held=self._stays(set()))
-        ground = Ground(self._problem, self._judged, candidates)
-        model = model_of(ground)
-        choice = consolidate(model.instance, self._effort)
-        plans = (self._commands(model, choice), *self._smaller_plans(model, choice))
+        first = _effort(self._problem, _FIRST, self._stopwatch)
+        best = chosen(self._problem, self._judged, candidates, first, self._effort)
+        model, choice = best.model, best.choice
+        plans = tuple(self._plans(best))
         commands = max(plans, key=self._rank)
         self._hold_for_want_of_budget(commands, plans)
         gone = {name for command in commands for name in command.retire}
-        loose = loosened(ground, model)
-        self._review.hold(_without_place(name) for name in _immovable(loose) if not self._by_name[name].is_drifted)
+        # Where time is up, nothing is proven.
+        loose = model if self._effort.is_over() else loosened(best.ground, model)
+        if loose is not model or not model.is_strict:
+            self._review.hold(_without_place(name) for name in _immovable(loose) if not self._by_name[name].is_drifted)
         return _Plan(
             commands=commands,
-            held=self._stays(gone),
+            held=self._stays(gone, best),
             refused=tuple(
                 refused for refused in self._review.refused.values() if gone.isdisjoint(refused.command.retire)
             ),
@@ -126,6 +149,16 @@ class _Planner:
             other_points=self._other_points(model) if gone else (),
             method=choice.method,
         )
+
+    def _plans(self, best: Chosen) -> Iterator[tuple[Disruption, ...]]:
+        """Plans of the choice, and smaller ones. Nodes that must go do so even where there was no time for a choice."""
+        model, must_go = best.model, [candidate for candidate in best.left_out if candidate.is_drifted]
+        if best.is_rough:
+            yield self._commands(model, kept_but_must_go(model, best.choice), must_go)
+            if self._effort.is_late():
+                return
+        yield self._commands(model, best.choice, must_go)
+        yield from self._smaller_plans(model, best.choice)
 
     def _rank(self, commands: Sequence[Disruption]) -> tuple[int, float]:
         """Larger is better: how many drifted nodes go, which must; then $/h saved, less what the moves count as."""
@@ -145,10 +178,12 @@ class _Planner:
             if others and (objection := budgets.objection(rest)):
                 self._review.hold(Held(name, budgets.code(rest), objection, command.reason) for name in others)
 
-    def _stays(self, gone: Container[str]) -> tuple[Held, ...]:
+    def _stays(self, gone: Container[str], best: Chosen | None = None) -> tuple[Held, ...]:
         """Why each candidate stays that does not go."""
+        left_out = {candidate.claim.metadata.name for candidate in best.left_out} if best else set[str]()
+        is_rough = best is not None and best.is_rough
         return tuple(
-            self._review.holds.get(name) or _unchosen(candidate)
+            self._review.holds.get(name) or (_late if is_rough or name in left_out else _unchosen)(candidate)
             for name, candidate in self._by_name.items()
             if name not in gone
         )
@@ -208,7 +243,7 @@ class _Planner:
         for these nodes, nor onto them.
         """
         free = [candidate for name, candidate in self._by_name.items() if name not in closed]
-        commands = ended_in_full_reservations(free, self._problem, self._stopwatch)
+        commands = ended_in_full_reservations(free, self._problem, self._stopwatch, self._effort.is_over)
         for name in (name for command in commands for name in command.retire):
             node = self._by_name[name].view.node
             self._by_name[name] = replace(self._by_name[name], reasons=frozenset())
@@ -225,7 +260,7 @@ class _Planner:
             for name, candidate in self._by_name.items()
             if name in stuck and name not in closed and candidate.view.node not in filled
         ]
-        return ended_where_scarce(free, self._problem, self._stopwatch)
+        return ended_where_scarce(free, self._problem, self._stopwatch, self._effort.is_late)
 
     def _with_ended_first(self, plan: _Plan, ended: Sequence[Disruption]) -> _Plan:
         """The plan, and as many of the commands that end nodes first as budgets let start beside it."""
@@ -274,15 +309,17 @@ class _Planner:
         """The same for drifted nodes, and none of the others."""
         return self._budget_left(candidate) if candidate.is_drifted else 0
 
-    def _commands(self, model: Model, choice: Consolidation) -> tuple[Disruption, ...]:
-        """The commands of a trial in which every pod has a place, that are worth it and may start now."""
-        placed = self._trial(model, choice)
+    def _commands(self, model: Model, choice: Consolidation, more: Sequence[Candidate] = ()) -> tuple[Disruption, ...]:
+        """The commands of a trial in which every pod has a place, that are worth it and may start now. ``more``: what
+        is to go besides what the choice retires.
+        """
+        placed = self._trial(model, choice, more)
         whole = replace(placed, candidates=(*placed.candidates, *idle(model, placed)))
         if not whole.candidates:
             return ()
         commands = commands_of(whole, bonds_of(placed, model))
         started = self._review.startable(commands, model)
-        unfilled = self._not_filled(model, commands, started)
+        unfilled = () if self._effort.is_late() else self._not_filled(model, commands, started)
         return self._review.startable((*commands_of(Trial(unfilled)), *started), model) if unfilled else started
 
     def _not_filled(
@@ -294,13 +331,14 @@ class _Planner:
         wanted, filled = _filled(commands), _filled(coming)
         return tuple(candidate for candidate in left_empty(model, going, filled) if candidate.view.node in wanted)
 
-    def _trial(self, model: Model, choice: Consolidation) -> Trial:
+    def _trial(self, model: Model, choice: Consolidation, more: Sequence[Candidate]) -> Trial:
         """The trial of what the choice retires, without the nodes whose pods have no other place."""
         retired = [
             candidate
             for candidate, is_kept in zip(model.candidates, choice.keep, strict=True)
             if candidate is not None and not is_kept
         ]
+        retired = self._in_time([*retired, *more])
         wishes = wishes_of(model, choice)
         for _ in range(_ROUNDS):
             if not retired:
@@ -308,10 +346,28 @@ class _Planner:
             result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
                 return result
+            if self._effort.is_late():
+                rest = without_stuck(result)
+                self._review.hold(_late(self._by_name[name]) for name in sorted(rest.stuck))
+                return rest
             self._review.unplaced |= result.stuck
             self._review.hold(map(_without_place, sorted(result.stuck)))
             retired = [candidate for candidate in retired if candidate.claim.metadata.name not in result.stuck]
         return Trial()
+
+    def _in_time(self, retired: Sequence[Candidate]) -> list[Candidate]:
+        """As many of these as there is time to find places for: what must go first, then what saves most."""
+        limit, pods = self._problem.options.time_limit, 0
+        if limit is None:
+            return list(retired)
+        going = list[Candidate]()
+        for one in sorted(retired, key=lambda it: (not it.is_drifted, hourly(it) - it.price)):
+            pods += len(one.pods)
+            if pods > _PODS_AT_LEAST + _PODS_A_SECOND * limit:
+                self._review.hold([_late(one)])
+            else:
+                going.append(one)
+        return going
 
 
 def _filled(commands: Iterable[Disruption]) -> frozenset[str]:
@@ -333,6 +389,12 @@ def _unchosen(candidate: Candidate) -> Held:
     return Held(name, HeldCode.NOT_WORTH_IT, "it is worth its price: to move its pods saves too little")
 
 
+def _late(candidate: Candidate) -> Held:
+    """Why nothing is done about a candidate that there was no time for."""
+    text = "time was up before all of its pods had another place; the next decision tries again"
+    return Held(candidate.claim.metadata.name, HeldCode.TIME_LIMIT, text)
+
+
 def _without_place(name: str, disruption: DisruptionReason | None = None) -> Held:
     return Held(name, HeldCode.NO_PLACE, "its pods have no other place", disruption)
 
@@ -349,14 +411,16 @@ def _saved_at_most(loose: Model, model: Model, choice: Consolidation, effort: Ef
     Negative where drift forces more to be spent. In ``loose`` a drifted node that could not go all the same is forced
     no longer, or its penalty would count as money.
     """
-    instance, bound = loose.instance, choice.bound if loose is model else 0.0
+    instance, bound = loose.instance, choice.bound if loose is model and not model.is_strict else 0.0
+    if effort.is_over():
+        return instance.cost_as_it_is - loose.forced - bound
     if len(instance.bins.demands) and (loose is not model or choice.cost > bound * (1 + _FAR)):
-        relaxation = KeepRelaxation(instance)
+        relaxation = KeepRelaxation(instance, effort.patience())
         if loose is not model:
             relaxed = relaxation.solve()
             bound = relaxed.cost if relaxed else 0.0
         if choice.cost > bound * (1 + _FAR) and not effort.is_over():
-            bound = max(bound, relaxation.bound_of_whole_bins(effort.patience()))
+            bound = max(bound, relaxation.bound_of_whole_bins())
     return instance.cost_as_it_is - loose.forced - bound
 
 

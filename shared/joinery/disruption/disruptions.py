@@ -36,6 +36,7 @@ class HeldCode(StrEnum):
     PREFERENCE = "Preference"
     NOT_WORTH_IT = "NotWorthIt"
     NO_PLACE = "NoPlace"
+    TIME_LIMIT = "TimeLimit"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from joinery.disruption.consolidation.preferences import agreeable
 from joinery.disruption.consolidation.replacements import Replacements
 from joinery.disruption.disruptions import Disruption, Held, HeldCode, Refused
 from joinery.disruption.problem import DisruptionProblem
-from joinery.disruption.validation import validate, violations_of
+from joinery.disruption.validation import OUT_OF_TIME, Failure, validate, violations_of
+from joinery.optimizer.effort import Effort
 from joinery.verification.violation import ViolationCode
 
 _STATES = 12
@@ -38,8 +39,10 @@ class Review:
     limits of NodePools may be why.
     """
 
-    def __init__(self, problem: DisruptionProblem, judged: Candidates, by_name: Mapping[str, Candidate]) -> None:
-        self._problem, self._judged, self._by_name = problem, judged, by_name
+    def __init__(
+        self, problem: DisruptionProblem, judged: Candidates, by_name: Mapping[str, Candidate], effort: Effort
+    ) -> None:
+        self._problem, self._judged, self._by_name, self._effort = problem, judged, by_name, effort
         self._replacements = Replacements(problem)
         self.holds: dict[str, Held] = {}
         self.refused: dict[tuple[str, ...], Refused] = {}
@@ -90,24 +93,29 @@ class Review:
         packing = self._problem.packing
         buys = any(command.launches for command in commands)
         states = _STATES if model.is_strict or (self.is_limited and buys) else 1
-        checked = validate(packing, commands, packing.snapshot, states=states)
-        if checked.valid and checked.dropped:
+        is_late = self._effort.is_late
+        checked = validate(packing, commands, packing.snapshot, states=states, is_late=is_late)
+        if checked.valid and checked.dropped and not is_late():
             last = (*checked.valid, *(dropped.command for dropped in checked.dropped))
-            checked = validate(packing, last, packing.snapshot, states=states)
+            checked = validate(packing, last, packing.snapshot, states=states, is_late=is_late)
         for dropped in checked.dropped:
             command, why = dropped.command, dropped.why
+            if dropped.failure is Failure.TIME:
+                self.hold(Held(name, HeldCode.TIME_LIMIT, why, command.reason) for name in command.retire)
+                continue
             message = f"its command does not pass the check of all rules: {why}"
             self.hold(Held(name, HeldCode.NO_PLACE, message) for name in command.retire)
             self.unplaced.update(command.retire)
-            if is_whole and self._is_mistake(command, checked.valid):
+            if is_whole and not is_late() and self._is_mistake(command, checked.valid):
                 self.refused[command.retire] = Refused(command, why)
         return checked.valid
 
     def _agreeable(self, commands: Sequence[Disruption]) -> Sequence[Disruption]:
         """The commands after which pods have no less of what they prefer than before."""
-        judged = agreeable(self._problem.packing, commands)
+        judged = agreeable(self._problem.packing, commands, is_late=self._effort.is_late)
         for command, why in judged.dropped:
-            self.hold(Held(name, HeldCode.PREFERENCE, why, command.reason) for name in command.retire)
+            code = HeldCode.TIME_LIMIT if why == OUT_OF_TIME else HeldCode.PREFERENCE
+            self.hold(Held(name, code, why, command.reason) for name in command.retire)
         return judged.commands
 
     def _is_mistake(self, command: Disruption, valid: Sequence[Disruption]) -> bool:

@@ -10,9 +10,9 @@ instance type is bought in the same place. Its pods wait meanwhile, so:
   node receives the pods: whether one has room then is for others to say.
 """
 
-import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 import msgspec
 
@@ -35,6 +35,8 @@ from joinery.state.offerings import InstanceType, Offering
 from joinery.state.pods import bound_to
 from joinery.state.snapshot import Snapshot
 from joinery.verification.verify import verify
+
+IsLate = Callable[[], bool]
 
 _UNSCHEDULABLE = Condition(type="PodScheduled", status="False", reason="Unschedulable")
 
@@ -70,7 +72,7 @@ def in_its_place(candidate: Candidate, problem: Problem, stopwatch: Stopwatch = 
     after = once_gone(candidate.view, candidate.pods, problem)
     if after is None:
         return None
-    packing = solve(after, stopwatch=stopwatch, is_bounded=False, grace=math.inf)
+    packing = solve(after, stopwatch=stopwatch, is_bounded=False)
     pods = {pod.key for pod in candidate.pods}
     launches = tuple(launch for launch in packing.launches if pods.intersection(launch.pods))
     if {pod for launch in launches for pod in launch.pods} != pods or len(launches) != 1:
@@ -171,24 +173,29 @@ def _message(candidate: Candidate, savings: float) -> str:
 
 
 def ended_in_full_reservations(
-    candidates: Iterable[Candidate], problem: DisruptionProblem, stopwatch: Stopwatch
+    candidates: Iterable[Candidate], problem: DisruptionProblem, stopwatch: Stopwatch, is_late: IsLate
 ) -> Sequence[Disruption]:
-    """Commands for drifted nodes that can only be replaced in the place that they hold in a capacity reservation."""
+    """Commands for drifted nodes that can only be replaced in the place that they hold in a capacity reservation.
+
+    ``is_late``: once it says yes, no more are sought.
+    """
     drifted = _ending(candidates, problem, TerminateFirst.RESERVED)
-    return _in_their_places((one for one in drifted if needs_its_place(one, problem.packing)), problem, stopwatch)
+    needy = (one for one in drifted if needs_its_place(one, problem.packing))
+    return _in_their_places(needy, problem, stopwatch, is_late)
 
 
 def ended_where_scarce(
-    stuck: Iterable[Candidate], problem: DisruptionProblem, stopwatch: Stopwatch
+    stuck: Iterable[Candidate], problem: DisruptionProblem, stopwatch: Stopwatch, is_late: IsLate
 ) -> Sequence[Disruption]:
     """The same for drifted nodes whose pods have no other place (``stuck``), because nothing like them is to be had."""
-    return _in_their_places(_ending(stuck, problem, TerminateFirst.SCARCE), problem, stopwatch)
+    return _in_their_places(_ending(stuck, problem, TerminateFirst.SCARCE), problem, stopwatch, is_late)
 
 
 def _in_their_places(
-    drifted: Iterable[Candidate], problem: DisruptionProblem, stopwatch: Stopwatch
+    drifted: Iterable[Candidate], problem: DisruptionProblem, stopwatch: Stopwatch, is_late: IsLate
 ) -> Sequence[Disruption]:
-    commands = (in_its_place(one, problem.packing, stopwatch) for one in drifted)
+    in_time = takewhile(lambda _: not is_late(), drifted)
+    commands = (in_its_place(one, problem.packing, stopwatch) for one in in_time)
     return [command for command in commands if command is not None]
 
 

@@ -40,6 +40,11 @@ class Failure(StrEnum):
     """How many nodes may go, or a node is held for a pod."""
     SCHEDULING = "scheduling"
     """Where its pods were to go."""
+    TIME = "time"
+    """Nothing, as far as there was time to see."""
+
+
+OUT_OF_TIME = "time was up before its command was checked; the next decision tries again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +64,19 @@ class Validation:
     dropped: tuple[Dropped, ...] = ()
 
 
-def validate(problem: Problem, commands: Sequence[Disruption], decided: Snapshot, *, states: int = 1) -> Validation:
+def validate(
+    problem: Problem,
+    commands: Sequence[Disruption],
+    decided: Snapshot,
+    *,
+    states: int = 1,
+    is_late: Callable[[], bool] = lambda: False,
+) -> Validation:
     """Check the commands together in the problem's snapshot, each with those before it in force.
 
     ``decided``: the snapshot that they were decided from; it may be the problem's own. ``states``: how many states on
-    the way are looked at, evenly spread; one is the last one only.
+    the way are looked at, evenly spread; one is the last one only. ``is_late``: once it says yes, what is not checked
+    yet is dropped, but for what comes first: that is checked once.
     Cost: that many verifications where all are valid; about twice the logarithm of the commands for each that is not.
     """
     present = _Present(problem.snapshot, before=decided)
@@ -79,7 +92,16 @@ def validate(problem: Problem, commands: Sequence[Disruption], decided: Snapshot
     replaced_first = [(index, command) for index, command in current if not command.terminates_first]
     step = max(1, -(-len(replaced_first) // states))
     for start in range(0, len(replaced_first), step):
-        sift(partial(_first_violation, problem), replaced_first[start : start + step], valid, violated)
+        some = replaced_first[start : start + step]
+        if start and is_late():
+            violated |= dict.fromkeys((index for index, _ in some), OUT_OF_TIME)
+        else:
+            sift(partial(_first_violation, problem), some, valid, violated, is_late)
+    if is_late() and not valid:
+        # To retire nodes without pods is right whatever is wrong with the others.
+        bare = [(index, command) for index, command in replaced_first if index in violated and not command.pods]
+        sift(partial(_first_violation, problem), bare, valid, violated, is_late)
+        violated = {index: why for index, why in violated.items() if commands[index] not in valid}
     # What ends first takes nothing from the others: its pods go back to the place that it held.
     for index, command in current:
         if not command.terminates_first:
@@ -88,8 +110,12 @@ def validate(problem: Problem, commands: Sequence[Disruption], decided: Snapshot
             violated[index] = why
         else:
             valid.append(command)
-    dropped |= {index: Dropped(commands[index], why, Failure.SCHEDULING) for index, why in violated.items()}
+    dropped |= {index: Dropped(commands[index], why, _failure(why)) for index, why in violated.items()}
     return Validation(tuple(valid), tuple(dropped[index] for index in sorted(dropped)))
+
+
+def _failure(why: str) -> Failure:
+    return Failure.TIME if why == OUT_OF_TIME else Failure.SCHEDULING
 
 
 def sift(
@@ -97,21 +123,25 @@ def sift(
     numbered: Sequence[tuple[int, Disruption]],
     valid: list[Disruption],
     reasons: dict[int, str],
+    is_late: Callable[[], bool] = lambda: False,
 ) -> None:
     """Add to ``valid`` what holds beside what is in it already, and to ``reasons`` why the others do not.
 
     ``objection``: what speaks against commands that are carried out together, in words; empty if nothing does.
-    ``numbered``: the commands, each with the number by which ``reasons`` names it.
+    ``numbered``: the commands, each with the number by which ``reasons`` names it. ``is_late``: once it says yes, what
+    does not hold together is not looked at apart.
     """
     why = objection([*valid, *(command for _, command in numbered)]) if numbered else ""
     if not why:
         valid += [command for _, command in numbered]
     elif len(numbered) == 1:
         reasons[numbered[0][0]] = why
+    elif is_late():
+        reasons |= dict.fromkeys((number for number, _ in numbered), OUT_OF_TIME)
     else:
         middle = len(numbered) // 2
-        sift(objection, numbered[:middle], valid, reasons)
-        sift(objection, numbered[middle:], valid, reasons)
+        for half in (numbered[:middle], numbered[middle:]):
+            sift(objection, half, valid, reasons, is_late)
 
 
 def _first_violation(problem: Problem, commands: Sequence[Disruption]) -> str:

@@ -11,7 +11,6 @@ And so it is with a node that was bought for pods of a node that goes, which a b
 there. Given up because it is empty, it would be bought again at once, and so on every minute until the last has left.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -28,6 +27,8 @@ from joinery.state.nodes import NodeView, is_leaving, pending_pods, views
 from joinery.state.pods import bound_to, is_reschedulable
 from joinery.state.snapshot import Snapshot
 
+_PART = 0.2
+"""Of the time limit, for finding room for pods that wait."""
 _WAITS, _LEAVES = "waits, and has room on it", "has to leave its node, and has room on it"
 
 
@@ -95,15 +96,27 @@ def _with_room_elsewhere(
         return problem, {}
     leaves = _leaving(packing.snapshot, nodes)
     late = {pod for pod, since in leaves.items() if snapshot.now - since >= LONGEST_DRAIN_AWAITED}
+    found = solve(_in_part(packing), stopwatch=stopwatch, is_bounded=False)
     node_of = {
         pod: placement.node
-        for placement in solve(packing, stopwatch=stopwatch, is_bounded=False, grace=math.inf).existing
+        for placement in found.existing
         for pod in placement.pods
         if placement.node and pod not in late
     }
+    if found.limit_struck:
+        # Nobody knows yet whether they need new nodes, which are not bought here anyway.
+        waiting = {pod.pod for pod in found.unplaced if pod.pod not in leaves}
+        pods = tuple(pod for pod in snapshot.pods if pod.key not in waiting)
+        problem = replace(problem, packing=replace(problem.packing, snapshot=replace(snapshot, pods=pods)))
     return _bound(problem, node_of), {
         node: f"pod {pod} {_LEAVES if pod in leaves else _WAITS}" for pod, node in reversed(node_of.items())
     }
+
+
+def _in_part(packing: Problem) -> Problem:
+    """The same problem with a part of its time limit: the decision about nodes is still to come."""
+    limit = packing.options.time_limit
+    return packing if limit is None else replace(packing, options=replace(packing.options, time_limit=limit * _PART))
 
 
 def _leaving(snapshot: Snapshot, nodes: Iterable[NodeView]) -> Mapping[str, datetime]:

@@ -23,6 +23,7 @@ PASSING = frozenset(
     {
         HeldCode.NOT_INITIALIZED, HeldCode.LEAVING, HeldCode.IN_COMMAND, HeldCode.NOMINATED,
         HeldCode.CONSOLIDATE_AFTER, HeldCode.NOT_REPAID, HeldCode.POLICY, HeldCode.NOT_WORTH_IT,
+        HeldCode.TIME_LIMIT,
     }
 )  # fmt: skip
 _BUDGETED = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED)

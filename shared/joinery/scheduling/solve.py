@@ -27,6 +27,7 @@ GRACE = 0.5
 ten thousand pods, so no plan outlasts its limit by more than one.
 """
 
+
 Stopwatch = Callable[[], float]
 """Seconds since some beginning. The core has no clock of its own."""
 
@@ -37,17 +38,15 @@ def solve(
     stopwatch: Stopwatch = lambda: 0.0,
     refused: Mapping[str, Unplaced] = MappingProxyType({}),
     is_bounded: bool = True,
-    grace: float = GRACE,
 ) -> Packing:
     """Where every pending pod goes and what to buy for it.
 
     Pure and deterministic: one problem gives one packing, whatever the order of its objects, unless the time limit
     strikes. ``stopwatch`` gives the seconds since the caller began; pods that are ``refused`` are not packed.
-    ``is_bounded``: whether it is worked out what nodes for the pods cost at least. ``grace``: for so many seconds after
-    the time limit pods are still placed. Costs about a second for ten
+    ``is_bounded``: whether it is worked out what nodes for the pods cost at least. Costs about a second for ten
     thousand pods in fifty classes. A pod without a place is a result with reasons, never an exception.
     """
-    effort = Effort.until(problem.options.time_limit, stopwatch, problem.options.seed, grace)
+    effort = Effort.until(problem.options.time_limit, stopwatch, problem.options.seed, GRACE)
     driver = _Driver(problem, effort)
     staying = dict(refused)
     while True:

@@ -138,9 +138,9 @@ def test_the_bound_of_whole_bins_ends_when_time_is_up() -> None:
     """For many bins it takes a second; what it knows by then is a bound as well."""
     residents = [[1 + number % 3, number % 2] for number in range(30)]
     prices = [0.3 + number % 7 / 50 for number in range(30)]
-    relaxation = KeepRelaxation(_instance(residents, [3, 2], prices, new=[(5, 0.23), (7, 0.31)], move=0.01))
-    cut_short = relaxation.bound_of_whole_bins(Patience(is_time_up=lambda: True))
-    assert cut_short < relaxation.bound_of_whole_bins()
+    instance = _instance(residents, [3, 2], prices, new=[(5, 0.23), (7, 0.31)], move=0.01)
+    cut_short = KeepRelaxation(instance, Patience(is_time_up=lambda: True)).bound_of_whole_bins()
+    assert cut_short < KeepRelaxation(instance).bound_of_whole_bins()
 
 
 def test_a_dear_bin_becomes_cheaper_ones() -> None:

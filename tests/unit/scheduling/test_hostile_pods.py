@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from joinery.disruption.decide import decide
+from joinery.disruption.disruptions import Disruptions
 from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.planning import Plan, plan
 from joinery.scheduling.packing import placed_pods
@@ -73,17 +74,31 @@ def test_to_choose_volumes_takes_no_more_than_volumes_and_claims(kind: str) -> N
     assert many < 8 * few
 
 
-@pytest.mark.parametrize("kind", ["node-affinity-terms", "hard-spreads", "preferences", "repelling", "shared-claim"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_nodes_are_decided_about_beside_hostile_pods(kind: str) -> None:
-    """Every node with hostile pods on it goes or is held for a reason; an empty one goes."""
+    """Every node with hostile pods on it goes or is held for a reason, though the time is up at once; an empty one
+    goes.
+    """
     made = cluster(KINDS[kind].make(KINDS[kind].small), running=True)
-    empty = (builders.node("empty"), builders.node_claim("empty", node="empty"))
-    packing = _problem(made.documents, *empty)
-    disruptions = decide(DisruptionProblem(packing=packing, options=DisruptionOptions(time_limit=0.001)))
-    retired = {name for command in disruptions.commands for name in command.retire}
-    held = {one.node_claim for one in disruptions.held if one.message}
+    packing = _problem(made.documents, builders.node("empty"), builders.node_claim("empty", node="empty"))
+    decision = _decided(packing)
+    retired = {name for command in decision.commands for name in command.retire}
+    held = {one.node_claim for one in decision.held if one.message}
     assert "empty" in retired
     assert retired | held == {claim.metadata.name for claim in packing.snapshot.node_claims}
+    assert not decision.refused
+
+
+@pytest.mark.parametrize("kind", ["distinct-requests", "hopeless-selectors", "spread-each", "node-names", "many-ports"])
+def test_a_decision_about_nodes_takes_no_more_than_its_size(kind: str) -> None:
+    """Four times as many pods that run are four times the work, where time is up at once."""
+    few, many = (_problem(cluster(KINDS[kind].make(times * 20), running=True).documents) for times in (1, 4))
+    assert _calls(lambda: _decided(many)) < 6 * _calls(lambda: _decided(few))
+
+
+def _decided(packing: Problem) -> Disruptions:
+    asked = DisruptionProblem(packing=packing, options=DisruptionOptions(time_limit=0.001))
+    return decide(asked, stopwatch=lambda: GRACE / 2)
 
 
 def _work_of_the_check(kind: str, size: int) -> int:

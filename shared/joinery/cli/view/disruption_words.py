@@ -35,6 +35,7 @@ RULES: Mapping[HeldCode, str] = {
     HeldCode.PREFERENCE: "what its pods prefer",
     HeldCode.NOT_WORTH_IT: "it earns its price",
     HeldCode.NO_PLACE: "its pods have no other place",
+    HeldCode.TIME_LIMIT: "time was up",
 }
 """Which rule holds a node, as a heading."""
 

@@ -41,7 +41,7 @@ _UNTOLD = frozenset(
 #: What holds all nodes of a NodePool alike is told once, about the NodePool.
 _OF_POOLS = frozenset({HeldCode.BUDGET, HeldCode.STOPPED, HeldCode.CANARY})
 #: Nothing forbids it: the pool's policy does not ask for it, or it would not pay.
-_UNCONSOLIDATABLE = frozenset({HeldCode.POLICY, HeldCode.UNPRICED, HeldCode.NOT_WORTH_IT})
+_UNCONSOLIDATABLE = frozenset({HeldCode.POLICY, HeldCode.UNPRICED, HeldCode.NOT_WORTH_IT, HeldCode.TIME_LIMIT})
 
 #: Minutes between two Events that a node stays though nothing forbids that it goes (Karpenter: 15 minutes).
 _TOLD_EVERY = 15

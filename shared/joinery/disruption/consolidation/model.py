@@ -62,6 +62,15 @@ def unforced(model: Model, gone: Collection[str]) -> Model:
     return replace(model, instance=instance, forced=model.forced - float(penalties.sum()))
 
 
+def kept_but_must_go(model: Model, choice: Consolidation) -> Consolidation:
+    """The choice that keeps all but what goes without any search: drifted nodes, and those without pods."""
+    keep = ~model.instance.may_retire
+    for index in np.flatnonzero(model.instance.may_retire):
+        candidate = model.candidates[index]
+        keep[index] = candidate is not None and not candidate.is_drifted and bool(candidate.pods)
+    return replace(choice, keep=keep, inflow=np.zeros_like(choice.inflow), new=())
+
+
 def hourly(candidate: Candidate) -> float:
     """$/h: the moves of all pods of the candidate, spread over the time in which they must be repaid.
 

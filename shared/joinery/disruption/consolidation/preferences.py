@@ -4,12 +4,12 @@ Where pods run now, kube-scheduler weighed their preferences against all that wa
 not count (Karpenter, PREFERENCE_POLICY Ignore) has them weigh nothing here either. Drifted nodes must go all the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.disruptions import Disruption
-from joinery.disruption.validation import sift, state_after
+from joinery.disruption.validation import OUT_OF_TIME, sift, state_after
 from joinery.scheduling.problem import Problem
 from joinery.verification.preferences import honoured, is_anything_preferred
 
@@ -24,8 +24,11 @@ class Agreeable:
     dropped: tuple[tuple[Disruption, str], ...] = ()
 
 
-def agreeable(problem: Problem, commands: Sequence[Disruption]) -> Agreeable:
-    """Which of the commands may be carried out together without a loss.
+def agreeable(
+    problem: Problem, commands: Sequence[Disruption], *, is_late: Callable[[], bool] = lambda: False
+) -> Agreeable:
+    """Which of the commands may be carried out together without a loss. ``is_late``: once it says yes, no more are
+    looked at.
 
     Cost: two states of the cluster where that is all of them; about twice the logarithm of the commands for each other.
     """
@@ -34,7 +37,10 @@ def agreeable(problem: Problem, commands: Sequence[Disruption]) -> Agreeable:
         return Agreeable(tuple(commands))
     kept = [command for command in commands if command.reason is not DisruptionReason.UNDERUTILIZED]
     reasons: dict[int, str] = {}
-    sift(_Loss(problem).of, moving, kept, reasons)
+    if is_late():
+        reasons = dict.fromkeys((number for number, _ in moving), OUT_OF_TIME)
+    else:
+        sift(_Loss(problem).of, moving, kept, reasons, is_late)
     return Agreeable(
         commands=tuple(command for number, command in enumerate(commands) if number not in reasons),
         dropped=tuple((commands[number], reasons[number]) for number in sorted(reasons)),

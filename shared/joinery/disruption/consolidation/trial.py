@@ -6,7 +6,6 @@ it put them as far as rules allow, and the core finds the best for the others. S
 Nodes are moved to for their price, so no size is preferred unless the NodePool says so itself.
 """
 
-import math
 from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass, replace
 
@@ -45,12 +44,14 @@ def trial(
     wishes: Wishes,
     stopwatch: Stopwatch,
 ) -> Trial:
-    """Where the pods of these candidates would go. ``wishes``: where they should."""
+    """Where the pods of these candidates would go. ``wishes``: where they should. Pods that were not tried in time have
+    no other place.
+    """
     names = {candidate.claim.metadata.name for candidate in retired}
     snapshot = _closed(as_if_retired(problem.packing.snapshot, names), judged)
     options = replace(problem.packing.options, node_size=CHEAPEST)
     asked = replace(problem.packing, snapshot=snapshot, options=options, wishes=wishes, is_by_choice=True)
-    packing = solve(asked, stopwatch=stopwatch, is_bounded=False, grace=math.inf)
+    packing = solve(asked, stopwatch=stopwatch, is_bounded=False)
     home = {pod.key: candidate.claim.metadata.name for candidate in retired for pod in candidate.pods}
     # Pods that tolerate every taint are let onto closed nodes too, and nodes without a Node yet cannot be closed.
     open_to_moves = (placement for placement in packing.existing if placement.node in judged.destinations)
@@ -66,6 +67,24 @@ def trial(
             for pod in candidate.pods
             if pod.key not in placed and must_move(pod, budgets, problem.packing.snapshot.now)
         ),
+    )
+
+
+def without_stuck(result: Trial) -> Trial:
+    """The trial without the candidates that are stuck, nor those that share a launch with them."""
+    home = {pod.key: candidate.claim.metadata.name for candidate in result.candidates for pod in candidate.pods}
+    stuck, before = set(result.stuck), -1
+    while len(stuck) != before:
+        before = len(stuck)
+        for launch in result.launches:
+            sharing = {home[pod] for pod in launch.pods if pod in home}
+            stuck |= sharing if sharing & stuck else set()
+    going = {pod for pod, name in home.items() if name not in stuck}
+    return Trial(
+        candidates=tuple(one for one in result.candidates if one.claim.metadata.name not in stuck),
+        existing=tuple(placements_of(result.existing, going)),
+        launches=tuple(launch for launch in result.launches if not going.isdisjoint(launch.pods)),
+        stuck=frozenset(stuck),
     )
 
 

@@ -1,4 +1,8 @@
-"""The whole search for a consolidation, in its order: relaxation, rounding and placing, patterns, small steps."""
+"""The whole search for a consolidation, in its order: relaxation, rounding and placing, patterns, small steps.
+
+Where time is up before the relaxation is solved, the answer is a rough one: bins that cost more than new ones for what
+they hold.
+"""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -38,6 +42,10 @@ _REPETITIONS = 3
 _STEPS = 60
 """Bins that each kind of small step is tried with."""
 _NEGLIGIBLE = 1e-6
+_PATTERNS_AT_LEAST = 100
+"""New bins for what is left are sought to the end, even where time is up, if they are of no more patterns."""
+ROUGH = "rough"
+"""The method of a consolidation for which time was up before there was a relaxation."""
 
 
 def consolidate(instance: ConsolidationInstance, effort: Effort, *, is_swift: bool = False) -> Consolidation:
@@ -62,11 +70,26 @@ def _searched(instance: ConsolidationInstance, effort: Effort, *, is_swift: bool
         keep = ~instance.may_retire
         cost = instance.cost(keep, 0.0)
         return Consolidation(keep, inflow, (), cost, cost, "bound")
-    relaxation = KeepRelaxation(instance)
+    if effort.is_over():
+        return _rough(instance)
+    relaxation = KeepRelaxation(instance, effort.patience())
     relaxed = relaxation.solve()
+    if relaxed is None and effort.is_over():
+        return _rough(instance)
     if relaxed is None or relaxed.cost >= as_it_is - _NEGLIGIBLE:
         return stay
     return _Search(instance, relaxation, relaxed, effort, is_swift=is_swift).run(replace(stay, bound=relaxed.cost))
+
+
+def _rough(instance: ConsolidationInstance) -> Consolidation:
+    """What takes no search: a bin goes where what it holds costs less at the least price of a copy. Proves nothing."""
+    bins, new = instance.bins, slice(instance.standing, None)
+    fits = bins.compatible[:, new] & (bins.max_per_bin[:, new] > 0)
+    each = np.where(fits, bins.costs[None, new] / np.maximum(bins.max_per_bin[:, new], 1), np.inf)
+    prices = np.minimum(each.min(axis=1, initial=np.inf), bins.costs.sum())  # where none can be bought, it stays
+    keep = ~instance.may_retire | (prices @ instance.residents >= instance.keeping)
+    cost = instance.cost(keep, float(prices @ instance.displaced(keep)))
+    return Consolidation(keep, np.zeros_like(instance.residents), (), cost, 0.0, ROUGH)
 
 
 def _repeated(instance: ConsolidationInstance, best: Consolidation, effort: Effort) -> Consolidation:
@@ -117,6 +140,10 @@ class _Search:
             best = self._cheaper_of(best, self._by_packing(is_kept(self._relaxed.keep), best))
         if self._is_small and not self._is_done(best):
             best = self._by_patterns(best)
+        if best is stay and self._effort.is_over():
+            # What the relaxation keeps is a better guess than nothing.
+            keep = is_kept(self._relaxed.keep) | ~self._instance.may_retire
+            best = replace(stay, keep=keep, cost=self._relaxed.cost, method="relaxation")
         return best
 
     def _is_done(self, best: Consolidation) -> bool:
@@ -163,12 +190,12 @@ class _Search:
         for margin in _SWIFT_MARGINS if self._is_swift else _MARGINS:
             if margin:
                 solution = self._relaxation.solve(margin)
-            if solution is None or solution.cost >= least or self._effort.is_over():
+            if solution is None or solution.cost >= least or (starts and self._effort.is_over()):
                 break
             keep = is_kept(solution.keep) | ~self._instance.may_retire
             if any((start.placing.keep == keep).all() for start in starts):
                 continue
-            starts.append(self._priced(placed(self._instance, keep)))
+            starts.append(self._priced(placed(self._instance, keep, self._effort)))
             least = min(least, starts[-1].cost)
             if not starts[-1].placing.left.any():
                 break
@@ -218,13 +245,15 @@ class _Search:
         return _Priced(placing, self._instance.cost(placing.keep, bought))
 
     def _covering(self, left: Ints, below: float = float(np.inf)) -> list[Pattern] | None:
-        """New bins for these copies, filled greedily; None where there are none for some, or they cost no less than
-        ``below`` ($/h).
+        """New bins for these copies, filled greedily; None where there are none for some, they cost no less than
+        ``below`` ($/h), or time is up.
         """
         instance, new, bought = self._instance, list[Pattern](), 0.0
         bins, left = instance.bins, left.copy()
         duals = self._relaxed.item_duals + 1e-9
         while left.any():
+            if len(new) >= _PATTERNS_AT_LEAST and self._effort.is_over():
+                return None
             # What is bought costs at least about what the relaxation says of each copy.
             if bought + float(self._relaxed.item_duals @ left) >= below:
                 return None

@@ -13,6 +13,7 @@ import numpy as np
 
 from joinery.optimizer.arrays import Floats, Ints, Mask
 from joinery.optimizer.consolidation.instance import ConsolidationInstance
+from joinery.optimizer.effort import Effort
 
 #: How much each further resource counts beside the first, which is scarcest most often: several ways are tried.
 _WEIGHTS = ((1.0, 1.0), (1.0, 0.6), (1.0, 0.4), (0.6, 1.0))
@@ -101,7 +102,7 @@ def weightings(instance: ConsolidationInstance) -> list[Floats]:
     return [np.array([*first, *([_OTHERS] * resources)])[:resources] for first in _WEIGHTS]
 
 
-def placed(instance: ConsolidationInstance, keep: Mask) -> Placing:
+def placed(instance: ConsolidationInstance, keep: Mask, effort: Effort) -> Placing:
     """The residents of the retired bins on the kept ones, in the best of several ways; some may be left."""
     best: Placing | None = None
     size = (instance.bins.sizes / instance.bins.scale).sum(axis=1)
@@ -110,7 +111,7 @@ def placed(instance: ConsolidationInstance, keep: Mask) -> Placing:
         placing.place(weights)
         if best is None or placing.left @ size < best.left @ size:
             best = placing
-        if not best.left.any():
+        if not best.left.any() or effort.is_over():
             break
     assert best is not None
     return best

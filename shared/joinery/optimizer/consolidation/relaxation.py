@@ -58,10 +58,10 @@ class KeepSolution:
 
 
 class KeepRelaxation:
-    """The relaxation of one instance, whose clusters are formed once."""
+    """The relaxation of one instance, whose clusters are formed once. ``patience``: how long each solve may take."""
 
-    def __init__(self, instance: ConsolidationInstance) -> None:
-        self._instance = instance
+    def __init__(self, instance: ConsolidationInstance, patience: Patience | None = None) -> None:
+        self._instance, self._patience = instance, patience
         bins, standing = instance.bins, instance.standing
         self._sizes = bins.sizes / bins.scale
         self._free = np.maximum(bins.capacities[:standing], 0) / bins.scale
@@ -77,10 +77,13 @@ class KeepRelaxation:
         self._basis: Any = None
 
     def solve(self, margin: float = 0.0) -> KeepSolution | None:
-        """The optimum; None where HiGHS has none. ``margin``: the share of all room that whole copies will waste."""
+        """The optimum; None where HiGHS has none, or patience ran out.
+
+        ``margin``: the share of all room that whole copies will waste.
+        """
         program = self._program(margin)
         # The primal simplex takes a quarter of the dual's time where items and types are many.
-        solver = Solver(program, grows=True)
+        solver = Solver(program, grows=True, patience=self._patience)
         if self._basis is not None:
             # Another margin changes little: from the last optimum it takes a tenth of the time.
             solver.start_from(self._basis)
@@ -95,7 +98,7 @@ class KeepRelaxation:
             item_duals=np.maximum(solution.duals[: len(instance.bins.demands)], 0.0),
         )
 
-    def bound_of_whole_bins(self, patience: Patience | None = None) -> float:
+    def bound_of_whole_bins(self) -> float:
         """$/h that no solution undercuts in which bins are kept and bought as a whole; copies may still be divided.
 
         Minus infinity where it would take more than a second.
@@ -103,7 +106,7 @@ class KeepRelaxation:
         pairs = len(self._room_pairs) + len(self._new_pairs)
         if pairs > _WHOLE_PAIRS or self._instance.standing > _WHOLE_BINS:
             return -np.inf
-        bound = Solver(self._program(0.0, is_whole=True), patience=patience).integer_bound(_BRANCHES)
+        bound = Solver(self._program(0.0, is_whole=True), patience=self._patience).integer_bound(_BRANCHES)
         return self._instance.fixed_cost + bound - _TOLERANCE * abs(bound)
 
     def _program(self, margin: float, *, is_whole: bool = False) -> LinearProgram:
