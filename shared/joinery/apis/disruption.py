@@ -14,11 +14,11 @@ from joinery.apis.cron import Window, window
 
 _STOP_WORD = "stop"
 _STOP_WINDOW = re.compile(r"from\s+(.+?)\s+for\s+(\S+)")
-_RATE = re.compile(r"(\d{1,9})(%| nodes?| pods?) per (\S+)")
+_RATE = re.compile(r"([0-9]{1,9})(%| nodes?| pods?) per (\S+)")
 #: The most nodes that a rate may speak of: so many are remembered on a NodePool.
 MOST_REMEMBERED = 500
-_CANARY = re.compile(r"(\d{1,4})(%| nodes?) for (\S+)")
-_DOLLARS = re.compile(r"\d{1,9}(\.\d+)?|\.\d+")
+_CANARY = re.compile(r"([0-9]{1,4})(%| nodes?) for (\S+)")
+_DOLLARS = re.compile(r"[0-9]{1,9}(\.[0-9]+)?|\.[0-9]+")
 
 
 class DisruptionReason(StrEnum):

@@ -4,7 +4,7 @@ import re
 
 SIZES = ("cheapest", "balanced", "small")
 CHEAPEST, BALANCED = SIZES[:2]
-_PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
+_PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?)%")
 
 
 def share_of(text: str) -> float:
