@@ -12,6 +12,8 @@ from joinery.apis.conditions import find
 from joinery.apis.meta import Condition
 from joinery.cloudprovider.gateway import Instance
 from joinery.doorbell.gateway import Bell
+from joinery.interruption.notice import Notice, NoticeKind
+from joinery.state.instances import instance_id
 from joinery.state.offerings import OfferingKey
 from simulator import builders
 from tests.functional.stand import Stand
@@ -82,6 +84,21 @@ def test_instances_that_ec2_never_lists_and_that_never_join_are_tried_ever_less_
     launched = [request.count for request in stand.world.cloud.requests]
     assert (sum(launched) <= 13, launched[-4:]) == (True, [1] * 4)
     assert "NeverListed" in stand.messages("FailedScheduling")["pod-0"]
+
+
+@pytest.mark.parametrize("is_told", [False, True])
+def test_instances_that_somebody_ends_before_they_join_wait_ever_longer(stand: Stand, is_told: bool) -> None:
+    """A tool that ends whatever lacks its tags ends the next one too. EC2 may tell of it before lifecycle looks."""
+    _doom(stand, ("Client.UserInitiatedShutdown", "User initiated"))
+    stand.pods(3)
+    for _ in range(15):
+        stand.provision()
+        for claim in stand.claims if is_told else ():
+            notice = Notice(NoticeKind.INSTANCE_TERMINATED, (instance_id(claim.status.provider_id),))
+            stand.notify(notice)
+        _passes(stand, 1)
+    assert len(stand.world.cloud.requests) <= 8
+    assert (_health(stand).status, _health(stand).reason) == ("False", "InstanceDied")
 
 
 def test_what_was_mended_outside_of_the_cluster_is_found_by_one_launch(stand: Stand) -> None:

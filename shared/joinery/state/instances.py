@@ -98,8 +98,9 @@ class Instance:
 
     @property
     def has_died(self) -> bool:
-        """Whether it ends for what it was made of, or for a fault of EC2's: nobody wanted that, as far as EC2 says."""
-        return not self.serves and not self.reason_code.startswith((*_ENDED_BY_SOMEBODY, *_OUT_OF_STOCK))
+        """Whether EC2 says that it ends for what it was made of, or for a fault of EC2's: nobody wanted that."""
+        is_said = bool(self.reason_code) and not self.reason_code.startswith((*_ENDED_BY_SOMEBODY, *_OUT_OF_STOCK))
+        return is_said and not self.serves
 
 
 @dataclass(frozen=True, slots=True)

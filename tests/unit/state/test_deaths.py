@@ -100,7 +100,7 @@ def test_a_changed_class_has_not_died() -> None:
         ("Server.InsufficientInstanceCapacity", False, True),
         ("Client.UserInitiatedShutdown", False, False),
         ("Server.ScheduledStop", False, False),
-        ("", True, False),
+        ("", False, False),
     ],
 )
 def test_ec2_says_whether_an_instance_died(code: str, has_died: bool, is_out_of_stock: bool) -> None:

@@ -15,7 +15,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 from joinery.apis.core import Node, Pod
-from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
+from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, INTERRUPTED_AT, ZONE, ZONE_ID
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Change, Command, Tolerate
 from joinery.lifecycle.launching.fleet_groups import launched_unwritten
@@ -190,12 +190,7 @@ class View:
         """By the names of claims, their instances that died before they had served for long (``state.deaths``)."""
         new = (claim for claim in self.snapshot.managed_claims if not has_served(claim, self.snapshot.now))
         ends = ((claim, self.instance_of(claim) or self._never_listed(claim)) for claim in new)
-        # Where EC2 does not say why, the claim says whether we have asked for it.
-        return {
-            claim.metadata.name: end
-            for claim, end in ends
-            if end and end.has_died and (end.reason_code or claim.condition(INSTANCE_TERMINATING) is None)
-        }
+        return {claim.metadata.name: end for claim, end in ends if end and (end.has_died or _was_ended(claim, end))}
 
     def _never_listed(self, claim: NodeClaim) -> Instance | None:
         """The instance of a claim, as if it had died: EC2 has not known it in all the time that it has to join, nor has
@@ -225,6 +220,17 @@ class View:
         if isinstance(owner, Node):
             return is_silent(owner, now)
         return is_missed(owner, now) and not any(map(is_ready, self.nodes_of(owner)))
+
+
+def _was_ended(claim: NodeClaim, end: Instance) -> bool:
+    """Whether somebody who is not us has ended a claim's instance: what ends one before it has joined will end the
+    next. EC2 says the same of everybody, so the claim has to say whether we have asked for it.
+    """
+    is_asked = claim.condition(INSTANCE_TERMINATING) is not None
+    if end.serves or end.is_out_of_stock or is_asked:
+        return False
+    is_ours = claim.is_deleting and INTERRUPTED_AT not in claim.metadata.annotations
+    return not end.reason_code or not (has_joined(claim) or is_ours)
 
 
 def view_of(
