@@ -5,7 +5,8 @@ asked whether it may be there, as kube-scheduler would ask if the pod were not b
 NodePool and the catalogue allow it. Everything is derived from the objects' own specs. An import contract keeps the
 solver's code out. Shared with it are the problem, the packing and its reasons, and the views of the snapshot
 (``joinery.state``: what a node has, which pods are pending); a mistake there would be made on both sides. The modules,
-in the order of reading (``census``, ``affinity``, ``binding_order`` and ``spread`` are in ``topology``):
+in the order of reading (``census``, ``affinity``, ``binding_order`` and ``spread`` are in ``topology``, ``claims`` to
+``volumes`` in ``storage``):
 
 =================  =========================================================================================
 ``predicates``     selectors, expressions, taints, ports, requests: kube-scheduler's small rules
@@ -15,7 +16,9 @@ in the order of reading (``census``, ``affinity``, ``binding_order`` and ``sprea
 ``final_state``    the final state: pods by class, classes by node
 ``accounting``     every pending pod exactly once
 ``placements``     taints, labels, room, ports of each (class, node) pair
+``claims``         the volume claims that pods mount
 ``free_volumes``   what claims without a volume find
+``matching``       whether each of them can have a volume of its own
 ``volumes``        claims and volumes
 ``census``         pods that a selector matches, by domain
 ``closed_pools``   NodePools that may launch nothing

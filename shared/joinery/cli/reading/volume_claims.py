@@ -9,12 +9,13 @@ from msgspec.structs import replace
 
 from joinery.apis.core import ObjectMeta, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
 from joinery.apis.labels import BIND_COMPLETED
+from joinery.scheduling.constraints.mounted_claims import DEFAULT_CLASS, default_class
 from joinery.scheduling.constraints.persistent_volumes import (
     NO_PROVISIONER,
     WITH_POD,
     PersistentVolumes,
 )
-from joinery.scheduling.constraints.volumes import DEFAULT_CLASS, IN_ALL_ZONES, default_class
+from joinery.scheduling.constraints.volumes import IN_ALL_ZONES
 
 _STAND_IN = "default-class-of-the-cluster"
 _AT_ONCE = "Immediate"

@@ -16,13 +16,14 @@ import msgspec
 from joinery.apis.core import Affinity, NodeAffinity, Pod, Toleration
 from joinery.scheduling.constraints.attachments import attachment
 from joinery.scheduling.constraints.gpus import wants_gpus
+from joinery.scheduling.constraints.mounted_claims import claims_of
 from joinery.scheduling.constraints.nodeterms import PreferredTerm, alternatives, preferences, selector
 from joinery.scheduling.constraints.pod_validation import invalid
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError
 from joinery.scheduling.constraints.resources import host_ports_of, negative_in, requests_of, resized
 from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike, first_untolerated
 from joinery.scheduling.constraints.volume_needs import Choice, VolumeNeeds
-from joinery.scheduling.constraints.volumes import Volumes, claims_of
+from joinery.scheduling.constraints.volumes import Volumes
 from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.pods import lasting
 from joinery.state.priorities import priority_of

@@ -4,24 +4,18 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
-
-import msgspec
 
 from joinery.apis.core import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
-    ObjectMeta,
-    OwnerReference,
     PersistentVolume,
     PersistentVolumeClaim,
     Pod,
     StorageClass,
     TopologySelectorTerm,
-    Volume,
 )
 from joinery.apis.labels import (
     AUTO_MODE,
@@ -31,6 +25,7 @@ from joinery.apis.labels import (
     HOSTNAME,
     SELECTED_NODE,
 )
+from joinery.scheduling.constraints.mounted_claims import Mounted, MountedClaims, claims_of
 from joinery.scheduling.constraints.nodeterms import alternatives
 from joinery.scheduling.constraints.persistent_volumes import (
     NO_PROVISIONER,
@@ -56,7 +51,6 @@ from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.snapshot import Snapshot
 
 _IN_TREE = {"kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
-DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 #: Drivers of file systems, which nodes of all zones reach: whoever uses such a claim first decides nothing.
 IN_ALL_ZONES = frozenset(
     {
@@ -81,19 +75,6 @@ class _Need:
     code: ReasonCode = ReasonCode.VOLUME
 
 
-class _Used(NamedTuple):
-    """A claim that a pod uses.
-
-    name         namespace/name
-    to_come      what it will be, for one that is yet to be made
-    is_foreign   it is there in the place of the pod's ephemeral volume, and the pod does not own it
-    """
-
-    name: str
-    to_come: PersistentVolumeClaim | None = None
-    is_foreign: bool = False
-
-
 class Volumes:
     """Tells what a pod's volumes need, from the snapshot's claims, volumes and storage classes."""
 
@@ -102,6 +83,7 @@ class Volumes:
         self._claims = by_name(snapshot.volume_claims)
         self._volumes = {v.metadata.name: v for v in snapshot.volumes}
         self._classes = {c.metadata.name: c for c in snapshot.storage_classes}
+        self._mounted = MountedClaims(self._claims, snapshot.storage_classes)
         self._capacity = StorageCapacity(snapshot.csi_drivers, snapshot.storage_capacities)
 
     @cached_property
@@ -114,7 +96,7 @@ class Volumes:
         ``is_anew``: it is made anew elsewhere. Its ephemeral volumes end with the pod that is there, and the claims of
         the next one are yet to be made.
         """
-        claims = {one.name: one for one in self._claims_of(pod, is_anew=is_anew)} if pod.spec.volumes else {}
+        claims = {one.name: one for one in self._mounted.of(pod, is_anew=is_anew)} if pod.spec.volumes else {}
         if not claims:
             return NO_VOLUMES
         needs = [self._of_claim(claim) for claim in claims.values()]
@@ -143,38 +125,13 @@ class Volumes:
     def by_driver(self, pod: Pod) -> dict[str, set[str]]:
         """The claims (namespace/name) of a pod by CSI driver. A node attaches each of them once."""
         claims: dict[str, set[str]] = {}
-        for claim in self._claims_of(pod) if pod.spec.volumes else ():
+        for claim in self._mounted.of(pod) if pod.spec.volumes else ():
             driver = self._of_claim(claim).driver
             if driver:
                 claims.setdefault(driver, set()).add(claim.name)
         return claims
 
-    def _claims_of(self, pod: Pod, *, is_anew: bool = False) -> Iterator[_Used]:
-        """The claims that the pod uses."""
-        namespace = pod.metadata.namespace or "default"
-        for volume in pod.spec.volumes:
-            name = _claim_name(pod, volume)
-            key = f"{namespace}/{name}"
-            if name and volume.persistent_volume_claim is not None:
-                yield _Used(key)
-            elif name:
-                own = None if is_anew else self._claims.get(key)
-                if own is None or _is_of_earlier(own, pod):
-                    yield _Used(key, self._claim_to_come(volume, name, namespace))
-                else:
-                    yield _Used(key, is_foreign=not (pod.spec.node_name or _is_for(own, pod)))
-
-    def _claim_to_come(self, volume: Volume, name: str, namespace: str) -> PersistentVolumeClaim | None:
-        """What the controller of ephemeral volumes will make of the template, and the API server of its class."""
-        template = volume.ephemeral.volume_claim_template if volume.ephemeral else None
-        if template is None:
-            return None
-        spec, default = template.spec, default_class(self._classes.values())
-        if spec.storage_class_name is None and default is not None:
-            spec = msgspec.structs.replace(spec, storage_class_name=default.metadata.name)
-        return PersistentVolumeClaim(metadata=ObjectMeta(name=name, namespace=namespace), spec=spec)
-
-    def _of_claim(self, used: _Used) -> _Need:
+    def _of_claim(self, used: Mounted) -> _Need:
         name, template, is_foreign = used
         claim = self._claims.get(name) if template is None else template
         if claim is None:
@@ -276,46 +233,6 @@ class Volumes:
             return () if segments is not None else None
         zones = alternatives(map(_topology, storage_class.allowed_topologies)) or (NO_REQUIREMENTS,)
         return combined((tuple(map(Way, zones)), tuple(map(Way, segments))))
-
-
-def claims_of(pod: Pod) -> set[str]:
-    """All claims (namespace/name) that the pod uses."""
-    namespace = pod.metadata.namespace or "default"
-    return {f"{namespace}/{name}" for volume in pod.spec.volumes if (name := _claim_name(pod, volume))}
-
-
-def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
-    """The newest class that says it is the default (DefaultStorageClass)."""
-    defaults = [one for one in classes if one.metadata.annotations.get(DEFAULT_CLASS) == "true"]
-    return max(defaults, key=_age_and_name, default=None)
-
-
-def _age_and_name(storage_class: StorageClass) -> tuple[str, str]:
-    return str(storage_class.metadata.creation_timestamp or ""), storage_class.metadata.name
-
-
-def _claim_name(pod: Pod, volume: Volume) -> str:
-    if volume.persistent_volume_claim is not None:
-        return volume.persistent_volume_claim.claim_name
-    has_template = volume.ephemeral is not None and volume.ephemeral.volume_claim_template is not None
-    return f"{pod.metadata.name}-{volume.name}" if has_template else ""
-
-
-def _is_of_earlier(claim: PersistentVolumeClaim, pod: Pod) -> bool:
-    """Whether the claim of an ephemeral volume is that of an earlier pod of the name, and goes with it."""
-    owner = _controller(claim)
-    is_of_name = owner is not None and owner.kind == "Pod" and owner.name == pod.metadata.name
-    return is_of_name and not _is_for(claim, pod)
-
-
-def _is_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
-    """Whether the pod owns the claim (``ephemeral.VolumeIsForPod``); a pod of files that has no UID, by its name."""
-    owner, meta = _controller(claim), pod.metadata
-    return owner is not None and (owner.uid == meta.uid if meta.uid else (owner.kind, owner.name) == ("Pod", meta.name))
-
-
-def _controller(claim: PersistentVolumeClaim) -> OwnerReference | None:
-    return next((owner for owner in claim.metadata.owner_references if owner.controller), None)
 
 
 def _too_many(name: str, things: str) -> _Need:

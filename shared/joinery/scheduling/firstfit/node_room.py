@@ -9,8 +9,9 @@ from joinery.apis.core import CSINode, Pod
 from joinery.apis.labels import INSTANCE_TYPE
 from joinery.apis.quantity import fits, total
 from joinery.scheduling.constraints.attachments import NO_LIMIT
+from joinery.scheduling.constraints.mounted_claims import claims_of
 from joinery.scheduling.constraints.resources import host_ports_of, requests_of
-from joinery.scheduling.constraints.volumes import Volumes, claims_of
+from joinery.scheduling.constraints.volumes import Volumes
 from joinery.scheduling.firstfit.targets import ExistingNode
 from joinery.scheduling.pools.daemonsets import Daemon
 from joinery.scheduling.pools.market import Amounts, Axis

@@ -8,10 +8,11 @@ from functools import cached_property
 
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.scheduling.constraints.attachments import driver_of
+from joinery.scheduling.constraints.mounted_claims import claims_of
 from joinery.scheduling.constraints.podclasses import Classifier, PodClass
 from joinery.scheduling.constraints.requirements import EXISTS, Requirements
 from joinery.scheduling.constraints.topology_rules import needed_keys, selector_keys
-from joinery.scheduling.constraints.volumes import Volumes, claims_of
+from joinery.scheduling.constraints.volumes import Volumes
 from joinery.scheduling.firstfit.chains import depths
 from joinery.scheduling.firstfit.free_volumes import FreeVolumes
 from joinery.scheduling.firstfit.manners import Manner
