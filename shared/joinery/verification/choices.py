@@ -24,7 +24,8 @@ from joinery.verification.nodes import (
     with_offering,
 )
 from joinery.verification.predicates import Labels, Port, allows, unmet
-from joinery.verification.purchasable import hard_taints, left_by, most_of
+from joinery.verification.purchasable import left_by, most_of
+from joinery.verification.templates import hard_taints
 
 Place = tuple[str, str, str]
 _ENCODE = msgspec.json.Encoder().encode

@@ -12,7 +12,7 @@ import msgspec
 
 from joinery.apis import labels as keys
 from joinery.apis.core import DaemonSet, NodeSelectorTerm, Pod, Toleration
-from joinery.apis.quantity import Resources, total
+from joinery.apis.quantity import Resources, fits, total
 from joinery.state.pods import is_daemon, is_terminal
 from joinery.state.snapshot import Snapshot
 from joinery.verification.nodes import DECIDED_BY_OFFERING, EquivalenceClass, FinalNode
@@ -36,11 +36,18 @@ _DAEMON_TOLERATIONS = [
 class DaemonSets:
     """The live DaemonSets of the cluster.
 
-    ``pods``: by ``namespace/name`` of the DaemonSet, the class of the pods that it makes.
+    ``pods``: by ``namespace/name`` of the DaemonSet, the class of the pods that it makes. ``nodes_of``: what the
+    NodePool of a name may buy, the largest first.
     """
 
-    def __init__(self, pods: Iterable[tuple[str, EquivalenceClass]]) -> None:
+    def __init__(
+        self,
+        pods: Iterable[tuple[str, EquivalenceClass]],
+        nodes_of: Callable[[str], Iterable[FinalNode]],
+    ) -> None:
         self._pods = list(pods)
+        self._nodes_of = nodes_of
+        self._too_large: dict[tuple[int, str], bool] = {}
         self._by_kind: dict[object, list[EquivalenceClass]] = {}
         self._requests: dict[int, Resources] = {}
         self._selections = NodeSelections()
@@ -64,14 +71,25 @@ class DaemonSets:
 
     def on(self, node: FinalNode) -> Sequence[EquivalenceClass]:
         """The classes of the pods that the node will run. Nodes that are alike share one list."""
+        pool = node.labels.get(keys.NODE_POOL, "")
         kind = (
             tuple(node.labels.get(key) for key in self._keys),
             node.taints,
             node.name if self._depend_on_name else "",
+            pool,
         )
         if kind not in self._by_kind:
-            self._by_kind[kind] = [pod_class for pod_class in self.classes if self._runs(pod_class.pod, node)]
+            running = (pod_class for pod_class in self.classes if self._runs(pod_class.pod, node))
+            self._by_kind[kind] = [pod_class for pod_class in running if not self._is_too_large(pod_class, pool)]
         return self._by_kind[kind]
+
+    def _is_too_large(self, pod_class: EquivalenceClass, pool: str) -> bool:
+        """Whether no node that the NodePool may buy has room for the pod: kube-scheduler puts it on none of them."""
+        asked = pod_class.index, pool
+        if asked not in self._too_large:
+            holding = (node for node in self._nodes_of(pool) if fits(pod_class.requests, node.room))
+            self._too_large[asked] = bool(pool) and not any(self._runs(pod_class.pod, node) for node in holding)
+        return self._too_large[asked]
 
     def requests_on(self, node: FinalNode) -> Resources:
         """What those pods take. Nodes that run the same ones share one object."""

@@ -5,7 +5,7 @@ Pods that no rule can tell apart are one class, and a node holds classes with co
 cost as much to check as there are different (class, node) pairs, not pairs of pods.
 """
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -35,6 +35,7 @@ from joinery.verification.predicates import (
     without_resize,
 )
 from joinery.verification.selections import NodeSelections
+from joinery.verification.templates import nodes_of
 from joinery.verification.violation import Violation, ViolationCode, of_launch, of_pod
 
 _ENCODE = msgspec.json.Encoder().encode
@@ -67,17 +68,24 @@ class FinalState:
 
     @cached_property
     def _types(self) -> Mapping[str, Mapping[str, InstanceType]]:
-        """Instance types by name, by node class."""
-        return {name: {t.name: t for t in types} for name, types in self.problem.instance_types.items()}
+        """Instance types by name, by node class, the largest first."""
+        return {
+            name: {t.name: t for t in sorted(types, key=lambda kind: -kind.allocatable.get("cpu", 0))}
+            for name, types in self.problem.instance_types.items()
+        }
 
     def types_of(self, pool: NodePool) -> Mapping[str, InstanceType]:
-        """The instance types a pool's nodes may be of, by name."""
+        """The instance types a pool's nodes may be of, by name, the largest first."""
         return self._types.get(pool.spec.template.spec.node_class_ref.name, {})
 
     @cached_property
     def daemon_sets(self) -> DaemonSets:
         """The pods that DaemonSets put on every node that they select."""
-        return DaemonSets(daemon_pods(self.problem.snapshot, self.class_of))
+        return DaemonSets(daemon_pods(self.problem.snapshot, self.class_of), self._nodes_of)
+
+    def _nodes_of(self, pool: str) -> Iterator[FinalNode]:
+        """What the NodePool of that name may buy."""
+        return nodes_of(self.pools[pool], self.types_of(self.pools[pool]).values()) if pool in self.pools else iter(())
 
     def booted(self, launch: Launch, pool: NodePool, kind: InstanceType) -> FinalNode:
         """The node that the launch's offering gives.

@@ -10,7 +10,6 @@ from itertools import chain
 from joinery.apis import labels as keys
 from joinery.apis.core import NodeSelectorRequirement, NodeSelectorTerm, PodSpec
 from joinery.apis.core import Taint as CoreTaint
-from joinery.apis.meta import Requirement, Taint
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amounts, fits, total
 from joinery.state.offerings import InstanceType, Offering
@@ -18,6 +17,7 @@ from joinery.verification.closed_pools import why_closed
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import DECIDED_BY_OFFERING, EquivalenceClass, FinalNode, node_labels, offering_labels
 from joinery.verification.predicates import Expression, Rules, allows, possible_values, refused_taint
+from joinery.verification.templates import hard_taints, offered, sold_by, template_rules
 
 ONE_NODE = {"nodes": 1}
 
@@ -86,12 +86,8 @@ class Purchasable:
         """The pool's instance types with an available offering, the largest first."""
         name = pool.metadata.name
         if name not in self._options:
-            terms = _Terms(template_rules(pool))
-            kinds = sorted(self.state.types_of(pool).values(), key=lambda kind: -kind.allocatable.get("cpu", 0))
-            sold = ((kind, terms.allowed(kind)) for kind in kinds if terms.admit(kind))
-            self._options[name] = [
-                InstanceTypeOption(self.state, pool, kind, offerings) for kind, offerings in sold if offerings
-            ]
+            sold = sold_by(pool, self.state.types_of(pool).values())
+            self._options[name] = [InstanceTypeOption(self.state, pool, kind, offerings) for kind, offerings in sold]
         return self._options[name]
 
     def zones_for(self, pod_class: EquivalenceClass) -> frozenset[str]:
@@ -275,13 +271,6 @@ def most_of(lists: Iterable[Resources]) -> Resources:
     return most
 
 
-def template_rules(pool: NodePool) -> list[Requirement]:
-    """The template's requirements and its labels, with canonical keys: a label is a requirement on every node."""
-    template = pool.spec.template
-    labels = [Requirement(key=k, operator="In", values=[v]) for k, v in template.metadata.labels.items()]
-    return [r.model_copy(update={"key": keys.canonical(r.key)}) for r in (*template.spec.requirements, *labels)]
-
-
 def asks_for_gpus(pod_class: EquivalenceClass) -> bool:
     """Whether the pods ask for GPUs."""
     return any(pod_class.requests.get(resource) for resource in keys.GPU_RESOURCES)
@@ -299,66 +288,9 @@ def has_parts_only(kind: InstanceType, pool: NodePool, pod_class: EquivalenceCla
     return not any(r.operator == "In" and r.key in named and {*r.values} & {*kind.labels[r.key]} for r in rules)
 
 
-def hard_taints(taints: Iterable[Taint]) -> tuple[CoreTaint, ...]:
-    """A template's taints as a node has them."""
-    return tuple(CoreTaint(key=t.key, value=t.value, effect=t.effect) for t in taints)
-
-
-class _Terms:
-    """A NodePool's rules, asked once for each place and for each value of a label: instance types share nearly all."""
-
-    def __init__(self, rules: Sequence[Requirement]) -> None:
-        self._of_offering = [r for r in rules if r.key in DECIDED_BY_OFFERING]
-        self._of_type = [r for r in rules if r.key not in DECIDED_BY_OFFERING]
-        self._places: dict[Hashable, bool] = {}
-        self._values: list[dict[Hashable, bool]] = [{} for _ in self._of_type]
-
-    def allowed(self, kind: InstanceType) -> tuple[Offering, ...]:
-        """The type's available offerings that the rules allow."""
-        return tuple(offering for offering in kind.offerings if offering.available and self._allows(offering))
-
-    def _allows(self, offering: Offering) -> bool:
-        place = offering.zone, offering.zone_id, offering.capacity_type, offering.reservation
-        if place not in self._places:
-            self._places[place] = all(allows(r, _offered(offering, r.key)) for r in self._of_offering)
-        return self._places[place]
-
-    def admit(self, kind: InstanceType) -> bool:
-        """Whether the type may have a value of every well-known label that meets the rules on it."""
-        for rule, admitted in zip(self._of_type, self._values, strict=True):
-            values = kind.labels.get(rule.key)
-            if values not in admitted:
-                admitted[values] = not _mismatches_type((rule,), kind)
-            if not admitted[values]:
-                return False
-        return True
-
-
-def _offered(offering: Offering, key: str) -> str | None:
-    match key:
-        case keys.ZONE:
-            return offering.zone
-        case keys.CAPACITY_TYPE:
-            return offering.capacity_type
-        case keys.ZONE_ID:
-            return offering.zone_id or None
-    return offering.reservation.labels.get(key) if offering.reservation else None
-
-
-def _mismatches_type(rules: Iterable[Expression], kind: InstanceType) -> bool:
-    """Whether no value that the type may have for some well-known label meets the rules on it."""
-    return any(
-        rule.key not in DECIDED_BY_OFFERING
-        and (rule.key in kind.labels or rule.key in keys.WELL_KNOWN)
-        and rule.key != keys.NODE_POOL
-        and not any(allows(rule, value) for value in kind.labels.get(rule.key) or (None,))
-        for rule in rules
-    )
-
-
 def _given_by(offering: Offering) -> dict[str, str]:
     """The labels that an offering decides."""
-    given = {key: _offered(offering, key) for key in DECIDED_BY_OFFERING}
+    given = {key: offered(offering, key) for key in DECIDED_BY_OFFERING}
     return {key: value for key, value in given.items() if value is not None}
 
 

@@ -71,15 +71,22 @@ def test_every_type_of_a_launch_holds_its_pods_and_its_daemons() -> None:
     assert {"InstanceTypes", "Resources"} <= violated(asked, packing(narrow))
 
 
-@pytest.mark.parametrize("daemon", [{"cpu": "5"}, {"memory": "12Gi"}, {"requests": {"nvidia.com/gpu": "1"}}])
+@pytest.mark.parametrize("daemon", [{"cpu": "3"}, {"memory": "12Gi"}])
 def test_every_type_of_a_launch_holds_its_daemons_whatever_the_pods_ask_for(daemon: dict[str, Any]) -> None:
     """A DaemonSet that stays pending on every node of ours is a node bought in vain, even if the pods would fit."""
-    requests = {"cpu": "100m", "memory": "128Mi", **daemon.pop("requests", {}), **daemon}
+    requests = {"cpu": "100m", "memory": "128Mi", **daemon}
     own = daemon_set(requests=requests)
     asked = problem(node_pool(), pod("web", cpu="0", memory="0"), own)
     overhead = {**amounts(requests), "pods": 1}
     narrow = launch(asked, "default/web", daemons=overhead)
     assert violated(asked, packing(narrow)) == {"DaemonSets"}
+
+
+@pytest.mark.parametrize("daemon", [{"cpu": "5"}, {"example.com/device": "1"}])
+def test_daemons_that_no_node_of_the_pool_holds_take_nothing(daemon: dict[str, Any]) -> None:
+    """kube-scheduler puts them on no node, and a plan without them is right."""
+    asked = problem(node_pool(), pod("web", cpu="1"), daemon_set(requests={"cpu": "100m", **daemon}))
+    assert violated(asked, packing(launch(asked, "default/web"))) == set()
 
 
 def test_requests_include_the_daemons() -> None:

@@ -118,7 +118,7 @@ class _Builder:
 
     def _pool(self, template: Pool, admitted: Fit) -> Pool:
         node_pool, market = template.node_pool, template.market
-        running = self._running(template)
+        running = self._running(template, admitted)
         overhead, ports = self._daemon_overhead(market, running)
         crowded = admitted.sold & (market.allocatable < overhead).any(axis=1)
         types = admitted.sold & ~crowded
@@ -138,13 +138,16 @@ class _Builder:
             residents=_residents(running, types, admitted.columns),
         )
 
-    def _running(self, template: Pool) -> _Running:
+    def _running(self, template: Pool, admitted: Fit) -> _Running:
+        """Without daemons that are too large for whatever the pool may buy: kube-scheduler leaves them pending."""
         running = []
+        sold = np.isfinite(template.market.prices) & admitted.types[:, None] & admitted.columns
         # Startup taints do not matter: the node loses them, and its daemons come (Karpenter `isDaemonPodCompatible`).
         for daemon in self._daemons:
             if daemon.tolerates(template.taints):
                 fits = [fit for term in daemon.new_node_terms if not (fit := template.fit(term)).conflict]
-                if fits:
+                holding = sold & template.has_room(self._axis.asked(daemon.requests))[:, None]
+                if any((holding & fit.types[:, None] & fit.columns).any() for fit in fits):
                     running.append((daemon, fits))
         return running
 
