@@ -48,6 +48,7 @@ from joinery.lifecycle.disrupting.new_commands import (
     overtaken,
     record_for,
 )
+from joinery.lifecycle.launching.asks import launching
 from joinery.lifecycle.launching.fleet_groups import fleet_groups
 from joinery.lifecycle.launching.held_launches import cheapest
 from joinery.lifecycle.pools.soaking import owners_that_run_well
@@ -146,11 +147,10 @@ class Orchestrator:
         purchase = Purchase(len(command.replacements), hourly)
         cap = admit([purchase], caps)[0]
         why = str(over(cap, caps)) if cap is not None else ""
-        for candidate, ask in (
-            (each, ask) for each in command.candidates for ask in (_marking(each), _replacing(each))
-        ):
-            if self._actor.waits(ask):
-                why = f"{ask.what} was refused for {candidate.metadata.name} a moment ago"
+        asks = [ask for candidate in command.candidates for ask in (_marking(candidate), _replacing(candidate))]
+        asks += [ask for claim in command.replacements for ask in launching(claim, self._snapshot)]
+        if waiting := [ask for ask in asks if self._actor.waits(ask)]:
+            why = f"{waiting[0].what} was refused for {waiting[0].owner.metadata.name} a moment ago"
         if not why and not self._invocation.has_time_for(_SECONDS):
             self._actor.leave(1)
             why = "the run has no time left for it"

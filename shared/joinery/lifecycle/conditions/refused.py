@@ -7,6 +7,7 @@ from joinery.apis.conditions import drop, true
 from joinery.apis.labels import OWN_GROUP
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import (
+    Ask,
     Change,
     DeleteClaim,
     DeleteNode,
@@ -32,8 +33,8 @@ def with_refused(view: View, claim: NodeClaim) -> NodeClaim:
     name, nodes = claim.metadata.name, [node.metadata.name for node in view.nodes_of(claim)]
     if view.refused(UpdateClaim, name):
         return claim
-    asked: list[tuple[type[Change], str]]
-    asked = [(DeleteClaim, name), *((change, node) for node in nodes for change in _OF_NODES)]
+    asked: list[tuple[type[Change | Ask], str]]
+    asked = [(Ask, name), (DeleteClaim, name), *((change, node) for node in nodes for change in _OF_NODES)]
     asked += [(change, instance_id(claim.status.provider_id)) for change in _OF_INSTANCES]
     found = [refusal for change, subject in asked for refusal in view.refused(change, subject)]
     if not found:

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from joinery.apis.core import Node, Pod
 from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, INTERRUPTED_AT, ZONE, ZONE_ID
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Announce, Change, Command, Tolerate
+from joinery.commands import Announce, Ask, Change, Command, Tolerate
 from joinery.lifecycle.launching.fleet_groups import launched_unwritten
 from joinery.lifecycle.view.binding import awaited_since
 from joinery.lifecycle.view.drift import DriftDetector
@@ -90,7 +90,7 @@ class View:
     steers: bool = True
     refusals: Refusals = field(default_factory=dict)
 
-    def refused(self, change: type[Change], subject: str) -> Sequence[Refusal]:
+    def refused(self, change: type[Change | Ask], subject: str) -> Sequence[Refusal]:
         """What was refused of such commands about the object of that name."""
         return self._refused.get(f"{change.__name__} {subject}", ()) if self.refusals else ()
 
