@@ -12,6 +12,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClassStatus
 from joinery.apis.policies import NodeRepair
 from joinery.commands import Announce, Command, DeleteClaim, Tolerate, UpdateClaim, UpdateClass, UpdatePool
+from joinery.lifecycle.conditions.refused import with_refused
 from joinery.lifecycle.draining.finalization import finalize_node, is_ours
 from joinery.lifecycle.draining.turns import in_turn
 from joinery.lifecycle.garbage import unknown_instances
@@ -137,7 +138,8 @@ def _step(view: View, owner: NodeClaim | Node, failures: list[Failure], repaired
         if isinstance(owner, Node):
             return _paced(view, finalize_node(view, owner))
         chain = repaired.chains.get(owner.metadata.name)
-        return _paced(view, Step(chain, in_progress=True) if chain else advance(view, owner))
+        is_said = with_refused(view, owner) == owner
+        return _paced(view, Step(chain, in_progress=True) if chain and is_said else advance(view, owner))
     except Exception as error:  # whatever is wrong with one of them, the others go on
         failures.append(Failure(f"{type(owner).__name__} {owner.metadata.name} could not be decided", error))
         return Step(in_progress=True)
