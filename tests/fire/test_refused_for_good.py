@@ -73,7 +73,9 @@ def _undisturbed(story: Story) -> tuple[Telling, frozenset[str]]:
 
 
 def _every() -> Sequence[tuple[Story, str]]:
-    return [(story, method) for story in STORIES for method in sorted(_undisturbed(story)[1] - {NEVER_RAISES})]
+    """All, but for launches that drift asks for: it stops where launches fail, until a person changes the NodePool."""
+    pairs = [(story, method) for story in STORIES for method in sorted(_undisturbed(story)[1] - {NEVER_RAISES})]
+    return [(story, method) for story, method in pairs if method != "cloud.launch" or "drift" not in story.name]
 
 
 @pytest.mark.soak
