@@ -53,6 +53,9 @@ KINDS: Mapping[str, Kind] = {
     # --- many pods ---
     "equal": Kind(many_pods.equal, 50, (1000, 10_000)),
     "distinct-requests": Kind(many_pods.distinct_requests, 20, (1000, 5000)),
+    "urgent": Kind(many_pods.urgent, 20, (1000, 5000)),
+    "node-each": Kind(many_pods.node_each, 20, (1000, 5000)),
+    "daemon-sets": Kind(many_pods.daemon_sets, 5, (10, 200)),
     "distinct-labels": Kind(many_pods.distinct_labels, 20, (1000, 5000)),
     "distinct-namespaces": Kind(many_pods.distinct_namespaces, 20, (1000, 5000)),
     "hopeless-selectors": Kind(many_pods.hopeless_selectors, 20, (1000, 5000)),

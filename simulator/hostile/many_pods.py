@@ -44,6 +44,30 @@ def distinct_requests(size: int) -> Iterator[Document]:
     return _pods(size, lambda number: {"requests": {"cpu": f"{10 + number}m", "memory": f"{16 + number * 7 % 997}Mi"}})
 
 
+def urgent(size: int) -> Iterator[Document]:
+    """Each asks for something else, and all say that they come first."""
+    return _pods(size, lambda number: {"requests": {"cpu": f"{10 + number}m"}, "priority": 1000})
+
+
+def node_each(size: int) -> Iterator[Document]:
+    """Each needs a large node of its own, unlike the others'."""
+    return _pods(size, lambda number: {"requests": {"cpu": f"{100_000 + 10 * number}m"}})
+
+
+def daemon_sets(size: int) -> Iterator[Document]:
+    """DaemonSets whose pods fit on no node, and would run on all of them."""
+    for number in range(size):
+        fits_nowhere = pod("x", requests={"cpu": str(10_000 + number)}, tolerations=[{"operator": "Exists"}])
+        name, labels = f"hostile-{number:05}", _named(number)
+        template = {"metadata": {"labels": labels}, "spec": fits_nowhere["spec"]}
+        yield {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": name, "namespace": TENANT},
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
+        }
+
+
 def distinct_labels(size: int) -> Iterator[Document]:
     return _pods(size, lambda number: {"labels": _named(number)})
 

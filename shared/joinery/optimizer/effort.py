@@ -17,6 +17,8 @@ _LEAST_PLACING = 0.15
 """Seconds for which pods are placed however late it is when that begins: else a run that takes long to begin would
 place none, and the next one likewise.
 """
+_SHARE = 0.2
+"""The same as a share of the time until placing first began: a processor that many share is as slow afterwards."""
 _PER_NODE = 0.001
 """Seconds that follow for each node that is bought, unless it is like another: its launch, and the check of that."""
 
@@ -45,7 +47,12 @@ class Effort:
     nodes: int = field(default=0, init=False)
     struck: bool = field(default=False, init=False)
     _is_late: bool = field(default=False, init=False)
+    _began: float = field(default=0.0, init=False)
+    _first: float = field(default=math.inf, init=False)
     _left: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self.stopwatch()
 
     @classmethod
     def until(cls, limit: float | None, stopwatch: Callable[[], float], seed: int, grace: float = math.inf) -> "Effort":
@@ -81,7 +88,10 @@ class Effort:
     def begin_placing(self) -> None:
         """Pods are about to be placed: there is time for some of them, however late it is."""
         if not math.isinf(self.placing_ends):
-            self.placing_ends = max(self.placing_ends, self.stopwatch() + self._to_follow + _LEAST_PLACING)
+            now = self.stopwatch()
+            self._first = min(self._first, now)
+            least = max(_LEAST_PLACING, _SHARE * (self._first - self._began))
+            self.placing_ends = max(self.placing_ends, now + self._to_follow + least)
             self._is_late = False
 
     def is_late(self) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 
 from joinery.apis import labels as keys
 from joinery.apis.core import DaemonSet, NodeSelectorTerm, Pod, Toleration
-from joinery.apis.quantity import Resources, fits, total
+from joinery.apis.quantity import Resources, total
 from joinery.state.pods import is_daemon, is_terminal
 from joinery.state.snapshot import Snapshot
 from joinery.verification.nodes import DECIDED_BY_OFFERING, EquivalenceClass, FinalNode
@@ -37,13 +37,13 @@ class DaemonSets:
     """The live DaemonSets of the cluster.
 
     ``pods``: by ``namespace/name`` of the DaemonSet, the class of the pods that it makes. ``nodes_of``: what the
-    NodePool of a name may buy, the largest first.
+    NodePool of a name may buy that has room for so much, the largest first.
     """
 
     def __init__(
         self,
         pods: Iterable[tuple[str, EquivalenceClass]],
-        nodes_of: Callable[[str], Iterable[FinalNode]],
+        nodes_of: Callable[[str, Resources], Iterable[FinalNode]],
     ) -> None:
         self._pods = list(pods)
         self._nodes_of = nodes_of
@@ -87,7 +87,7 @@ class DaemonSets:
         """Whether no node that the NodePool may buy has room for the pod: kube-scheduler puts it on none of them."""
         asked = pod_class.index, pool
         if asked not in self._too_large:
-            holding = (node for node in self._nodes_of(pool) if fits(pod_class.requests, node.room))
+            holding = self._nodes_of(pool, pod_class.requests)
             self._too_large[asked] = bool(pool) and not any(self._runs(pod_class.pod, node) for node in holding)
         return self._too_large[asked]
 

@@ -14,7 +14,7 @@ import msgspec
 from joinery.apis import labels as keys
 from joinery.apis.core import Pod
 from joinery.apis.nodepool import NodePool
-from joinery.apis.quantity import fits
+from joinery.apis.quantity import Resources, fits
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import views
@@ -83,9 +83,10 @@ class FinalState:
         """The pods that DaemonSets put on every node that they select."""
         return DaemonSets(daemon_pods(self.problem.snapshot, self.class_of), self._nodes_of)
 
-    def _nodes_of(self, pool: str) -> Iterator[FinalNode]:
-        """What the NodePool of that name may buy."""
-        return nodes_of(self.pools[pool], self.types_of(self.pools[pool]).values()) if pool in self.pools else iter(())
+    def _nodes_of(self, name: str, requests: Resources) -> Iterator[FinalNode]:
+        """What the NodePool of that name may buy that has room for so much."""
+        if pool := self.pools.get(name):
+            yield from nodes_of(pool, (k for k in self.types_of(pool).values() if fits(requests, k.allocatable)))
 
     def booted(self, launch: Launch, pool: NodePool, kind: InstanceType) -> FinalNode:
         """The node that the launch's offering gives.
