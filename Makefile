@@ -62,7 +62,7 @@ test: setup ## Everything: lint, types, contracts, drift, build, smoke, tests
 deploy-test: build-host .venv-standin/.current $(SAM) ## Deploy the build on a stand-in of the account beside a real control plane (four minutes)
 	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/pytest -n 0 tests/deploy
 
-fuzz: setup ## Every property with new examples, 50 times as many as in `make test` (hours; FUZZ="tests/unit/verification --hypothesis-seed=7")
+fuzz: setup ## Every property with new examples, 50 times as many as in `make test` (hours; FUZZ="tests/unit/decisions/verification --hypothesis-seed=7")
 	@.venv/bin/pytest -n $(WORKERS) --one-by-one -m hypothesis --hypothesis-profile=fuzz $(FUZZ)
 
 soak: setup ## A node's life under fire: random faults, every call failing, every two doors interleaved (STEPS=10000 SEED=0)

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from joinery.cloudprovider.catalog.document import Catalog
-from joinery.doorbell.gateway import DELAYS, Bell, message, slot
-from joinery.errors import NotFoundError
-from joinery.state.offerings import OfferingKey
-from joinery.store.gateway import sealed
-from joinery.unavailable.gateway import LONGEST_MARK, MARKED_FOR
+from joinery.gateways.doorbell.gateway import DELAYS, Bell, message, slot
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.memory.bucket import sealed
+from joinery.gateways.memory.unavailable import LONGEST_MARK, MARKED_FOR
+from joinery.objects.errors import NotFoundError
+from joinery.objects.snapshot.offerings import OfferingKey
 from simulator.clock import Clock
 
 

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from joinery.controllers.acting.invocation import Invocation
-from joinery.errors import JoineryError
-from joinery.gateways import Gateways
+from joinery.gateways.bundles import Gateways
+from joinery.objects.errors import JoineryError
 
 T = TypeVar("T")
 #: Seconds of one request to the API server, of a question to AWS, and of a CreateFleet call.
 KUBERNETES, AWS, CREATE_FLEET = 0.01, 0.1, 2.5
-#: How many objects one page of a list holds (``joinery.cluster.lists``).
+#: How many objects one page of a list holds (``joinery.gateways.kubernetes.lists``).
 _PAGE = 500
 #: How many requests a whole snapshot takes one after another: the nodes, then the other kinds, four at a time.
 _SNAPSHOT = 5

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from joinery.apis.labels import REPORTER
-from joinery.cluster.gateway import Event
+from joinery.gateways.kubernetes.gateway import Event
+from joinery.objects.karpenter.labels import REPORTER
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
 

@@ -22,9 +22,9 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from joinery.apis.core import Pod
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.settings import variable
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.settings import variable
 from simulator.awsserver.account import ACCOUNT, DISCOVERY, REGION, Account
 from simulator.awsserver.pricelist import price_list
 from simulator.awsserver.server import moto, tag_network
@@ -162,8 +162,8 @@ def _queue(sqs: Any, name: str) -> str:
 
 
 def _storage(session: Any, aws: str) -> None:
-    from joinery.store.gateway import CATALOG_KEY
-    from joinery.unavailable.table import KEY
+    from joinery.gateways.memory.bucket import CATALOG_KEY
+    from joinery.gateways.memory.table import KEY
 
     session.client("dynamodb", endpoint_url=aws).create_table(
         TableName=TABLE,
@@ -194,6 +194,6 @@ def _eks(session: Any, aws: str, kubernetes: str) -> None:
 
 def _resolved(node_class: EC2NodeClass, clock: Clock) -> EC2NodeClass:
     """The class with the status that its selectors have in the account, as the NodeClass door would write it."""
-    from joinery.cloudprovider.ec2 import Ec2Cloud
+    from joinery.gateways.ec2.adapter import Ec2Cloud
 
     return node_class.model_copy(update={"status": Ec2Cloud(CLUSTER, REGION, now=clock.now).prepare(node_class)})

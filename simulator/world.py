@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from joinery.cloudprovider.catalog.document import Catalog
-from joinery.gateways import Gateways, InstallerGateways
-from joinery.settings import Settings
-from joinery.unavailable.remembered import RememberedRefusals
+from joinery.gateways.bundles import Gateways, InstallerGateways
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.memory.remembered import RememberedRefusals
+from joinery.objects.settings import Settings
 from simulator.aws import InMemoryDoorbell, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import START, Clock
 from simulator.cloud.account import InMemoryAccount

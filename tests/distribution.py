@@ -28,7 +28,7 @@ LONG = (
     "golden",
     "build",
     "tests/gateways/test_cloud_contract.py",
-    "tests/unit/scheduling/test_optimise.py",
+    "tests/unit/decisions/scheduling/test_optimise.py",
     "tests/story/test_trouble.py",
     "tests/fire/test_interleaved_doors.py",
     "tests/functional/test_canary.py",

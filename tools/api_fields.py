@@ -15,7 +15,7 @@ from typing import Any
 
 import kubernetes.client.models as models
 
-TABLE = Path(__file__).parents[1] / "shared" / "joinery" / "cli" / "reading" / "data" / "kubernetes.json"
+TABLE = Path(__file__).parents[1] / "cli" / "joinery_cli" / "reading" / "data" / "kubernetes.json"
 
 #: What a plan reads, and what it expands into pods.
 KINDS = (

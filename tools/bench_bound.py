@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.table import Table
 
-from joinery.scheduling.packing import Packing
-from joinery.scheduling.solve import solve
-from joinery.verification.verify import verify
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.solve import solve
+from joinery.decisions.verification.verify import verify
 from tools.small_plans import COUNTS, KINDS, family, problem
 
 _PROVEN = 0.0005

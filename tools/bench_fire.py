@@ -9,7 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from joinery.cluster.gateway import Eviction
+from joinery.gateways.kubernetes.gateway import Eviction
 from simulator.doors.large import fill
 from simulator.doors.timed import TimedDoors
 from simulator.story.storm import Storm

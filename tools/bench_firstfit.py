@@ -18,14 +18,14 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from joinery.apis.core import Pod
-from joinery.cli.sources import SAMPLE, load_catalog
-from joinery.cloudprovider.instancetypes.resolve import resolve
-from joinery.scheduling.firstfit.firstfit import FirstFit
-from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.problem import Options, Problem
-from joinery.state.offerings import InstanceType
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
+from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.gateways.ec2.instancetypes.resolve import resolve
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.snapshot.offerings import InstanceType
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery_cli.sources import SAMPLE, load_catalog
 from simulator.builders import EPOCH, node_class, node_pool, pod
 
 ZONES = tuple(f"us-east-1{letter}" for letter in "abcdef")

@@ -28,10 +28,10 @@ from tools.controlplane.plane import ControlPlane, running
 from tools.large_cluster import LargeCluster
 
 if TYPE_CHECKING:
-    from joinery.cluster.kubernetes import KubernetesCluster
-    from joinery.lifecycle.decision import LifecycleDecision
-    from joinery.state.pod_events import Digests
-    from joinery.state.snapshot import Snapshot
+    from joinery.decisions.lifecycle.decision import LifecycleDecision
+    from joinery.gateways.kubernetes.adapter import KubernetesCluster
+    from joinery.objects.snapshot.pod_events import Digests
+    from joinery.objects.snapshot.snapshot import Snapshot
 
 SIZES = ((1000, 30_000), (5000, 100_000))
 TICKS = 9
@@ -63,11 +63,11 @@ class Tick:
 
 def ticks() -> None:
     """Be the function: one tick for every line of the standard input."""
-    from joinery.apis.ec2nodeclass import EC2NodeClass
-    from joinery.cluster.auth import from_kubeconfig
-    from joinery.cluster.kubernetes import KubernetesCluster
-    from joinery.cluster.transport import Transport
-    from joinery.state.pod_events import Digests
+    from joinery.gateways.kubernetes.adapter import KubernetesCluster
+    from joinery.gateways.kubernetes.auth import from_kubeconfig
+    from joinery.gateways.kubernetes.transport import Transport
+    from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+    from joinery.objects.snapshot.pod_events import Digests
 
     transport = Transport(from_kubeconfig(sys.argv[-1]))
     moment = datetime(2026, 11, 21, 13, tzinfo=UTC)
@@ -89,8 +89,8 @@ def ticks() -> None:
 
 def _decision(snapshot: "Snapshot", digests: "Digests | None" = None) -> "LifecycleDecision":
     """Without a list of instances, so that nothing is terminated or found to be garbage."""
-    from joinery.lifecycle.decision import decide
-    from joinery.lifecycle.view.view import view_of
+    from joinery.decisions.lifecycle.decision import decide
+    from joinery.decisions.lifecycle.view.view import view_of
 
     return decide(
         view_of(snapshot, None, digests=digests), {item.metadata.name: item.status for item in snapshot.node_classes}
@@ -99,7 +99,7 @@ def _decision(snapshot: "Snapshot", digests: "Digests | None" = None) -> "Lifecy
 
 def _bring_to_rest(cluster: "KubernetesCluster") -> None:
     """Write what lifecycle would to claims and pools that it has never seen; the cloud takes every tag."""
-    from joinery.commands import UpdateClaim, UpdatePool
+    from joinery.objects.actions import UpdateClaim, UpdatePool
 
     for _ in range(_ROUNDS):
         decision = _decision(cluster.snapshot())

@@ -2,7 +2,7 @@
 
 1. **The layer of dependencies**: wheels for the target, each held to its hash (``tools.artifacts.dependencies``), with
    a bill of materials and the licences (``tools.artifacts.bill``).
-2. **The layer of the package**, without the command line, and the functions: copies.
+2. **The layer of the package** and the functions: copies.
 3. **Bytecode**, if the target's Python is at hand (``tools.artifacts.bytecode``).
 4. **Archives** of which every byte follows from their files (``tools.artifacts.archive``). SAM only uploads them.
 5. **The template**, which says what it was built for and names the archives.
@@ -45,8 +45,8 @@ SOURCES = (
     "pyproject.toml",
 )
 DEPENDENCIES, SHARED = "DependenciesLayer", "SharedLayer"
-#: Globs that no artifact has: what Python leaves behind, what editors and systems do, and the command line.
-LEFT_OUT = ("**/__pycache__", "**/*.pyc", "**/.*", "joinery/cli", "joinery/__main__.py")
+#: Globs that no artifact has: what Python leaves behind, and what editors and systems do.
+LEFT_OUT = ("**/__pycache__", "**/*.pyc", "**/.*")
 _CODE = re.compile(r"^(      (?:CodeUri|ContentUri): )(\S+)$")
 _RESOURCE = re.compile(r"^  (\w+):$")
 

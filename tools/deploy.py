@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from joinery.installation.groups import GROUP
-from joinery.installation.objects import LEAST_KUBERNETES
-from joinery.installation.stacks import stack_name
+from joinery.decisions.installation.groups import GROUP
+from joinery.decisions.installation.objects import LEAST_KUBERNETES
+from joinery.decisions.installation.stacks import stack_name
 
 #: Lambda leaves at least so many executions to functions that reserve none; of a smaller quota nothing can be reserved.
 _UNRESERVED = 100

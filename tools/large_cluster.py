@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from joinery.apis import core
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import UpdateClaim, UpdateClass, UpdateNode, UpdatePool
-from joinery.lifecycle.decision import decide
-from joinery.lifecycle.view.view import view_of
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.lifecycle.decision import decide
+from joinery.decisions.lifecycle.view.view import view_of
+from joinery.objects.actions import UpdateClaim, UpdateClass, UpdateNode, UpdatePool
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes import core
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from simulator.kubernetes.resources import KINDS, kind_of, to_document, with_metadata
 from simulator.kubernetes.shapes import printed

@@ -19,24 +19,24 @@ from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from joinery.apis.core import DaemonSet, Pod
-from joinery.apis.labels import CAPACITY_TYPE, ON_DEMAND, ZONE
-from joinery.apis.quantity import Resources, fits, total
-from joinery.cli.page.bars import hue
-from joinery.cli.prices import Prices
-from joinery.cli.reading.inputs import load
-from joinery.cli.sources import SAMPLE, load_catalog, moment
-from joinery.cli.view.costs import Costs
-from joinery.cli.view.figures import amount, count, money, share
-from joinery.cli.view.plan_groups import view
-from joinery.cli.view.workloads import Filled
-from joinery.cloudprovider.offline import instance_types
-from joinery.scheduling.constraints.requirements import Requirements, read
-from joinery.scheduling.constraints.resources import requests_of
-from joinery.scheduling.packing import Launch, Packing, PlacedOffering
-from joinery.scheduling.problem import Options, Problem
-from joinery.scheduling.solve import solve
-from joinery.state.offerings import InstanceType
+from joinery.decisions.scheduling.constraints.requirements import Requirements, read
+from joinery.decisions.scheduling.constraints.resources import requests_of
+from joinery.decisions.scheduling.packing import Launch, Packing, PlacedOffering
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.decisions.scheduling.solve import solve
+from joinery.gateways.ec2.offline import instance_types
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, ON_DEMAND, ZONE
+from joinery.objects.kubernetes.core import DaemonSet, Pod
+from joinery.objects.kubernetes.quantity import Resources, fits, total
+from joinery.objects.snapshot.offerings import InstanceType
+from joinery_cli.page.bars import hue
+from joinery_cli.prices import Prices
+from joinery_cli.reading.inputs import load
+from joinery_cli.sources import SAMPLE, load_catalog, moment
+from joinery_cli.view.costs import Costs
+from joinery_cli.view.figures import amount, count, money, share
+from joinery_cli.view.plan_groups import view
+from joinery_cli.view.workloads import Filled
 from tools.browser.driver import browsing
 from tools.template import ROOT
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from joinery.apis.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ZONE
-from joinery.cli.sources import SAMPLE, load_catalog
-from joinery.cloudprovider.instancetypes.resolve import resolve
-from joinery.scheduling.problem import Options, Problem
-from joinery.state.offerings import InstanceType
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.gateways.ec2.instancetypes.resolve import resolve
+from joinery.objects.karpenter.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ZONE
+from joinery.objects.snapshot.offerings import InstanceType
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery_cli.sources import SAMPLE, load_catalog
 from simulator.builders import EPOCH, daemon_set, node, node_class, node_pool, pod
 
 ZONES = tuple(f"us-east-1{letter}" for letter in "abc")

@@ -28,7 +28,7 @@ import importlib, pkgutil
 import joinery
 for module in pkgutil.walk_packages(joinery.__path__, "joinery."):
     importlib.import_module(module.name)
-from joinery.cluster.connection import connection
+from joinery.gateways.kubernetes.connection import connection
 connection("https://localhost").new_pool()
 """
 _NOTHING_ELSE = """

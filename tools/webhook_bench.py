@@ -20,8 +20,8 @@ from typing import Any
 
 import msgspec
 
-from joinery.cluster.auth import from_kubeconfig
-from joinery.cluster.transport import Transport
+from joinery.gateways.kubernetes.auth import from_kubeconfig
+from joinery.gateways.kubernetes.transport import Transport
 from tools.controlplane.assets import MissingBinaryError
 from tools.controlplane.https import Answer, Call, HttpsServer
 from tools.controlplane.plane import ControlPlane, running

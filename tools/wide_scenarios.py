@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from joinery.cli.sources import SAMPLE
+from joinery_cli.sources import SAMPLE
 
 ZONES = [f"us-east-1{letter}" for letter in "abcdf"]
 PODS, WORKLOADS, RESERVATIONS = 1200, 30, 300

@@ -9,7 +9,7 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from joinery import bootstrap
-from joinery.observability import logger, metrics
+from joinery.controllers.telemetry import logger, metrics
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -11,8 +11,8 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from joinery import bootstrap
-from joinery.interruption.notice import parse
-from joinery.observability import logger, metrics
+from joinery.controllers.telemetry import logger, metrics
+from joinery.decisions.interruption.notice import parse
 
 
 @logger.inject_lambda_context(clear_state=True)

@@ -9,8 +9,8 @@ from typing import Any
 from aws_lambda_powertools.utilities.typing import LambdaContext
 
 from joinery import bootstrap
-from joinery.doorbell.gateway import Bell
-from joinery.observability import logger, metrics
+from joinery.controllers.telemetry import logger, metrics
+from joinery.gateways.doorbell.gateway import Bell
 
 
 @logger.inject_lambda_context(clear_state=True)

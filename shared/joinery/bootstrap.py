@@ -14,13 +14,10 @@ from importlib import import_module
 from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
-from joinery import settings as settings_module
-from joinery.settings import Settings
+from joinery.objects import settings as settings_module
+from joinery.objects.settings import Settings
 
 if TYPE_CHECKING:
-    from joinery.cloudprovider.gateway import Cloud
-    from joinery.cluster.gateway import Objects, Recorder
-    from joinery.cluster.kubernetes import KubernetesCluster
     from joinery.controllers.acting.invocation import Invocation
     from joinery.controllers.catalog import CatalogController
     from joinery.controllers.disruption import DisruptionController
@@ -31,10 +28,13 @@ if TYPE_CHECKING:
     from joinery.controllers.provisioning import ProvisioningController
     from joinery.controllers.waking.answering import Answering
     from joinery.controllers.webhook import WebhookController
-    from joinery.doorbell.gateway import Doorbell, Tokens
-    from joinery.gateways import Gateways, InstallerGateways
-    from joinery.store.gateway import Store
-    from joinery.unavailable.gateway import RefusedRequests, UnavailableOfferings
+    from joinery.gateways.bundles import Gateways, InstallerGateways
+    from joinery.gateways.doorbell.gateway import Doorbell, Tokens
+    from joinery.gateways.ec2.gateway import Cloud
+    from joinery.gateways.kubernetes.adapter import KubernetesCluster
+    from joinery.gateways.kubernetes.gateway import Objects, Recorder
+    from joinery.gateways.memory.bucket import Store
+    from joinery.gateways.memory.unavailable import RefusedRequests, UnavailableOfferings
 
 #: How many calls are made at a time: as many as botocore keeps connections (``max_pool_connections``).
 _WORKERS = 10
@@ -66,8 +66,8 @@ def provisioning() -> "ProvisioningController":
 
 @cache
 def interruption() -> "InterruptionController":
-    from joinery.apis.policies import Rebalance
     from joinery.controllers.interruption import InterruptionController
+    from joinery.objects.policies import Rebalance
 
     rebalance = Rebalance(settings("interruption").rebalance)
     return InterruptionController(_gateways_for("interruption"), rebalance, now=_clock())
@@ -122,8 +122,8 @@ def answering() -> "Answering":
 
 
 def _choose_metrics() -> None:
-    from joinery.apis.policies import MetricsDetail
-    from joinery.observability import metrics
+    from joinery.controllers.telemetry import metrics
+    from joinery.objects.policies import MetricsDetail
 
     metrics.with_node_pools = settings().metrics == MetricsDetail.NODE_POOLS
 
@@ -142,7 +142,7 @@ def _gateways_for(door: str) -> "Gateways":
     """
     if not settings(door).observing:
         return gateways()
-    from joinery.observing import read_only
+    from joinery.gateways.observing import read_only
 
     return read_only(gateways())
 
@@ -157,8 +157,8 @@ def gateways() -> "Gateways":
 
 def aws(config: Settings) -> "Gateways":
     """The real gateways. Nothing is imported, opened or asked before it is first used."""
-    from joinery.gateways import Gateways
-    from joinery.workers import Threads
+    from joinery.gateways.bundles import Gateways
+    from joinery.gateways.workers import Threads
 
     cluster = cast("KubernetesCluster", _Deferred(lambda: _kubernetes(config)))
     return Gateways(
@@ -180,8 +180,8 @@ def _installer_gateways(config: Settings) -> "InstallerGateways":
         return cast("InstallerGateways", module.installer_gateways(config))
     import time
 
-    from joinery.account.aws import AwsAccount
-    from joinery.gateways import InstallerGateways
+    from joinery.gateways.account.aws import AwsAccount
+    from joinery.gateways.bundles import InstallerGateways
 
     return InstallerGateways(
         account=AwsAccount(config.region, config.installer_role, config.webhook_secret),
@@ -192,9 +192,9 @@ def _installer_gateways(config: Settings) -> "InstallerGateways":
 
 
 def _objects(cluster: str, region: str) -> "Objects":
-    from joinery.cluster.auth import for_eks
-    from joinery.cluster.objects import KubernetesObjects
-    from joinery.cluster.transport import Transport
+    from joinery.gateways.kubernetes.auth import for_eks
+    from joinery.gateways.kubernetes.objects import KubernetesObjects
+    from joinery.gateways.kubernetes.transport import Transport
 
     return KubernetesObjects(Transport(for_eks(cluster, region, now=_now)))
 
@@ -221,11 +221,11 @@ class _Deferred:
 
 
 def _kubernetes(config: Settings) -> "KubernetesCluster":
-    from joinery.apis.ec2nodeclass import EC2NodeClass
-    from joinery.cluster.auth import for_eks
-    from joinery.cluster.kubernetes import KubernetesCluster
-    from joinery.cluster.legacy import LegacyApis
-    from joinery.cluster.transport import Transport
+    from joinery.gateways.kubernetes.adapter import KubernetesCluster
+    from joinery.gateways.kubernetes.auth import for_eks
+    from joinery.gateways.kubernetes.legacy import LegacyApis
+    from joinery.gateways.kubernetes.transport import Transport
+    from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 
     transport = Transport(for_eks(config.cluster, config.region, now=_now))
     legacy = LegacyApis(transport, EC2NodeClass, default_profile=config.default_instance_profile)
@@ -240,21 +240,21 @@ def _kubernetes(config: Settings) -> "KubernetesCluster":
 
 def _log_missed(line: str) -> None:
     """Say that a read of the cluster had missed something, which a later one has found."""
-    from joinery.observability import REASON, Count, count, logger
+    from joinery.controllers.telemetry import REASON, Count, count, logger
 
     count(Count.READS_MISSED)
     logger.warning("missed", extra={REASON: line})
 
 
 def _recorder(cluster: "KubernetesCluster") -> "Recorder":
-    from joinery.cluster.events import KubernetesRecorder
+    from joinery.gateways.kubernetes.events import KubernetesRecorder
 
     return KubernetesRecorder(cluster.transport, now=_now)
 
 
 def _ec2(config: Settings) -> "Cloud":
-    from joinery.apis.policies import OnDemandPrices
-    from joinery.cloudprovider.ec2 import Ec2Cloud
+    from joinery.gateways.ec2.adapter import Ec2Cloud
+    from joinery.objects.policies import OnDemandPrices
 
     return Ec2Cloud(
         config.cluster,
@@ -268,27 +268,27 @@ def _ec2(config: Settings) -> "Cloud":
 
 def _log_left_out(line: str) -> None:
     """Say that a part of an answer of AWS could not be used."""
-    from joinery.observability import REASON, logger
+    from joinery.controllers.telemetry import REASON, logger
 
     logger.warning("left out", extra={REASON: line})
 
 
 def _s3(config: Settings) -> "Store":
-    from joinery.store.s3 import S3Store
+    from joinery.gateways.memory.s3 import S3Store
 
     return S3Store(config.bucket, config.region)
 
 
 def _dynamodb(config: Settings) -> "UnavailableOfferings":
-    from joinery.unavailable.dynamodb import DynamoUnavailableOfferings
+    from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
 
     return DynamoUnavailableOfferings(config.table, config.region)
 
 
 def _refusals(config: Settings) -> "RefusedRequests":
     """A door without the table remembers by itself."""
-    from joinery.unavailable.refusals import DynamoRefusals
-    from joinery.unavailable.remembered import RememberedRefusals
+    from joinery.gateways.memory.refusals import DynamoRefusals
+    from joinery.gateways.memory.remembered import RememberedRefusals
 
     return DynamoRefusals(config.table, config.region) if config.table else RememberedRefusals()
 
@@ -301,13 +301,13 @@ def _doorbell() -> "Doorbell":
 
 
 def _sqs(config: Settings) -> "Doorbell":
-    from joinery.doorbell.sqs import SqsDoorbell
+    from joinery.gateways.doorbell.sqs import SqsDoorbell
 
     return SqsDoorbell(config, now=_now)
 
 
 def _tokens(config: Settings) -> "Tokens":
-    from joinery.doorbell.tokens import FixedTokens, SecretTokens
+    from joinery.gateways.doorbell.tokens import FixedTokens, SecretTokens
 
     return SecretTokens(config, now=_now) if config.webhook_secret else FixedTokens(config.webhook_token)
 

@@ -7,7 +7,7 @@ carries the object before and after; unlike the API server's, it comes right aft
 import json
 from typing import Any
 
-from joinery.apis.labels import REPORTER
+from joinery.objects.karpenter.labels import REPORTER
 from simulator.doors.doors import TOKEN, Doors
 from simulator.engine import Engine, Turn
 from simulator.kubernetes.apiserver import Change

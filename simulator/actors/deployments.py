@@ -7,9 +7,9 @@ within ``maxSurge``, and takes old ones away as soon as enough pods are availabl
 import math
 import random
 
-from joinery.apis import labels as keys
-from joinery.apis.core import ObjectMeta, OwnerReference, Pod, PodStatus, PodTemplateSpec
-from joinery.apis.rollouts import DeploymentStatus, DeploymentStrategy, RollingUpdate
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes.core import ObjectMeta, OwnerReference, Pod, PodStatus, PodTemplateSpec
+from joinery.objects.kubernetes.rollouts import DeploymentStatus, DeploymentStrategy, RollingUpdate
 from simulator.kubernetes.budgets import is_ready
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.resources import (

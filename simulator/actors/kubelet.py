@@ -5,14 +5,14 @@ its pods start, run, and end within their grace.
 from datetime import datetime, timedelta
 from functools import partial
 
-from joinery.apis import labels as keys
-from joinery.apis.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta, Pod, Taint
-from joinery.apis.quantity import Resources, texts
-from joinery.cloudprovider.catalog.document import Catalog
-from joinery.cloudprovider.gateway import Instance, LaunchRequest
-from joinery.cloudprovider.instancetypes.remembered import types_of
-from joinery.cloudprovider.nodeclass.kind import of_ec2
-from joinery.state.offerings import EFA, InstanceType
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.ec2.gateway import Instance, LaunchRequest
+from joinery.gateways.ec2.instancetypes.remembered import types_of
+from joinery.gateways.ec2.nodeclass.kind import of_ec2
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta, Pod, Taint
+from joinery.objects.kubernetes.quantity import Resources, texts
+from joinery.objects.snapshot.offerings import EFA, InstanceType
 from simulator.actors.base import Stage
 from simulator.engine import Turn
 from simulator.kubernetes.apiserver import Change

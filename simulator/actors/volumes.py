@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from joinery.apis import labels as keys
-from joinery.apis.core import (
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes.core import (
     ClaimReference,
     CSIPersistentVolumeSource,
     Node,

@@ -9,8 +9,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from joinery.apis import labels as keys
-from joinery.apis.core import (
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes.core import (
     Affinity,
     DaemonSet,
     Node,
@@ -27,7 +27,7 @@ from joinery.apis.core import (
     Taint,
     Toleration,
 )
-from joinery.apis.rollouts import DeploymentStrategy
+from joinery.objects.kubernetes.rollouts import DeploymentStrategy
 from simulator.actors.base import Alarm, Stage
 from simulator.actors.deployments import Deployments, suffix
 from simulator.actors.kubescheduler.filters import matches_node_affinity

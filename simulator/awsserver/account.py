@@ -14,9 +14,9 @@ from datetime import datetime
 from typing import Any
 from unittest.mock import patch
 
-from joinery.apis.ec2nodeclass import AMISelectorTerm
-from joinery.cloudprovider.nodeclass.images import variants
-from joinery.state.offerings import OfferingKey
+from joinery.gateways.ec2.nodeclass.images import variants
+from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm
+from joinery.objects.snapshot.offerings import OfferingKey
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 DISCOVERY = {"karpenter.sh/discovery": "joinery"}

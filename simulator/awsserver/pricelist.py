@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from joinery.apis.labels import ON_DEMAND
+from joinery.objects.karpenter.labels import ON_DEMAND
 from simulator.cloud.market import sample
 
 

@@ -1,7 +1,7 @@
 """Builders with defaults, for tests and scenarios: ``pod(cpu="500m")`` says only what matters to the test.
 
-They return the objects of ``joinery.apis`` and ``joinery.state``, as an API server or EC2 would hand them out. Nested
-parts may be given as structs or as documents: dictionaries with the API's own camel-case names.
+They return the objects of ``joinery.objects`` and ``joinery.objects.snapshot``, as an API server or EC2 would hand them
+out. Nested parts may be given as structs or as documents: dictionaries with the API's own camel-case names.
 """
 
 from simulator.builders.defaults import EPOCH, ZONES, zone_id

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from joinery.apis import labels as keys
-from joinery.apis.quantity import amounts
-from joinery.state.offerings import InstanceType, Offering
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes.quantity import amounts
+from joinery.objects.snapshot.offerings import InstanceType, Offering
 from simulator.builders.defaults import ZONES, zone_id
 
 #: By the first letter of the family.

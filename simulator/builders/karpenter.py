@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
-from joinery.apis import labels as keys
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodepool import NodePool
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodepool import NodePool
 from simulator.builders.defaults import EPOCH, ZONES, zone_id
 from simulator.kubernetes import shapes
 

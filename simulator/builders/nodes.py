@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from joinery.apis import core
-from joinery.apis import labels as keys
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes import core
 from simulator.builders.defaults import ZONES
 from simulator.builders.structs import as_structs
 from simulator.kubernetes import shapes

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from joinery.apis import core
-from joinery.apis.labels import REVISION
+from joinery.objects.karpenter.labels import REVISION
+from joinery.objects.kubernetes import core
 from simulator.builders.structs import as_fields, as_struct, as_structs
 from simulator.kubernetes import shapes
 from simulator.kubernetes.resources import (

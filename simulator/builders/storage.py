@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from joinery.apis import core
-from joinery.apis import labels as keys
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes import core
 from simulator.builders.defaults import ZONES
 from simulator.builders.structs import as_struct, as_structs
 

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from joinery.account.gateway import AccessEntry, StoredSecret
-from joinery.apis.webhook_secret import WebhookSecret
-from joinery.errors import ConflictError, NotFoundError
+from joinery.gateways.account.gateway import AccessEntry, StoredSecret
+from joinery.objects.errors import ConflictError, NotFoundError
+from joinery.objects.kubernetes.webhook_secret import WebhookSecret
 from simulator.clock import START
 
 ROLE = "arn:aws:iam::123456789012:role/installer"

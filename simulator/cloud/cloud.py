@@ -12,13 +12,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from joinery.apis import labels
-from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
-from joinery.apis.labels import SPOT
-from joinery.apis.nodeclass import NodeClass
-from joinery.cloudprovider.catalog.document import Catalog
-from joinery.cloudprovider.catalog.reservations import CapacityReservation
-from joinery.cloudprovider.gateway import (
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.ec2.catalog.reservations import CapacityReservation
+from joinery.gateways.ec2.gateway import (
     Instance,
     LaunchedInstance,
     LaunchFailure,
@@ -26,15 +22,19 @@ from joinery.cloudprovider.gateway import (
     LaunchResult,
     Override,
 )
-from joinery.cloudprovider.instancetypes.remembered import types_of
-from joinery.cloudprovider.launch.fleet import subnets_by_zone
-from joinery.cloudprovider.nodeclass.kind import of_ec2
-from joinery.cloudprovider.nodeclass.readiness import status
-from joinery.cloudprovider.nodeclass.reservations import selected
-from joinery.cloudprovider.nodeclass.tags import instance_tags
-from joinery.errors import ConfigurationError, NotFoundError
-from joinery.state.instances import GOING, InstanceStatus
-from joinery.state.offerings import InstanceType, OfferingKey
+from joinery.gateways.ec2.instancetypes.remembered import types_of
+from joinery.gateways.ec2.launch.fleet import subnets_by_zone
+from joinery.gateways.ec2.nodeclass.kind import of_ec2
+from joinery.gateways.ec2.nodeclass.readiness import status
+from joinery.gateways.ec2.nodeclass.reservations import selected
+from joinery.gateways.ec2.nodeclass.tags import instance_tags
+from joinery.objects.errors import ConfigurationError, NotFoundError
+from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
+from joinery.objects.karpenter.labels import SPOT
+from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.snapshot.instances import GOING, InstanceStatus
+from joinery.objects.snapshot.offerings import InstanceType, OfferingKey
 from simulator.clock import Clock
 from simulator.cloud.network import Network
 
@@ -71,7 +71,7 @@ class _Machine:
 
 
 class InMemoryCloud:
-    """Implements ``joinery.cloudprovider.gateway.Cloud``.
+    """Implements ``joinery.gateways.ec2.gateway.Cloud``.
 
     ``requests`` are the launches asked for, in order, for tests to look at. ``stock`` holds the pools that are limited:
     how many instances are left in each. ``reserved`` holds the capacity reservations by id, as they were before any

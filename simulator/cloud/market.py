@@ -5,7 +5,7 @@ from functools import cache
 
 import msgspec
 
-from joinery.cloudprovider.catalog.document import Catalog
+from joinery.gateways.ec2.catalog.document import Catalog
 
 FAMILIES = ("c6a", "c7a", "c7g", "c7i", "m6a", "m7a", "m7g", "m7i", "r6a", "r7a", "r7g", "r7i", "t3")
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
@@ -17,7 +17,7 @@ def sample() -> Catalog:
     import gzip
     from importlib import resources
 
-    from joinery.cloudprovider.catalog.document import decode
+    from joinery.gateways.ec2.catalog.document import decode
 
     packed = resources.files("simulator").joinpath("data", "catalog-us-east-1.json.gz").read_bytes()
     return decode(gzip.decompress(packed))

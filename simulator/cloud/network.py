@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Protocol
 
-from joinery.apis import labels
-from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, SecurityGroupStatus, SubnetStatus
-from joinery.apis.meta import Requirement
-from joinery.cloudprovider.catalog.document import Catalog
-from joinery.cloudprovider.launch.userdata import user_data_problem
-from joinery.cloudprovider.nodeclass.images import standard_requirements
-from joinery.cloudprovider.nodeclass.readiness import Selection
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.ec2.launch.userdata import user_data_problem
+from joinery.gateways.ec2.nodeclass.images import standard_requirements
+from joinery.gateways.ec2.nodeclass.readiness import Selection
+from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.ec2nodeclass import AMIStatus, EC2NodeClass, SecurityGroupStatus, SubnetStatus
+from joinery.objects.karpenter.meta import Requirement
 
 DISCOVERY_TAG = "karpenter.sh/discovery"
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from joinery.apis.core import Taint
-from joinery.apis.labels import LAUNCH_TOKEN, NO_EXECUTE, SPOT, UNREGISTERED_TAINT
+from joinery.objects.karpenter.labels import LAUNCH_TOKEN, NO_EXECUTE, SPOT, UNREGISTERED_TAINT
+from joinery.objects.kubernetes.core import Taint
 from simulator import builders
 from simulator.world import World
 

@@ -9,8 +9,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from joinery.apis.labels import OWN_GROUP
-from joinery.doorbell.gateway import DELAYS, Bell
+from joinery.gateways.doorbell.gateway import DELAYS, Bell
+from joinery.objects.karpenter.labels import OWN_GROUP
 from simulator.aws import InMemoryDoorbell
 from simulator.doors.doors import Doors
 from simulator.engine import Engine, Turn

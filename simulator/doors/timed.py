@@ -9,9 +9,9 @@ from joinery.controllers.disruption import Decide, DisruptionController
 from joinery.controllers.interruption import InterruptionController
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
-from joinery.disruption.decide import decide
-from joinery.interruption.notice import Notice, NoticeKind
-from joinery.settings import Settings
+from joinery.decisions.disruption.decide import decide
+from joinery.decisions.interruption.notice import Notice, NoticeKind
+from joinery.objects.settings import Settings
 from simulator.doors.large import instance
 from simulator.latency import Latency
 from simulator.world import CLUSTER, World

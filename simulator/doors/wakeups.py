@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from joinery.errors import ConfigurationError
-from joinery.installation.requests import is_request
-from joinery.interruption.envelope import Ignored, detail_type, opened
+from joinery.decisions.installation.requests import is_request
+from joinery.decisions.interruption.envelope import Ignored, detail_type, opened
+from joinery.objects.errors import ConfigurationError
 from simulator.doors.doors import TOKEN
 from simulator.doors.queues import record
 

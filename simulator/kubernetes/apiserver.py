@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from joinery.apis.core import PodSpec
-from joinery.errors import ConflictError, NotFoundError
+from joinery.objects.errors import ConflictError, NotFoundError
+from joinery.objects.kubernetes.core import PodSpec
 from simulator.clock import Clock
 from simulator.kubernetes.resources import is_namespaced, key_of, kind_of, with_fields, with_metadata
 

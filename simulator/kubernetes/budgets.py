@@ -7,11 +7,7 @@ and ``maxUnavailable`` in its spec keeps the status it was given, so that a test
 import math
 from collections.abc import Iterable
 
-from joinery.apis.core import (
-    Pod,
-    PodDisruptionBudget,
-    PodDisruptionBudgetStatus,
-)
+from joinery.objects.kubernetes.core import Pod, PodDisruptionBudget, PodDisruptionBudgetStatus
 from simulator.kubernetes.resources import with_fields
 from simulator.kubernetes.selectors import selects
 

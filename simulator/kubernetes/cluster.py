@@ -12,21 +12,21 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import ValidationError
 
-from joinery.apis.conditions import Observation, rejected
-from joinery.apis.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.meta import CustomResource
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodeclass import NodeClass
-from joinery.apis.nodepool import NodePool
-from joinery.apis.rollouts import Deployment, ReplicaSet
-from joinery.apis.workloads import Workload
-from joinery.cluster.gateway import Event, Eviction, Lease
-from joinery.cluster.patches import may_still_be_sent
 from joinery.controllers.acting.lease import LEASE
-from joinery.errors import ConfigurationError, ConflictError, NotFoundError
-from joinery.state.marks import believable
-from joinery.state.snapshot import ClaimsSnapshot, Snapshot
+from joinery.gateways.kubernetes.gateway import Event, Eviction, Lease
+from joinery.gateways.kubernetes.patches import may_still_be_sent
+from joinery.objects.annotations.marks import believable
+from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError
+from joinery.objects.karpenter.conditions import Observation, rejected
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.meta import CustomResource
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
+from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
+from joinery.objects.kubernetes.workloads import Workload
+from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 from simulator.clock import Clock
 from simulator.kubernetes import budgets
 from simulator.kubernetes.apiserver import ApiServer
@@ -51,7 +51,7 @@ GRACE = 30  # seconds, Kubernetes' default terminationGracePeriodSeconds
 
 
 class InMemoryCluster:
-    """Implements ``joinery.cluster.gateway.Cluster``.
+    """Implements ``joinery.gateways.kubernetes.gateway.Cluster``.
 
     ``api``: the API server below it. ``node_class``: the cloud's model of its node classes.
     """

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from joinery.cluster.gateway import Event
+from joinery.gateways.kubernetes.gateway import Event
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.cluster.gateway import Event, Eviction
-from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError
+from joinery.gateways.kubernetes.gateway import Event, Eviction
+from joinery.objects.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.journal import ExpiredError, Journal
 from simulator.kubernetes.resources import KINDS, Kind, from_document, key, to_document, with_fields

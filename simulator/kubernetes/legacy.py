@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from joinery.apis.legacy import called_now, is_legacy, recorded_status, rewritten
-from joinery.apis.meta import CustomResource, Origin
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodeclass import NodeClass
-from joinery.cluster.patches import changes, document
-from joinery.errors import ConflictError, NotFoundError
-from joinery.state.legacy import LegacyReader
-from joinery.state.snapshot import ClaimsSnapshot
+from joinery.gateways.kubernetes.patches import changes, document
+from joinery.objects.errors import ConflictError, NotFoundError
+from joinery.objects.karpenter.legacy import called_now, is_legacy, recorded_status, rewritten
+from joinery.objects.karpenter.meta import CustomResource, Origin
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.snapshot.legacy import LegacyReader
+from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 from simulator.kubernetes.apiserver import ApiServer
 
 R = TypeVar("R", bound=CustomResource)

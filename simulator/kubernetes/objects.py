@@ -8,9 +8,9 @@ import copy
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from joinery.errors import DeniedError
-from joinery.installation.conflicts import FIELD_MANAGER, FieldConflict
-from joinery.installation.references import Document, Reference, reference
+from joinery.objects.errors import DeniedError
+from joinery.objects.kubernetes.conflicts import FIELD_MANAGER, FieldConflict
+from joinery.objects.kubernetes.references import Document, Reference, reference
 
 Path = tuple[str, ...]
 

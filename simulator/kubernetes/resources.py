@@ -1,6 +1,6 @@
 """The kinds of object that the simulated API server knows, and what the two families of structs have in common.
 
-Kubernetes' own objects are msgspec structs and the custom resources are pydantic models (see ``joinery.apis``). Both
+Kubernetes' own objects are msgspec structs and the custom resources are pydantic models (see ``joinery.objects``). Both
 are frozen and have ``metadata``; the simulator touches them only through the functions here.
 """
 
@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import BaseModel
 
-from joinery.apis import core, rollouts
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodeclass import NodeClass
-from joinery.apis.nodepool import NodePool
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes import core, rollouts
 
 T = TypeVar("T")
 

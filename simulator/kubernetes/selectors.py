@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from joinery.apis.core import LabelSelector, Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from joinery.objects.kubernetes.core import LabelSelector, Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:

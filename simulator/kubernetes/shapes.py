@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import BaseModel
 
-from joinery.apis.decoding import decode, decode_model
-from joinery.apis.quantity import amount
+from joinery.objects.kubernetes.decoding import decode, decode_model
+from joinery.objects.kubernetes.quantity import amount
 
 Document = dict[str, Any]
 T = TypeVar("T")

@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
-from joinery.apis.meta import is_label_key
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.validation import explain
-from joinery.cli.reading.validity import wrong_metadata
-from joinery.cluster.lists import unreadable
-from joinery.errors import ConfigurationError
-from joinery.state.snapshot import Invalid
+from joinery.gateways.kubernetes.lists import unreadable
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.karpenter.meta import is_label_key
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.validation import explain
+from joinery.objects.snapshot.snapshot import Invalid
+from joinery_cli.reading.validity import wrong_metadata
 from simulator.kubernetes.resources import from_document
 
 #: Bytes of all annotations of an object together, keys and values.

@@ -4,9 +4,9 @@ import json
 import re
 from typing import Any
 
-from joinery.apis import labels as keys
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.claims import with_metadata
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.claims import with_metadata
 from simulator.story.simulation import Simulation
 from simulator.story.speech import tail
 

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
-from joinery.apis.validation import explain
-from joinery.cli.reading.decoding import Reading, read
-from joinery.cli.reading.documents import documents
-from joinery.cli.reading.kinds import kind_of
+from joinery.objects.karpenter.validation import explain
+from joinery_cli.reading.decoding import Reading, read
+from joinery_cli.reading.documents import documents
+from joinery_cli.reading.kinds import kind_of
 from simulator.actors.workloads import workload
 from simulator.kubernetes.resources import KINDS, from_document
 

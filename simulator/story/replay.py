@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from joinery.apis import labels as keys
-from joinery.cluster.gateway import Event
+from joinery.gateways.kubernetes.gateway import Event
+from joinery.objects.karpenter import labels as keys
 from simulator.doors.doors import Call
 from simulator.kubernetes.apiserver import Change
 from simulator.kubernetes.budgets import is_ready

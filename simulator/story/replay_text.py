@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from joinery.cluster.gateway import Event
+from joinery.gateways.kubernetes.gateway import Event
 from simulator.doors.wakeups import call as call_for
 from simulator.doors.wakeups import read
 from simulator.kubernetes.apiserver import Change

@@ -2,16 +2,16 @@
 
 from datetime import datetime
 
-from joinery.apis import conditions
-from joinery.apis import labels as keys
-from joinery.apis.core import OwnerReference
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodeclass import NodeClass
-from joinery.apis.quantity import texts
-from joinery.cloudprovider.gateway import LaunchRequest, Override
-from joinery.cloudprovider.offline import instance_types
-from joinery.errors import ConfigurationError
-from joinery.state.offerings import InstanceType
+from joinery.gateways.ec2.gateway import LaunchRequest, Override
+from joinery.gateways.ec2.offline import instance_types
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.karpenter import conditions
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.kubernetes.core import OwnerReference
+from joinery.objects.kubernetes.quantity import texts
+from joinery.objects.snapshot.offerings import InstanceType
 from simulator import builders
 from simulator.actors.kubelet import Kubelets
 from simulator.cloud.network import DISCOVERY_TAG

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.offerings import OfferingKey
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.offerings import OfferingKey
 from simulator.actors.admission import Admission
 from simulator.actors.base import Stage
 from simulator.actors.ec2 import Ec2, Envelope

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from joinery.apis import labels as keys
-from joinery.apis.core import Pod
-from joinery.apis.nodeclaim import NodeClaim
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Pod
 
 
 def counted(number: int, noun: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 
-from joinery.apis.core import Pod
+from joinery.objects.kubernetes.core import Pod
 from simulator import builders
 from simulator.actors.ec2 import warning
 from simulator.doors.doors import Call, Doors

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from joinery.apis import labels as keys
-from joinery.apis.core import Node, Pod
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.disruption import is_candidate
-from joinery.state.plans import planned_pods
+from joinery.objects.annotations.disruption import is_candidate
+from joinery.objects.annotations.plans import planned_pods
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Node, Pod
 from simulator.actors.ec2 import Envelope
 from simulator.doors.doors import Call
 from simulator.kubernetes.apiserver import Change

@@ -207,7 +207,9 @@ def test_bytecode_is_the_same_in_every_folder(tmp_path: Path) -> None:
     assert python is not None
     for name in ("one", "two"):
         ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / "shared" / "joinery" / "apis", tmp_path / name / "joinery" / "apis", ignore=ignored)
+        shutil.copytree(
+            ROOT / "shared" / "joinery" / "objects" / "kubernetes", tmp_path / name / "joinery", ignore=ignored
+        )
         bytecode.compile_all(python, tmp_path / name, "/opt/python")
     one, two = ({p.name: p.read_bytes() for p in (tmp_path / name).rglob("*.pyc")} for name in ("one", "two"))
     assert one == two != {}
@@ -236,7 +238,7 @@ def test_the_layer_of_the_package_has_no_command_line(lambda_build: Path) -> Non
     """Nor bytecode where there was no Python to write it."""
     package = lambda_build / "SharedLayer" / "python" / "joinery"
     assert (package / "bootstrap.py").exists()
-    assert not (package / "cli").exists()
+    assert {path.name for path in package.parent.iterdir()} == {"joinery"}
     assert not list(lambda_build.rglob("*.pyc"))
 
 
@@ -308,7 +310,9 @@ def test_a_package_that_the_lock_does_not_know_is_not_shipped(tmp_path: Path) ->
 
 def test_the_layer_ships_what_the_installer_applies(lambda_build: Path) -> None:
     """Manifests and prices lie in the package, so that whoever builds the layer ships them."""
-    wanted = [path for folder in ("installation/manifests", "cloudprovider/catalog/data") for path in _data(folder)]
+    wanted = [
+        path for folder in ("decisions/installation/manifests", "gateways/ec2/catalog/data") for path in _data(folder)
+    ]
     with zipfile.ZipFile(lambda_build / "SharedLayer.zip") as layer:
         shipped = set(layer.namelist())
 

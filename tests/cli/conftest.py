@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from joinery.cli.main import main
+from joinery_cli.main import main
 
 NOW = "2026-01-01T00:00:00Z"
 

@@ -5,13 +5,13 @@ with.
 from dataclasses import replace
 from datetime import timedelta
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
-from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
-from joinery.scheduling.packing import ExistingPlacement, PlacedOffering
-from joinery.scheduling.problem import Problem
-from joinery.state.offerings import Offering
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
+from joinery.decisions.scheduling.packing import ExistingPlacement, PlacedOffering
+from joinery.decisions.scheduling.problem import Problem
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.snapshot.offerings import Offering
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator.builders import EPOCH, instance_type, node, node_claim, node_class, node_pool, owner, pod
 from tests.cli.packings import LAUNCH
 

@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from joinery.apis.meta import Requirement, Taint
-from joinery.cli.prices import Prices
-from joinery.cli.view.costs import Costs, Running
-from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, PlacedOffering, Relaxed, Unplaced
-from joinery.scheduling.problem import Problem
-from joinery.scheduling.reason import Reason, ReasonCode, Subject
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, Packing, PlacedOffering, Relaxed, Unplaced
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject
+from joinery.objects.karpenter.meta import Requirement, Taint
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery_cli.prices import Prices
+from joinery_cli.view.costs import Costs, Running
 from simulator.builders import EPOCH, instance_type, node, node_claim, node_pool, pod
 
 GIB = 2**30

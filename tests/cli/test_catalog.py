@@ -1,7 +1,7 @@
 """``joinery catalog``: what the packing core sees, as the judge and people read it."""
 
-from joinery.apis.quantity import parse
-from joinery.cli.sources import SAMPLE
+from joinery.objects.kubernetes.quantity import parse
+from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, Run, Write
 
 CATALOG = ("catalog", "--catalog", str(SAMPLE))

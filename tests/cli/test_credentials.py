@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from botocore import exceptions as botocore
 
-from joinery.aws import translated
-from joinery.cli.advice import reading_aws
-from joinery.errors import ConfigurationError, JoineryError, UnavailableError
+from joinery.gateways.aws import translated
+from joinery.objects.errors import ConfigurationError, JoineryError, UnavailableError
+from joinery_cli.advice import reading_aws
 from tests.cli.conftest import Run, shell
 
 DOING = "reading the price list"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from joinery.cli.main import main
+from joinery_cli.main import main
 
 
 def test_a_person_who_names_no_cluster_is_asked_which(

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from joinery.cli.sources import SAMPLE
+from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import NOW, told
 from tools.template import ROOT
 

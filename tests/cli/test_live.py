@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from joinery.cli.sources import SAMPLE
+from joinery_cli.sources import SAMPLE
 from simulator.builders import node, node_claim, node_class, node_pool, pod
 from tests.controlplane.objects import connect, documents, get, install, put, sweep, uninstall
 from tools.controlplane.plane import ControlPlane

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from joinery.cli.sources import SAMPLE
+from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document, shell
 from tools.template import ROOT
 
@@ -205,7 +205,7 @@ def test_a_table_is_for_people(run: Run, cluster: str, write: Write) -> None:
 def test_the_help_of_a_command_imports_no_solver() -> None:
     """Starting is quick because a command imports what it needs only when it runs (pydantic is typer's own)."""
     code = (
-        "import sys; from joinery.cli.main import main\n"
+        "import sys; from joinery_cli.main import main\n"
         "try: main(['plan', '--help'])\n"
         "except SystemExit: pass\n"
         "print(sorted({'numpy', 'msgspec', 'yaml', 'simulator', 'boto3', 'kubernetes'} & set(sys.modules)))"

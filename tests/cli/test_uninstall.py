@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from joinery.apis import labels as keys
-from joinery.cli.uninstall.place import Place, UnfinishedError
-from joinery.cli.uninstall.steps import STEPS, go_through
-from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
-from joinery.installation.objects import LEASE, MARKED, WEBHOOK
-from joinery.installation.references import KINDS, Reference
-from joinery.installation.removal import UNINSTALLING, Disposal, Nodes
+from joinery.decisions.installation.objects import LEASE, MARKED, WEBHOOK
+from joinery.decisions.installation.removal import UNINSTALLING, Disposal, Nodes
+from joinery.objects.errors import ConfigurationError, NotFoundError, UnavailableError
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes.references import KINDS, Reference
+from joinery_cli.uninstall.place import Place, UnfinishedError
+from joinery_cli.uninstall.steps import STEPS, go_through
 from simulator.kubernetes.objects import InMemoryObjects
 
 STACK, BUCKET = "joinery-blue", "joinery-blue-bucket-1"

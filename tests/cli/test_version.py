@@ -23,5 +23,7 @@ def test_it_is_a_plugin_of_kubectl() -> None:
 
 def test_it_runs_as_a_module() -> None:
     """Where no script is on the PATH."""
-    done = subprocess.run([sys.executable, "-m", "joinery", "--version"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "joinery_cli", "--version"], capture_output=True, text=True, check=True
+    )
     assert done.stdout == f"joinery {version('joinery')}\n"

@@ -19,9 +19,9 @@ from multiprocessing.queues import Queue
 from threading import Lock
 from typing import Any, cast
 
-from joinery.doorbell.gateway import Bell
-from joinery.gateways import Gateways
-from joinery.settings import Settings
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.settings import Settings
 from simulator.clock import START
 from simulator.doors.doors import TOKEN, Context, handler
 from tests.controlplane.webhook import function_url

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from joinery.apis import core
-from joinery.apis import labels as keys
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.cluster import lists
-from joinery.cluster.transport import MERGE_PATCH, Transport
-from joinery.errors import ConflictError, NotFoundError
+from joinery.gateways.kubernetes import lists
+from joinery.gateways.kubernetes.transport import MERGE_PATCH, Transport
+from joinery.objects.errors import ConflictError, NotFoundError
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes import core
 from simulator.kubernetes import shapes
 from tests.controlplane import objects
 

@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 import yaml
 
-from joinery.cluster.auth import from_kubeconfig
-from joinery.cluster.connection import connection
-from joinery.cluster.patches import Document
-from joinery.cluster.transport import MERGE_PATCH, Transport
-from joinery.errors import NotFoundError
+from joinery.gateways.kubernetes.auth import from_kubeconfig
+from joinery.gateways.kubernetes.connection import connection
+from joinery.gateways.kubernetes.patches import Document
+from joinery.gateways.kubernetes.transport import MERGE_PATCH, Transport
+from joinery.objects.errors import NotFoundError
 from simulator.kubernetes.resources import KINDS, Kind, from_document, kind_of, to_document
 from tools.controlplane.plane import ADMIN, ControlPlane, User
 

@@ -5,10 +5,10 @@ import subprocess
 from datetime import timedelta
 from pathlib import Path
 
-from joinery.apis.conditions import READY, is_true
-from joinery.installation.references import collection
-from joinery.installation.requests import StackRequest
-from joinery.installation.starter import documents
+from joinery.decisions.installation.requests import StackRequest
+from joinery.decisions.installation.starter import documents
+from joinery.objects.karpenter.conditions import READY, is_true
+from joinery.objects.kubernetes.references import collection
 from simulator.world import CLUSTER
 from tests.controlplane.story import Cluster
 from tools.controlplane.assets import binary

@@ -17,16 +17,16 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from joinery.apis.core import Pod
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.cluster.events import KubernetesRecorder
-from joinery.cluster.gateway import Eviction
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.transport import Transport
-from joinery.gateways import Gateways
-from joinery.state.claims import INITIALIZED
-from joinery.state.snapshot import Snapshot
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.events import KubernetesRecorder
+from joinery.gateways.kubernetes.gateway import Eviction
+from joinery.gateways.kubernetes.transport import Transport
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.snapshot.claims import INITIALIZED
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator.doors.doors import TOKEN, Doors
 from simulator.doors.queues import record
 from simulator.world import World

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from joinery.cluster.gateway import Cluster
-from joinery.errors import ConfigurationError
+from joinery.gateways.kubernetes.gateway import Cluster
+from joinery.objects.errors import ConfigurationError
 from simulator import builders
 from tests.controlplane.test_refused_claims import GOOD, Provisioning, provisioning
 from tools.controlplane.plane import ControlPlane

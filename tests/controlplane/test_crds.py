@@ -9,7 +9,7 @@ import urllib3
 
 from simulator.builders import node_claim, node_class, node_pool
 from tests.controlplane.objects import install
-from tests.unit.apis.objects import ACCEPTED, MODELS, REFUSED, Case, changed, good
+from tests.unit.objects.karpenter.objects import ACCEPTED, MODELS, REFUSED, Case, changed, good
 from tools.controlplane.plane import ADMIN, ControlPlane
 from tools.crds import FOLDER, PLURALS
 

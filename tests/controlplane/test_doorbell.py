@@ -21,10 +21,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from joinery.apis.labels import INTERRUPTED_AT, REPORTER
-from joinery.cluster.transport import MERGE_PATCH, Transport
+from joinery.gateways.kubernetes.transport import MERGE_PATCH, Transport
+from joinery.objects.karpenter.labels import INTERRUPTED_AT, REPORTER
 from tests.controlplane.objects import MANIFESTS, connect, install
-from tests.unit.apis.objects import good
+from tests.unit.objects.karpenter.objects import good
 from tools.controlplane.plane import ControlPlane
 
 WEBHOOK = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"

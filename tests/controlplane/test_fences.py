@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from joinery.cluster.patches import Document
-from joinery.cluster.transport import MERGE_PATCH, Transport
+from joinery.gateways.kubernetes.patches import Document
+from joinery.gateways.kubernetes.transport import MERGE_PATCH, Transport
 from tests.controlplane.objects import MANIFEST_FILES, MANIFESTS, connect, documents, install, sweep, uninstall
 from tools.controlplane.plane import JOINERY, ControlPlane
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from joinery.account.gateway import Account
-from joinery.cluster.objects import KubernetesObjects
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.installer.controller import InstallerController
 from joinery.controllers.installer.run import NOTHING_NOTED
-from joinery.errors import ConfigurationError
-from joinery.gateways import InstallerGateways
-from joinery.installation import shipped
-from joinery.installation.objects import MARKED, ORDER, WEBHOOK
-from joinery.installation.references import Reference, collection, reference
+from joinery.decisions.installation import shipped
+from joinery.decisions.installation.objects import MARKED, ORDER, WEBHOOK
+from joinery.gateways.account.gateway import Account
+from joinery.gateways.bundles import InstallerGateways
+from joinery.gateways.kubernetes.objects import KubernetesObjects
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.kubernetes.references import Reference, collection, reference
 from simulator.clock import Clock
 from simulator.cloud.account import InMemoryAccount
 from simulator.kubernetes.objects import InMemoryObjects

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from joinery.apis.core import Pod
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import UNREGISTERED_TAINT
-from joinery.cluster.gateway import Eviction
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.transport import Transport
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.gateway import Eviction
+from joinery.gateways.kubernetes.transport import Transport
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.labels import UNREGISTERED_TAINT
+from joinery.objects.kubernetes.core import Pod
 from simulator import builders
 from tests.controlplane import objects
 from tests.controlplane.kubelet import Kubelets, node_of

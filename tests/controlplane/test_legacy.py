@@ -8,20 +8,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from joinery.apis.conditions import Observation, true
-from joinery.apis.ec2nodeclass import EC2NodeClass, SubnetStatus
-from joinery.apis.labels import TERMINATION_FINALIZER
-from joinery.apis.meta import OwnerReference
-from joinery.cluster.auth import from_kubeconfig
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.legacy import LegacyApis
-from joinery.cluster.transport import MERGE_PATCH, Transport
-from joinery.commands import UpdateClass, UpdatePool
-from joinery.errors import ConflictError, NotFoundError
-from joinery.installation import shipped
-from joinery.lifecycle.pools.readiness import readiness
-from joinery.scheduling.constraints.requirements import ValueSet, written
-from joinery.state.claims import LAUNCHED, with_condition, with_metadata
+from joinery.decisions.installation import shipped
+from joinery.decisions.lifecycle.pools.readiness import readiness
+from joinery.decisions.scheduling.constraints.requirements import ValueSet, written
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.auth import from_kubeconfig
+from joinery.gateways.kubernetes.legacy import LegacyApis
+from joinery.gateways.kubernetes.transport import MERGE_PATCH, Transport
+from joinery.objects.actions import UpdateClass, UpdatePool
+from joinery.objects.errors import ConflictError, NotFoundError
+from joinery.objects.karpenter.conditions import Observation, true
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, SubnetStatus
+from joinery.objects.karpenter.labels import TERMINATION_FINALIZER
+from joinery.objects.karpenter.meta import OwnerReference
+from joinery.objects.snapshot.claims import LAUNCHED, with_condition, with_metadata
 from simulator import builders
 from tests.controlplane.objects import MANIFEST_FILES, MANIFESTS, connect, documents, install, put, sweep, uninstall
 from tests.functional.older import beta, provisioner, template

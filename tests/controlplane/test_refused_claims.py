@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.provisioning import ProvisioningController
-from joinery.errors import ConfigurationError
-from joinery.settings import Settings
-from joinery.state.plans import planned_pods
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.objects.annotations.plans import planned_pods
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.settings import Settings
 from simulator import builders
 from simulator.world import CLUSTER, World
 from tests.controlplane import objects

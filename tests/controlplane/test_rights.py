@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.disruption import OUR_DELETION_COST
-from joinery.apis.labels import PLANNED_TAINT
-from joinery.cluster.transport import JSON_PATCH, Transport
-from joinery.installation import shipped
+from joinery.decisions.installation import shipped
+from joinery.gateways.kubernetes.transport import JSON_PATCH, Transport
+from joinery.objects.karpenter.disruption import OUR_DELETION_COST
+from joinery.objects.karpenter.labels import PLANNED_TAINT
 from simulator import builders
 from simulator.kubernetes.resources import with_fields, with_metadata
 from tests.controlplane.objects import MANIFEST_FILES, connect, install, put, remove

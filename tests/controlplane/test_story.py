@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from joinery.apis import labels as keys
-from joinery.apis.core import Pod
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.cluster.gateway import Eviction
-from joinery.cluster.transport import MERGE_PATCH
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, JoineryError
-from joinery.state.plans import planned_pods
-from joinery.state.snapshot import Snapshot
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.kubernetes.gateway import Eviction
+from joinery.gateways.kubernetes.transport import MERGE_PATCH
+from joinery.objects.annotations.plans import planned_pods
+from joinery.objects.errors import ConfigurationError, JoineryError
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from tests.controlplane import objects
 from tests.controlplane.story import DEPLOYMENTS, Asked, Cluster, living

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from joinery.apis import labels as keys
-from joinery.state.snapshot import Snapshot
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from tests.controlplane import objects
 from tests.controlplane.story import DEPLOYMENTS, REPLICA_SETS, Cluster, living

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.state.snapshot import Snapshot
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.snapshot import Snapshot
 from tests.controlplane import objects
 from tests.controlplane.kubelet import Kubelets
 from tools.standin.world import StandIn

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from joinery.apis import labels as keys
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.installation.stacks import stack_name
-from joinery.state.snapshot import Snapshot
-from joinery.store.gateway import CATALOG_KEY
+from joinery.decisions.installation.stacks import stack_name
+from joinery.gateways.memory.bucket import CATALOG_KEY
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.snapshot import Snapshot
 from tests.controlplane.story import DEPLOYMENTS
 from tests.deploy.living import PATIENCE_SECONDS, Living, all_run, instance_of, now
 from tests.deploy.releases import release

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from joinery import __version__
-from joinery.apis import labels as keys
+from joinery.objects.karpenter import labels as keys
 from tests.deploy.living import instance_of
 from tests.deploy.story import NEXT_RELEASE, Story
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Any
 
-from joinery.errors import ConflictError, UnavailableError
+from joinery.objects.errors import ConflictError, UnavailableError
 from simulator.latency import Killed
 from tests.functional.fuse import WRITES
 

@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from joinery.apis.core import Pod
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import RETIRED_FOR, SPOT
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.disruption import is_candidate, replaces_of
-from joinery.state.instances import instance_id
-from joinery.state.offerings import OfferingKey
-from joinery.state.pods import is_reschedulable
+from joinery.objects.annotations.disruption import is_candidate, replaces_of
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import RETIRED_FOR, SPOT
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.snapshot.instances import instance_id
+from joinery.objects.snapshot.offerings import OfferingKey
+from joinery.objects.snapshot.pods import is_reschedulable
 from simulator.actors.workloads import workload
 from simulator.kubernetes.apiserver import Change
 from simulator.story.leaks import unowned_instances

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from joinery.apis import labels as keys
-from joinery.apis.core import Condition
-from joinery.cloudprovider.gateway import LaunchRequest, Override
-from joinery.state.canaries import verdicts_of
+from joinery.gateways.ec2.gateway import LaunchRequest, Override
+from joinery.objects.annotations.canaries import verdicts_of
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes.core import Condition
 from simulator.actors.workloads import workload
 from simulator.cloud.network import Image
 from simulator.engine import Turn

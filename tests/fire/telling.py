@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from joinery.apis.core import Node, Pod
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.gateways import Gateways
-from joinery.settings import Settings
+from joinery.gateways.bundles import Gateways
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Node, Pod
+from joinery.objects.settings import Settings
 from simulator import world as simulated
 from simulator.engine import Turn
 from simulator.kubernetes.budgets import is_ready

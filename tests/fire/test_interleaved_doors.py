@@ -21,9 +21,9 @@ from joinery.controllers.expiration import ExpirationController
 from joinery.controllers.interruption import InterruptionController
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
-from joinery.doorbell.gateway import Bell
-from joinery.gateways import Gateways
-from joinery.interruption.notice import Notice, parse
+from joinery.decisions.interruption.notice import Notice, parse
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell
 from simulator.actors.ec2 import Envelope
 from simulator.story.simulation import Simulation
 from tests.fire.soak import Tally

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import RETIRED_FOR
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import RETIRED_FOR
 from tests.fire.life import Life
 from tests.fire.soak import Tally
 

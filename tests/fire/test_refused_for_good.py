@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.cloudprovider.gateway import LaunchRequest
-from joinery.errors import ConfigurationError
-from joinery.lifecycle.conditions.refused import REFUSED
-from joinery.refusals import LONGEST
-from joinery.state.instances import instance_id
+from joinery.decisions.lifecycle.conditions.refused import REFUSED
+from joinery.gateways.ec2.gateway import LaunchRequest
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.refusals import LONGEST
+from joinery.objects.snapshot.instances import instance_id
 from tests.fire.faults import NEVER_RAISES, Wires
 from tests.fire.soak import Tally
 from tests.fire.stories import STORIES

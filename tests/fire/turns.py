@@ -8,7 +8,7 @@ from collections.abc import Callable
 from threading import Semaphore, Thread
 from typing import Any
 
-from joinery.gateways import Gateways
+from joinery.gateways.bundles import Gateways
 from tests.functional.fuse import wired
 
 Door = Callable[[Gateways], object]

@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec.structs import replace as changed
 
-from joinery.apis.core import Condition, ContainerState, ContainerStateWaiting, ContainerStatus, Pod
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.canaries import Verdict, verdicts_of
+from joinery.objects.annotations.canaries import Verdict, verdicts_of
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Condition, ContainerState, ContainerStateWaiting, ContainerStatus, Pod
 from simulator import builders
 from simulator.actors.base import Stage
 from simulator.actors.kubescheduler.scheduler import KubeScheduler

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from joinery.observability import metrics
+from joinery.controllers.telemetry import metrics
 from simulator.world import World
 from tests.functional.stand import Stand
 

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.disruption.disruptions import Disruption, Disruptions
-from joinery.disruption.problem import DisruptionProblem
-from joinery.lifecycle.disrupting.new_commands import as_if_retired, for_moves
-from joinery.lifecycle.view.budgets import PoolNodes, allowed, pool_nodes
-from joinery.planning import plan
-from joinery.scheduling.packing import ExistingPlacement, Packing
-from joinery.scheduling.problem import Problem
-from joinery.scheduling.solve import Stopwatch
-from joinery.state.nodes import NodeView, views
-from joinery.state.pods import is_reschedulable
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.disruption.disruptions import Disruption, Disruptions
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired, for_moves
+from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowed, pool_nodes
+from joinery.decisions.planning import plan
+from joinery.decisions.scheduling.packing import ExistingPlacement, Packing
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.solve import Stopwatch
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.snapshot.nodes import NodeView, views
+from joinery.objects.snapshot.pods import is_reschedulable
+from joinery.objects.snapshot.snapshot import Snapshot
 
 
 def emptying(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:

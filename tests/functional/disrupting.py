@@ -4,18 +4,18 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any
 
-from joinery.apis.caps import Caps
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import DISRUPTED_TAINT, DISRUPTION_COMMAND, RETIRED_FOR
-from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.launching.supply import read_supply
 from joinery.controllers.orchestration import Orchestrator, Started
-from joinery.lifecycle.disrupting.new_commands import NewCommand, as_if_retired, for_moves
-from joinery.lifecycle.launching.new_claims import claims_of
-from joinery.planning import plan
-from joinery.scheduling.problem import Options, Problem
-from joinery.state.disruption import DISRUPTION_REASON, Readiness
+from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_if_retired, for_moves
+from joinery.decisions.lifecycle.launching.new_claims import claims_of
+from joinery.decisions.planning import plan
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.objects.annotations.disruption import DISRUPTION_REASON, Readiness
+from joinery.objects.caps import Caps
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import DISRUPTED_TAINT, DISRUPTION_COMMAND, RETIRED_FOR
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from tests.functional.overtaken import Overtaken
 from tests.functional.stand import APART, Stand
 

@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from joinery import __version__
-from joinery.cli.doctor.checks import CHECKS
-from joinery.cli.doctor.findings import Finding, Status, examine
-from joinery.cli.doctor.site import Site
-from joinery.installation import groups
-from joinery.installation.objects import WEBHOOK, preparation
-from joinery.installation.references import reference
-from joinery.installation.shipped import definitions, rights
-from joinery.workers import OneByOne
+from joinery.decisions.installation import groups
+from joinery.decisions.installation.objects import WEBHOOK, preparation
+from joinery.decisions.installation.shipped import definitions, rights
+from joinery.gateways.workers import OneByOne
+from joinery.objects.kubernetes.references import reference
+from joinery_cli.doctor.checks import CHECKS
+from joinery_cli.doctor.findings import Finding, Status, examine
+from joinery_cli.doctor.site import Site
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DOORS = ("Webhook", "Provisioning", "Interruption", "Expiration", "Disruption", "Lifecycle", "Catalog")

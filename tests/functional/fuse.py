@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from joinery.errors import JoineryError
-from joinery.gateways import Gateways, InstallerGateways
+from joinery.gateways.bundles import Gateways, InstallerGateways
+from joinery.objects.errors import JoineryError
 from simulator.latency import Killed
 
 WRITES = frozenset(

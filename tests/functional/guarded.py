@@ -9,9 +9,9 @@ from typing import Any
 
 import msgspec
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.refusals import Response
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.refusals import Response
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.world import World
 from tests.functional.in_process import InProcess

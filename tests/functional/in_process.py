@@ -4,8 +4,8 @@ from typing import Any
 
 import msgspec
 
-from joinery.cluster.refusals import Response
-from joinery.cluster.transport import Transport
+from joinery.gateways.kubernetes.refusals import Response
+from joinery.gateways.kubernetes.transport import Transport
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.kubeapi import KubernetesApi
 

@@ -10,17 +10,17 @@ from datetime import datetime
 
 import msgspec
 
-from joinery.apis import labels
-from joinery.apis.conditions import READY, Observation, false, put, true
-from joinery.apis.hashing import digest
-from joinery.apis.meta import Model
-from joinery.apis.nodeclass import NodeClass, NodeClassStatus
-from joinery.apis.quantity import amounts
-from joinery.cloudprovider.catalog.document import Catalog, CatalogOffering, Zone, entry
-from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
-from joinery.errors import NotFoundError
-from joinery.state.instances import Instance, InstanceStatus
-from joinery.state.offerings import InstanceType, OfferingKey
+from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering, Zone, entry
+from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
+from joinery.objects.errors import NotFoundError
+from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.conditions import READY, Observation, false, put, true
+from joinery.objects.karpenter.hashing import digest
+from joinery.objects.karpenter.meta import Model
+from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
+from joinery.objects.kubernetes.quantity import amounts
+from joinery.objects.snapshot.instances import Instance, InstanceStatus
+from joinery.objects.snapshot.offerings import InstanceType, OfferingKey
 from simulator.clock import Clock
 
 GROUP = "metal.example.com"
@@ -56,7 +56,7 @@ class MetalNodeClass(NodeClass):
 
 
 class MetalCloud:
-    """Implements ``joinery.cloudprovider.gateway.Cloud``. ``requests`` are the launches that it was asked for."""
+    """Implements ``joinery.gateways.ec2.gateway.Cloud``. ``requests`` are the launches that it was asked for."""
 
     def __init__(self, clock: Clock) -> None:
         self.requests: list[LaunchRequest] = []

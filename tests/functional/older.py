@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from joinery.apis.labels import EMPTY_SINCE
+from joinery.objects.karpenter.labels import EMPTY_SINCE
 from tests.functional.stand import Stand
 
 DAY = 24 * 3600

@@ -11,10 +11,6 @@ from typing import Any
 
 from msgspec.structs import replace as changed
 
-from joinery.apis.core import Node, Pod
-from joinery.apis.labels import PLANNED_TAINT
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.policies import Rebalance
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.catalog import CatalogController
 from joinery.controllers.disruption import Decide, DisruptionController
@@ -22,12 +18,16 @@ from joinery.controllers.expiration import ExpirationController
 from joinery.controllers.interruption import InterruptionController
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
-from joinery.disruption.decide import decide
-from joinery.doorbell.gateway import Bell
-from joinery.gateways import Gateways
-from joinery.interruption.notice import Notice, parse
-from joinery.observing import read_only
-from joinery.settings import Settings
+from joinery.decisions.disruption.decide import decide
+from joinery.decisions.interruption.notice import Notice, parse
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.observing import read_only
+from joinery.objects.karpenter.labels import PLANNED_TAINT
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Node, Pod
+from joinery.objects.policies import Rebalance
+from joinery.objects.settings import Settings
 from simulator import builders
 from simulator.actors.base import Stage
 from simulator.actors.kubelet import Kubelets

@@ -3,12 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
-from joinery.apis.nodepool import NodePool
-from joinery.errors import (
-    ConflictError,
-    UnavailableError,
-)
-from joinery.lifecycle.step import LAUNCHING
+from joinery.decisions.lifecycle.step import LAUNCHING
+from joinery.objects.errors import ConflictError, UnavailableError
+from joinery.objects.karpenter.nodepool import NodePool
 from simulator import builders
 from simulator.latency import Killed
 from simulator.world import World

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from joinery.apis.core import Pod
-from joinery.apis.labels import REVISION, SURGE_BEFORE_EVICTION
-from joinery.gateways import Gateways
+from joinery.gateways.bundles import Gateways
+from joinery.objects.karpenter.labels import REVISION, SURGE_BEFORE_EVICTION
+from joinery.objects.kubernetes.core import Pod
 from simulator import builders
 from simulator.actors.base import Stage
 from simulator.actors.kubescheduler.scheduler import KubeScheduler

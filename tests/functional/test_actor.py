@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from joinery.commands import Announce, DeleteClaim, MarkUnavailable, TagInstance, TerminateInstance
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
-from joinery.errors import ConfigurationError, ConflictError, UnavailableError
-from joinery.state.offerings import OfferingKey
-from joinery.workers import Threads
+from joinery.gateways.workers import Threads
+from joinery.objects.actions import Announce, DeleteClaim, MarkUnavailable, TagInstance, TerminateInstance
+from joinery.objects.errors import ConfigurationError, ConflictError, UnavailableError
+from joinery.objects.snapshot.offerings import OfferingKey
 from simulator import builders
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand

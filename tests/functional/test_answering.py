@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from joinery.controllers.waking.answering import Answering
-from joinery.doorbell.gateway import DELAYS, LONGEST_REST, Bell, message
-from joinery.errors import (
+from joinery.decisions.interruption.fields import MalformedNoticeError
+from joinery.decisions.interruption.notice import Notice, parse
+from joinery.decisions.interruption.ownership import EarlyNoticeError
+from joinery.gateways.doorbell.gateway import DELAYS, LONGEST_REST, Bell, message
+from joinery.objects.errors import (
     ConfigurationError,
     ConflictError,
     DeniedError,
@@ -20,10 +23,7 @@ from joinery.errors import (
     UnavailableError,
     together,
 )
-from joinery.interruption.fields import MalformedNoticeError
-from joinery.interruption.notice import Notice, parse
-from joinery.interruption.ownership import EarlyNoticeError
-from joinery.settings import Settings
+from joinery.objects.settings import Settings
 from simulator.aws import InMemoryDoorbell
 from simulator.clock import START, Clock
 

@@ -7,10 +7,10 @@ from functools import cache
 
 import pytest
 
-from joinery.apis.disruption import CanaryRule
-from joinery.apis.labels import CANARIES, CANARY, CANARY_APPROVED, DISRUPTION_COMMAND
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.canaries import Outcome
+from joinery.objects.annotations.canaries import Outcome
+from joinery.objects.karpenter.disruption import CanaryRule
+from joinery.objects.karpenter.labels import CANARIES, CANARY, CANARY_APPROVED, DISRUPTION_COMMAND
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from simulator import builders
 from simulator.kubernetes.resources import with_metadata
 from tests.functional.canarying import NEW, NODES, Rollout

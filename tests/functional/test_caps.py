@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.core import Pod
-from joinery.apis.labels import REPLACEMENT_LAUNCHED
-from joinery.doorbell.gateway import Bell
-from joinery.errors import RefusedError, UnavailableError
-from joinery.state.pods import is_active
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.errors import RefusedError, UnavailableError
+from joinery.objects.karpenter.labels import REPLACEMENT_LAUNCHED
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.snapshot.pods import is_active
 from simulator import builders
 from simulator.world import World
 from tests.functional.stand import APART, Stand

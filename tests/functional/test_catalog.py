@@ -6,11 +6,11 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from joinery.apis.labels import ON_DEMAND, SPOT
-from joinery.cloudprovider.catalog.document import Catalog
 from joinery.controllers.catalog import LISTED_EVERY, CatalogController
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, JoineryError, UnavailableError
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.objects.errors import ConfigurationError, JoineryError, UnavailableError
+from joinery.objects.karpenter.labels import ON_DEMAND, SPOT
 from simulator.cloud.cloud import InMemoryCloud
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand

@@ -2,8 +2,8 @@
 
 from msgspec.structs import replace
 
-from joinery.apis.core import Node
-from joinery.apis.meta import Condition
+from joinery.objects.karpenter.meta import Condition
+from joinery.objects.kubernetes.core import Node
 from tests.functional.stand import Stand
 
 

@@ -7,12 +7,12 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from joinery.apis.core import Pod
-from joinery.apis.wording import MOST_PUBLIC
 from joinery.controllers.acting.announcements import MOST_EVENTS
+from joinery.controllers.telemetry import MOST_BYTES, logger, metrics
+from joinery.controllers.telemetry import MOST_LINES as MOST_LINES_OF_A_RUN
 from joinery.controllers.telling.change_monitor import MOST_LINES
-from joinery.observability import MOST_BYTES, logger, metrics
-from joinery.observability import MOST_LINES as MOST_LINES_OF_A_RUN
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.wording import MOST_PUBLIC
 from simulator import builders
 from simulator.doors.doors import Call, Doors
 from simulator.hostile import many_pods, one_pod

@@ -8,13 +8,13 @@ from datetime import timedelta
 
 import pytest
 
-from joinery.apis.conditions import find
-from joinery.apis.meta import Condition
-from joinery.cloudprovider.gateway import Instance
-from joinery.doorbell.gateway import Bell
-from joinery.interruption.notice import Notice, NoticeKind
-from joinery.state.instances import instance_id
-from joinery.state.offerings import OfferingKey
+from joinery.decisions.interruption.notice import Notice, NoticeKind
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.ec2.gateway import Instance
+from joinery.objects.karpenter.conditions import find
+from joinery.objects.karpenter.meta import Condition
+from joinery.objects.snapshot.instances import instance_id
+from joinery.objects.snapshot.offerings import OfferingKey
 from simulator import builders
 from tests.functional.stand import Stand
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import DEDICATED, TENANCY
-from joinery.state.offerings import EFA
+from joinery.objects.karpenter.labels import DEDICATED, TENANCY
+from joinery.objects.snapshot.offerings import EFA
 from simulator import builders
 from simulator.cloud.market import market
 from simulator.world import World

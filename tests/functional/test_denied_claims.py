@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from joinery.errors import ConfigurationError, UnavailableError
+from joinery.objects.errors import ConfigurationError, UnavailableError
 from simulator import builders
 from tests.functional.guarded import Admission, guarded
 from tests.functional.stand import Stand

@@ -2,8 +2,8 @@
 
 import pytest
 
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.displacement import displacement_of
+from joinery.objects.annotations.displacement import displacement_of
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from simulator import builders
 from simulator.world import World
 from tests.functional.disrupting import others, running

@@ -9,18 +9,18 @@ from typing import Any, cast
 import pytest
 from typer.testing import CliRunner
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import DISRUPTION_COMMAND, RETIRED_FOR
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.cli.main import app
 from joinery.controllers.acting.lease import LEASE
-from joinery.disruption.disruptions import Disruption, Disruptions, Refused
-from joinery.disruption.problem import DisruptionProblem
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConflictError, RefusedError
-from joinery.scheduling.solve import Stopwatch
-from joinery.state.claims import INSTANCE_TERMINATING
-from joinery.state.plans import planned_pods
+from joinery.decisions.disruption.disruptions import Disruption, Disruptions, Refused
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.scheduling.solve import Stopwatch
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.annotations.plans import planned_pods
+from joinery.objects.errors import ConflictError, RefusedError
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import DISRUPTION_COMMAND, RETIRED_FOR
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.claims import INSTANCE_TERMINATING
+from joinery_cli.main import app
 from simulator import builders
 from simulator.doors.doors import Doors
 from simulator.doors.queues import record

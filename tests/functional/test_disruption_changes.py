@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from msgspec.structs import replace as changed
 
-from joinery.apis.disruption import OUR_DELETION_COST
-from joinery.apis.labels import INSTANCE_TYPE, POD_DELETION_COST
-from joinery.state.plans import planned_pods
+from joinery.objects.annotations.plans import planned_pods
+from joinery.objects.karpenter.disruption import OUR_DELETION_COST
+from joinery.objects.karpenter.labels import INSTANCE_TYPE, POD_DELETION_COST
 from simulator import builders
 from simulator.world import World
 from tests.functional.deciding import Retiring, emptying

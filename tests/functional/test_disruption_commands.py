@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.core import Node, Pod
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import (
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.annotations.disruption import DISRUPTION_REASON, Readiness, record_of
+from joinery.objects.annotations.purchases import Purchase, purchase_of
+from joinery.objects.errors import CapacityError, UnavailableError
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import (
     DISRUPTION_COMMAND,
     DO_NOT_DISRUPT,
     EXCLUDE_FROM_LOAD_BALANCERS,
@@ -16,12 +19,9 @@ from joinery.apis.labels import (
     REPLACES,
     RETIRED_FOR,
 )
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.doorbell.gateway import Bell
-from joinery.errors import CapacityError, UnavailableError
-from joinery.state.claims import annotated, with_metadata
-from joinery.state.disruption import DISRUPTION_REASON, Readiness, record_of
-from joinery.state.purchases import Purchase, purchase_of
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Node, Pod
+from joinery.objects.snapshot.claims import annotated, with_metadata
 from simulator import builders
 from tests.functional.disrupting import disrupt, is_tainted, now, others, running, stays
 from tests.functional.fuse import Fuse

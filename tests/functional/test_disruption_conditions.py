@@ -3,8 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodeclass import NodeClass
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeclass import NodeClass
 from simulator import builders
 from simulator.world import World
 from tests.functional.disrupting import now, running

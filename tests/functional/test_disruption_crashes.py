@@ -10,7 +10,7 @@ from functools import cache
 
 import pytest
 
-from joinery.apis.labels import DISRUPTED_TAINT, DISRUPTION_COMMAND, PLANNED_TAINT, REPLACES
+from joinery.objects.karpenter.labels import DISRUPTED_TAINT, DISRUPTION_COMMAND, PLANNED_TAINT, REPLACES
 from tests.functional.crashing import PODS, Story, assert_nothing_is_left_behind
 from tests.functional.disrupting import disrupt, end_first
 from tests.functional.fuse import Fuse, crashes

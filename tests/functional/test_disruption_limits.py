@@ -6,19 +6,25 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace as with_fields
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import DISRUPTED_LATELY, DISRUPTION, DISRUPTION_COMMAND, DISRUPTION_RATE, DO_NOT_DISRUPT
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.disruption.admission import admit
-from joinery.disruption.candidates import candidates
-from joinery.disruption.disruptions import Disruption, Disruptions
-from joinery.disruption.problem import DisruptionProblem
-from joinery.scheduling.solve import Stopwatch
+from joinery.decisions.disruption.admission import admit
+from joinery.decisions.disruption.candidates import candidates
+from joinery.decisions.disruption.disruptions import Disruption, Disruptions
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.scheduling.solve import Stopwatch
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import (
+    DISRUPTED_LATELY,
+    DISRUPTION,
+    DISRUPTION_COMMAND,
+    DISRUPTION_RATE,
+    DO_NOT_DISRUPT,
+)
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from simulator.world import World
 from tests.functional.deciding import Retiring
 from tests.functional.disrupting import is_tainted, meanwhile, running
 from tests.functional.stand import Stand
-from tests.unit.disruption.clusters import annotated
+from tests.unit.decisions.disruption.clusters import annotated
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.disruption import DisruptionController
-from joinery.disruption.disruptions import Balance, Disruptions, Held, HeldCode
-from joinery.disruption.problem import DisruptionProblem
-from joinery.scheduling.solve import Stopwatch
+from joinery.decisions.disruption.disruptions import Balance, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.scheduling.solve import Stopwatch
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from simulator import builders
 from simulator.world import World
 from tests.functional.deciding import Retiring

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from joinery import __version__
-from joinery.aws import error as aws_error
-from joinery.cli.doctor.checks import CHECKS
-from joinery.cli.doctor.cost import bill, total
-from joinery.cli.doctor.findings import Check, Finding, Status, examine, exit_status, ok
-from joinery.cli.doctor.output import document, print_findings
-from joinery.cli.doctor.site import Site
-from joinery.cli.doctor.usage import measured, nodes
-from joinery.errors import NotFoundError, UnavailableError
-from joinery.workers import OneByOne, Threads
+from joinery.gateways.aws import error as aws_error
+from joinery.gateways.workers import OneByOne, Threads
+from joinery.objects.errors import NotFoundError, UnavailableError
+from joinery_cli.doctor.checks import CHECKS
+from joinery_cli.doctor.cost import bill, total
+from joinery_cli.doctor.findings import Check, Finding, Status, examine, exit_status, ok
+from joinery_cli.doctor.output import document, print_findings
+from joinery_cli.doctor.site import Site
+from joinery_cli.doctor.usage import measured, nodes
 from tests.functional.doctored import (
     FakeApi,
     FakeAws,

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import VERSION
-from joinery.cli.doctor.findings import Status, exit_status
-from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
-from joinery.installation.objects import MARKED, STACK
+from joinery.decisions.installation.objects import MARKED, STACK
+from joinery.objects.errors import ConfigurationError, NotFoundError, UnavailableError
+from joinery.objects.karpenter.labels import VERSION
+from joinery_cli.doctor.findings import Status, exit_status
 from tests.functional.doctored import (
     NOW,
     FakeApi,

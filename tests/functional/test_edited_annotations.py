@@ -2,8 +2,8 @@
 
 import pytest
 
-from joinery.apis import labels
-from joinery.apis.nodeclaim import NodeClaim
+from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from simulator.kubernetes.resources import with_metadata
 from simulator.world import World
 from tests.functional.disrupting import running

@@ -7,19 +7,19 @@ from typing import Any, cast
 
 import pytest
 
-from joinery.apis.labels import DISRUPTION, EXPIRATION_OBEYS_BUDGETS, NODE_POOL, RETIRED_FOR
-from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.acting.lease import LEASE
-from joinery.doorbell.gateway import Bell
-from joinery.errors import DeniedError, UnavailableError
-from joinery.state.claims import INSTANCE_TERMINATING, with_metadata
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.errors import DeniedError, UnavailableError
+from joinery.objects.karpenter.labels import DISRUPTION, EXPIRATION_OBEYS_BUDGETS, NODE_POOL, RETIRED_FOR
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.claims import INSTANCE_TERMINATING, with_metadata
 from simulator import builders
 from simulator.world import World
 from tests.functional.disrupting import disrupt
 from tests.functional.fuse import Fuse
 from tests.functional.overtaken import Overtaken
 from tests.functional.stand import APART, Stand
-from tests.unit.disruption.clusters import annotated
+from tests.unit.decisions.disruption.clusters import annotated
 
 DAY = 24 * 3600
 

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from joinery.apis.core import Condition, Node
-from joinery.apis.labels import (
+from joinery.objects.annotations.disruption import encoded, record_of
+from joinery.objects.karpenter.labels import (
     DISRUPTION_COMMAND,
     DO_NOT_DISRUPT,
     INTERRUPTED_AT,
@@ -15,7 +15,7 @@ from joinery.apis.labels import (
     SURGE_BEFORE_EVICTION,
     TERMINATION_TIMESTAMP,
 )
-from joinery.state.disruption import encoded, record_of
+from joinery.objects.kubernetes.core import Condition, Node
 from simulator import builders
 from simulator.kubernetes.resources import with_metadata
 from simulator.world import World

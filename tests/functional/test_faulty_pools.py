@@ -1,6 +1,6 @@
 """A NodePool or node class that cannot be used says so in its status, and stops nothing else."""
 
-from joinery.apis.labels import NODE_POOL
+from joinery.objects.karpenter.labels import NODE_POOL
 from simulator import builders
 from tests.functional.stand import Stand
 

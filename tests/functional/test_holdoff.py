@@ -6,9 +6,9 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from joinery.apis.core import Node, Pod, Taint
-from joinery.apis.labels import DEDICATED, TENANCY, UNSERVED_NEEDS
-from joinery.state.plans import is_kept, planned_pods
+from joinery.objects.annotations.plans import is_kept, planned_pods
+from joinery.objects.karpenter.labels import DEDICATED, TENANCY, UNSERVED_NEEDS
+from joinery.objects.kubernetes.core import Node, Pod, Taint
 from simulator import builders
 from simulator.actors.base import Stage
 from simulator.actors.kubescheduler.scheduler import KubeScheduler

@@ -1,11 +1,11 @@
 """The installer in the simulated cluster and account: what it writes, and what an upgrade does with others' edits."""
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import VERSION
-from joinery.apis.nodepool import NodePool
-from joinery.errors import UnavailableError
-from joinery.installation.objects import APPLIED, LEASE, MARKED, STACK, WEBHOOK
-from joinery.installation.references import Reference
+from joinery.decisions.installation.objects import APPLIED, LEASE, MARKED, STACK, WEBHOOK
+from joinery.objects.errors import UnavailableError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.labels import VERSION
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes.references import Reference
 from simulator.doors.doors import TOKEN
 from simulator.world import CLUSTER, World
 from tests.functional.installing import (

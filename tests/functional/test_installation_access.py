@@ -2,12 +2,12 @@
 
 import pytest
 
-from joinery.account.gateway import LONGEST_CALL
-from joinery.aws import error as aws_error
 from joinery.controllers.installer.access import RUN, UNTIL
 from joinery.controllers.installer.controller import KEPT_SECONDS
-from joinery.errors import UnavailableError
-from joinery.installation.objects import MARKED
+from joinery.decisions.installation.objects import MARKED
+from joinery.gateways.account.gateway import LONGEST_CALL
+from joinery.gateways.aws import error as aws_error
+from joinery.objects.errors import UnavailableError
 from simulator.latency import Killed
 from simulator.world import CLUSTER, World
 from tests.functional.fuse import Fuse, crashes

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from joinery.errors import UnavailableError
-from joinery.installation.objects import MARKED, STACK, WEBHOOK
-from joinery.installation.requests import NOTHING_MADE
+from joinery.decisions.installation.objects import MARKED, STACK, WEBHOOK
+from joinery.decisions.installation.requests import NOTHING_MADE
+from joinery.objects.errors import UnavailableError
 from simulator.world import CLUSTER, World
 from tests.functional.installing import (
     CONNECTION,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from joinery.errors import ConflictError
-from joinery.installation.objects import APPLIED, MARKED, WEBHOOK
-from joinery.installation.removal import UNINSTALLING
+from joinery.decisions.installation.objects import APPLIED, MARKED, WEBHOOK
+from joinery.decisions.installation.removal import UNINSTALLING
+from joinery.objects.errors import ConflictError
 from simulator.world import World
 from tests.functional.installing import (
     CONNECTION,

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT, TERMINATION_TIMESTAMP
 from joinery.controllers.interruption import InterruptionController
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, ConflictError, RefusedError
-from joinery.interruption.notice import Notice, NoticeKind
-from joinery.settings import Settings
-from joinery.state.claims import moment
-from joinery.state.instances import InstanceStatus
+from joinery.decisions.interruption.notice import Notice, NoticeKind
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.errors import ConfigurationError, ConflictError, RefusedError
+from joinery.objects.karpenter.labels import DISRUPTED_TAINT, INTERRUPTED_AT, TERMINATION_TIMESTAMP
+from joinery.objects.settings import Settings
+from joinery.objects.snapshot.claims import moment
+from joinery.objects.snapshot.instances import InstanceStatus
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 

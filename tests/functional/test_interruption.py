@@ -9,15 +9,15 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace as changed
 
-from joinery.apis.core import Node
-from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, SPOT
-from joinery.cluster.gateway import Cluster
 from joinery.controllers.interruption import InterruptionController
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConflictError, UnavailableError
-from joinery.interruption.notice import Notice, NoticeKind
-from joinery.interruption.ownership import EarlyNoticeError
-from joinery.state.instances import instance_id
+from joinery.decisions.interruption.notice import Notice, NoticeKind
+from joinery.decisions.interruption.ownership import EarlyNoticeError
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.kubernetes.gateway import Cluster
+from joinery.objects.errors import ConflictError, UnavailableError
+from joinery.objects.karpenter.labels import DISRUPTED_TAINT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, SPOT
+from joinery.objects.kubernetes.core import Node
+from joinery.objects.snapshot.instances import instance_id
 from simulator.kubernetes.cluster import InMemoryCluster
 from tests.functional.fuse import READS, Fuse
 from tests.functional.stand import Stand

@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace as changed
 
-from joinery.apis.core import Pod
-from joinery.apis.labels import DO_NOT_DISRUPT, INSTANCE_TAGGED, NODE_POOL, PLANNED_TAINT
-from joinery.cloudprovider.gateway import Cloud, LaunchRequest, LaunchResult
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.ec2.gateway import Cloud, LaunchRequest, LaunchResult
+from joinery.objects.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
+from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, INSTANCE_TAGGED, NODE_POOL, PLANNED_TAINT
+from joinery.objects.kubernetes.core import Pod
 from simulator import builders
 from simulator.latency import Killed
 from tests.functional.deciding import emptying

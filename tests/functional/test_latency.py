@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import DISRUPTED_TAINT
-from joinery.cluster.gateway import LONGEST_CALL, Eviction
 from joinery.controllers.acting.lease import ACTING_SECONDS
-from joinery.doorbell.gateway import Bell
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.kubernetes.gateway import LONGEST_CALL, Eviction
+from joinery.objects.karpenter.labels import DISRUPTED_TAINT
 from simulator.doors.large import fill
 from simulator.doors.timed import TimedDoors
 from simulator.latency import Killed

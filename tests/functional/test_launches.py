@@ -6,15 +6,15 @@ from typing import Any, cast
 
 import pytest
 
-from joinery.apis.labels import CAPACITY_TYPE, LAUNCH_TOKEN, ON_DEMAND, REPLACEMENT_LAUNCHED, SPOT
-from joinery.apis.nodeclaim import NodeClaimStatus
-from joinery.cloudprovider.gateway import Cloud, LaunchFailure, LaunchRequest, LaunchResult
-from joinery.cluster.gateway import Cluster
 from joinery.controllers.acting.lease import LEASE
 from joinery.controllers.lifecycle import LifecycleController
-from joinery.doorbell.gateway import Bell
-from joinery.errors import CapacityError, ConfigurationError, ConflictError, UnavailableError
-from joinery.state.offerings import ALL_SPOT, OfferingKey
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.ec2.gateway import Cloud, LaunchFailure, LaunchRequest, LaunchResult
+from joinery.gateways.kubernetes.gateway import Cluster
+from joinery.objects.errors import CapacityError, ConfigurationError, ConflictError, UnavailableError
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, LAUNCH_TOKEN, ON_DEMAND, REPLACEMENT_LAUNCHED, SPOT
+from joinery.objects.karpenter.nodeclaim import NodeClaimStatus
+from joinery.objects.snapshot.offerings import ALL_SPOT, OfferingKey
 from simulator.world import World
 from tests.functional.disrupting import running
 from tests.functional.fuse import Fuse

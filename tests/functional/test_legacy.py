@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import NODE_POOL, WRITTEN_AS
-from joinery.observing import read_only
+from joinery.gateways.observing import read_only
+from joinery.objects.karpenter.labels import NODE_POOL, WRITTEN_AS
 from simulator import builders
 from simulator.world import World
 from tests.functional.fuse import Fuse

@@ -2,9 +2,9 @@
 
 import pytest
 
-from joinery.apis.labels import INITIALIZED, PLANNED_TAINT, REGISTERED
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, UnavailableError
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.errors import ConfigurationError, UnavailableError
+from joinery.objects.karpenter.labels import INITIALIZED, PLANNED_TAINT, REGISTERED
 from simulator import builders
 from simulator.latency import Killed
 from tests.functional.fuse import Fuse

@@ -7,12 +7,12 @@ from typing import Any, cast
 import pytest
 from msgspec.structs import replace as changed
 
-from joinery.apis.conditions import put
-from joinery.apis.meta import Condition
-from joinery.cloudprovider.gateway import Cloud, Instance
-from joinery.doorbell.gateway import Bell
-from joinery.errors import UnavailableError
-from joinery.state.claims import INSTANCE_MISSING
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.ec2.gateway import Cloud, Instance
+from joinery.objects.errors import UnavailableError
+from joinery.objects.karpenter.conditions import put
+from joinery.objects.karpenter.meta import Condition
+from joinery.objects.snapshot.claims import INSTANCE_MISSING
 from simulator.latency import Killed
 from tests.functional.fuse import Fuse
 from tests.functional.stand import APART, Stand

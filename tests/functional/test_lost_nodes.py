@@ -5,12 +5,12 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from joinery.apis.conditions import Observation, unknown
-from joinery.apis.core import Condition, Node
-from joinery.apis.labels import DISRUPTED_TAINT, INITIALIZED, REGISTERED, TERMINATION_FINALIZER
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.doorbell.gateway import Bell
-from joinery.state.claims import with_metadata, with_status
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.karpenter.conditions import Observation, unknown
+from joinery.objects.karpenter.labels import DISRUPTED_TAINT, INITIALIZED, REGISTERED, TERMINATION_FINALIZER
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Condition, Node
+from joinery.objects.snapshot.claims import with_metadata, with_status
 from simulator import builders
 from tests.functional.stand import Stand
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from joinery.commands import MarkUnavailable
 from joinery.controllers.acting.actor import Actor
-from joinery.disruption.disruptions import HeldCode
-from joinery.measures import DETAILED, MEASURES, Count, Duration, Gauge, Measurement, Metric
-from joinery.measuring.cluster import PASSING
-from joinery.observability import count, metrics
-from joinery.state.offerings import OfferingKey
+from joinery.controllers.telemetry import count, metrics
+from joinery.decisions.disruption.disruptions import HeldCode
+from joinery.decisions.measures import DETAILED, MEASURES, Count, Duration, Gauge, Measurement, Metric
+from joinery.decisions.measuring.cluster import PASSING
+from joinery.objects.actions import MarkUnavailable
+from joinery.objects.snapshot.offerings import OfferingKey
 from simulator import builders
 from tests.functional.disrupting import running as running_apart
 from tests.functional.stand import Stand

@@ -3,9 +3,9 @@
 from inspect import Parameter, signature
 from typing import Any, cast, get_type_hints
 
-from joinery.apis.labels import INSTANCE_TYPE
-from joinery.gateways import Gateways
-from joinery.observing import read_only
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.observing import read_only
+from joinery.objects.karpenter.labels import INSTANCE_TYPE
 from simulator import builders
 from simulator.world import World
 from tests.functional.fuse import READS, WRITES, Fuse

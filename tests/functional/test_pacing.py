@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.waking.answering import Answering
 from joinery.controllers.waking.pacing import FIRST_HOLD, HOLD, QUICK_TRIES, reading
-from joinery.doorbell.gateway import Bell
-from joinery.errors import (
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.errors import (
     ConfigurationError,
     ConflictError,
     DeniedError,
@@ -20,7 +19,8 @@ from joinery.errors import (
     UnavailableError,
     together,
 )
-from joinery.settings import Settings
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.settings import Settings
 from simulator import builders
 from simulator.aws import InMemoryDoorbell
 from simulator.clock import START, Clock

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from joinery.apis.core import Pod
-from joinery.apis.labels import DO_NOT_DISRUPT
-from joinery.apis.moments import told
 from joinery.controllers.acting.announcements import MOST_EVENTS
+from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.kubernetes.moments import told
 from simulator import builders
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand

@@ -5,11 +5,11 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace as changed
 
-from joinery.apis.core import OwnerReference, Pod
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.doorbell.gateway import Bell
-from joinery.state.claims import with_status
-from joinery.state.pod_events import last_pod_event
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import OwnerReference, Pod
+from joinery.objects.snapshot.claims import with_status
+from joinery.objects.snapshot.pod_events import last_pod_event
 from simulator import builders
 from simulator.world import World
 from tests.functional.fuse import Fuse

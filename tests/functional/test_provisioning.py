@@ -6,20 +6,16 @@ from typing import Any, cast
 
 import pytest
 
-from joinery.apis.labels import (
-    NODE_POOL_HASH,
-    REPLACEMENT_LAUNCHED,
-    TERMINATION_FINALIZER,
-)
-from joinery.apis.quantity import amounts
-from joinery.cloudprovider.gateway import Cloud
-from joinery.cluster.gateway import Lease
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import LEASE
 from joinery.controllers.provisioning import ProvisioningController
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, ConflictError, RefusedError, UnavailableError
-from joinery.state.plans import planned_pods
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.ec2.gateway import Cloud
+from joinery.gateways.kubernetes.gateway import Lease
+from joinery.objects.annotations.plans import planned_pods
+from joinery.objects.errors import ConfigurationError, ConflictError, RefusedError, UnavailableError
+from joinery.objects.karpenter.labels import NODE_POOL_HASH, REPLACEMENT_LAUNCHED, TERMINATION_FINALIZER
+from joinery.objects.kubernetes.quantity import amounts
 from simulator import builders
 from simulator.world import World
 from tests.functional.fuse import Fuse

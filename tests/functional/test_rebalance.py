@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import INSTANCE_TYPE, INTERRUPTED_AT, REBALANCE, REBALANCE_RECOMMENDED_AT, ZONE
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodepool import NodePool
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError
-from joinery.interruption.notice import Notice, NoticeKind
-from joinery.state.claims import annotated
-from joinery.state.disruption import record_of
+from joinery.decisions.interruption.notice import Notice, NoticeKind
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.annotations.disruption import record_of
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.karpenter.labels import INSTANCE_TYPE, INTERRUPTED_AT, REBALANCE, REBALANCE_RECOMMENDED_AT, ZONE
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.snapshot.claims import annotated
 from simulator import builders
 from simulator.latency import Killed
 from simulator.world import World

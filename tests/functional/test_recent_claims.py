@@ -5,14 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from joinery.apis.labels import INTERRUPTED_AT
-from joinery.apis.nodeclaim import NodeClaimStatus
 from joinery.controllers.interruption import InterruptionController
-from joinery.interruption.notice import Notice, NoticeKind
-from joinery.interruption.ownership import EarlyNoticeError
-from joinery.interruption.recent import RECENT, suffice
-from joinery.state.claims import annotated, with_metadata
-from joinery.state.snapshot import ClaimsSnapshot
+from joinery.decisions.interruption.notice import Notice, NoticeKind
+from joinery.decisions.interruption.ownership import EarlyNoticeError
+from joinery.decisions.interruption.recent import RECENT, suffice
+from joinery.objects.karpenter.labels import INTERRUPTED_AT
+from joinery.objects.karpenter.nodeclaim import NodeClaimStatus
+from joinery.objects.snapshot.claims import annotated, with_metadata
+from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 from simulator import builders
 from simulator.clock import START
 from tests.functional.fuse import Fuse

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.quantity import amounts
-from joinery.cloudprovider.gateway import LaunchFailure, LaunchRequest, LaunchResult
-from joinery.cluster.gateway import Event
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, DeniedError, JoineryError
-from joinery.lifecycle.conditions.refused import REFUSED
-from joinery.state.offerings import OfferingKey
+from joinery.decisions.lifecycle.conditions.refused import REFUSED
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.ec2.gateway import LaunchFailure, LaunchRequest, LaunchResult
+from joinery.gateways.kubernetes.gateway import Event
+from joinery.objects.errors import ConfigurationError, DeniedError, JoineryError
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.quantity import amounts
+from joinery.objects.snapshot.offerings import OfferingKey
 from simulator import builders
 from tests.functional.disrupting import disrupt, running
 from tests.functional.fuse import wired

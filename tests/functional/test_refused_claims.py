@@ -7,7 +7,7 @@ import pytest
 
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.provisioning import ProvisioningController
-from joinery.errors import ConfigurationError
+from joinery.objects.errors import ConfigurationError
 from simulator import builders
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand

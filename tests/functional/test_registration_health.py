@@ -2,11 +2,11 @@
 
 import pytest
 
-from joinery.apis.labels import REGISTRATIONS
-from joinery.apis.meta import Condition
-from joinery.apis.nodepool import NodePool
-from joinery.doorbell.gateway import Bell
-from joinery.errors import UnavailableError
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.errors import UnavailableError
+from joinery.objects.karpenter.labels import REGISTRATIONS
+from joinery.objects.karpenter.meta import Condition
+from joinery.objects.karpenter.nodepool import NodePool
 from simulator.latency import Killed
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as changed
 
-from joinery.apis.core import Condition
-from joinery.apis.labels import REBOOTED_AT
-from joinery.doorbell.gateway import Bell
-from joinery.errors import JoineryError, UnavailableError
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.errors import JoineryError, UnavailableError
+from joinery.objects.karpenter.labels import REBOOTED_AT
+from joinery.objects.kubernetes.core import Condition
 from simulator.latency import Killed
 from simulator.world import World
 from tests.functional.fuse import Fuse

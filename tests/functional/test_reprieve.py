@@ -5,10 +5,10 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace as changed
 
-from joinery.apis.core import Node, Taint
-from joinery.apis.labels import DISRUPTED_TAINT, EXCLUDE_FROM_LOAD_BALANCERS, INTERRUPTED_AT, NO_SCHEDULE
-from joinery.apis.meta import Condition
-from joinery.state.claims import annotated, with_condition
+from joinery.objects.karpenter.labels import DISRUPTED_TAINT, EXCLUDE_FROM_LOAD_BALANCERS, INTERRUPTED_AT, NO_SCHEDULE
+from joinery.objects.karpenter.meta import Condition
+from joinery.objects.kubernetes.core import Node, Taint
+from joinery.objects.snapshot.claims import annotated, with_condition
 from tests.functional.stand import Stand
 
 REASON = "DisruptionReason"

@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import (
+from joinery.gateways.ec2.catalog.reservations import CapacityReservation
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.labels import (
     CAPACITY_TYPE,
     INSTANCE_TYPE,
     ON_DEMAND,
@@ -17,9 +18,8 @@ from joinery.apis.labels import (
     RESERVATION_TYPE,
     RESERVED,
 )
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.cloudprovider.catalog.reservations import CapacityReservation
-from joinery.state.offerings import OfferingKey
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.offerings import OfferingKey
 from simulator import builders
 from tests.functional.stand import Stand
 

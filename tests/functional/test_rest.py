@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from joinery.doorbell.gateway import Bell
+from joinery.gateways.doorbell.gateway import Bell
 from simulator import builders
 from simulator.doors.doors import Doors
 from simulator.doors.queues import BellQueues

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.account.gateway import StoredSecret
-from joinery.apis.webhook_secret import REMEMBERED, WebhookSecret, parse
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.installer.controller import InstallerController
-from joinery.errors import ConfigurationError, ConflictError
-from joinery.installation.objects import WEBHOOK
-from joinery.installation.rotation import SETTLED, next_step
+from joinery.decisions.installation.objects import WEBHOOK
+from joinery.decisions.installation.rotation import SETTLED, next_step
+from joinery.gateways.account.gateway import StoredSecret
+from joinery.objects.errors import ConfigurationError, ConflictError
+from joinery.objects.kubernetes.webhook_secret import REMEMBERED, WebhookSecret, parse
 from simulator.clock import START
 from simulator.world import CLUSTER, World
 from tests.functional.installing import CONNECTION, URL, request, succeeded

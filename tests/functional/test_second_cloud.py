@@ -5,17 +5,17 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from joinery.apis.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta, Pod, Taint
-from joinery.apis.labels import HOSTNAME, NO_EXECUTE, UNREGISTERED_TAINT
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodepool import NodePool
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.catalog import CatalogController
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
-from joinery.gateways import Gateways
-from joinery.settings import Settings
-from joinery.state.plans import is_kept, planned_pods
+from joinery.gateways.bundles import Gateways
+from joinery.objects.annotations.plans import is_kept, planned_pods
+from joinery.objects.karpenter.labels import HOSTNAME, NO_EXECUTE, UNREGISTERED_TAINT
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta, Pod, Taint
+from joinery.objects.settings import Settings
 from simulator import builders
 from simulator.aws import InMemoryDoorbell, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import Clock

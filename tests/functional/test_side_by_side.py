@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import pytest
 
-from joinery.cloudprovider.gateway import Cloud
-from joinery.cluster.gateway import Cluster
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.provisioning import ProvisioningController
-from joinery.doorbell.gateway import Bell
-from joinery.errors import JoineryError, UnavailableError
-from joinery.workers import OneByOne, Threads, Workers
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.ec2.gateway import Cloud
+from joinery.gateways.kubernetes.gateway import Cluster
+from joinery.gateways.workers import OneByOne, Threads, Workers
+from joinery.objects.errors import JoineryError, UnavailableError
 from simulator import builders
 from tests.functional.stand import Stand
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import INTERRUPTED_AT
-from joinery.aws import LONGEST_REQUEST
-from joinery.cluster.gateway import LONGEST_CALL
-from joinery.errors import JoineryError, UnavailableError
-from joinery.patience import in_time
+from joinery.gateways.aws import LONGEST_REQUEST
+from joinery.gateways.kubernetes.gateway import LONGEST_CALL
+from joinery.gateways.patience import in_time
+from joinery.objects.errors import JoineryError, UnavailableError
+from joinery.objects.karpenter.labels import INTERRUPTED_AT
 from simulator import builders
 from simulator.doors.large import fill
 from simulator.doors.timed import TimedDoors
@@ -18,7 +18,7 @@ from simulator.world import World
 from tools.template import doors, load
 
 TIMEOUTS = {door.name: float(door.timeout) for door in doors(load()).values()}
-#: What a call takes that is never answered: two attempts (``joinery.aws``).
+#: What a call takes that is never answered: two attempts (``joinery.gateways.aws``).
 SILENCE = 21.0
 _AGES_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 

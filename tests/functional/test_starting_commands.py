@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.disruption import DisruptionReason
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.launching.supply import read_supply
 from joinery.controllers.orchestration import MOST_AT_ONCE, Orchestrator
-from joinery.errors import UnavailableError
-from joinery.lifecycle.disrupting.new_commands import NewCommand
-from joinery.state.disruption import Readiness
-from joinery.state.offerings import OfferingKey
+from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand
+from joinery.objects.annotations.disruption import Readiness
+from joinery.objects.errors import UnavailableError
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.snapshot.offerings import OfferingKey
 from tests.functional.disrupting import disrupt, others, running, stays
 from tests.functional.fuse import wired
 from tests.functional.stand import Stand

@@ -5,19 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from joinery.apis.labels import NODE_POOL, PLANNED_TAINT, ZONE
 from joinery.controllers.packing_options import packing_options
 from joinery.controllers.static_capacity import StaticCapacity
-from joinery.doorbell.gateway import Bell
-from joinery.errors import (
-    ConfigurationError,
-    JoineryError,
-    RefusedError,
-)
-from joinery.scheduling.packing import Packing
-from joinery.scheduling.problem import Problem
-from joinery.scheduling.replicas import replenish
-from joinery.state.offerings import OfferingKey
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.replicas import replenish
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.errors import ConfigurationError, JoineryError, RefusedError
+from joinery.objects.karpenter.labels import NODE_POOL, PLANNED_TAINT, ZONE
+from joinery.objects.snapshot.offerings import OfferingKey
 from simulator import builders
 from simulator.world import World
 from tests.functional.fuse import Fuse, crashes

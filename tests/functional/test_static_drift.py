@@ -8,11 +8,9 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import ZONE
-from joinery.apis.policies import MinValuesPolicy, TerminateFirst
-from joinery.errors import (
-    CapacityError,
-)
+from joinery.objects.errors import CapacityError
+from joinery.objects.karpenter.labels import ZONE
+from joinery.objects.policies import MinValuesPolicy, TerminateFirst
 from simulator import builders
 from simulator.world import World
 from tests.functional.fuse import Fuse, crashes, wired

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from joinery.errors import UnavailableError
-from joinery.state.offerings import OfferingKey
+from joinery.objects.errors import UnavailableError
+from joinery.objects.snapshot.offerings import OfferingKey
 from simulator.story.storm import NOTICE, Storm
 
 MINUTE = timedelta(minutes=1)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import SURGE_BEFORE_EVICTION, SURGED_PODS, TERMINATION_TIMESTAMP
-from joinery.apis.moments import told
-from joinery.errors import ConfigurationError, DeniedError, UnavailableError
+from joinery.objects.errors import ConfigurationError, DeniedError, UnavailableError
+from joinery.objects.karpenter.labels import SURGE_BEFORE_EVICTION, SURGED_PODS, TERMINATION_TIMESTAMP
+from joinery.objects.kubernetes.moments import told
 from simulator import builders
 from simulator.actors.workloads import workload
 from simulator.kubernetes.resources import with_metadata

@@ -3,7 +3,10 @@
 import msgspec
 import pytest
 
-from joinery.apis.labels import (
+from joinery.gateways.ec2.catalog.reservations import CapacityReservation
+from joinery.objects.annotations.disruption import is_postponed
+from joinery.objects.errors import CapacityError
+from joinery.objects.karpenter.labels import (
     CAPACITY_TYPE,
     DISRUPTION_COMMAND,
     DO_NOT_DISRUPT,
@@ -11,10 +14,7 @@ from joinery.apis.labels import (
     RETIRED_FOR,
     TERMINATE_FIRST,
 )
-from joinery.apis.policies import TerminateFirst
-from joinery.cloudprovider.catalog.reservations import CapacityReservation
-from joinery.errors import CapacityError
-from joinery.state.disruption import is_postponed
+from joinery.objects.policies import TerminateFirst
 from simulator import builders
 from simulator.world import World
 from tests.functional.disrupting import end_first, is_tainted, now, others, running

@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from joinery.apis import labels
-from joinery.apis.hashing import HASH_VERSION
-from joinery.apis.meta import Condition
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.webhook_secret import parse
-from joinery.cloudprovider.catalog.document import decode, encode
-from joinery.state.canaries import Outcome, verdicts_of
-from joinery.state.claims import DRIFTED, annotated
-from joinery.state.disruption import record_of
-from joinery.state.retirements import retirements
+from joinery.gateways.ec2.catalog.document import decode, encode
+from joinery.objects.annotations.canaries import Outcome, verdicts_of
+from joinery.objects.annotations.disruption import record_of
+from joinery.objects.annotations.retirements import retirements
+from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.hashing import HASH_VERSION
+from joinery.objects.karpenter.meta import Condition
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.webhook_secret import parse
+from joinery.objects.snapshot.claims import DRIFTED, annotated
 from simulator import builders
 from simulator.kubernetes.resources import with_fields, with_metadata
 from simulator.world import World

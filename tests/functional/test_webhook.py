@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.apis import labels
+from joinery.controllers.telemetry import metrics
 from joinery.controllers.waking.admission import LARGEST_BODY
 from joinery.controllers.webhook import WebhookController
-from joinery.doorbell.gateway import DELAYS, Bell, Doorbell, Tokens
-from joinery.doorbell.tokens import FixedTokens
-from joinery.errors import ConfigurationError, JoineryError, UnavailableError
-from joinery.observability import metrics
+from joinery.gateways.doorbell.gateway import DELAYS, Bell, Doorbell, Tokens
+from joinery.gateways.doorbell.tokens import FixedTokens
+from joinery.objects.errors import ConfigurationError, JoineryError, UnavailableError
+from joinery.objects.karpenter import labels
 from simulator.aws import InMemoryDoorbell
 from simulator.clock import START, Clock
 

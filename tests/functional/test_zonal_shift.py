@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as changed
 
-from joinery.apis.conditions import Observation, true
-from joinery.apis.core import Condition
-from joinery.apis.labels import ZONE, ZONE_ID
-from joinery.errors import NotFoundError, UnavailableError
-from joinery.lifecycle.garbage import lost_instance
-from joinery.lifecycle.pools.zonal_shift import SHIFTED
-from joinery.lifecycle.view.view import view_of
-from joinery.state.claims import INSTANCE_MISSING, MISSING, with_condition
+from joinery.decisions.lifecycle.garbage import lost_instance
+from joinery.decisions.lifecycle.pools.zonal_shift import SHIFTED
+from joinery.decisions.lifecycle.view.view import view_of
+from joinery.objects.errors import NotFoundError, UnavailableError
+from joinery.objects.karpenter.conditions import Observation, true
+from joinery.objects.karpenter.labels import ZONE, ZONE_ID
+from joinery.objects.kubernetes.core import Condition
+from joinery.objects.snapshot.claims import INSTANCE_MISSING, MISSING, with_condition
 from simulator import builders
 from simulator.world import World
 from tests.functional.stand import Stand

@@ -12,14 +12,14 @@ from typing import Any, Protocol
 
 import msgspec
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import REPORTER
-from joinery.cluster.connection import Connection, connection
-from joinery.cluster.events import KubernetesRecorder
-from joinery.cluster.gateway import Cluster, Recorder
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.transport import Transport
-from joinery.errors import NotFoundError
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.connection import Connection, connection
+from joinery.gateways.kubernetes.events import KubernetesRecorder
+from joinery.gateways.kubernetes.gateway import Cluster, Recorder
+from joinery.gateways.kubernetes.transport import Transport
+from joinery.objects.errors import NotFoundError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.labels import REPORTER
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.kubeapi import KubernetesServer

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cluster.connection import connection
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.transport import Transport
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.connection import connection
+from joinery.gateways.kubernetes.transport import Transport
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from simulator.clock import Clock
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from botocore.stub import Stubber
 
-from joinery.account.aws import AwsAccount
-from joinery.account.gateway import AccessEntry
-from joinery.errors import ConfigurationError, ConflictError, NotFoundError, UnavailableError
+from joinery.gateways.account.aws import AwsAccount
+from joinery.gateways.account.gateway import AccessEntry
+from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError, UnavailableError
 from simulator.cloud.account import ROLE, InMemoryAccount
 
 POLICY = "arn:aws:eks::aws:cluster-access-policy/AmazonEKSClusterAdminPolicy"

@@ -8,13 +8,13 @@ import boto3
 import msgspec
 import pytest
 
-from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
-from joinery.cloudprovider.catalog.document import Catalog, CatalogOffering, Zone, entry
-from joinery.cloudprovider.catalog.reservations import CapacityReservation
-from joinery.cloudprovider.ec2 import Ec2Cloud
-from joinery.cloudprovider.gateway import Cloud, LaunchRequest, Override, capacity_pools
-from joinery.errors import ConfigurationError, NotFoundError
-from joinery.state.offerings import OfferingKey, Reservation
+from joinery.gateways.ec2.adapter import Ec2Cloud
+from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering, Zone, entry
+from joinery.gateways.ec2.catalog.reservations import CapacityReservation
+from joinery.gateways.ec2.gateway import Cloud, LaunchRequest, Override, capacity_pools
+from joinery.objects.errors import ConfigurationError, NotFoundError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
+from joinery.objects.snapshot.offerings import OfferingKey, Reservation
 from simulator.awsserver.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
 from simulator.cloud.cloud import InMemoryCloud

@@ -16,19 +16,19 @@ import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
-from joinery.apis.core import CSINode, Pod
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cluster import lists
-from joinery.cluster.connection import connection
-from joinery.cluster.events import KubernetesRecorder
-from joinery.cluster.gateway import Event, Eviction
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.legacy import LegacyApis
-from joinery.cluster.objects import KubernetesObjects
-from joinery.cluster.refusals import Response
-from joinery.cluster.transport import ATTEMPTS, Transport
-from joinery.errors import ConfigurationError, UnavailableError, UnreachableError
-from joinery.state.nodes import views
+from joinery.gateways.kubernetes import lists
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.connection import connection
+from joinery.gateways.kubernetes.events import KubernetesRecorder
+from joinery.gateways.kubernetes.gateway import Event, Eviction
+from joinery.gateways.kubernetes.legacy import LegacyApis
+from joinery.gateways.kubernetes.objects import KubernetesObjects
+from joinery.gateways.kubernetes.refusals import Response
+from joinery.gateways.kubernetes.transport import ATTEMPTS, Transport
+from joinery.objects.errors import ConfigurationError, UnavailableError, UnreachableError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.kubernetes.core import CSINode, Pod
+from joinery.objects.snapshot.nodes import views
 from simulator import builders
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
@@ -324,8 +324,8 @@ def test_the_adapter_does_without_the_official_client() -> None:
     """No layer has it: it is 75 MB, and importing the part that was used of it took as long as all of urllib3."""
     code = (
         "import sys; sys.modules['kubernetes'] = None\n"
-        "from joinery.cluster.connection import connection\n"
-        "from joinery.cluster.transport import Transport\n"
+        "from joinery.gateways.kubernetes.connection import connection\n"
+        "from joinery.gateways.kubernetes.transport import Transport\n"
         "Transport(connection('https://x'))\n"
         "print(*({'requests', 'yaml', 'oauthlib', 'multiprocessing'} & set(sys.modules)))"
     )

@@ -9,9 +9,9 @@ import boto3
 import pytest
 from moto.eks.models import eks_backends
 
-from joinery import partitions
-from joinery.cluster import auth
-from joinery.errors import ConfigurationError, NotFoundError
+from joinery.gateways import partitions
+from joinery.gateways.kubernetes import auth
+from joinery.objects.errors import ConfigurationError, NotFoundError
 from simulator.clock import Clock
 
 ACCOUNT, REGION = "123456789012", "us-east-1"

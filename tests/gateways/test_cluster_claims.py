@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import TERMINATION_FINALIZER
-from joinery.apis.meta import Condition
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.errors import ConfigurationError, ConflictError, NotFoundError
+from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError
+from joinery.objects.karpenter.labels import TERMINATION_FINALIZER
+from joinery.objects.karpenter.meta import Condition
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from simulator import builders
 from tests.gateways.clusters import START, Form, exists
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from joinery.cluster.connection import connection
-from joinery.cluster.transport import Transport
-from joinery.errors import DeniedError, UnavailableError
+from joinery.gateways.kubernetes.connection import connection
+from joinery.gateways.kubernetes.transport import Transport
+from joinery.objects.errors import DeniedError, UnavailableError
 from tests.gateways.clusters import like_eks
 from tools.controlplane.plane import ControlPlane
 

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from joinery.apis.labels import RESTARTED_AT, REVISION
-from joinery.errors import ConflictError, NotFoundError
-from joinery.termination.surge import restarted
+from joinery.decisions.termination.surge import restarted
+from joinery.objects.errors import ConflictError, NotFoundError
+from joinery.objects.karpenter.labels import RESTARTED_AT, REVISION
 from simulator import builders
 from simulator.kubernetes.resources import with_fields, with_metadata
 from tests.gateways.clusters import START, Form

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.leases import LeaseObject
-from joinery.cluster.refusals import Response
-from joinery.cluster.transport import Transport
-from joinery.errors import ConfigurationError, ConflictError, UnavailableError
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.leases import LeaseObject
+from joinery.gateways.kubernetes.refusals import Response
+from joinery.gateways.kubernetes.transport import Transport
+from joinery.objects.errors import ConfigurationError, ConflictError, UnavailableError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.kubeapi import KubernetesApi

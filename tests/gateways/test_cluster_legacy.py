@@ -2,14 +2,14 @@
 
 import pytest
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.meta import Origin
-from joinery.cluster.connection import connection
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.legacy import ABSENT_SECONDS, LegacyApis, Served
-from joinery.cluster.transport import Transport
-from joinery.errors import UnavailableError
-from joinery.state.claims import with_metadata
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.connection import connection
+from joinery.gateways.kubernetes.legacy import ABSENT_SECONDS, LegacyApis, Served
+from joinery.gateways.kubernetes.transport import Transport
+from joinery.objects.errors import UnavailableError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.meta import Origin
+from joinery.objects.snapshot.claims import with_metadata
 from simulator import builders
 from simulator.clock import Clock
 from tests.gateways.scripted import page, refuses, says, scripted

@@ -8,11 +8,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cluster.auth import from_kubeconfig
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.transport import MERGE_PATCH, Transport
-from joinery.state.snapshot import Snapshot
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.auth import from_kubeconfig
+from joinery.gateways.kubernetes.transport import MERGE_PATCH, Transport
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import Clock
 from simulator.kubernetes.resources import KINDS as KINDS_BY_NAME

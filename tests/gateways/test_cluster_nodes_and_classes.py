@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from joinery.apis.core import Node, Taint
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import (
+from joinery.objects.errors import ConflictError, NotFoundError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.labels import (
     DISRUPTED_TAINT,
     NO_EXECUTE,
     NO_SCHEDULE,
@@ -15,8 +15,8 @@ from joinery.apis.labels import (
     NODE_POOL_HASH,
     PLANNED_TAINT,
 )
-from joinery.errors import ConflictError, NotFoundError
-from joinery.state import claims
+from joinery.objects.kubernetes.core import Node, Taint
+from joinery.objects.snapshot import claims
 from simulator import builders
 from tests.gateways.clusters import START, Form
 

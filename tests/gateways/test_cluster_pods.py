@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from joinery.apis.core import Toleration
-from joinery.apis.disruption import OUR_DELETION_COST
-from joinery.apis.labels import PLANNED_TAINT, POD_DELETION_COST
-from joinery.cluster.gateway import Eviction
-from joinery.errors import ConflictError, NotFoundError
+from joinery.gateways.kubernetes.gateway import Eviction
+from joinery.objects.errors import ConflictError, NotFoundError
+from joinery.objects.karpenter.disruption import OUR_DELETION_COST
+from joinery.objects.karpenter.labels import PLANNED_TAINT, POD_DELETION_COST
+from joinery.objects.kubernetes.core import Toleration
 from simulator import builders
 from simulator.kubernetes.resources import with_metadata
 from tests.gateways.clusters import Form, exists

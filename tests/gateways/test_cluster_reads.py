@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cluster.lists import NODE_CLAIMS
-from joinery.cluster.reads import Reads
-from joinery.errors import DeniedError
+from joinery.gateways.kubernetes.lists import NODE_CLAIMS
+from joinery.gateways.kubernetes.reads import Reads
+from joinery.objects.errors import DeniedError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from tests.gateways.scripted import Script, page, refuses, scripted
 
 PATIENCE = 20.0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from joinery.errors import NotFoundError
+from joinery.objects.errors import NotFoundError
 from simulator import builders
 from tests.gateways.clusters import START, Form
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.core import Pod
-from joinery.cluster.mirrors import RELIST_SECONDS, CoreKind, Mirror
-from joinery.errors import UnavailableError
+from joinery.gateways.kubernetes.mirrors import RELIST_SECONDS, CoreKind, Mirror
+from joinery.objects.errors import UnavailableError
+from joinery.objects.kubernetes.core import Pod
 from tests.gateways.scripted import Script, refuses, says, scripted
 
 Answer = tuple[int, dict[str, str], bytes]

@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 import boto3
 import pytest
 
-from joinery.cli.doctor import allowed, health, installed, reachable
-from joinery.cli.doctor.findings import Check, Status, examine
-from joinery.cli.doctor.reaching import Boto, Cluster, current_cluster
-from joinery.cli.doctor.site import Site
-from joinery.cli.main import main
-from joinery.errors import ConfigurationError, NotFoundError
-from joinery.workers import OneByOne
+from joinery.gateways.workers import OneByOne
+from joinery.objects.errors import ConfigurationError, NotFoundError
+from joinery_cli.doctor import allowed, health, installed, reachable
+from joinery_cli.doctor.findings import Check, Status, examine
+from joinery_cli.doctor.reaching import Boto, Cluster, current_cluster
+from joinery_cli.doctor.site import Site
+from joinery_cli.main import main
 from simulator.awsserver.account import REGION
 from tests.controlplane.objects import connect
 from tests.functional.doctored import FakeAws, FakeWeb, site

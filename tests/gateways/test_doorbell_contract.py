@@ -15,11 +15,11 @@ from botocore.credentials import Credentials as BotocoreCredentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.doorbell.gateway import DELAYS, LONGEST_RING, Bell, Doorbell, message, not_before
-from joinery.doorbell.signature import Credentials, Scope, signed
-from joinery.doorbell.sqs import SILENCE_REMEMBERED, SqsDoorbell
-from joinery.errors import ConfigurationError, UnavailableError
-from joinery.settings import Settings
+from joinery.gateways.doorbell.gateway import DELAYS, LONGEST_RING, Bell, Doorbell, message, not_before
+from joinery.gateways.doorbell.signature import Credentials, Scope, signed
+from joinery.gateways.doorbell.sqs import SILENCE_REMEMBERED, SqsDoorbell
+from joinery.objects.errors import ConfigurationError, UnavailableError
+from joinery.objects.settings import Settings
 from simulator.aws import InMemoryDoorbell
 from simulator.clock import Clock
 

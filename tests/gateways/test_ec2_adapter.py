@@ -13,14 +13,14 @@ import msgspec
 import pytest
 from botocore.stub import Stubber
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cli.main import main
-from joinery.cli.sources import load_catalog
-from joinery.cloudprovider.catalog.document import Catalog, CatalogOffering
-from joinery.cloudprovider.ec2 import Ec2Cloud
-from joinery.cloudprovider.gateway import LaunchRequest, Override
-from joinery.cloudprovider.instancetypes.resolve import resolve
-from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
+from joinery.gateways.ec2.adapter import Ec2Cloud
+from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering
+from joinery.gateways.ec2.gateway import LaunchRequest, Override
+from joinery.gateways.ec2.instancetypes.resolve import resolve
+from joinery.objects.errors import ConfigurationError, NotFoundError, UnavailableError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery_cli.main import main
+from joinery_cli.sources import load_catalog
 from simulator.awsserver.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
 from tests.gateways.eks import create_cluster

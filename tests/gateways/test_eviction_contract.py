@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from joinery.apis.core import Condition, Pod, PodDisruptionBudget
-from joinery.cluster.gateway import Eviction
-from joinery.scheduling.constraints.budgets import Coverage
+from joinery.decisions.scheduling.constraints.budgets import Coverage
+from joinery.gateways.kubernetes.gateway import Eviction
+from joinery.objects.kubernetes.core import Condition, Pod, PodDisruptionBudget
 from simulator import builders
 from tests.gateways.clusters import Form
 

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from joinery.apis.core import ObjectMeta, PriorityClass
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.refusals import Response
-from joinery.errors import DeniedError
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.refusals import Response
+from joinery.objects.errors import DeniedError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.kubernetes.core import ObjectMeta, PriorityClass
 from simulator import builders
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster

@@ -12,18 +12,18 @@ import boto3
 import pytest
 from botocore.client import BaseClient
 
-from joinery.apis import labels
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cloudprovider.ec2 import Ec2Cloud
-from joinery.cluster.events import KubernetesRecorder
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.refusals import Response
-from joinery.errors import JoineryError
-from joinery.gateways import Gateways
-from joinery.observing import read_only
-from joinery.store.s3 import S3Store
-from joinery.unavailable.dynamodb import DynamoUnavailableOfferings
-from joinery.unavailable.table import KEY
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.ec2.adapter import Ec2Cloud
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.events import KubernetesRecorder
+from joinery.gateways.kubernetes.refusals import Response
+from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
+from joinery.gateways.memory.s3 import S3Store
+from joinery.gateways.memory.table import KEY
+from joinery.gateways.observing import read_only
+from joinery.objects.errors import JoineryError
+from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from simulator import builders
 from simulator.awsserver.account import REGION, Account
 from simulator.kubernetes.cluster import InMemoryCluster

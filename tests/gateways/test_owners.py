@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from joinery.apis.core import Pod
-from joinery.scheduling.constraints.resources import requests_of
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.scheduling.constraints.resources import requests_of
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from tests.gateways import clusters
 

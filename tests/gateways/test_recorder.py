@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from joinery.apis.labels import REPORTER
-from joinery.cluster.events import name
-from joinery.cluster.gateway import Event
+from joinery.gateways.kubernetes.events import name
+from joinery.gateways.kubernetes.gateway import Event
+from joinery.objects.karpenter.labels import REPORTER
 from simulator.clock import START
 from tests.gateways.clusters import Form
 

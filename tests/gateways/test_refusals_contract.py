@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import boto3
 import pytest
 
-from joinery.refusals import REMEMBERED, Refusal
-from joinery.unavailable.gateway import RefusedRequests
-from joinery.unavailable.refusals import DynamoRefusals
-from joinery.unavailable.remembered import RememberedRefusals
-from joinery.unavailable.table import EXPIRES, KEY
+from joinery.gateways.memory.refusals import DynamoRefusals
+from joinery.gateways.memory.remembered import RememberedRefusals
+from joinery.gateways.memory.table import EXPIRES, KEY
+from joinery.gateways.memory.unavailable import RefusedRequests
+from joinery.objects.refusals import REMEMBERED, Refusal
 
 NOW = datetime(2026, 8, 24, 9, 0, tzinfo=UTC)
 ENDED = Refusal("TerminateInstance i-1", NOW - timedelta(minutes=1), NOW, "OperationNotPermitted")

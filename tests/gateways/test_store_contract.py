@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta, timezone
 import boto3
 import pytest
 
-from joinery.cloudprovider.catalog.document import Catalog, CatalogOffering, Zone, entry
-from joinery.errors import ConfigurationError, NotFoundError
-from joinery.store.gateway import CATALOG_KEY, Store
-from joinery.store.s3 import S3Store
+from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering, Zone, entry
+from joinery.gateways.memory.bucket import CATALOG_KEY, Store
+from joinery.gateways.memory.s3 import S3Store
+from joinery.objects.errors import ConfigurationError, NotFoundError
 from simulator.aws import InMemoryStore
 
 NOW = datetime(2026, 8, 24, 9, 0, tzinfo=UTC)

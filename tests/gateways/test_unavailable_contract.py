@@ -6,11 +6,11 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from joinery.errors import ConfigurationError
-from joinery.state.offerings import ALL_SPOT, OfferingKey
-from joinery.unavailable.dynamodb import DynamoUnavailableOfferings
-from joinery.unavailable.gateway import MARKED_FOR, UnavailableOfferings
-from joinery.unavailable.table import EXPIRES, KEY
+from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
+from joinery.gateways.memory.table import EXPIRES, KEY
+from joinery.gateways.memory.unavailable import MARKED_FOR, UnavailableOfferings
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.snapshot.offerings import ALL_SPOT, OfferingKey
 from simulator.aws import InMemoryUnavailableOfferings
 
 NOW = datetime(2026, 8, 24, 9, 0, tzinfo=UTC)

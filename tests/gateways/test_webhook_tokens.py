@@ -10,11 +10,11 @@ from typing import Any
 import boto3
 import pytest
 
-from joinery.account.aws import AwsAccount
-from joinery.apis.webhook_secret import REMEMBERED, WebhookSecret, parse
-from joinery.doorbell.tokens import FixedTokens, SecretTokens
-from joinery.errors import ConfigurationError, ConflictError, JoineryError
-from joinery.settings import Settings
+from joinery.gateways.account.aws import AwsAccount
+from joinery.gateways.doorbell.tokens import FixedTokens, SecretTokens
+from joinery.objects.errors import ConfigurationError, ConflictError, JoineryError
+from joinery.objects.kubernetes.webhook_secret import REMEMBERED, WebhookSecret, parse
+from joinery.objects.settings import Settings
 from simulator.awsserver.account import REGION
 from simulator.clock import START, Clock
 

@@ -19,7 +19,7 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import track
 
-from joinery.apis.policies import Steering
+from joinery.objects.policies import Steering
 from tests.controlplane.fixtures import BACKOFF_SECONDS
 from tests.controlplane.objects import MANIFEST_FILES, install
 from tests.oracle import consolidating

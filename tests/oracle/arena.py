@@ -16,21 +16,21 @@ from uuid import UUID
 
 from msgspec.structs import replace as changed
 
-from joinery.apis.core import Node, Pod
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import INITIALIZED, UNREGISTERED_TAINT
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.cluster import lists
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.commands import UpdateClaim
-from joinery.errors import ConflictError
-from joinery.lifecycle.joining.registration import register
-from joinery.lifecycle.joining.steering import invited, is_steered, released
-from joinery.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome, settle
-from joinery.lifecycle.view.view import View, view_of
-from joinery.state.instances import Instance
-from joinery.state.offerings import InstanceType
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.lifecycle.joining.registration import register
+from joinery.decisions.lifecycle.joining.steering import invited, is_steered, released
+from joinery.decisions.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome, settle
+from joinery.decisions.lifecycle.view.view import View, view_of
+from joinery.gateways.kubernetes import lists
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.objects.actions import UpdateClaim
+from joinery.objects.errors import ConflictError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.labels import INITIALIZED, UNREGISTERED_TAINT
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Node, Pod
+from joinery.objects.snapshot.instances import Instance
+from joinery.objects.snapshot.offerings import InstanceType
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from tests.controlplane import objects
 from tests.controlplane.kubelet import node_of

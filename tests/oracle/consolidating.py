@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from joinery.doorbell.gateway import Bell
-from joinery.state.claims import INITIALIZED
-from joinery.state.plans import is_kept
-from joinery.state.snapshot import Snapshot
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.annotations.plans import is_kept
+from joinery.objects.snapshot.claims import INITIALIZED
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator.cloud.market import ZONES, market
 from simulator.doors.doors import Call
 from tests.oracle.living import Living, living

@@ -16,17 +16,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from joinery.apis.core import Pod
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodepool import NodePool
-from joinery.cloudprovider.catalog.document import Catalog
-from joinery.cluster import lists
-from joinery.cluster.gateway import Eviction
-from joinery.cluster.transport import MERGE_PATCH, Transport
-from joinery.doorbell.gateway import Bell
-from joinery.gateways import Gateways
-from joinery.state.claims import INITIALIZED
-from joinery.state.snapshot import Snapshot
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.kubernetes import lists
+from joinery.gateways.kubernetes.gateway import Eviction
+from joinery.gateways.kubernetes.transport import MERGE_PATCH, Transport
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.snapshot.claims import INITIALIZED
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from simulator.doors.doors import Call, Doors
 from simulator.doors.queues import record

@@ -7,12 +7,12 @@ a small node.
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from joinery.apis import core
-from joinery.apis import labels as keys
-from joinery.apis.meta import Requirement
-from joinery.apis.nodepool import NodePool
-from joinery.apis.quantity import texts
-from joinery.state.offerings import InstanceType
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.meta import Requirement
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes import core
+from joinery.objects.kubernetes.quantity import texts
+from joinery.objects.snapshot.offerings import InstanceType
 from simulator.kubernetes.resources import from_document
 from tests.oracle.worlds import TIER, World, types
 

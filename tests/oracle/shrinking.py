@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from joinery.apis import labels as keys
-from joinery.apis.core import PodDisruptionBudget
-from joinery.apis.nodepool import NodePool
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes.core import PodDisruptionBudget
 from simulator import builders
 
 Document = dict[str, Any]

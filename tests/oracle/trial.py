@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import Random
 
-from joinery.apis.core import Pod
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.lifecycle.launching.new_claims import claims_of
-from joinery.scheduling.packing import Packing
-from joinery.scheduling.problem import Options, Problem
-from joinery.scheduling.solve import solve
-from joinery.state.plans import planned_pods
-from joinery.state.snapshot import Snapshot
-from joinery.verification.verify import verify
+from joinery.decisions.lifecycle.launching.new_claims import claims_of
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.decisions.scheduling.solve import solve
+from joinery.decisions.verification.verify import verify
+from joinery.objects.annotations.plans import planned_pods
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from tests.oracle.arena import PATIENT_SECONDS, Arena
 from tests.oracle.probes import probes

@@ -13,11 +13,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from joinery.apis import core
-from joinery.apis import labels as keys
-from joinery.apis.nodepool import NodePool
-from joinery.cloudprovider.instancetypes.resolve import resolve
-from joinery.state.offerings import InstanceType
+from joinery.gateways.ec2.instancetypes.resolve import resolve
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes import core
+from joinery.objects.snapshot.offerings import InstanceType
 from simulator import builders
 from simulator.cloud.market import ZONES, market
 from simulator.kubernetes.resources import from_document

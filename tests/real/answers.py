@@ -9,8 +9,8 @@ from typing import Any
 from botocore.stub import Stubber
 from botocore.utils import parse_to_aware_datetime
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.aws import Clients
+from joinery.gateways.aws import Clients
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 
 REAL = Path(__file__).parents[1] / "data/real/aws"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from joinery.aws import Clients
+from joinery.gateways.aws import Clients
 from tests.cli.conftest import run, write
 from tests.functional.conftest import stand
 

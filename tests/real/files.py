@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from joinery.cli.reading.documents import documents, read
+from joinery_cli.reading.documents import documents, read
 
 FOLDER = Path(__file__).parents[1] / "data" / "real"
 CLUSTER = FOLDER / "cluster.json.gz"

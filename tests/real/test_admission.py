@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from joinery.doorbell.gateway import Bell
+from joinery.gateways.doorbell.gateway import Bell
 from simulator.doors.doors import TOKEN, Call, Doors
 from simulator.world import World
 

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from joinery.apis.nodepool import NodePool
-from joinery.cli.sources import SAMPLE
-from joinery.scheduling.explain.elsewhere import also_served, foreign
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.scheduling.explain.elsewhere import also_served, foreign
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery_cli.sources import SAMPLE
 from simulator import builders
 from simulator.clock import START
 from tests.cli.conftest import Run, Write, pod_document

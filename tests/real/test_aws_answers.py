@@ -13,22 +13,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.apis.ec2nodeclass import AMISelectorTerm, EC2NodeClass, SubnetSelectorTerm
-from joinery.aws import Clients
-from joinery.cloudprovider.catalog import listing
-from joinery.cloudprovider.catalog.document import Catalog
-from joinery.cloudprovider.catalog.pricing import newest, on_demand_prices
-from joinery.cloudprovider.catalog.reservation_queries import active_reservations
-from joinery.cloudprovider.ec2 import Ec2Cloud
-from joinery.cloudprovider.instancetypes.resolve import resolve
-from joinery.cloudprovider.launch.facts import ClusterFacts
-from joinery.cloudprovider.launch.fleet import subnets_by_zone
-from joinery.cloudprovider.launch.running import described
-from joinery.cloudprovider.nodeclass import discovery
-from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
-from joinery.cluster import auth
-from joinery.errors import NotFoundError, UnavailableError
-from joinery.state.offerings import InstanceType
+from joinery.gateways.aws import Clients
+from joinery.gateways.ec2.adapter import Ec2Cloud
+from joinery.gateways.ec2.catalog import listing
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.ec2.catalog.pricing import newest, on_demand_prices
+from joinery.gateways.ec2.catalog.reservation_queries import active_reservations
+from joinery.gateways.ec2.instancetypes.resolve import resolve
+from joinery.gateways.ec2.launch.facts import ClusterFacts
+from joinery.gateways.ec2.launch.fleet import subnets_by_zone
+from joinery.gateways.ec2.launch.running import described
+from joinery.gateways.ec2.nodeclass import discovery
+from joinery.gateways.ec2.nodeclass.imagesearch import ImageSearch
+from joinery.gateways.kubernetes import auth
+from joinery.objects.errors import NotFoundError, UnavailableError
+from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm, EC2NodeClass, SubnetSelectorTerm
+from joinery.objects.snapshot.offerings import InstanceType
 from simulator.clock import Clock
 from tests.real.answers import REAL, answering, node_class, read
 

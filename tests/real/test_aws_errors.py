@@ -8,10 +8,10 @@ import pytest
 from botocore.awsrequest import AWSResponse
 from botocore.exceptions import ClientError
 
-from joinery.aws import Clients, translated
-from joinery.cloudprovider.launch.running import described
-from joinery.cluster import auth
-from joinery.errors import CapacityError, ConfigurationError, JoineryError, NotFoundError, UnavailableError
+from joinery.gateways.aws import Clients, translated
+from joinery.gateways.ec2.launch.running import described
+from joinery.gateways.kubernetes import auth
+from joinery.objects.errors import CapacityError, ConfigurationError, JoineryError, NotFoundError, UnavailableError
 from tests.real.answers import ERRORS
 
 REACTIONS: dict[str, type[JoineryError]] = {

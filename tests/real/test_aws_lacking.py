@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.ec2nodeclass import AMISelectorTerm, SecurityGroupSelectorTerm, SubnetSelectorTerm
-from joinery.aws import Clients
-from joinery.cloudprovider.catalog.pricing import on_demand_prices
-from joinery.cloudprovider.catalog.reservation_queries import active_reservations, reservations_by_id
-from joinery.cloudprovider.instancetypes.resolve import resolve
-from joinery.cloudprovider.launch.create_fleet import CreateFleet
-from joinery.cloudprovider.launch.facts import cluster_facts
-from joinery.cloudprovider.launch.fleet import result
-from joinery.cloudprovider.launch.running import described
-from joinery.cloudprovider.nodeclass import discovery
-from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
-from joinery.cluster import auth
-from joinery.errors import UnavailableError
+from joinery.gateways.aws import Clients
+from joinery.gateways.ec2.catalog.pricing import on_demand_prices
+from joinery.gateways.ec2.catalog.reservation_queries import active_reservations, reservations_by_id
+from joinery.gateways.ec2.instancetypes.resolve import resolve
+from joinery.gateways.ec2.launch.create_fleet import CreateFleet
+from joinery.gateways.ec2.launch.facts import cluster_facts
+from joinery.gateways.ec2.launch.fleet import result
+from joinery.gateways.ec2.launch.running import described
+from joinery.gateways.ec2.nodeclass import discovery
+from joinery.gateways.ec2.nodeclass.imagesearch import ImageSearch
+from joinery.gateways.kubernetes import auth
+from joinery.objects.errors import UnavailableError
+from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm, SecurityGroupSelectorTerm, SubnetSelectorTerm
 from simulator.clock import Clock
 from tests.real.answers import answering, read
 from tests.real.test_aws_answers import NOW, anyone, catalogue

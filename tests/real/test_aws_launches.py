@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.aws import Clients
-from joinery.cloudprovider.gateway import LaunchRequest, LaunchResult, Override
-from joinery.cloudprovider.launch.create_fleet import CreateFleet
-from joinery.cloudprovider.launch.facts import ClusterFacts
-from joinery.errors import CapacityError, ConfigurationError, UnavailableError
-from joinery.state.offerings import OfferingKey
+from joinery.gateways.aws import Clients
+from joinery.gateways.ec2.gateway import LaunchRequest, LaunchResult, Override
+from joinery.gateways.ec2.launch.create_fleet import CreateFleet
+from joinery.gateways.ec2.launch.facts import ClusterFacts
+from joinery.objects.errors import CapacityError, ConfigurationError, UnavailableError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.snapshot.offerings import OfferingKey
 from simulator.clock import Clock
 from tests.real.answers import ERRORS, REAL, answering, node_class, read
 

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from joinery.apis.ec2nodeclass import AMISelectorTerm, SubnetSelectorTerm
-from joinery.aws import Clients
-from joinery.cloudprovider.catalog.pricing import newest
-from joinery.cloudprovider.instancetypes.resolve import resolve
-from joinery.cloudprovider.nodeclass import discovery
-from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
+from joinery.gateways.aws import Clients
+from joinery.gateways.ec2.catalog.pricing import newest
+from joinery.gateways.ec2.instancetypes.resolve import resolve
+from joinery.gateways.ec2.nodeclass import discovery
+from joinery.gateways.ec2.nodeclass.imagesearch import ImageSearch
+from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm, SubnetSelectorTerm
 from tests.real.answers import answering, read
 from tests.real.test_aws_answers import NOW, anyone, catalogue
 

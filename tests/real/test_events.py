@@ -15,7 +15,7 @@ import yaml
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
-from joinery.apis.labels import DISRUPTED_TAINT, RESERVATION_ID, SPOT
+from joinery.objects.karpenter.labels import DISRUPTED_TAINT, RESERVATION_ID, SPOT
 from simulator import builders
 from simulator.doors.doors import Call, Doors
 from simulator.doors.queues import record

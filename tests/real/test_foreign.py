@@ -5,18 +5,18 @@ No decision of ours is about them.
 
 from datetime import timedelta
 
-from joinery.apis.core import Node
-from joinery.apis.decoding import convert
-from joinery.apis.labels import INTERRUPTED_AT, RESERVATION_ID
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import UpdateClass, UpdatePool
-from joinery.disruption.expiration import expire
-from joinery.lifecycle.pools.readiness import readiness
-from joinery.lifecycle.view.replacement import replaced
-from joinery.scheduling.packing import Packing
-from joinery.state.nodes import views
-from joinery.state.pods import is_pending, is_reschedulable
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.disruption.expiration import expire
+from joinery.decisions.lifecycle.pools.readiness import readiness
+from joinery.decisions.lifecycle.view.replacement import replaced
+from joinery.decisions.scheduling.packing import Packing
+from joinery.objects.actions import UpdateClass, UpdatePool
+from joinery.objects.karpenter.labels import INTERRUPTED_AT, RESERVATION_ID
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Node
+from joinery.objects.kubernetes.decoding import convert
+from joinery.objects.snapshot.nodes import views
+from joinery.objects.snapshot.pods import is_pending, is_reschedulable
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
 from tests.real.files import FOLDER, objects

@@ -7,10 +7,10 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 
-from joinery.aws import Clients
-from joinery.cloudprovider.launch.impaired import EVENT_CODES, impaired
-from joinery.errors import ConfigurationError
-from joinery.state.instances import InstanceStatus
+from joinery.gateways.aws import Clients
+from joinery.gateways.ec2.launch.impaired import EVENT_CODES, impaired
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.snapshot.instances import InstanceStatus
 from tests.real.answers import ERRORS, answering, as_parsed, read
 
 NOBODY: dict[str, Any] = {"InstanceStatuses": []}

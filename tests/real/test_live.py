@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.core import Node
-from joinery.apis.decoding import convert
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.quantity import amounts
-from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.lists import CORE, NODE_CLAIMS, NODE_POOLS, node_classes
-from joinery.cluster.transport import MERGE_PATCH, Transport
-from joinery.errors import ConflictError
-from joinery.state.instances import instance_id
-from joinery.state.snapshot import Snapshot
+from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.lists import CORE, NODE_CLAIMS, NODE_POOLS, node_classes
+from joinery.gateways.kubernetes.transport import MERGE_PATCH, Transport
+from joinery.objects.errors import ConflictError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.kubernetes.core import Node
+from joinery.objects.kubernetes.decoding import convert
+from joinery.objects.kubernetes.quantity import amounts
+from joinery.objects.snapshot.instances import instance_id
+from joinery.objects.snapshot.snapshot import Snapshot
 from simulator.cloud.market import sample
 from simulator.doors.doors import Doors
 from simulator.doors.queues import record

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from joinery.cli.sources import SAMPLE
+from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import NOW, Run
 from tests.real.files import CLUSTER, PIECES, name, objects
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.apis.quantity import LARGEST, amount, parse, text
+from joinery.objects.kubernetes.quantity import LARGEST, amount, parse, text
 from tests.real.files import FOLDER
 
 SPELLINGS: dict[str, list[Any]] = json.loads((FOLDER / "quantities.json").read_text())

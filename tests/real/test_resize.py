@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.apis.core import Pod
-from joinery.apis.decoding import convert
-from joinery.scheduling.constraints.resources import requests_of
-from joinery.verification.predicates import requests_of as checked_requests_of
+from joinery.decisions.scheduling.constraints.resources import requests_of
+from joinery.decisions.verification.predicates import requests_of as checked_requests_of
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.kubernetes.decoding import convert
 from tests.real.files import FOLDER, objects
 
 INFEASIBLE = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from joinery.aws import Clients
-from joinery.cloudprovider.launch.shifts import ZonalShifts
-from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
+from joinery.gateways.aws import Clients
+from joinery.gateways.ec2.launch.shifts import ZonalShifts
+from joinery.objects.errors import ConfigurationError, NotFoundError, UnavailableError
 from tests.real.answers import answering, read
 
 ARN = "arn:aws:eks:us-east-1:111122223333:cluster/prod"

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from joinery.apis import labels as keys
-from joinery.cloudprovider.gateway import LaunchRequest, Override
-from joinery.errors import ConfigurationError
+from joinery.gateways.ec2.gateway import LaunchRequest, Override
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.karpenter import labels as keys
 from simulator import builders
 from simulator.actors.base import Stage
 from simulator.actors.ec2 import Ec2

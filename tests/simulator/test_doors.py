@@ -5,10 +5,10 @@ import os
 from datetime import timedelta
 from typing import Any
 
-from joinery.apis.labels import REPORTER
-from joinery.cluster.gateway import Event
-from joinery.doorbell.gateway import Bell
-from joinery.errors import UnavailableError
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.kubernetes.gateway import Event
+from joinery.objects.errors import UnavailableError
+from joinery.objects.karpenter.labels import REPORTER
 from simulator import builders
 from simulator.actors.admission import Admission
 from simulator.doors.doors import Doors

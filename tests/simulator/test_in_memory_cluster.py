@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as some
 
-from joinery.apis.core import ObjectMeta
-from joinery.cluster.gateway import Eviction
+from joinery.gateways.kubernetes.gateway import Eviction
+from joinery.objects.kubernetes.core import ObjectMeta
 from simulator import builders
 from simulator.clock import Clock
 from simulator.kubernetes.apiserver import Change

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.core import Pod
+from joinery.objects.kubernetes.core import Pod
 from simulator import builders
 from simulator.actors.base import Stage
 from simulator.actors.kubescheduler.scheduler import LATENCY, KubeScheduler

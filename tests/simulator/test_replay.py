@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from joinery.cli.main import app
+from joinery_cli.main import app
 from simulator.doors.wakeups import call, read
 from simulator.story import render
 from simulator.story.replay import put_through, story_at

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 import yaml
 
-from joinery.cli.reading.refused import RefusedFilesError
-from joinery.errors import ConfigurationError
+from joinery.objects.errors import ConfigurationError
+from joinery_cli.reading.refused import RefusedFilesError
 from simulator.story.leaks import causes, leaks
 from simulator.story.scenario import duration, find, load
 from simulator.story.show import run

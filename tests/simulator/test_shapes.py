@@ -2,9 +2,9 @@
 
 import json
 
-from joinery.apis.core import CSINode, ObjectMeta, Pod
-from joinery.apis.decoding import convert
-from joinery.apis.quantity import amounts
+from joinery.objects.kubernetes.core import CSINode, ObjectMeta, Pod
+from joinery.objects.kubernetes.decoding import convert
+from joinery.objects.kubernetes.quantity import amounts
 from simulator import builders
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster

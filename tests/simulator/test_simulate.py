@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from joinery.cli.main import app
+from joinery_cli.main import app
 from simulator.builders import EPOCH
 from simulator.story import render
 from simulator.story.bill import Item

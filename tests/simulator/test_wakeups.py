@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from joinery.errors import ConfigurationError
+from joinery.objects.errors import ConfigurationError
 from simulator.doors.wakeups import call, read
 
 REAL = Path(__file__).parents[1] / "data/real"

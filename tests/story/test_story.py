@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from joinery.apis import labels as keys
+from joinery.objects.karpenter import labels as keys
 from simulator.kubernetes.budgets import is_ready
 from simulator.story.leaks import leaks
 from tests.story.conftest import Told

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from joinery.errors import UnavailableError
+from joinery.objects.errors import UnavailableError
 from simulator.kubernetes.budgets import is_ready
 from simulator.story.leaks import leaks
 from simulator.story.scenario import find, load

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from joinery.installation.stacks import stack_name
+from joinery.decisions.installation.stacks import stack_name
 from tools.deploy import (
     Account,
     Plan,

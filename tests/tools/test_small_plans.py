@@ -4,8 +4,8 @@ import statistics
 
 import pytest
 
-from joinery.scheduling.solve import solve
-from joinery.verification.verify import verify
+from joinery.decisions.scheduling.solve import solve
+from joinery.decisions.verification.verify import verify
 from tools.small_plans import KINDS, problem
 
 EXACT = ("plain", "alike", "host ports", "anti-affinity over hosts", "zones apart", "capacity types apart")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.meta import CustomResource
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodepool import NodePool
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.meta import CustomResource
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodepool import NodePool
 from tools.crds import COLUMNS, PLURALS, definition, drifted, file_of
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from joinery.installation.endpoints import ENDPOINTS, WITHOUT_ENDPOINTS
+from joinery.decisions.installation.endpoints import ENDPOINTS, WITHOUT_ENDPOINTS
 from tests.cases.scheduling.reading import cases
 from tools.pages import CHAPTERS, MANIFESTS, sources
 from tools.template import ROOT
@@ -16,11 +16,13 @@ DOCUMENTS = sources()
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 ANCHORED = re.compile(r"\]\(([^)#:\s]*)#([^)\s]+)\)")
 CODE = re.compile(r"```[^`]*```|`[^`\n]+`|^ {4,}[^\n]+$", re.MULTILINE)
-DOTTED = re.compile(r"\bjoinery\.(?!dev\b)[a-z_.]*[a-z_]")  # ``joinery.dev`` is the group of our own annotations
+DOTTED = re.compile(r"\bjoinery\.(?!dev\b)[a-z0-9_.]*[a-z0-9_]")  # ``joinery.dev`` is the group of our own annotations
 TARGET = re.compile(r"\bmake ([a-z][a-z-]+)\b")
 PATH = re.compile(r"\b(?:events|examples|manifests|simulator|shared|functions|layers|tests|tools|docs)/[\w./-]*\w")
 MODULE = re.compile(r"(?<![\w/*.])[a-z]+/[\w/]*\w\.py\b")  # ``controllers/webhook.py``, from the package's folder
 
+#: A path in a document begins at the repository, at the package, or at its decisions.
+ROOTS = ("shared/joinery", "shared/joinery/decisions", "cli")
 
 CASES = re.compile(r"^\| [^|]+ \| (\d+) \| ([a-z-]+) \|", re.MULTILINE)
 
@@ -70,13 +72,15 @@ def test_paths_in_code_exist(document: Path) -> None:
     """A command that is copied from a document runs."""
     paths = {path for code in _code(document) for path in PATH.findall(code) + MODULE.findall(code)}
     assert [
-        path for path in sorted(paths) if not ((ROOT / path).exists() or (ROOT / "shared/joinery" / path).exists())
+        path
+        for path in sorted(paths)
+        if not ((ROOT / path).exists() or any((ROOT / root / path).exists() for root in ROOTS))
     ] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_modules_and_functions_in_documents_exist(document: Path) -> None:
-    """``joinery.interruption.notice.parse`` is where it is said to be."""
+    """``joinery.decisions.interruption.notice.parse`` is where it is said to be."""
     names = {name for code in _code(document) for name in DOTTED.findall(code)}
     assert [name for name in sorted(names) if not _is_there(name)] == []
 

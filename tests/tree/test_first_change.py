@@ -4,8 +4,8 @@ import re
 import subprocess
 import textwrap
 
-from joinery.apis.labels import OS
-from joinery.apis.slips import value_meant_by
+from joinery.objects.karpenter.labels import OS
+from joinery.objects.slips import value_meant_by
 from tools.template import ROOT
 
 _DIFF = re.compile(r"^ *```diff\n(.*?)^ *```", re.MULTILINE | re.DOTALL)

@@ -18,10 +18,10 @@ def test_a_test_of_a_group_is_known_by_it_to_the_scheduler_of_tests(request: pyt
 @pytest.mark.parametrize(
     ("nodeid", "scope"),
     [
-        ("tests/unit/test_a.py::test_b", "tests/unit/test_a.py"),
-        ("tests/unit/test_a.py::test_b[al2023@latest]", "tests/unit/test_a.py"),
-        ("tests/unit/test_a.py::test_b[al2023@latest]@api_server", "api_server"),
-        ("tests/unit/test_a.py::test_b@api_server", "api_server"),
+        ("tests/unit/gateways/test_a.py::test_b", "tests/unit/gateways/test_a.py"),
+        ("tests/unit/gateways/test_a.py::test_b[al2023@latest]", "tests/unit/gateways/test_a.py"),
+        ("tests/unit/gateways/test_a.py::test_b[al2023@latest]@api_server", "api_server"),
+        ("tests/unit/gateways/test_a.py::test_b@api_server", "api_server"),
     ],
 )
 def test_what_stays_together_is_a_group_or_else_a_file(nodeid: str, scope: str) -> None:

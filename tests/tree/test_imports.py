@@ -13,9 +13,9 @@ HEAVY = (
     "numpy",
     "msgspec",
     "requests",
-    "joinery.gateways",
-    "joinery.scheduling",
-    "joinery.verification",
+    "joinery.gateways.bundles",
+    "joinery.decisions.scheduling",
+    "joinery.decisions.verification",
 )
 
 # Nothing listens on the discard port, so the bell cannot be rung, and everything up to that was imported.
@@ -28,7 +28,7 @@ class Context:
     function_name, memory_limit_in_mb, invoked_function_arn, aws_request_id = "webhook", 128, "arn", "id"
 answer = app.handler(json.load(open("events/webhook_failed_scheduling.json")), Context())
 heavy = [name for name in {HEAVY!r} if name in sys.modules]
-print(json.dumps([answer["statusCode"], "joinery.doorbell.sqs" in sys.modules, heavy]))
+print(json.dumps([answer["statusCode"], "joinery.gateways.doorbell.sqs" in sys.modules, heavy]))
 """
 
 

@@ -15,7 +15,7 @@ import typer
 from botocore import xform_name
 from botocore.exceptions import UnknownServiceError
 
-from joinery.cli.main import app
+from joinery_cli.main import app
 from tools.page_commands import commands, mentioned, simple
 from tools.template import ROOT, load
 

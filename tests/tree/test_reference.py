@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from joinery import events
-from joinery.apis import labels
-from joinery.apis import own_keys as keys
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.own_keys import FOR_PEOPLE, OF_JOINERY
-from joinery.events import EVENTS
-from joinery.interruption.response import EVENTS as NOTICES
+from joinery.decisions.interruption.response import EVENTS as NOTICES
+from joinery.objects import events
+from joinery.objects import own_keys as keys
+from joinery.objects.events import EVENTS
+from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.own_keys import FOR_PEOPLE, OF_JOINERY
 from tools import metrics
 from tools.reference import __main__ as reference
 from tools.template import ROOT, load, of_type

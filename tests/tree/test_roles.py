@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from joinery.cli.doctor.allowed import account_rights
-from joinery.cli.doctor.findings import Status
+from joinery_cli.doctor.allowed import account_rights
+from joinery_cli.doctor.findings import Status
 from tests.functional.doctored import FakeAws, site
 from tools.template import ROOT, doors, load
 
 TEMPLATE = load()
 RESOURCES = TEMPLATE["Resources"]
 PACKAGE = ROOT / "shared" / "joinery"
-#: Names of a client in ``joinery.aws.Clients``, by the prefix of its actions.
+#: Names of a client in ``joinery.gateways.aws.Clients``, by the prefix of its actions.
 SERVICES = {"dynamodb", "ec2", "eks", "iam", "s3", "ssm", "pricing", "functions", "secrets", "stacks", "arc"}
 PREFIXES = {"functions": "lambda", "stacks": "cloudformation", "secrets": "secretsmanager", "arc": "arc-zonal-shift"}
 #: What IAM calls otherwise than the API does.

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from joinery.apis.disruption import CanaryRule
-from joinery.apis.policies import TerminateFirst
-from joinery.errors import ConfigurationError
-from joinery.settings import NEEDS, Settings, read, variable
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.karpenter.disruption import CanaryRule
+from joinery.objects.policies import TerminateFirst
+from joinery.objects.settings import NEEDS, Settings, read, variable
 
 _QUEUES = ("provisioning_queue", "lifecycle_queue", "disruption_queue")
 

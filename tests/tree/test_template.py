@@ -8,9 +8,18 @@ from typing import Any
 
 import pytest
 
-from joinery.apis import duration
-from joinery.apis.disruption import canary_of
-from joinery.apis.policies import (
+from joinery.controllers.acting.lease import ACTING_SECONDS, LEASE_SECONDS
+from joinery.controllers.disruption import READING_SECONDS
+from joinery.controllers.installer.controller import ROTATE
+from joinery.decisions.installation.groups import DOORS as IN_CLUSTER
+from joinery.decisions.installation.groups import groups_of
+from joinery.decisions.interruption.notice import Notice, NoticeKind, parse
+from joinery.gateways.doorbell.gateway import DELAYS, Bell
+from joinery.gateways.memory.bucket import CATALOG_KEY
+from joinery.gateways.memory.table import EXPIRES, KEY
+from joinery.objects.karpenter import duration
+from joinery.objects.karpenter.disruption import canary_of
+from joinery.objects.policies import (
     MetricsDetail,
     MinValuesPolicy,
     NodeRepair,
@@ -18,16 +27,7 @@ from joinery.apis.policies import (
     Rebalance,
     terminate_first_of,
 )
-from joinery.controllers.acting.lease import ACTING_SECONDS, LEASE_SECONDS
-from joinery.controllers.disruption import READING_SECONDS
-from joinery.controllers.installer.controller import ROTATE
-from joinery.doorbell.gateway import DELAYS, Bell
-from joinery.installation.groups import DOORS as IN_CLUSTER
-from joinery.installation.groups import groups_of
-from joinery.interruption.notice import Notice, NoticeKind, parse
-from joinery.settings import NEEDS, Settings, variable
-from joinery.store.gateway import CATALOG_KEY
-from joinery.unavailable.table import EXPIRES, KEY
+from joinery.objects.settings import NEEDS, Settings, variable
 from tests.tree.resources import DOORS, RESOURCES, TEMPLATE, logical_id, policies_of, policy, resources
 from tools.template import ROOT, Door
 

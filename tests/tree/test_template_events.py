@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import OWN_GROUP
-from joinery.installation.requests import is_request
-from joinery.interruption.envelope import detail_type
-from joinery.interruption.notice import READERS
+from joinery.decisions.installation.requests import is_request
+from joinery.decisions.interruption.envelope import detail_type
+from joinery.decisions.interruption.notice import READERS
+from joinery.objects.karpenter.labels import OWN_GROUP
 from tests.tree.resources import DOORS, RESOURCES, logical_id, resources
 from tools.template import ROOT
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from joinery.account.aws import POLICY
+from joinery.gateways.account.aws import POLICY
 from tests.tree.resources import DOORS, RESOURCES, TEMPLATE, logical_id, policies_of
 from tools.template import ROOT
 
@@ -226,7 +226,7 @@ def test_the_template_names_no_partition() -> None:
 
 
 def test_the_code_names_no_partition() -> None:
-    """Addresses and ARNs are made in ``joinery.partitions``."""
+    """Addresses and ARNs are made in ``joinery.gateways.partitions``."""
     for path in sorted((ROOT / "shared").rglob("*.py")):
         if path.name == "partitions.py":
             continue

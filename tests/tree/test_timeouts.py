@@ -2,11 +2,11 @@
 
 import pytest
 
-from joinery.aws import ATTEMPTS, CONNECT_SECONDS, READ_SECONDS
-from joinery.cloudprovider import gateway as cloud
-from joinery.cluster import gateway as cluster
-from joinery.cluster.transport import CONNECT_SECONDS as CLUSTER_CONNECT_SECONDS
-from joinery.cluster.transport import PATIENCE
+from joinery.gateways.aws import ATTEMPTS, CONNECT_SECONDS, READ_SECONDS
+from joinery.gateways.ec2 import gateway as cloud
+from joinery.gateways.kubernetes import gateway as cluster
+from joinery.gateways.kubernetes.transport import CONNECT_SECONDS as CLUSTER_CONNECT_SECONDS
+from joinery.gateways.kubernetes.transport import PATIENCE
 from tools.template import doors, load
 
 #: The longest wait before the second attempt (botocore, "Standard retry mode": a random part of a second).

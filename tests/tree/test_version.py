@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import joinery
-from joinery.observability import VERSION, logger
+from joinery.controllers.telemetry import VERSION, logger
 from tools.template import TEMPLATE, load, of_type
 from tools.version import PLACES, project_version, said_in
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from joinery.cli.doctor.cost import bill, idle, total
-from joinery.measures import DETAILED, MEASURES, Count
+from joinery.decisions.measures import DETAILED, MEASURES, Count
+from joinery_cli.doctor.cost import bill, idle, total
 from tools import cost, metrics
 from tools.template import ROOT, load, of_type
 
@@ -197,10 +197,10 @@ def test_an_idle_stack_costs_less_than_five_dollars_a_month() -> None:
 
 def test_every_price_has_a_source_and_is_used() -> None:
     """A price list that nobody can check is a guess."""
-    document = json.loads((ROOT / "shared/joinery/cli/doctor/prices.json").read_text())
+    document = json.loads((ROOT / "cli/joinery_cli/doctor/prices.json").read_text())
     assert re.fullmatch(r"\d{4}-\d{2}", document["as_of"])
     assert all(entry["source"].startswith("https://aws.amazon.com/") for entry in document["prices"].values())
-    code = (ROOT / "shared/joinery/cli/doctor/cost.py").read_text()
+    code = (ROOT / "cli/joinery_cli/doctor/cost.py").read_text()
     unused = [name for name in document["prices"] if name.partition("_gb_second")[0] not in code]
     assert unused == []
 

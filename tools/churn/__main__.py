@@ -16,7 +16,7 @@ from typing import Any
 
 from rich.console import Console
 
-from joinery.apis import duration
+from joinery.objects.karpenter import duration
 from tools.churn.day import HOUR, Day, Size, made, traced
 from tools.churn.karpenter import Karpenter
 from tools.churn.market import Terms, market

@@ -1,6 +1,6 @@
 """The simulated cluster: nodes that are bought and go, pods that come, run and end, as objects of the product.
 
-Objects are the product's own (``joinery.apis``), so its decisions can be asked with ``snapshot``. Times are seconds
+Objects are the product's own (``joinery.objects``), so its decisions can be asked with ``snapshot``. Times are seconds
 since the day began.
 """
 
@@ -12,15 +12,15 @@ from itertools import count
 
 from msgspec.structs import replace
 
-from joinery.apis import core
-from joinery.apis import labels as keys
-from joinery.apis.conditions import put
-from joinery.apis.meta import Condition
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.quantity import texts
-from joinery.scheduling.packing import PlacedOffering
-from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, with_metadata, with_status
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.scheduling.packing import PlacedOffering
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.conditions import put
+from joinery.objects.karpenter.meta import Condition
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes import core
+from joinery.objects.kubernetes.quantity import texts
+from joinery.objects.snapshot.claims import INITIALIZED, LAUNCHED, REGISTERED, with_metadata, with_status
+from joinery.objects.snapshot.snapshot import Snapshot
 from tools.churn.day import Template
 from tools.churn.market import Market
 

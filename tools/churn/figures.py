@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from joinery.apis.disruption import DisruptionReason
+from joinery.objects.karpenter.disruption import DisruptionReason
 from tools.churn.cluster import Machine, RunningPod
 from tools.churn.rules import Command
 

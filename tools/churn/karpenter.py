@@ -20,14 +20,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import ON_DEMAND, SPOT
-from joinery.disruption.admission import Admission
-from joinery.disruption.candidates import Candidate, candidates
-from joinery.disruption.costs import eviction_cost
-from joinery.disruption.problem import DisruptionProblem
-from joinery.scheduling.packing import Launch
-from joinery.state.priorities import priorities_of
+from joinery.decisions.disruption.admission import Admission
+from joinery.decisions.disruption.candidates import Candidate, candidates
+from joinery.decisions.disruption.costs import eviction_cost
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.scheduling.packing import Launch
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import ON_DEMAND, SPOT
+from joinery.objects.snapshot.priorities import priorities_of
 from tools.churn.rules import Command
 from tools.churn.simulated_move import Moved, Mover, Replacement
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import CAPACITY_TYPE, ZONE
-from joinery.apis.nodepool import NodePool
-from joinery.cloudprovider.offline import default_class, instance_types
-from joinery.state.offerings import InstanceType
+from joinery.gateways.ec2.offline import default_class, instance_types
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, ZONE
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.snapshot.offerings import InstanceType
 from simulator import builders
 from simulator.cloud.market import sample
 

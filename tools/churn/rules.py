@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.disruption.admission import Admission
-from joinery.disruption.candidates import candidates
-from joinery.disruption.decide import decide
-from joinery.disruption.disruptions import Disruption
-from joinery.disruption.problem import DisruptionProblem
-from joinery.scheduling.packing import ExistingPlacement, Launch
+from joinery.decisions.disruption.admission import Admission
+from joinery.decisions.disruption.candidates import candidates
+from joinery.decisions.disruption.decide import decide
+from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.scheduling.packing import ExistingPlacement, Launch
+from joinery.objects.karpenter.disruption import DisruptionReason
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,13 +19,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from joinery.cli.reading.inputs import load
-from joinery.cli.sources import load_catalog
-from joinery.cloudprovider.catalog.document import Catalog
-from joinery.cloudprovider.offline import instance_types
-from joinery.disruption.candidates import candidates
-from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
-from joinery.scheduling.problem import Options, Problem
+from joinery.decisions.disruption.candidates import candidates
+from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.ec2.offline import instance_types
+from joinery_cli.reading.inputs import load
+from joinery_cli.sources import load_catalog
 from tools.churn.karpenter import Karpenter
 from tools.churn.rules import Command
 from tools.consolidation.applied import applied

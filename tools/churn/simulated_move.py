@@ -7,19 +7,19 @@ where one type holds all their pods.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
-from joinery.apis.meta import Requirement
-from joinery.apis.quantity import Resources, total
-from joinery.disruption.candidates import Candidate, Candidates
-from joinery.disruption.consolidation.trial import trial
-from joinery.disruption.problem import DisruptionProblem
-from joinery.scheduling.constraints.resources import requests_of
-from joinery.scheduling.packing import ExistingPlacement, Launch
-from joinery.scheduling.problem import Wishes
-from joinery.state.nodes import NodeView
-from joinery.state.offerings import InstanceType, Offering
-from joinery.state.pods import is_active
-from joinery.verification.predicates import unmet
+from joinery.decisions.disruption.candidates import Candidate, Candidates
+from joinery.decisions.disruption.consolidation.trial import trial
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.scheduling.constraints.resources import requests_of
+from joinery.decisions.scheduling.packing import ExistingPlacement, Launch
+from joinery.decisions.scheduling.problem import Wishes
+from joinery.decisions.verification.predicates import unmet
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
+from joinery.objects.karpenter.meta import Requirement
+from joinery.objects.kubernetes.quantity import Resources, total
+from joinery.objects.snapshot.nodes import NodeView
+from joinery.objects.snapshot.offerings import InstanceType, Offering
+from joinery.objects.snapshot.pods import is_active
 
 _LAUNCHED_FIRST = (RESERVED, SPOT, ON_DEMAND)
 _LATE = 1.0

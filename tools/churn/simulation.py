@@ -8,16 +8,16 @@ from datetime import timedelta
 from functools import partial
 from itertools import count
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import REPLACES
-from joinery.disruption.moves import replicas_of
-from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
-from joinery.lifecycle.disrupting.new_commands import NewCommand, as_candidate, as_replacement, record_for
-from joinery.lifecycle.launching.new_claims import claims_of
-from joinery.planning import plan
-from joinery.scheduling.packing import Launch, Packing
-from joinery.scheduling.problem import Options, Problem
-from joinery.state.claims import with_metadata
+from joinery.decisions.disruption.moves import replicas_of
+from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
+from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_candidate, as_replacement, record_for
+from joinery.decisions.lifecycle.launching.new_claims import claims_of
+from joinery.decisions.planning import plan
+from joinery.decisions.scheduling.packing import Launch, Packing
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import REPLACES
+from joinery.objects.snapshot.claims import with_metadata
 from tools.churn.cluster import Bought, Cluster, Machine, RunningPod, Work, by_template, moment
 from tools.churn.day import Day, Service
 from tools.churn.figures import Figures

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args, get_origin
 
 import typer
 
-from joinery.cli.main import app
+from joinery_cli.main import app
 
 COLUMNS = 120
 

@@ -1,8 +1,8 @@
-"""The Events, from ``joinery.events``."""
+"""The Events, from ``joinery.objects.events``."""
 
 from collections.abc import Iterator
 
-from joinery.events import EVENTS
+from joinery.objects.events import EVENTS
 
 
 def table() -> Iterator[str]:

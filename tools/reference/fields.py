@@ -5,9 +5,9 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodepool import NodePool
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodepool import NodePool
 from tools.crds import definition
 from tools.reference.commands import COLUMNS
 

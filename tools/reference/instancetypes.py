@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from functools import cache
 
-from joinery.apis.labels import ARCH, ON_DEMAND, SPOT
-from joinery.cli.sources import SAMPLE, load_catalog
-from joinery.cloudprovider.offline import default_class, instance_types
-from joinery.state.offerings import InstanceType
+from joinery.gateways.ec2.offline import default_class, instance_types
+from joinery.objects.karpenter.labels import ARCH, ON_DEMAND, SPOT
+from joinery.objects.snapshot.offerings import InstanceType
+from joinery_cli.sources import SAMPLE, load_catalog
 
 #: One with little, and one with what few have: GPUs and local disks.
 EXAMPLES = ("m7g.large", "g6.2xlarge")

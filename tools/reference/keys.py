@@ -1,8 +1,8 @@
-"""Annotations, taints and conditions below ``joinery.dev``, from ``joinery.apis.own_keys``."""
+"""Annotations, taints and conditions below ``joinery.dev``, from ``joinery.objects.own_keys``."""
 
 from collections.abc import Iterator, Mapping
 
-from joinery.apis.own_keys import FOR_PEOPLE, OF_JOINERY, OwnKey
+from joinery.objects.own_keys import FOR_PEOPLE, OF_JOINERY, OwnKey
 
 
 def for_people() -> Iterator[str]:

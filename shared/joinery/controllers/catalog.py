@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from joinery.cloudprovider.catalog.document import Catalog
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
-from joinery.gateways import Gateways
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
 
 #: How old instance types and on-demand prices may become, of which there are new ones every few days (Karpenter asks
 #: for both every twelve hours). To read them takes ten times as long as spot prices do.

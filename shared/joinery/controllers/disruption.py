@@ -1,8 +1,9 @@
 """Nodes that do not earn their price go: read the cluster, decide, begin the commands.
 
 A decision may take minutes, so it is made without the Lease, and its commands are validated in a new snapshot before
-they begin (``joinery.disruption.validation``). ``controllers.orchestration`` begins them, and lifecycle carries them
-out. From then on their nodes count as leaving, so the next run neither touches them nor exceeds a budget by them.
+they begin (``joinery.decisions.disruption.validation``). ``controllers.orchestration`` begins them, and lifecycle
+carries them out. From then on their nodes count as leaving, so the next run neither touches them nor exceeds a budget
+by them.
 
 A run decides nothing while a NodeClaim waits for its launch (Karpenter disruption, "cluster synced"): what its node
 will hold is not known yet, and somebody is about to change the cluster.
@@ -12,43 +13,43 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.policies import MetricsDetail
-from joinery.commands import UpdateClaim
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import ACTING_SECONDS
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.orchestration import Orchestrator
 from joinery.controllers.packing_options import packing_options
+from joinery.controllers.telemetry import COMMAND, COST, REASON, RECORD, Count, count, logger, metrics
 from joinery.controllers.telling.change_monitor import ChangeMonitor
 from joinery.controllers.telling.disruption import Begun, tell
 from joinery.controllers.telling.record import disruption_document
 from joinery.controllers.waking.pacing import reading
-from joinery.disruption.decide import decide
-from joinery.disruption.deletion_costs import deletion_costs
-from joinery.disruption.disruptions import Disruption, Disruptions, Refused
-from joinery.disruption.instance_type_drift import instance_type_drift
-from joinery.disruption.moves import replicas_of
-from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
-from joinery.disruption.readmission import readmit
-from joinery.disruption.validation import Dropped, validate
-from joinery.doorbell.gateway import Bell
-from joinery.errors import RefusedError
-from joinery.gateways import Gateways
-from joinery.lifecycle.disrupting.new_commands import NewCommand
-from joinery.lifecycle.launching.new_claims import claims_of
-from joinery.lifecycle.view.drift import drift_noted
-from joinery.measuring.cluster import by_node_pool, standing
-from joinery.observability import COMMAND, COST, REASON, RECORD, Count, count, logger, metrics
-from joinery.scheduling.packing import Packing
-from joinery.scheduling.problem import Problem
-from joinery.scheduling.solve import Stopwatch
-from joinery.settings import Settings
-from joinery.state.claims import awaits_launch
-from joinery.state.displacement import moves_of
-from joinery.state.disruption import Readiness
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.disruption.decide import decide
+from joinery.decisions.disruption.deletion_costs import deletion_costs
+from joinery.decisions.disruption.disruptions import Disruption, Disruptions, Refused
+from joinery.decisions.disruption.instance_type_drift import instance_type_drift
+from joinery.decisions.disruption.moves import replicas_of
+from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
+from joinery.decisions.disruption.readmission import readmit
+from joinery.decisions.disruption.validation import Dropped, validate
+from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand
+from joinery.decisions.lifecycle.launching.new_claims import claims_of
+from joinery.decisions.lifecycle.view.drift import drift_noted
+from joinery.decisions.measuring.cluster import by_node_pool, standing
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.solve import Stopwatch
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.actions import UpdateClaim
+from joinery.objects.annotations.displacement import moves_of
+from joinery.objects.annotations.disruption import Readiness
+from joinery.objects.errors import RefusedError
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.policies import MetricsDetail
+from joinery.objects.settings import Settings
+from joinery.objects.snapshot.claims import awaits_launch
+from joinery.objects.snapshot.snapshot import Snapshot
 
 #: Seconds that are kept for reading the cluster once more after a decision, and for its validation.
 READING_SECONDS = 30.0

@@ -8,21 +8,21 @@ disrupts nodes of that NodePool counts them, too.
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from joinery.apis.labels import NODE_POOL
-from joinery.apis.moments import told
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Announce
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
-from joinery.disruption.expiration import expire, expired, given_up
-from joinery.disruption.expiration_budgets import Waiting, may_go, obeys_budgets, waiting
-from joinery.doorbell.gateway import Bell, ring_each
-from joinery.errors import ConfigurationError, ConflictError, NotFoundError, UnavailableError, UnreachableError
-from joinery.gateways import Gateways
-from joinery.observability import REASON, Count, count, logger
-from joinery.state.claim_changes import newly_leaving
-from joinery.state.snapshot import ClaimsSnapshot
+from joinery.controllers.telemetry import REASON, Count, count, logger
+from joinery.decisions.disruption.expiration import expire, expired, given_up
+from joinery.decisions.disruption.expiration_budgets import Waiting, may_go, obeys_budgets, waiting
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell, ring_each
+from joinery.objects.actions import Announce
+from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError, UnavailableError, UnreachableError
+from joinery.objects.karpenter.labels import NODE_POOL
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.moments import told
+from joinery.objects.snapshot.claim_changes import newly_leaving
+from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 
 
 class ExpirationController:

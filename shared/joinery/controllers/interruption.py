@@ -14,26 +14,26 @@ from functools import partial
 from itertools import chain, zip_longest
 from typing import Any
 
-from joinery.apis.core import Node
-from joinery.apis.labels import NODE_POOL
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.policies import Rebalance
-from joinery.commands import Command
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
-from joinery.doorbell.gateway import Bell, ring_each
-from joinery.errors import ConflictError, JoineryError, NotFoundError, together
-from joinery.gateways import Gateways
-from joinery.interruption.notice import Notice, NoticeKind
-from joinery.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
-from joinery.interruption.rebalance import is_acted_upon, mode_of
-from joinery.interruption.recent import suffice
-from joinery.interruption.response import concerned, is_about_capacity, respond
-from joinery.interruption.status import notices_of
-from joinery.interruption.unreadable import respond_without_claim, unreadable
-from joinery.observability import ERROR, NODE_CLAIM, REASON, Count, count, logger, nonempty
-from joinery.state.claims import with_metadata
-from joinery.state.snapshot import ClaimsSnapshot
+from joinery.controllers.telemetry import ERROR, NODE_CLAIM, REASON, Count, count, logger, nonempty
+from joinery.decisions.interruption.notice import Notice, NoticeKind
+from joinery.decisions.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
+from joinery.decisions.interruption.rebalance import is_acted_upon, mode_of
+from joinery.decisions.interruption.recent import suffice
+from joinery.decisions.interruption.response import concerned, is_about_capacity, respond
+from joinery.decisions.interruption.status import notices_of
+from joinery.decisions.interruption.unreadable import respond_without_claim, unreadable
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell, ring_each
+from joinery.objects.actions import Command
+from joinery.objects.errors import ConflictError, JoineryError, NotFoundError, together
+from joinery.objects.karpenter.labels import NODE_POOL
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Node
+from joinery.objects.policies import Rebalance
+from joinery.objects.snapshot.claims import with_metadata
+from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 
 Outcome = Mapping[str, Any]
 

@@ -11,12 +11,6 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodeclass import NodeClass, NodeClassStatus
-from joinery.apis.policies import NodeRepair, Steering
-from joinery.cloudprovider.gateway import LONGEST_CALL
-from joinery.cluster import gateway as cluster
-from joinery.commands import Ask
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import news
 from joinery.controllers.acting.invocation import Invocation
@@ -24,22 +18,28 @@ from joinery.controllers.acting.lease import deciding
 from joinery.controllers.acting.owners import read_owners
 from joinery.controllers.launching.launcher import Launched, finish_launches
 from joinery.controllers.launching.supply import known_shifts
+from joinery.controllers.telemetry import REASON, Count, count, logger, metrics
 from joinery.controllers.telling.change_monitor import ChangeMonitor
 from joinery.controllers.waking.pacing import reading
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConflictError, JoineryError, TimeIsOverError
-from joinery.gateways import Gateways
-from joinery.lifecycle.decision import LifecycleDecision, decide
-from joinery.lifecycle.draining.surging import leaving_pods, surges
-from joinery.lifecycle.view.view import View, unlisted, view_of
-from joinery.measuring.pods import Arrivals
-from joinery.observability import REASON, Count, count, logger, metrics
-from joinery.patience import within
-from joinery.settings import Settings
-from joinery.state.claims import awaits_launch
-from joinery.state.pod_events import Digests
-from joinery.state.snapshot import Invalid
-from joinery.workers import both
+from joinery.decisions.lifecycle.decision import LifecycleDecision, decide
+from joinery.decisions.lifecycle.draining.surging import leaving_pods, surges
+from joinery.decisions.lifecycle.view.view import View, unlisted, view_of
+from joinery.decisions.measuring.pods import Arrivals
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.ec2.gateway import LONGEST_CALL
+from joinery.gateways.kubernetes import gateway as cluster
+from joinery.gateways.patience import within
+from joinery.gateways.workers import both
+from joinery.objects.actions import Ask
+from joinery.objects.errors import ConflictError, JoineryError, TimeIsOverError
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
+from joinery.objects.policies import NodeRepair, Steering
+from joinery.objects.settings import Settings
+from joinery.objects.snapshot.claims import awaits_launch
+from joinery.objects.snapshot.pod_events import Digests
+from joinery.objects.snapshot.snapshot import Invalid
 
 #: Seconds after a question to the cloud in which calls of the API server can still be begun: where the cloud is silent,
 #: nodes join and drain all the same.

@@ -25,22 +25,15 @@ from functools import cached_property, partial
 
 import msgspec
 
-from joinery.apis.caps import Caps
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.cluster.gateway import LONGEST_CALL
-from joinery.commands import Announce, Ask
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.launcher import Launcher
 from joinery.controllers.launching.supply import Supply
-from joinery.doorbell.gateway import Bell
-from joinery.errors import JoineryError, TimeIsOverError, UnavailableError
-from joinery.gateways import Gateways
-from joinery.lifecycle.disrupting.drift_costs import added_cost, dearer_events
-from joinery.lifecycle.disrupting.new_commands import (
+from joinery.controllers.telemetry import COMMAND, COST, REASON, logger
+from joinery.decisions.lifecycle.disrupting.drift_costs import added_cost, dearer_events
+from joinery.decisions.lifecycle.disrupting.new_commands import (
     NewCommand,
     as_candidate,
     as_replacement,
@@ -48,18 +41,25 @@ from joinery.lifecycle.disrupting.new_commands import (
     overtaken,
     record_for,
 )
-from joinery.lifecycle.launching.asks import launching
-from joinery.lifecycle.launching.fleet_groups import fleet_groups
-from joinery.lifecycle.launching.held_launches import cheapest
-from joinery.lifecycle.pools.soaking import owners_that_run_well
-from joinery.observability import COMMAND, COST, REASON, logger
-from joinery.refusals import is_refusal
-from joinery.scheduling.admission import Purchase, admit, over
-from joinery.state.claim_changes import newly_leaving
-from joinery.state.disruption import CommandRecord, Readiness
-from joinery.state.offerings import InstanceType
-from joinery.state.snapshot import Snapshot
-from joinery.termination.taint import tainted
+from joinery.decisions.lifecycle.launching.asks import launching
+from joinery.decisions.lifecycle.launching.fleet_groups import fleet_groups
+from joinery.decisions.lifecycle.launching.held_launches import cheapest
+from joinery.decisions.lifecycle.pools.soaking import owners_that_run_well
+from joinery.decisions.scheduling.admission import Purchase, admit, over
+from joinery.decisions.termination.taint import tainted
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.kubernetes.gateway import LONGEST_CALL
+from joinery.objects.actions import Announce, Ask
+from joinery.objects.annotations.disruption import CommandRecord, Readiness
+from joinery.objects.caps import Caps
+from joinery.objects.errors import JoineryError, TimeIsOverError, UnavailableError
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.refusals import is_refusal
+from joinery.objects.snapshot.claim_changes import newly_leaving
+from joinery.objects.snapshot.offerings import InstanceType
+from joinery.objects.snapshot.snapshot import Snapshot
 
 #: Seconds that must be left to begin a command: for a call that is not answered, and one more to take the command
 #: back. A run that is killed in between costs time alone.

@@ -1,9 +1,9 @@
 """How the doors plan: the policies of a packing, from the settings."""
 
-from joinery.apis.caps import Caps
-from joinery.apis.policies import MinValuesPolicy, PreferencePolicy
-from joinery.scheduling.problem import Options
-from joinery.settings import Settings
+from joinery.decisions.scheduling.problem import Options
+from joinery.objects.caps import Caps
+from joinery.objects.policies import MinValuesPolicy, PreferencePolicy
+from joinery.objects.settings import Settings
 
 
 def packing_options(settings: Settings, caps: Caps, time_limit: float | None = None) -> Options:

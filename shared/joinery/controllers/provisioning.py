@@ -1,15 +1,15 @@
 """Pods that fit nowhere get nodes: read the cluster, plan, write the NodeClaims, launch them.
 
 The Lease ``joinery-decisions`` is held for writing the claims, so that no two deciders buy for the same pods. A plan is
-made before, and acted upon if the claims that it relied on have not changed (``state.claim_changes``). A run that does
-not get the Lease raises, and its door rings again. Claims are complete when they are written, so the Lease is given
-back before EC2 is asked: whatever stops after that, lifecycle or the next run finishes.
+made before, and acted upon if the claims that it relied on have not changed (``objects.snapshot.claim_changes``). A run
+that does not get the Lease raises, and its door rings again. Claims are complete when they are written, so the Lease is
+given back before EC2 is asked: whatever stops after that, lifecycle or the next run finishes.
 
 A plan that breaks a rule is refused as a whole, loudly. Three things are put right within the run instead. A plan that
-fails verification is made anew, simpler and at last without the pods at fault (``joinery.planning``). Of a plan that
-exceeds the caps the most urgent part is carried out, and the other pods are told (``joinery.capping``); the run still
-ends in ``RefusedError``, because a person should look at it. A claim that the API server refuses is isolated, and the
-rest is planned again (``joinery.controllers.launching.claim_writer``).
+fails verification is made anew, simpler and at last without the pods at fault (``joinery.decisions.planning``). Of a
+plan that exceeds the caps the most urgent part is carried out, and the other pods are told
+(``joinery.decisions.capping``); the run still ends in ``RefusedError``, because a person should look at it. A claim
+that the API server refuses is isolated, and the rest is planned again (``joinery.controllers.launching.claim_writer``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,8 +19,6 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
-from joinery.apis.caps import Caps
-from joinery.capping import plan_within_caps
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
@@ -31,26 +29,28 @@ from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.packing_options import packing_options
 from joinery.controllers.rebalancing import replace_risky_nodes
 from joinery.controllers.static_capacity import StaticCapacity
+from joinery.controllers.telemetry import COST, REASON, RECORD, logger, metrics
 from joinery.controllers.telling.change_monitor import ChangeMonitor
 from joinery.controllers.telling.plan import tell
 from joinery.controllers.telling.record import decision_document
 from joinery.controllers.waking.pacing import reading
-from joinery.doorbell.gateway import Bell
-from joinery.errors import RefusedError
-from joinery.gateways import Gateways
-from joinery.lifecycle.joining.steering import promises
-from joinery.lifecycle.view.replacement import replaced
-from joinery.measuring.pods import waiting
-from joinery.observability import COST, REASON, RECORD, logger, metrics
-from joinery.planning import Plan
-from joinery.scheduling.packing import Launch, Packing, Unplaced
-from joinery.scheduling.problem import Problem
-from joinery.scheduling.reason import ReasonCode
-from joinery.scheduling.solve import Stopwatch
-from joinery.settings import Settings
-from joinery.state.claim_changes import changed_claims
-from joinery.state.claims import awaits_launch
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.capping import plan_within_caps
+from joinery.decisions.lifecycle.joining.steering import promises
+from joinery.decisions.lifecycle.view.replacement import replaced
+from joinery.decisions.measuring.pods import waiting
+from joinery.decisions.planning import Plan
+from joinery.decisions.scheduling.packing import Launch, Packing, Unplaced
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.reason import ReasonCode
+from joinery.decisions.scheduling.solve import Stopwatch
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.caps import Caps
+from joinery.objects.errors import RefusedError
+from joinery.objects.settings import Settings
+from joinery.objects.snapshot.claim_changes import changed_claims
+from joinery.objects.snapshot.claims import awaits_launch
+from joinery.objects.snapshot.snapshot import Snapshot
 
 #: Seconds that are kept for what follows a plan: its check, writing its claims, and launching them.
 _ACTING_SECONDS = 30.0

@@ -6,24 +6,24 @@ provisioning, which may plan and buy. What follows a start is lifecycle's (``lif
 
 from dataclasses import replace
 
-from joinery.apis.caps import Caps
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.supply import read_supply
 from joinery.controllers.orchestration import Orchestrator
-from joinery.doorbell.gateway import Bell
-from joinery.errors import ConflictError
-from joinery.gateways import Gateways
-from joinery.interruption.rebalance import is_to_be_replaced
-from joinery.lifecycle.disrupting.new_commands import NewCommand, as_if_retired, for_moves
-from joinery.lifecycle.launching.new_claims import claims_of
-from joinery.observability import COMMAND, REASON, logger
-from joinery.planning import plan
-from joinery.scheduling.problem import Options, Problem
-from joinery.state.pods import is_reschedulable
-from joinery.state.snapshot import Snapshot
+from joinery.controllers.telemetry import COMMAND, REASON, logger
+from joinery.decisions.interruption.rebalance import is_to_be_replaced
+from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_if_retired, for_moves
+from joinery.decisions.lifecycle.launching.new_claims import claims_of
+from joinery.decisions.planning import plan
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.caps import Caps
+from joinery.objects.errors import ConflictError
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.pods import is_reschedulable
+from joinery.objects.snapshot.snapshot import Snapshot
 
 #: Seconds that starting one command takes at most, with its reads, its plan and its launch.
 _EACH_TAKES = 20.0

@@ -14,10 +14,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import NODE_POOL
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Announce
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
@@ -26,27 +22,31 @@ from joinery.controllers.launching.claim_writer import ClaimWriter
 from joinery.controllers.launching.refused_claims import held, without
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.orchestration import Orchestrator
+from joinery.controllers.telemetry import CODE, COST, REASON, RECORD, logger
+from joinery.controllers.telemetry import NODE_POOL as NODE_POOL_FIELD
 from joinery.controllers.telling.record import decision_document
-from joinery.disruption.scale_down import scale_down
-from joinery.disruption.static_drift import to_replace
-from joinery.doorbell.gateway import Bell
-from joinery.errors import RefusedError
-from joinery.gateways import Gateways
-from joinery.lifecycle.disrupting.new_commands import NewCommand, as_if_retired
-from joinery.lifecycle.launching.new_claims import claims_of
-from joinery.observability import CODE, COST, REASON, RECORD, logger
-from joinery.observability import NODE_POOL as NODE_POOL_FIELD
-from joinery.scheduling.admission import admit_launches, fits
-from joinery.scheduling.packing import Launch, Packing
-from joinery.scheduling.problem import Options, Problem
-from joinery.scheduling.reason import Reason
-from joinery.scheduling.replicas import replenish
-from joinery.settings import Settings
-from joinery.state.claims import awaits_launch
-from joinery.state.disruption import Readiness
-from joinery.state.replicas import static_pools
-from joinery.state.snapshot import Snapshot
-from joinery.verification.verify import verify
+from joinery.decisions.disruption.scale_down import scale_down
+from joinery.decisions.disruption.static_drift import to_replace
+from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_if_retired
+from joinery.decisions.lifecycle.launching.new_claims import claims_of
+from joinery.decisions.scheduling.admission import admit_launches, fits
+from joinery.decisions.scheduling.packing import Launch, Packing
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.decisions.scheduling.reason import Reason
+from joinery.decisions.scheduling.replicas import replenish
+from joinery.decisions.verification.verify import verify
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.actions import Announce
+from joinery.objects.annotations.disruption import Readiness
+from joinery.objects.errors import RefusedError
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import NODE_POOL
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.settings import Settings
+from joinery.objects.snapshot.claims import awaits_launch
+from joinery.objects.snapshot.replicas import static_pools
+from joinery.objects.snapshot.snapshot import Snapshot
 
 
 class StaticCapacity:

@@ -6,8 +6,8 @@ them, and always allows. Nothing heavy may be imported here, because a cold star
 
 Who calls is known by one path segment of the URL, a secret of at least 32 characters: an admission webhook can send
 neither a query string nor a password. Without it a caller gets 403 and learns nothing. Two tokens may be valid at a
-time (``apis.webhook_secret``). A refusal costs no request, no line of the log, and no look at the body: anybody can
-have it made, and we pay.
+time (``objects.kubernetes.webhook_secret``). A refusal costs no request, no line of the log, and no look at the body:
+anybody can have it made, and we pay.
 """
 
 import hmac
@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from joinery.apis import labels
+from joinery.controllers.telemetry import BELL, ERROR, Count, count, logger
 from joinery.controllers.waking.admission import (
     LARGEST_BODY,
     Request,
@@ -25,9 +25,9 @@ from joinery.controllers.waking.admission import (
     request_in,
     uid_at_the_start,
 )
-from joinery.doorbell.gateway import Bell, Doorbell, Tokens, slot
-from joinery.errors import JoineryError
-from joinery.observability import BELL, ERROR, Count, count, logger
+from joinery.gateways.doorbell.gateway import Bell, Doorbell, Tokens, slot
+from joinery.objects.errors import JoineryError
+from joinery.objects.karpenter import labels
 
 #: Refusals are counted in the metrics no more often than this: each line of a log is paid for.
 TOLD_EVERY = timedelta(minutes=1)
@@ -42,7 +42,7 @@ Facts = Callable[[Object], tuple[Any, ...]]
 
 class WebhookController:
     """Answers one call. Costs one SQS message a bell and slot at most, however many calls there are: the message of the
-    first is delivered when the slot has ended (``doorbell.gateway``). ``now`` gives the moment of a call.
+    first is delivered when the slot has ended (``gateways.doorbell.gateway``). ``now`` gives the moment of a call.
     """
 
     def __init__(

@@ -5,8 +5,14 @@ Each filter returns the reason, or the empty string if the node passes.
 
 from collections.abc import Callable, Iterator
 
-from joinery.apis.core import ContainerPort, PersistentVolumeClaim, Pod, StorageClass, TopologySelectorTerm
-from joinery.apis.labels import canonical
+from joinery.objects.karpenter.labels import canonical
+from joinery.objects.kubernetes.core import (
+    ContainerPort,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+    TopologySelectorTerm,
+)
 from simulator.actors.kubescheduler.topology import Topology
 from simulator.actors.kubescheduler.view import NodeInfo, View, host_ports, repelling_taints, requests, tolerates
 from simulator.kubernetes.selectors import node_matches

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from joinery.apis.core import Condition, Pod
-from joinery.cluster.gateway import Event
+from joinery.gateways.kubernetes.gateway import Event
+from joinery.objects.kubernetes.core import Condition, Pod
 from simulator.actors.base import Alarm, Stage
 from simulator.actors.kubescheduler import filters, scores
 from simulator.actors.kubescheduler.topology import Topology

@@ -6,8 +6,8 @@ left out: images have no place in the simulator.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from joinery.apis.core import Pod
-from joinery.apis.labels import PREFER_NO_SCHEDULE
+from joinery.objects.karpenter.labels import PREFER_NO_SCHEDULE
+from joinery.objects.kubernetes.core import Pod
 from simulator.actors.kubescheduler.topology import spreads, term_selects
 from simulator.actors.kubescheduler.view import NodeInfo, View, requests, tolerates
 from simulator.kubernetes.selectors import term_matches

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from joinery.apis.core import (
+from joinery.objects.kubernetes.core import (
     LabelSelector,
     LabelSelectorRequirement,
     Pod,

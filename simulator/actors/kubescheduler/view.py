@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from joinery.apis import labels as keys
-from joinery.apis.core import (
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes.core import (
     Container,
     ContainerPort,
     CSINode,
@@ -17,7 +17,7 @@ from joinery.apis.core import (
     Taint,
     Toleration,
 )
-from joinery.apis.quantity import amounts, total
+from joinery.objects.kubernetes.quantity import amounts, total
 from simulator.kubernetes.budgets import FINISHED
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.resources import with_fields

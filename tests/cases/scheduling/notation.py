@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from joinery.apis import core
-from joinery.apis import labels as keys
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes import core
 from simulator.kubernetes import shapes
 
 ZONES = ("z1", "z2", "z3")

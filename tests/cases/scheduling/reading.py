@@ -11,14 +11,14 @@ from pathlib import Path
 
 import yaml
 
-from joinery.apis import core
-from joinery.apis.nodepool import NodePool
-from joinery.apis.quantity import text
-from joinery.scheduling.packing import Packing
-from joinery.scheduling.problem import Options, Problem
-from joinery.scheduling.solve import solve
-from joinery.state.offerings import InstanceType
-from joinery.state.snapshot import Invalid, Snapshot
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.decisions.scheduling.solve import solve
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes import core
+from joinery.objects.kubernetes.quantity import text
+from joinery.objects.snapshot.offerings import InstanceType
+from joinery.objects.snapshot.snapshot import Invalid, Snapshot
 from simulator import builders
 from tests.cases.scheduling import notation
 from tests.cases.scheduling.notation import ZONES, Document, struct

@@ -3,9 +3,9 @@
 import json
 from typing import Any
 
-from joinery.apis import core
-from joinery.apis import labels as keys
-from joinery.apis.nodeclaim import NodeClaim
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes import core
 from simulator import builders
 from simulator.kubernetes import shapes
 from tests.cases.scheduling import notation

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from joinery.apis import core
+from joinery.objects.kubernetes import core
 from simulator import builders
 from tests.cases.scheduling import notation
 from tests.cases.scheduling.notation import Document, struct

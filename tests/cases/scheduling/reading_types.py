@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from joinery.apis import labels as keys
-from joinery.apis.quantity import amounts
-from joinery.state.offerings import InstanceType, Offering, Reservation
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes.quantity import amounts
+from joinery.objects.snapshot.offerings import InstanceType, Offering, Reservation
 from tests.cases.scheduling import notation
 from tests.cases.scheduling.notation import ZONES, Document
 

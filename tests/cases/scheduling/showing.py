@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from joinery.apis.labels import CAPACITY_TYPE, ZONE
-from joinery.scheduling.packing import Launch, Packing
-from joinery.scheduling.reason import Reason
-from joinery.verification.violation import Violation
+from joinery.decisions.scheduling.packing import Launch, Packing
+from joinery.decisions.scheduling.reason import Reason
+from joinery.decisions.verification.violation import Violation
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, ZONE
 from tests.cases.scheduling import notation
 from tests.cases.scheduling.notation import Document
 from tests.cases.scheduling.reading import Case, shown_amount

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from joinery.scheduling.problem import Problem
-from joinery.scheduling.solve import solve
-from joinery.verification.verify import verify
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.solve import solve
+from joinery.decisions.verification.verify import verify
 from tests.cases.scheduling.notation import Document
 from tests.cases.scheduling.reading import cases, node_pool
 from tests.cases.scheduling.reading_pods import pod

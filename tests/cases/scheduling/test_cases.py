@@ -7,8 +7,8 @@ import difflib
 import pytest
 import yaml
 
-from joinery.scheduling.packing import Packing
-from joinery.verification.verify import verify
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.verification.verify import verify
 from tests.cases.scheduling.reading import Case, cases
 from tests.cases.scheduling.showing import actual, expected, reason_line
 

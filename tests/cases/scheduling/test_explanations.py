@@ -2,8 +2,8 @@
 
 import pytest
 
-from joinery.cli.explained import lines
-from joinery.scheduling.explain.explain import explain
+from joinery.decisions.scheduling.explain.explain import explain
+from joinery_cli.explained import lines
 from tests.cases.scheduling.reading import Case, cases
 
 # The golden cases are solved once for these files.

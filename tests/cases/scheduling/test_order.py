@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.scheduling.problem import Problem
-from joinery.scheduling.solve import solve
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.solve import solve
 from tests.cases.scheduling.reading import Case, cases
 from tests.properties import examples
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from joinery.cli.sources import SAMPLE
+from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
 PLAN = ("plan", "--now", NOW, "--catalog", str(SAMPLE), "-f")

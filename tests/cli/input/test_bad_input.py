@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from joinery.cli.sources import SAMPLE
+from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
 IN_TEMPLATE = "      requirements:\n"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from joinery.cli.sources import SAMPLE
+from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
 PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE))

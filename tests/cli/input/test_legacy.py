@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from joinery.cli.sources import SAMPLE
+from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Outcome, Run, Write, pod_document
 
 CLUSTER_OF_V31 = Path(__file__).parents[2] / "data" / "legacy-cluster.yaml"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.slips import label_meant_by, value_meant_by
-from joinery.cli.doubts.misnamed import misnamed
-from joinery.cli.sources import SAMPLE
-from joinery.state.snapshot import Snapshot
+from joinery.objects.slips import label_meant_by, value_meant_by
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery_cli.doubts.misnamed import misnamed
+from joinery_cli.sources import SAMPLE
 from simulator.builders import EPOCH, instance_type, pod
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 

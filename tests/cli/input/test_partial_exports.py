@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from joinery.cli.sources import SAMPLE
+from joinery_cli.sources import SAMPLE
 from simulator.builders import node, node_claim, node_class, node_pool, pod
 from simulator.kubernetes.resources import encode
 from tests.cli.conftest import NOW, Run, Write

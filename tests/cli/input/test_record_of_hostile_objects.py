@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from joinery.cli.reading.inputs import load
 from joinery.controllers.telling.record import decision_document
-from joinery.scheduling.packing import Packing
-from joinery.scheduling.problem import Problem
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.problem import Problem
+from joinery_cli.reading.inputs import load
 from simulator import builders
 from tests.cli.conftest import Write
 

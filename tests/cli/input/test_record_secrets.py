@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from joinery.cli.reading.inputs import load
 from joinery.controllers.telling.record import decision_document
-from joinery.scheduling.packing import Packing
-from joinery.scheduling.problem import Problem
-from joinery.scheduling.solve import solve
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.solve import solve
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery_cli.reading.inputs import load
 from simulator import builders
 from tests.cli.conftest import Run, Write
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from joinery.apis.labels import MAX_NODE_SHARE, NODE_SIZE, REBALANCE
-from joinery.apis.validation import validate
-from joinery.cli.reading.inputs import load
 from joinery.controllers.telling.record import MOST_OF_PODS, decision_document
-from joinery.scheduling.packing import Packing, Unplaced
-from joinery.scheduling.problem import Problem
-from joinery.scheduling.reason import Reason, ReasonCode
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.scheduling.packing import Packing, Unplaced
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.reason import Reason, ReasonCode
+from joinery.objects.karpenter.labels import MAX_NODE_SHARE, NODE_SIZE, REBALANCE
+from joinery.objects.karpenter.validation import validate
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery_cli.reading.inputs import load
 from simulator.builders import (
     EPOCH,
     daemon_set,

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from joinery.cli.sources import SAMPLE
+from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
 OPTIONS = ("--now", NOW, "--catalog", str(SAMPLE), "-f")

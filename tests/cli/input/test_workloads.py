@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
-from joinery.apis.labels import BIND_COMPLETED
-from joinery.cli.reading.inputs import Inputs, load
-from joinery.cli.sources import SAMPLE
+from joinery.objects.karpenter.labels import BIND_COMPLETED
+from joinery_cli.reading.inputs import Inputs, load
+from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import NOW, Run, Write, pod_document
 
 PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE))

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.cli.view.costs import Sold, costs
-from joinery.cli.view.figures import part
-from joinery.scheduling.packing import Packing, PlacedOffering
-from joinery.scheduling.problem import Problem
-from joinery.state.offerings import Offering
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.scheduling.packing import Packing, PlacedOffering
+from joinery.decisions.scheduling.problem import Problem
+from joinery.objects.snapshot.offerings import Offering
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery_cli.view.costs import Sold, costs
+from joinery_cli.view.figures import part
 from simulator.builders import EPOCH, node, pod
 from tests.cli.packings import LAUNCH
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.cli.output_disruptions_json import disruptions_document
-from joinery.cli.output_disruptions_table import print_disruptions
-from joinery.cli.output_json import write
-from joinery.cli.view.disruption_groups import view
-from joinery.cli.view.disruption_view import DisruptionView, Fate
-from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
+from joinery.decisions.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery_cli.output_disruptions_json import disruptions_document
+from joinery_cli.output_disruptions_table import print_disruptions
+from joinery_cli.output_json import write
+from joinery_cli.view.disruption_groups import view
+from joinery_cli.view.disruption_view import DisruptionView, Fate
 from simulator.builders import EPOCH
 from tests.cli.disruptions import DISRUPTIONS, PRICE, PROBLEM, SMALL_PRICE, SOLD
 from tests.cli.packings import PRICES

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.cli.page.disruptions import page
-from joinery.cli.view.disruption_groups import view
-from joinery.disruption.disruptions import CurvePoint, Disruption, Held, HeldCode
-from joinery.scheduling.packing import ExistingPlacement
+from joinery.decisions.disruption.disruptions import CurvePoint, Disruption, Held, HeldCode
+from joinery.decisions.scheduling.packing import ExistingPlacement
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery_cli.page.disruptions import page
+from joinery_cli.view.disruption_groups import view
 from simulator.builders import node, node_claim, pod
 from tests.cli.disruptions import DISRUPTIONS, PRICE, PROBLEM, SMALL_PRICE, SOLD
 from tests.cli.output.looking import CONTRAST, Elements, Look

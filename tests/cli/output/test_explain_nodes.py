@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from joinery.cli.explained_nodes import explanation_document, lines, nodes_meant
-from joinery.cli.page.disruptions import page
-from joinery.cli.view.disruption_groups import view
-from joinery.cli.view.disruption_view import NodeExplanation
-from joinery.cli.view.node_explanation import explain
-from joinery.disruption.disruptions import Held, HeldCode
-from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
-from joinery.errors import ConfigurationError
+from joinery.decisions.disruption.disruptions import Held, HeldCode
+from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
+from joinery.objects.errors import ConfigurationError
+from joinery_cli.explained_nodes import explanation_document, lines, nodes_meant
+from joinery_cli.page.disruptions import page
+from joinery_cli.view.disruption_groups import view
+from joinery_cli.view.disruption_view import NodeExplanation
+from joinery_cli.view.node_explanation import explain
 from simulator.builders import EPOCH, node, node_claim, node_pool, owner, pod
 from tests.cli.disruptions import DISRUPTIONS, PROBLEM, SOLD
 from tests.cli.packings import PRICES

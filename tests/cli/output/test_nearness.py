@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from joinery.cli.output_json import plan_document
-from joinery.cli.view.costs import Costs
-from joinery.cli.view.nearness import nearness
-from joinery.scheduling.packing import Kept, Packing
+from joinery.decisions.scheduling.packing import Kept, Packing
+from joinery_cli.output_json import plan_document
+from joinery_cli.view.costs import Costs
+from joinery_cli.view.nearness import nearness
 from simulator.builders import EPOCH
 from tests.cli.packings import LAUNCH, PRICES
 

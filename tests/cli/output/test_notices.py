@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.wording import MOST_PUBLIC
-from joinery.cli.notices import warnings_of
-from joinery.cli.sources import SAMPLE
+from joinery.objects.wording import MOST_PUBLIC
+from joinery_cli.notices import warnings_of
+from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import NOW, Outcome, Run, Write, pod_document
 
 DEPLOYMENT = {

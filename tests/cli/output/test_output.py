@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from joinery.apis.labels import ZONE
-from joinery.apis.meta import Requirement
-from joinery.cli.output_json import plan_document, write
-from joinery.cli.output_table import print_plan
-from joinery.cli.view.costs import Costs
-from joinery.cli.view.plan_groups import view
-from joinery.scheduling.packing import Packing, Unplaced
-from joinery.scheduling.reason import Reason, ReasonCode, Subject
+from joinery.decisions.scheduling.packing import Packing, Unplaced
+from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject
+from joinery.objects.karpenter.labels import ZONE
+from joinery.objects.karpenter.meta import Requirement
+from joinery_cli.output_json import plan_document, write
+from joinery_cli.output_table import print_plan
+from joinery_cli.view.costs import Costs
+from joinery_cli.view.plan_groups import view
 from simulator.builders import EPOCH, pod
 from tests.cli.packings import COSTS, LAUNCH, PACKING, PRICES, PROBLEM
 

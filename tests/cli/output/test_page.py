@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from joinery.cli.page.document import page
-from joinery.cli.view.costs import Costs
-from joinery.cli.view.plan_groups import view
-from joinery.scheduling.packing import Packing, Unplaced
+from joinery.decisions.scheduling.packing import Packing, Unplaced
+from joinery_cli.page.document import page
+from joinery_cli.view.costs import Costs
+from joinery_cli.view.plan_groups import view
 from tests.cli.conftest import NOW, Run, Write, pod_document
 from tests.cli.output.looking import CONTRAST, Elements, Look
 from tests.cli.packings import COSTS, PACKING, PRICES, PROBLEM

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 import yaml
 
-from joinery.cli.regions import is_zone, region_in, region_of_zone_id
-from joinery.cli.sources import SAMPLE
+from joinery_cli.regions import is_zone, region_in, region_of_zone_id
+from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
 PLAN = ("plan", "--now", NOW)

@@ -5,19 +5,19 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from joinery.apis.core import ObjectMeta, Pod, PodTemplateSpec
-from joinery.apis.labels import DO_NOT_DISRUPT
-from joinery.apis.workloads import Workload, WorkloadSpec
-from joinery.cli.view import disruption_groups, plan_groups
-from joinery.cli.view.costs import Costs
-from joinery.disruption.decide import decide
-from joinery.disruption.problem import DisruptionProblem
-from joinery.scheduling.solve import solve
+from joinery.decisions.disruption.decide import decide
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.scheduling.solve import solve
+from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
+from joinery.objects.kubernetes.core import ObjectMeta, Pod, PodTemplateSpec
+from joinery.objects.kubernetes.workloads import Workload, WorkloadSpec
+from joinery_cli.view import disruption_groups, plan_groups
+from joinery_cli.view.costs import Costs
 from simulator.builders import node_pool, pod
 from simulator.clock import START
 from tests.cli.disruptions import SOLD
 from tests.cli.packings import PRICES
-from tests.unit.disruption.clusters import Cluster, on
+from tests.unit.decisions.disruption.clusters import Cluster, on
 
 _THERE = on("api", "b", cpu="2", annotations={DO_NOT_DISRUPT: "true"})
 

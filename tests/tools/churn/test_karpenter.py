@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import ON_DEMAND
-from joinery.disruption.problem import DisruptionProblem
-from joinery.scheduling.packing import PlacedOffering
-from joinery.scheduling.problem import Options, Problem
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.scheduling.packing import PlacedOffering
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import ON_DEMAND
 from simulator.builders import node_claim
 from tools.churn.cluster import Cluster, Work
 from tools.churn.day import Template

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.disruption.candidates import candidates
-from joinery.disruption.problem import DisruptionProblem
+from joinery.decisions.disruption.candidates import candidates
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.objects.karpenter.disruption import DisruptionReason
 from tools.churn.day import HOUR, Day, Job, Service, Template
 from tools.churn.karpenter import Karpenter
 from tools.churn.market import Market, Terms, market

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from joinery.apis.quantity import amount
+from joinery.objects.kubernetes.quantity import amount
 from tools.consolidation.catalogue import Catalogue
 from tools.consolidation.documents import Document
 from tools.consolidation.making.workloads import ZONES, Workload

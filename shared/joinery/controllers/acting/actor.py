@@ -15,7 +15,7 @@ No call is begun that might outlast the run (``Invocation.has_time_for``). What 
 which reads the world anew; ``is_cut_short`` says so.
 
 What is logged as decided is also carried out, unless the line says mode ``observe``: then the gateways do not write
-(``joinery.observing``).
+(``joinery.gateways.observing``).
 """
 
 from collections import deque
@@ -25,9 +25,23 @@ from datetime import datetime
 from functools import partial
 from typing import assert_never
 
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.cluster.gateway import LONGEST_CALL, Eviction
-from joinery.commands import (
+from joinery.controllers.acting.announcements import announce
+from joinery.controllers.acting.chain import (
+    Chain,
+    Together,
+    batches,
+    is_a_judgement,
+    is_done_when_gone,
+    is_silence,
+    longest,
+)
+from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.telemetry import COMMAND, ERROR, REASON, Count, count, logger, metrics
+from joinery.decisions.measuring.transitions import transitions
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.kubernetes.gateway import LONGEST_CALL, Eviction
+from joinery.objects.actions import (
     Announce,
     Ask,
     Change,
@@ -50,31 +64,10 @@ from joinery.commands import (
     UpdatePool,
     subject,
 )
-from joinery.controllers.acting.announcements import announce
-from joinery.controllers.acting.chain import (
-    Chain,
-    Together,
-    batches,
-    is_a_judgement,
-    is_done_when_gone,
-    is_silence,
-    longest,
-)
-from joinery.controllers.acting.invocation import Invocation
-from joinery.doorbell.gateway import Bell
-from joinery.errors import (
-    ConflictError,
-    JoineryError,
-    NotFoundError,
-    RefusedError,
-    TimeIsOverError,
-    together,
-)
-from joinery.gateways import Gateways
-from joinery.measuring.transitions import transitions
-from joinery.observability import COMMAND, ERROR, REASON, Count, count, logger, metrics
-from joinery.refusals import Due, Refusals, due, failure_events, is_refusal, is_told, refused, request
-from joinery.state.claims import with_metadata
+from joinery.objects.errors import ConflictError, JoineryError, NotFoundError, RefusedError, TimeIsOverError, together
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.refusals import Due, Refusals, due, failure_events, is_refusal, is_told, refused, request
+from joinery.objects.snapshot.claims import with_metadata
 
 
 class Actor:
@@ -110,7 +103,8 @@ class Actor:
         """Carry out each chain as far as it goes. Never raises: see ``conclude``.
 
         Returns for each what went wrong with it, for a caller whose chains are not about the same thing. A chain that
-        waits, because a command of it was refused (``joinery.refusals``), has failed as well, without another Event.
+        waits, because a command of it was refused (``joinery.objects.refusals``), has failed as well, without another
+        Event.
         """
         refusals = self._gateways.refusals.at(self.now)
         begun = [_begun(due(tuple(chain), refusals, self.now)) for chain in chains]

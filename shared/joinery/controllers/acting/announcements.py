@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
-from joinery.apis.core import Node, Pod
-from joinery.apis.wording import shortened
-from joinery.cluster.gateway import LONGEST_CALL, Event
-from joinery.commands import Announce, Subject
 from joinery.controllers.acting.invocation import Invocation
-from joinery.gateways import Gateways
-from joinery.observability import logger
+from joinery.controllers.telemetry import logger
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.kubernetes.gateway import LONGEST_CALL, Event
+from joinery.objects.actions import Announce, Subject
+from joinery.objects.kubernetes.core import Node, Pod
+from joinery.objects.wording import shortened
 
 #: At most so many Events a run of each sort: they are for people, and each is a request to the API server.
 MOST_EVENTS = 100

@@ -8,9 +8,9 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from joinery.cloudprovider import gateway as cloud
-from joinery.cluster import gateway as cluster
-from joinery.commands import (
+from joinery.gateways.ec2 import gateway as cloud
+from joinery.gateways.kubernetes import gateway as cluster
+from joinery.objects.actions import (
     Announce,
     Change,
     Command,
@@ -25,7 +25,7 @@ from joinery.commands import (
     Tolerate,
     UpdatePod,
 )
-from joinery.errors import DeniedError, TimeIsOverError, UnavailableError
+from joinery.objects.errors import DeniedError, TimeIsOverError, UnavailableError
 
 Together = TerminateInstance | MarkUnavailable
 """Commands that one call carries out for many objects, of whatever chains."""

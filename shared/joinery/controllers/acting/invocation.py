@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from joinery.doorbell.gateway import LONGEST_RING
+from joinery.gateways.doorbell.gateway import LONGEST_RING
 
 #: Seconds in which a run whose calls are over rings, even where nobody answers that, and logs.
 _END_SECONDS = LONGEST_RING + 1

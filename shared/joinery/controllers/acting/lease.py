@@ -8,10 +8,10 @@ made without it.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from joinery.cluster.gateway import Cluster
 from joinery.controllers.acting.invocation import Invocation
-from joinery.errors import ConflictError, JoineryError
-from joinery.observability import REASON, logger
+from joinery.controllers.telemetry import REASON, logger
+from joinery.gateways.kubernetes.gateway import Cluster
+from joinery.objects.errors import ConflictError, JoineryError
 
 LEASE = "joinery-decisions"
 #: Longer than the timeout of a function that takes it (60 s), so that a killed holder is dead before another decides.

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from joinery.apis.core import ObjectMeta, Pod
-from joinery.apis.rollouts import Deployment, ReplicaSet
-from joinery.cluster.gateway import LONGEST_CALL
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
-from joinery.errors import DeniedError, JoineryError, NotFoundError, TimeIsOverError
-from joinery.gateways import Gateways
-from joinery.termination.surge import DEPLOYMENT, REPLICA_SET, Owners, owner_of_kind
+from joinery.decisions.termination.surge import DEPLOYMENT, REPLICA_SET, Owners, owner_of_kind
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.kubernetes.gateway import LONGEST_CALL
+from joinery.objects.errors import DeniedError, JoineryError, NotFoundError, TimeIsOverError
+from joinery.objects.kubernetes.core import ObjectMeta, Pod
+from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
 
 T = TypeVar("T", ReplicaSet, Deployment)
 #: Namespace and name of an owner; None where there is no such owner.

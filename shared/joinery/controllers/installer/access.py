@@ -13,15 +13,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 
-from joinery.account import gateway as account
-from joinery.account.gateway import AccessEntry
-from joinery.apis.labels import OWN_GROUP
-from joinery.cluster import gateway as cluster_gateway
-from joinery.cluster.gateway import Objects
-from joinery.codes import DENIED
 from joinery.controllers.acting.invocation import Invocation
-from joinery.errors import ConflictError, JoineryError, NotFoundError, UnavailableError
-from joinery.gateways import InstallerGateways
+from joinery.gateways.account import gateway as account
+from joinery.gateways.account.gateway import AccessEntry
+from joinery.gateways.bundles import InstallerGateways
+from joinery.gateways.kubernetes import gateway as cluster_gateway
+from joinery.gateways.kubernetes.gateway import Objects
+from joinery.objects.codes import DENIED
+from joinery.objects.errors import ConflictError, JoineryError, NotFoundError, UnavailableError
+from joinery.objects.karpenter.labels import OWN_GROUP
 
 #: Tags of the entry: the run that made it, and the second (Unix time) by which that run has removed it.
 RUN, UNTIL = f"{OWN_GROUP}/run", f"{OWN_GROUP}/until"

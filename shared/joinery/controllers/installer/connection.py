@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from joinery.controllers.installer import rotation
 from joinery.controllers.installer.preparation import refuse_another_stack
 from joinery.controllers.installer.run import InstallerRun
-from joinery.errors import ConfigurationError, UnavailableError
-from joinery.installation import objects, shipped, starter
-from joinery.installation.references import reference
-from joinery.installation.requests import StackRequest
+from joinery.decisions.installation import objects, shipped, starter
+from joinery.decisions.installation.requests import StackRequest
+from joinery.objects.errors import ConfigurationError, UnavailableError
+from joinery.objects.kubernetes.references import reference
 
 
 def write(run: InstallerRun, request: StackRequest) -> Mapping[str, str]:

@@ -12,17 +12,15 @@ from functools import partial
 from typing import Any
 
 from joinery import __version__
-from joinery.account import gateway as account
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.installer import connection, preparation, removal
 from joinery.controllers.installer.access import with_access
 from joinery.controllers.installer.rotation import rotate
 from joinery.controllers.installer.run import InstallerRun, data
-from joinery.errors import ConfigurationError, NotFoundError
-from joinery.gateways import InstallerGateways
-from joinery.installation.answers import Outcome, answer
-from joinery.installation.failures import failure_message
-from joinery.installation.requests import (
+from joinery.controllers.telemetry import ERROR, OUTCOME, REASON, logger
+from joinery.decisions.installation.answers import Outcome, answer
+from joinery.decisions.installation.failures import failure_message
+from joinery.decisions.installation.requests import (
     NOTHING_MADE,
     RequestKind,
     ResourceType,
@@ -30,7 +28,9 @@ from joinery.installation.requests import (
     is_request,
     parse,
 )
-from joinery.observability import ERROR, OUTCOME, REASON, logger
+from joinery.gateways.account import gateway as account
+from joinery.gateways.bundles import InstallerGateways
+from joinery.objects.errors import ConfigurationError, NotFoundError
 
 #: Seconds that are kept at the end of a run, when its last call is over: the access is removed, and the answer given.
 KEPT_SECONDS = 2 * account.LONGEST_CALL + 5

@@ -7,11 +7,11 @@ running until then as well: a release takes a right away only once the doors of 
 from collections.abc import Mapping
 
 from joinery.controllers.installer.run import InstallerRun
-from joinery.errors import ConfigurationError, ConflictError, NotFoundError, RefusedError, UnavailableError
-from joinery.installation import definitions, objects, shipped
-from joinery.installation.references import Reference, reference
-from joinery.installation.removal import UNINSTALLING
-from joinery.installation.requests import StackRequest
+from joinery.decisions.installation import definitions, objects, shipped
+from joinery.decisions.installation.removal import UNINSTALLING
+from joinery.decisions.installation.requests import StackRequest
+from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError, RefusedError, UnavailableError
+from joinery.objects.kubernetes.references import Reference, reference
 
 
 def stack_lives_on(run: InstallerRun, request: StackRequest) -> bool:

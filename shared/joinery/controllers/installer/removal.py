@@ -8,10 +8,10 @@ Neither is called where another stack runs the cluster, or where the cluster is 
 """
 
 from joinery.controllers.installer.run import InstallerRun
-from joinery.errors import RefusedError
-from joinery.installation import objects as installed
-from joinery.installation import removal
-from joinery.installation.objects import Part
+from joinery.decisions.installation import objects as installed
+from joinery.decisions.installation import removal
+from joinery.decisions.installation.objects import Part
+from joinery.objects.errors import RefusedError
 
 
 def disconnect(run: InstallerRun) -> None:

@@ -10,13 +10,13 @@ from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from typing import Any
 
-from joinery.account.gateway import StoredSecret
-from joinery.apis.webhook_secret import WebhookSecret, parse
-from joinery.cluster.gateway import Objects
 from joinery.controllers.installer.run import InstallerRun
-from joinery.errors import ConfigurationError
-from joinery.installation import objects, shipped
-from joinery.installation.rotation import next_step
+from joinery.decisions.installation import objects, shipped
+from joinery.decisions.installation.rotation import next_step
+from joinery.gateways.account.gateway import StoredSecret
+from joinery.gateways.kubernetes.gateway import Objects
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.kubernetes.webhook_secret import WebhookSecret, parse
 
 Access = Callable[[], AbstractContextManager[Objects]]
 #: Of randomness in a token, which is 43 URL-safe characters then.

@@ -3,14 +3,14 @@
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from joinery.account.gateway import LONGEST_CALL, Account
-from joinery.cluster.gateway import Objects
 from joinery.controllers.acting.invocation import Invocation
-from joinery.errors import ConfigurationError, TimeIsOverError
-from joinery.installation import objects as installed
-from joinery.installation.conflicts import FieldConflict, conflict_message
-from joinery.installation.references import Document, Reference, reference
-from joinery.installation.removal import CLAIMS, of_ours
+from joinery.decisions.installation import objects as installed
+from joinery.decisions.installation.removal import CLAIMS, of_ours
+from joinery.gateways.account.gateway import LONGEST_CALL, Account
+from joinery.gateways.kubernetes.gateway import Objects
+from joinery.objects.errors import ConfigurationError, TimeIsOverError
+from joinery.objects.kubernetes.conflicts import FieldConflict, conflict_message
+from joinery.objects.kubernetes.references import Document, Reference, reference
 
 #: An output of a stack may not be empty.
 NOTHING_NOTED = "nothing"

@@ -8,19 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.cluster.gateway import LONGEST_CALL, Cluster
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.launching.refused_claims import RefusedClaims, without
-from joinery.errors import ConfigurationError, ConflictError, DeniedError, JoineryError, UnavailableError
-from joinery.lifecycle.launching.asks import writing
-from joinery.lifecycle.launching.fleet_groups import launch_token
-from joinery.lifecycle.launching.new_claims import claims_of
-from joinery.observability import NODE_CLAIM, REASON, logger
-from joinery.scheduling.packing import Launch, Packing, Unplaced
-from joinery.scheduling.problem import Problem
-from joinery.scheduling.solve import Stopwatch
-from joinery.workers import Workers
+from joinery.controllers.telemetry import NODE_CLAIM, REASON, logger
+from joinery.decisions.lifecycle.launching.asks import writing
+from joinery.decisions.lifecycle.launching.fleet_groups import launch_token
+from joinery.decisions.lifecycle.launching.new_claims import claims_of
+from joinery.decisions.scheduling.packing import Launch, Packing, Unplaced
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.solve import Stopwatch
+from joinery.gateways.kubernetes.gateway import LONGEST_CALL, Cluster
+from joinery.gateways.workers import Workers
+from joinery.objects.errors import ConfigurationError, ConflictError, DeniedError, JoineryError, UnavailableError
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 
 #: How many failures that are no claim's own fault end the writing. An unwell server concerns all claims, and may take
 #: seconds for each.

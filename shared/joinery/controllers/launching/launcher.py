@@ -10,29 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from joinery.apis.caps import Caps
-from joinery.apis.labels import NO_EXECUTE, NODE_POOL, UNREGISTERED_TAINT
-from joinery.apis.meta import Taint
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodeclass import NodeClass
-from joinery.cloudprovider.gateway import (
-    LONGEST_CALL,
-    LaunchedInstance,
-    LaunchRequest,
-    LaunchResult,
-    Override,
-    capacity_pools,
-)
-from joinery.codes import TRANSIENT
-from joinery.commands import Ask, Command, DeleteClaim
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.supply import Supply, read_supply
-from joinery.errors import CapacityError, ConfigurationError, JoineryError, TimeIsOverError, UnavailableError
-from joinery.gateways import Gateways
-from joinery.lifecycle.launching.asks import launching
-from joinery.lifecycle.launching.fleet_groups import (
+from joinery.controllers.telemetry import REASON, logger
+from joinery.decisions.lifecycle.launching.asks import launching
+from joinery.decisions.lifecycle.launching.fleet_groups import (
     FleetGroup,
     FleetOutcome,
     fleet_groups,
@@ -41,15 +25,31 @@ from joinery.lifecycle.launching.fleet_groups import (
     settle,
     unlaunchable,
 )
-from joinery.lifecycle.launching.held_launches import hold_back
-from joinery.lifecycle.launching.instance_filters import FilteredTypes, filtered, is_relaxed, tenancy
-from joinery.observability import REASON, logger
-from joinery.patience import within
-from joinery.refusals import request
-from joinery.state.instance_owners import lost_provider_ids
-from joinery.state.instances import Instance
-from joinery.state.offerings import EFA
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.lifecycle.launching.held_launches import hold_back
+from joinery.decisions.lifecycle.launching.instance_filters import FilteredTypes, filtered, is_relaxed, tenancy
+from joinery.gateways.bundles import Gateways
+from joinery.gateways.ec2.gateway import (
+    LONGEST_CALL,
+    LaunchedInstance,
+    LaunchRequest,
+    LaunchResult,
+    Override,
+    capacity_pools,
+)
+from joinery.gateways.patience import within
+from joinery.objects.actions import Ask, Command, DeleteClaim
+from joinery.objects.caps import Caps
+from joinery.objects.codes import TRANSIENT
+from joinery.objects.errors import CapacityError, ConfigurationError, JoineryError, TimeIsOverError, UnavailableError
+from joinery.objects.karpenter.labels import NO_EXECUTE, NODE_POOL, UNREGISTERED_TAINT
+from joinery.objects.karpenter.meta import Taint
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.refusals import request
+from joinery.objects.snapshot.instance_owners import lost_provider_ids
+from joinery.objects.snapshot.instances import Instance
+from joinery.objects.snapshot.offerings import EFA
+from joinery.objects.snapshot.snapshot import Snapshot
 
 _UNREGISTERED = Taint(key=UNREGISTERED_TAINT, effect=NO_EXECUTE)
 _SOLD_OUT = "all requested instance types were unavailable during launch"

@@ -9,30 +9,31 @@ Where dry runs tell nothing (a webhook with side effects refuses to judge them; 
 writing. Half of the sorts are left out of the next plan, then half of those that remain, until a claim for one sort
 alone is refused. That sort is at fault; those that gave way before are planned again.
 
-What is at fault is remembered (``joinery.refusals``). Until it is tried again, plans are made without it (``held``).
+What is at fault is remembered (``joinery.objects.refusals``). Until it is tried again, plans are made without it
+(``held``).
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from joinery.apis.core import Pod
-from joinery.apis.labels import NODE_POOL, PLANNED_NEEDS, PLANNED_PODS
-from joinery.apis.nodeclaim import ClaimResources, NodeClaim
-from joinery.apis.nodepool import NodePool
-from joinery.cluster.gateway import Cluster
 from joinery.controllers.acting.actor import Actor
-from joinery.errors import ConfigurationError, ConflictError, JoineryError
-from joinery.lifecycle.launching.asks import FOR_PODS, writing
-from joinery.lifecycle.launching.new_claims import claims_of
-from joinery.observability import NODE_CLAIM, REASON, logger
-from joinery.planning import plan
-from joinery.refusals import Refusals, request
-from joinery.scheduling.packing import Launch, Unplaced
-from joinery.scheduling.problem import Problem
-from joinery.scheduling.reason import Reason, ReasonCode, Subject
-from joinery.scheduling.solve import Stopwatch
-from joinery.state.plans import needs
-from joinery.state.snapshot import Invalid, Snapshot
+from joinery.controllers.telemetry import NODE_CLAIM, REASON, logger
+from joinery.decisions.lifecycle.launching.asks import FOR_PODS, writing
+from joinery.decisions.lifecycle.launching.new_claims import claims_of
+from joinery.decisions.planning import plan
+from joinery.decisions.scheduling.packing import Launch, Unplaced
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject
+from joinery.decisions.scheduling.solve import Stopwatch
+from joinery.gateways.kubernetes.gateway import Cluster
+from joinery.objects.annotations.plans import needs
+from joinery.objects.errors import ConfigurationError, ConflictError, JoineryError
+from joinery.objects.karpenter.labels import NODE_POOL, PLANNED_NEEDS, PLANNED_PODS
+from joinery.objects.karpenter.nodeclaim import ClaimResources, NodeClaim
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.refusals import Refusals, request
+from joinery.objects.snapshot.snapshot import Invalid, Snapshot
 
 #: How many sorts of pods of one claim are asked about, each for the price of a small plan and a dry run.
 _MOST_SORTS = 20
@@ -200,7 +201,7 @@ def _without_pods(claim: NodeClaim, snapshot: Snapshot) -> NodeClaim:
 
 
 def _sorts(launch: Launch, snapshot: Snapshot) -> Mapping[str, Sort]:
-    """The launch's pods by what they need (``state.plans.needs``)."""
+    """The launch's pods by what they need (``objects.annotations.plans.needs``)."""
     sorts: dict[str, dict[str, Pod]] = {}
     for pod in _pods(launch, snapshot):
         sorts.setdefault(needs(pod), {})[pod.key] = pod

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 
-from joinery.apis.nodeclass import NodeClass
 from joinery.controllers.catalog import current
-from joinery.errors import JoineryError
-from joinery.gateways import Gateways
-from joinery.observability import ERROR, logger
-from joinery.state.offerings import InstanceType, OfferingKey, offered_in, without
+from joinery.controllers.telemetry import ERROR, logger
+from joinery.gateways.bundles import Gateways
+from joinery.objects.errors import JoineryError
+from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.snapshot.offerings import InstanceType, OfferingKey, offered_in, without
 
 
 @dataclass(frozen=True)

@@ -16,20 +16,20 @@ from datetime import datetime
 from itertools import chain
 from zlib import crc32
 
-from joinery.apis.core import Node
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import NODE_POOL
-from joinery.commands import Announce, Subject
 from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.orchestration import Started
+from joinery.controllers.telemetry import CODE, REASON, logger
 from joinery.controllers.telling.change_monitor import ChangeMonitor
-from joinery.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
-from joinery.disruption.validation import Dropped
-from joinery.gateways import Gateways
-from joinery.observability import CODE, REASON, logger
-from joinery.state.nodes import nodes_by_provider_id
-from joinery.state.snapshot import Snapshot
+from joinery.decisions.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.validation import Dropped
+from joinery.gateways.bundles import Gateways
+from joinery.objects.actions import Announce, Subject
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import NODE_POOL
+from joinery.objects.kubernetes.core import Node
+from joinery.objects.snapshot.nodes import nodes_by_provider_id
+from joinery.objects.snapshot.snapshot import Snapshot
 
 #: A node that is not there yet, is going anyway, or is only to wait: that explains itself, and passes.
 _UNTOLD = frozenset(

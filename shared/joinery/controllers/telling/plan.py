@@ -10,21 +10,21 @@ from datetime import datetime
 from itertools import chain
 from typing import TypeVar
 
-from joinery.apis.core import Pod
-from joinery.apis.wording import shortened
-from joinery.commands import Announce
 from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.claim_writer import ClaimWriter
+from joinery.controllers.telemetry import CODE, NODE_POOL, POD, REASON, logger
 from joinery.controllers.telling.change_monitor import ChangeMonitor
-from joinery.gateways import Gateways
-from joinery.observability import CODE, NODE_POOL, POD, REASON, logger
-from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
-from joinery.scheduling.packing import Launch, Packing, Unplaced
-from joinery.scheduling.reason import Reason, ReasonCode
-from joinery.state.plans import needs, unserved_needs
-from joinery.state.snapshot import Snapshot
-from joinery.state.urgency import namespace_of
+from joinery.decisions.scheduling.explain.elsewhere import also_served, bought_twice, foreign
+from joinery.decisions.scheduling.packing import Launch, Packing, Unplaced
+from joinery.decisions.scheduling.reason import Reason, ReasonCode
+from joinery.gateways.bundles import Gateways
+from joinery.objects.actions import Announce
+from joinery.objects.annotations.plans import needs, unserved_needs
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery.objects.snapshot.urgency import namespace_of
+from joinery.objects.wording import shortened
 
 T = TypeVar("T")
 

@@ -21,18 +21,18 @@ import msgspec
 from pydantic import BaseModel
 
 from joinery import __version__
-from joinery.apis import labels
-from joinery.apis.conditions import READY
-from joinery.apis.validation import MOST_ANNOTATED
-from joinery.apis.wording import shortened
-from joinery.disruption.disruptions import Disruptions
-from joinery.disruption.problem import DisruptionProblem
-from joinery.scheduling.packing import Packing
-from joinery.scheduling.problem import Problem
-from joinery.state.offerings import OfferingKey
-from joinery.state.pod_events import PODS_SEEN
-from joinery.state.snapshot import Snapshot
-from joinery.state.successors import VPA_IN_PLACE, VPA_UPDATES
+from joinery.decisions.disruption.disruptions import Disruptions
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.problem import Problem
+from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.conditions import READY
+from joinery.objects.karpenter.validation import MOST_ANNOTATED
+from joinery.objects.snapshot.offerings import OfferingKey
+from joinery.objects.snapshot.pod_events import PODS_SEEN
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery.objects.snapshot.successors import VPA_IN_PLACE, VPA_UPDATES
+from joinery.objects.wording import shortened
 
 #: The annotations that decisions read.
 _READ = frozenset(
@@ -54,7 +54,7 @@ _READ = frozenset(
 #: Bytes of JSON that the pods of a record have at most: a usual one takes 500, so these are 30,000 pods.
 MOST_OF_PODS = 16 << 20
 #: Stands for annotations of a template that were left out, with as many characters: their number is judged
-#: (``apis.validation``).
+#: (``objects.karpenter.validation``).
 _LEFT_OUT = f"{labels.OWN_GROUP}/left-out"
 #: Field of the snapshot to the API version and kind of the Kubernetes objects in it that are no pods.
 _KINDS = {

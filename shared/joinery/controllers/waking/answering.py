@@ -10,7 +10,7 @@ Three things wake a door, and each fails in its own way:
   is raised where it fails: Lambda tries it again.
 - a **sweep** is a schedule's own call. A failure is counted and raised; the next minute brings the next sweep.
 
-A bell that its door rang for later is passed on unanswered until then (``doorbell.gateway``).
+A bell that its door rang for later is passed on unanswered until then (``gateways.doorbell.gateway``).
 
 A door that is switched off completes whatever wakes it.
 """
@@ -19,13 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeGuard, TypeVar
 
-from joinery.controllers.waking.pacing import Pacing
-from joinery.doorbell.gateway import Bell, Doorbell, not_before
-from joinery.errors import A_PERSON_MUST_ACT, ConflictError, JoineryError
-from joinery.interruption.envelope import Ignored, detail_type, is_event, opened
-from joinery.interruption.fields import MalformedNoticeError
-from joinery.interruption.ownership import EarlyNoticeError
-from joinery.observability import (
+from joinery.controllers.telemetry import (
     BELL,
     DETAIL_TYPE,
     ERROR,
@@ -39,7 +33,13 @@ from joinery.observability import (
     logger,
     nonempty,
 )
-from joinery.settings import Settings
+from joinery.controllers.waking.pacing import Pacing
+from joinery.decisions.interruption.envelope import Ignored, detail_type, is_event, opened
+from joinery.decisions.interruption.fields import MalformedNoticeError
+from joinery.decisions.interruption.ownership import EarlyNoticeError
+from joinery.gateways.doorbell.gateway import Bell, Doorbell, not_before
+from joinery.objects.errors import A_PERSON_MUST_ACT, ConflictError, JoineryError
+from joinery.objects.settings import Settings
 
 Outcome = Mapping[str, Any]
 Notice = TypeVar("Notice")

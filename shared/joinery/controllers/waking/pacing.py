@@ -23,8 +23,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from joinery.doorbell.gateway import Bell
-from joinery.errors import JoineryError
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.errors import JoineryError
 
 #: So many failures in a row are answered by ringing again.
 QUICK_TRIES = 3

@@ -1,0 +1,6 @@
+"""The command line, as ``python -m joinery``."""
+
+from joinery_cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""``joinery catalog``: the instance types as the packing core sees them, for one node class."""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from joinery.objects.errors import ConfigurationError
+from joinery_cli.options import CatalogOption, Files, Format, MoreFiles, Recursive, RegionOption
+
+if TYPE_CHECKING:
+    from joinery.objects.karpenter.nodeclass import NodeClass
+    from joinery.objects.snapshot.offerings import InstanceType
+    from joinery_cli.sources import Loaded
+
+
+def catalog(
+    more_files: MoreFiles = None,
+    files: Files = None,
+    recursive: Recursive = False,
+    catalog_file: CatalogOption = None,
+    region: RegionOption = None,
+    save: Annotated[
+        str | None,
+        typer.Option(
+            "--save", metavar="FILE", help="Write the region's catalogue for --catalog, read with your AWS credentials."
+        ),
+    ] = None,
+    node_class: Annotated[
+        str | None, typer.Option("--node-class", help="The node class to resolve for. Default: the first one found.")
+    ] = None,
+    output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TABLE,
+) -> None:
+    """Show the instance types that nodes may be made of: labels, allocatable resources, offerings and prices."""
+    from joinery.gateways.ec2.offline import instance_types
+    from joinery_cli.notices import tell
+    from joinery_cli.reading.inputs import load
+    from joinery_cli.regions import cluster_region
+    from joinery_cli.sources import check_target, checked_region, load_catalog, moment, prices_of
+
+    if save:
+        check_target(save)
+    inputs, place = load([*(files or ()), *(more_files or ())], recursive=recursive), checked_region(region)
+    chosen = _choose(list(inputs.objects.get("node_classes", {}).values()), node_class)
+    snapshot = inputs.snapshot(moment(None))
+    loaded = load_catalog("aws" if save and not catalog_file else catalog_file, place or cluster_region(snapshot))
+    if save:
+        _save(loaded, save)
+        return
+    catalogue, prices = prices_of(loaded, snapshot, place)
+    tell((*inputs.all_notices(), *prices.notices()))
+    types = instance_types([chosen], catalogue)[chosen.metadata.name]
+    if output is Format.JSON:
+        from joinery_cli.output_json import write
+
+        write([entry(kind) for kind in types])
+    else:
+        from joinery_cli.output_table import print_catalog
+
+        print_catalog(types, f"{chosen.kind} {chosen.metadata.name}", prices)
+
+
+def _save(loaded: "Loaded", path: str) -> None:
+    from joinery_cli.sources import save_catalog
+
+    if not loaded.catalog.instance_types:
+        raise ConfigurationError(f"--save {path}: {loaded.source} does not hold the types as EC2 describes them")
+    save_catalog(loaded.catalog, path)
+    types, offerings = len(loaded.catalog.instance_types), len(loaded.catalog.offerings)
+    print(
+        (
+            f"{path}: {loaded.catalog.region}, {types:,} instance types, {offerings:,} offerings, of "
+            f"{loaded.catalog.priced or 'an unknown date'}"
+        ),
+        file=sys.stderr,
+    )
+
+
+def _choose(node_classes: Sequence["NodeClass"], name: str | None) -> "NodeClass":
+    from joinery.gateways.ec2.offline import NODE_CLASS, default_class
+
+    if name is not None:
+        named = [one for one in node_classes if one.metadata.name == name]
+        if not named:
+            raise ConfigurationError(f"--node-class {name}: the files have no such {NODE_CLASS.kind}")
+        return named[0]
+    return node_classes[0] if node_classes else default_class()
+
+
+def entry(kind: "InstanceType") -> Mapping[str, Any]:
+    """One instance type of the contract; quantities are Kubernetes' strings."""
+    from joinery.objects.kubernetes.quantity import texts
+
+    return {
+        "name": kind.name,
+        "labels": {key: _one_or_many(kind.labels[key]) for key in sorted(kind.labels)},
+        "capacity": texts(kind.capacity),
+        "allocatable": texts(kind.allocatable),
+        "offerings": [
+            {
+                "zone": o.zone,
+                "capacityType": o.capacity_type,
+                "price": o.price,
+                "available": o.available,
+                **(
+                    {"capacityReservation": o.reservation.id, "remaining": o.reservation.remaining}
+                    if o.reservation
+                    else {}
+                ),
+            }
+            for o in sorted(kind.offerings, key=lambda o: (o.zone, o.capacity_type, o.reservation_id))
+        ],
+        **({"attachments": dict(kind.attachments)} if kind.attachments else {}),
+    }
+
+
+def _one_or_many(values: Iterable[str]) -> str | list[str]:
+    listed = list(values)
+    return listed[0] if len(listed) == 1 else listed

@@ -1,0 +1,86 @@
+"""What a command decides with: the cluster of the files, or of the current kubeconfig, and what its region sells.
+
+``joinery plan`` and ``joinery disrupt`` read the same objects, the same prices, and tell the same doubts about them.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from joinery.objects.errors import ConfigurationError
+from joinery_cli.notices import Notice, tell
+
+if TYPE_CHECKING:
+    from joinery.gateways.ec2.catalog.document import Catalog
+    from joinery.objects.snapshot.snapshot import Snapshot
+    from joinery_cli.prices import Prices
+
+Doubts = Callable[["Snapshot"], Iterable[Notice]]
+"""What one command has to say about the objects, beside what both do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionInput:
+    """``notices``: all that was told of it on standard error, for the document and the page.
+
+    ``replicas``: how many pods the workloads of the files keep, by ``Kind namespace/name``.
+    """
+
+    snapshot: "Snapshot"
+    catalogue: "Catalog"
+    prices: "Prices"
+    notices: tuple[Notice, ...]
+    replicas: Mapping[str, int]
+
+
+def decision_input(
+    files: Sequence[str],
+    *,
+    now: datetime,
+    doubts: Doubts,
+    recursive: bool = False,
+    catalog_file: str | None = None,
+    region: str | None = None,
+) -> DecisionInput:
+    """Read everything, and tell at once what a person should know about it: to decide may take a while.
+
+    Without ``files`` the current cluster is read, and nothing is written to it. Raises ``ConfigurationError`` for bad
+    input, ``UnavailableError`` where the cluster or AWS cannot be reached.
+    """
+    from joinery_cli.doubts.annotations import annotated_in_vain
+    from joinery_cli.doubts.classes import arns_for_names, room_in_user_data
+    from joinery_cli.doubts.left_out import not_counted, unreadable
+    from joinery_cli.reading.inputs import load
+    from joinery_cli.regions import cluster_region
+    from joinery_cli.sources import checked_region, live_snapshot, load_catalog, prices_of
+
+    inputs = load(files, recursive=recursive)
+    snapshot = inputs.snapshot(now) if files else live_snapshot(now)
+    notices = tell_now(
+        *inputs.all_notices(),
+        *annotated_in_vain(snapshot),
+        *arns_for_names(snapshot.node_classes),
+        *room_in_user_data(snapshot.node_classes),
+        *unreadable(snapshot),
+        *doubts(snapshot),
+    )
+    named_region = checked_region(region)
+    loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
+    catalogue, prices = prices_of(loaded, snapshot, named_region)
+    notices += tell_now(*prices.notices(), *not_counted(snapshot, catalogue))
+    return DecisionInput(
+        snapshot=snapshot, catalogue=catalogue, prices=prices, notices=notices, replicas=inputs.replicas()
+    )
+
+
+def tell_now(*notices: Notice) -> tuple[Notice, ...]:
+    """Print the notices on standard error, and return them for the document and the page."""
+    tell(notices)
+    return notices
+
+
+def check_time_limit(seconds: float | None) -> None:
+    """Raises ``ConfigurationError`` where ``--time-limit`` is no time."""
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise ConfigurationError(f"--time-limit {seconds:g}: must be more than 0 seconds")

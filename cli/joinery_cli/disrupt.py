@@ -1,0 +1,202 @@
+"""``joinery disrupt``: which nodes would be retired or replaced, why, and what that saves."""
+
+import math
+import time
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.policies import MinValuesPolicy, PreferencePolicy, TerminateFirst, terminate_first_of
+from joinery_cli.options import (
+    CatalogOption,
+    DecisionFormat,
+    ExplainNodeOption,
+    Files,
+    MinValuesOption,
+    MoreFiles,
+    NowOption,
+    PreferenceOption,
+    Recursive,
+    RegionOption,
+    TimeLimitOption,
+)
+
+if TYPE_CHECKING:
+    from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
+    from joinery.decisions.scheduling.problem import Options
+    from joinery_cli.decision_input import DecisionInput
+    from joinery_cli.view.disruption_view import DisruptionView
+
+
+def disrupt(
+    more_files: MoreFiles = None,
+    files: Files = None,
+    recursive: Recursive = False,
+    catalog_file: CatalogOption = None,
+    region: RegionOption = None,
+    now: NowOption = None,
+    move_price: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DOLLARS",
+            help="What the eviction of an ordinary pod counts as; 0 asks what the cluster could cost. Default: 0.01.",
+        ),
+    ] = None,
+    payback: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION", help="Savings must repay the moves within this time, such as 1h30m. Default: 1h."
+        ),
+    ] = None,
+    ignore_budgets: Annotated[
+        bool,
+        typer.Option("--ignore-budgets", help="As if no NodePool had budgets or a stop: what could be done at last."),
+    ] = False,
+    terminate_first: Annotated[
+        str,
+        typer.Option(
+            metavar="WHERE",
+            help="Where drifted nodes end before they are replaced, as the stack's TerminateFirst: off, or some of "
+            "static, reserved and scarce, separated by commas.",
+        ),
+    ] = "off",
+    preference_policy: PreferenceOption = PreferencePolicy.RESPECT,
+    min_values_policy: MinValuesOption = MinValuesPolicy.STRICT,
+    time_limit: TimeLimitOption = None,
+    output: Annotated[
+        DecisionFormat, typer.Option("-o", "--output", help="How to print the decision.")
+    ] = DecisionFormat.TABLE,
+    with_pods: Annotated[
+        bool,
+        typer.Option("--pods", help="List in the table every command with all its nodes, and where every pod goes."),
+    ] = False,
+    explained: ExplainNodeOption = None,
+) -> None:
+    """Decide which nodes earn their price: those that do not are deleted, or replaced by cheaper ones.
+
+    Nothing is changed, neither in files nor in the current kubeconfig's cluster, which is read where no file is given.
+
+    Exit status: 0 for a decision, also one that changes nothing; 2 for bad input; 1 for anything else.
+    """
+    from joinery.decisions.disruption.decide import decide
+    from joinery.decisions.scheduling.problem import Options
+    from joinery_cli.decision_input import check_time_limit, decision_input, tell_now
+    from joinery_cli.doubts.left_out import beside_disruptions
+    from joinery_cli.doubts.protections import lost_pods
+    from joinery_cli.explained_nodes import nodes_meant
+    from joinery_cli.output_disruptions_json import disruptions_document
+    from joinery_cli.output_json import write
+    from joinery_cli.sources import moment
+    from joinery_cli.view.disruption_groups import view
+    from joinery_cli.view.node_explanation import explain
+
+    check_time_limit(time_limit)
+    options = replace(
+        _options(move_price, payback, ignore_budgets=ignore_budgets, time_limit=time_limit),
+        terminate_first=_places(terminate_first),
+    )
+    paths = [*(files or ()), *(more_files or ())]
+    inputs = decision_input(
+        paths,
+        now=moment(now),
+        doubts=lambda snapshot: beside_disruptions(snapshot, only_marked=not paths),
+        recursive=recursive,
+        catalog_file=catalog_file,
+        region=region,
+    )
+    started = time.perf_counter()
+    packing = Options(
+        only_marked_unschedulable=not paths,
+        respect_preferences=preference_policy is PreferencePolicy.RESPECT,
+        best_effort_min_values=min_values_policy is MinValuesPolicy.BEST_EFFORT,
+        time_limit=time_limit,
+    )
+    problem = _problem(inputs, options, packing)
+    names = nodes_meant(explained or (), problem)
+    disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    evicted = {pod for command in disruptions.commands for pod in command.pods}
+    notices = (*inputs.notices, *tell_now(*lost_pods(evicted, inputs.snapshot)))
+    if output is DecisionFormat.JSON and not names:
+        # A script is not kept waiting for what only people look at.
+        write(disruptions_document(disruptions, inputs.prices, notices, now=inputs.snapshot.now, seconds=seconds))
+        return
+    seen = view(problem, disruptions, inputs.catalogue.sold, inputs.prices, notices, seconds=seconds)
+    _show(
+        replace(seen, explanations=tuple(explain(name, problem, seen) for name in names)), output, with_pods=with_pods
+    )
+
+
+def _options(
+    move_price: float | None, payback: str | None, *, ignore_budgets: bool, time_limit: float | None
+) -> "DisruptionOptions":
+    from joinery.decisions.disruption.problem import DisruptionOptions
+
+    if move_price is not None and not 0 <= move_price < math.inf:
+        raise ConfigurationError(f"--move-price {move_price:g}: must be a number of dollars, 0 or more")
+    default = DisruptionOptions()
+    return DisruptionOptions(
+        move_price=default.move_price if move_price is None else move_price,
+        payback=default.payback if payback is None else _payback(payback),
+        ignore_budgets=ignore_budgets,
+        time_limit=time_limit,
+    )
+
+
+def _payback(text: str) -> timedelta:
+    """``--payback`` as a duration. Raises ``ConfigurationError``."""
+    from joinery.objects.karpenter import duration
+
+    try:
+        length = duration.parse(text)
+    except ValueError:
+        length = None
+    if length is None or length <= timedelta():
+        raise ConfigurationError(f"--payback {text}: must be a duration of more than 0, such as 30m or 1h30m")
+    return length
+
+
+def _places(text: str) -> frozenset[TerminateFirst]:
+    """``--terminate-first`` as a set. Raises ``ConfigurationError``."""
+    try:
+        return terminate_first_of(text)
+    except ValueError as error:
+        raise ConfigurationError(f"--terminate-first {text}: {error}") from None
+
+
+def _problem(inputs: "DecisionInput", options: "DisruptionOptions", packing: "Options") -> "DisruptionProblem":
+    from joinery.decisions.disruption.moves import replicas_of
+    from joinery.decisions.disruption.problem import DisruptionProblem
+    from joinery.decisions.scheduling.problem import Problem
+    from joinery.gateways.ec2.offline import instance_types
+
+    snapshot = inputs.snapshot
+    problem = Problem(
+        snapshot=snapshot,
+        instance_types=instance_types(snapshot.node_classes, inputs.catalogue, snapshot.now),
+        options=packing,
+    )
+    # All pods of a live cluster are there to be counted; a file may hold one of many.
+    replicas = replicas_of(snapshot.pods) if packing.only_marked_unschedulable else inputs.replicas
+    return DisruptionProblem(packing=problem, options=options, replicas=replicas, sold=inputs.catalogue.sold)
+
+
+def _show(view: "DisruptionView", output: DecisionFormat, *, with_pods: bool) -> None:
+    if output is DecisionFormat.JSON:
+        from joinery_cli.explained_nodes import explanation_document
+        from joinery_cli.output_disruptions_json import disruptions_document
+        from joinery_cli.output_json import with_explanations, write
+
+        document = disruptions_document(view.disruptions, view.prices, view.notices, now=view.now, seconds=view.seconds)
+        write(with_explanations(document, map(explanation_document, view.explanations)))
+    elif output is DecisionFormat.HTML:
+        from joinery_cli.page.disruptions import print_page
+
+        print_page(view)
+    else:
+        from joinery_cli.output_disruptions_table import print_disruptions
+
+        print_disruptions(view, with_pods=with_pods)

@@ -1,0 +1,5 @@
+"""All checks, in the order in which they are told."""
+
+from joinery_cli.doctor import allowed, configured, health, installed, reachable
+
+CHECKS = (*installed.CHECKS, *reachable.CHECKS, *allowed.CHECKS, *configured.CHECKS, *health.CHECKS)

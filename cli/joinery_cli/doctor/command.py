@@ -1,0 +1,118 @@
+"""``joinery doctor``: look at an installation, and say what to do about it."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
+from joinery_cli.options import Format
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from joinery_cli.doctor.cost import Item
+    from joinery_cli.doctor.findings import Check, Finding
+    from joinery_cli.doctor.site import Aws, Site
+
+#: How many checks are made at a time.
+_AT_A_TIME = 8
+
+
+def doctor(
+    cluster: Annotated[
+        str | None,
+        typer.Argument(metavar="CLUSTER", help="The EKS cluster. Default: the kubeconfig's."),
+    ] = None,
+    stack: Annotated[str | None, typer.Option(metavar="NAME", help="Default: joinery- and the cluster's name.")] = None,
+    region: Annotated[
+        str | None,
+        typer.Option(metavar="REGION", help="Default: the kubeconfig's, the environment's or the profile's."),
+    ] = None,
+    with_cost: Annotated[
+        bool, typer.Option("--cost", help="Say also what the stack costs a month, by what it used in the last week.")
+    ] = False,
+    output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TABLE,
+) -> int:
+    """Look at stack, rights, cluster, queues, quotas, prices and alarms, and name a remedy for what is wrong.
+
+    Nothing is changed. It reads with your own credentials, and says so where they do not suffice.
+
+    Exit status: 0 where all is well, 1 where something is worth a look, 2 where something does not work.
+    """
+    from joinery_cli.doctor.checks import CHECKS
+    from joinery_cli.doctor.findings import exit_status
+    from joinery_cli.doctor.output import document, print_bill, print_findings
+
+    site = _site(cluster, stack, region)
+    findings = diagnosis(CHECKS, site)
+    items, number = _bill(site, findings) if with_cost else ((), 0)
+    if output is Format.JSON:
+        from joinery_cli.output_json import write
+
+        write(document(site, findings, items, nodes=number))
+    else:
+        print_findings(site, findings)
+        if items:
+            print_bill(items, nodes=number)
+    return exit_status(findings)
+
+
+def _bill(site: "Site", findings: "list[Finding]") -> "tuple[tuple[Item, ...], int]":
+    """What the stack costs, and for how many nodes; nothing, and a finding more, where that cannot be asked."""
+    from joinery_cli.doctor.cost import bill
+    from joinery_cli.doctor.findings import LACKING, warn
+    from joinery_cli.doctor.usage import measured, nodes
+
+    try:
+        return tuple(bill(measured(site))), nodes(site)
+    except JoineryError as error:
+        findings.append(warn("cost", f"cannot be reckoned: {error}", LACKING))
+        return (), 0
+
+
+def diagnosis(checks: "Sequence[Check]", site: "Site") -> "list[Finding]":
+    """All findings of these checks, made side by side."""
+    from joinery.gateways.workers import Threads
+    from joinery_cli.doctor.findings import examine
+
+    return examine(checks, site, Threads(_AT_A_TIME))
+
+
+def _site(cluster: str | None, stack: str | None, region: str | None) -> "Site":
+    from joinery.decisions.installation.stacks import stack_name
+    from joinery_cli.advice import reading_aws
+    from joinery_cli.doctor.reaching import Boto, Cluster, Http, connected, current_cluster
+    from joinery_cli.doctor.site import Site
+    from joinery_cli.sources import moment, region_of
+
+    current, current_region = current_cluster()
+    name = cluster or current
+    if not name:
+        raise ConfigurationError("which cluster? The kubeconfig's context names none of EKS: joinery doctor CLUSTER")
+    region = region_of(name, region, current_region if name == current else "")
+    aws = Boto(region)
+    # Without credentials, a network or the cluster every check would say the same.
+    try:
+        with reading_aws(region):
+            aws.ask("sts", "get_caller_identity")
+            _refuse_a_missing_cluster(aws, name, region)
+    except UnavailableError as error:
+        raise ConfigurationError(str(error)) from error  # exit status 1 would say that it works
+    return Site(
+        cluster=name,
+        region=region,
+        stack=stack or stack_name(name),
+        aws=aws,
+        api=Cluster(lambda: connected(name, region, is_current=name == current)),
+        web=Http(),
+        now=lambda: moment(None),
+    )
+
+
+def _refuse_a_missing_cluster(aws: "Aws", cluster: str, region: str) -> None:
+    try:
+        aws.ask("eks", "describe_cluster", name=cluster)
+    except NotFoundError as error:
+        raise ConfigurationError(f"there is no EKS cluster {cluster} in {region}: is --region right?") from error
+    except JoineryError:
+        return  # who may not ask is told so by the checks

@@ -1,0 +1,106 @@
+"""How is it: stale prices, dead letters, alarms, throttling, failures?"""
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+from joinery.gateways.memory.bucket import CATALOG_KEY
+from joinery_cli.doctor.findings import Check, Finding, fail, ok, warn
+from joinery_cli.doctor.metrics import metric_sum
+from joinery_cli.doctor.site import Site
+
+_HOUR = timedelta(hours=1)
+#: It is written twice an hour.
+_STALE = timedelta(minutes=90)
+_LETTERS = {
+    "InterruptionDeadLetters": "interruptions were tried five times in vain",
+    "BellDeadLetters": "bells were given up",
+    "ScheduleDeadLetters": "schedules could not reach their function",
+}
+
+
+def catalogue(site: Site) -> Iterator[Finding]:
+    """How old the prices are."""
+    remedy = f"aws lambda invoke --function-name {site.functions.get('Catalog', '')} /dev/stdout, and read its error"
+    listed = site.aws.ask("s3", "list_objects_v2", Bucket=site.outputs["Bucket"], Prefix=CATALOG_KEY)
+    moments: list[datetime] = [one["LastModified"] for one in listed.get("Contents") or () if one["Key"] == CATALOG_KEY]
+    if not moments:
+        yield fail("catalogue", "there is none yet", remedy)
+        return
+    (written,) = moments
+    age = site.now() - written
+    minutes = age.total_seconds() / 60
+    if age > _STALE:
+        yield warn("catalogue", f"its prices are {minutes:,.0f} minutes old", remedy)
+    else:
+        yield ok("catalogue", f"its prices are {minutes:.0f} minutes old")
+
+
+def dead_letters(site: Site) -> Iterator[Finding]:
+    """Whether messages wait for a person."""
+    waiting = False
+    for name, what in _LETTERS.items():
+        if url := site.resources.get(name):
+            wanted = ["ApproximateNumberOfMessages"]
+            answer = site.aws.ask("sqs", "get_queue_attributes", QueueUrl=url, AttributeNames=wanted)
+            number = int(answer["Attributes"]["ApproximateNumberOfMessages"])
+            if number:
+                waiting = True
+                yield fail("dead letters", f"{number} in {name}: {what}", "docs/runbook.md, dead letters")
+    if not waiting:
+        yield ok("dead letters", "there are none")
+
+
+def alarms(site: Site) -> Iterator[Finding]:
+    """Which alarms ring."""
+    names = {name: logical for logical, name in site.resources.items() if logical.endswith("Alarm")}
+    if not names:
+        return
+    answer = site.aws.ask("cloudwatch", "describe_alarms", AlarmNames=list(names))
+    ringing = [names[one["AlarmName"]] for one in answer["MetricAlarms"] if one["StateValue"] == "ALARM"]
+    for logical in ringing:
+        yield fail("alarms", f"{logical} rings", f"docs/runbook.md, {logical}")
+    if not ringing:
+        yield ok("alarms", f"none of {len(names)} rings")
+
+
+def throttles(site: Site) -> Iterator[Finding]:
+    """Whether Lambda turned calls away, or functions ended in errors, in the last hour."""
+    troubled = False
+    for name, function in sorted(site.functions.items()):
+        about = {"FunctionName": function}
+        throttled = metric_sum(site, "AWS/Lambda", "Throttles", about, _HOUR)
+        failed = metric_sum(site, "AWS/Lambda", "Errors", about, _HOUR)
+        if throttled:
+            troubled = True
+            remedy = "raise Lambda's concurrency (see concurrency)"
+            if name == "Webhook":
+                remedy = "raise WebhookConcurrency; until then the schedule rings once a minute"
+            yield warn("throttling", f"{name}: {throttled:.0f} calls were turned away in an hour", remedy)
+        if failed:
+            troubled = True
+            yield warn(
+                "throttling",
+                f"{name}: {failed:.0f} calls ended in an error in an hour",
+                "read its log: docs/runbook.md",
+            )
+    if not troubled:
+        yield ok("throttling", "no call was turned away in the last hour, and none failed")
+
+
+def failures(site: Site) -> Iterator[Finding]:
+    """Whether runs failed, or were refused, in the last hour."""
+    space = f"Joinery/{site.cluster}"
+    for name, what in (("joinery_runs_failed_total", "failed"), ("joinery_refusals_total", "were refused")):
+        number = metric_sum(site, space, name, {}, _HOUR)
+        if number:
+            remedy = "docs/runbook.md has the command for the log's errors"
+            yield warn("runs", f"{number:.0f} runs {what} in an hour", remedy)
+
+
+CHECKS = (
+    Check("catalogue", catalogue),
+    Check("dead letters", dead_letters),
+    Check("alarms", alarms),
+    Check("throttling", throttles),
+    Check("runs", failures),
+)

@@ -1,0 +1,72 @@
+"""What files that hold a part of a cluster lack: nodes without their pods, and the like.
+
+Nothing is wrong with any object of such files, and what is decided from them may be wrong all the same.
+"""
+
+from collections.abc import Iterator
+
+from joinery.gateways.ec2.offline import NODE_CLASS
+from joinery.objects.karpenter.labels import AUTO_MODE, COMPUTE_TYPE, NODE_POOL, PROVISIONER_NAME
+from joinery.objects.kubernetes.core import Node
+from joinery.objects.snapshot.pods import is_active
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery_cli.notices import Notice, some_of, warning
+
+_ALL = (
+    f"All that is needed: kubectl get nodes,pods,nodeclaims,nodepools,{NODE_CLASS.plural},pdb -A -o json > "
+    "cluster.json, and -f cluster.json"
+)
+
+
+def pods_without_nodes(snapshot: Snapshot) -> Iterator[Notice]:
+    """``kubectl get pods`` says where a pod runs, and not what room there is beside it."""
+    there = {node.metadata.name for node in snapshot.nodes}
+    lost = [pod for pod in snapshot.pods if pod.spec.node_name and pod.spec.node_name not in there and is_active(pod)]
+    if not lost:
+        return
+    nodes = sorted({pod.spec.node_name for pod in lost})
+    pods = "1 pod is" if len(lost) == 1 else f"{len(lost):,} pods are"
+    where, its = ("a node that is", "its") if len(nodes) == 1 else (f"{len(nodes):,} nodes that are", "their")
+    yield warning(
+        f"{pods} on {where} not in the files ({some_of(nodes)}): {its} room is unknown, and may be bought anew. {_ALL}"
+    )
+
+
+def nodes_without_claims(snapshot: Snapshot) -> Iterator[Notice]:
+    """``kubectl get nodes`` is a third of what a decision about nodes is made from, and ``nodeclaims`` another."""
+    claimed = {claim.status.provider_id for claim in snapshot.node_claims}
+    lacking = [
+        node.metadata.name for node in snapshot.nodes if _is_launched(node) and node.spec.provider_id not in claimed
+    ]
+    if lacking:
+        many = f"{len(lacking):,} nodes of NodePools have"
+        nodes, them = ("1 node of a NodePool has", "it") if len(lacking) == 1 else (many, "them")
+        yield warning(
+            f"{nodes} no NodeClaim in the files ({some_of(lacking)}): nothing is decided about {them}. {_ALL}"
+        )
+
+
+def claims_without_nodes(snapshot: Snapshot) -> Iterator[Notice]:
+    """The other way round."""
+    there = {node.metadata.name for node in snapshot.nodes}
+    lacking = [one for one in snapshot.managed_claims if one.status.node_name and one.status.node_name not in there]
+    if lacking:
+        claims = "1 NodeClaim has" if len(lacking) == 1 else f"{len(lacking):,} NodeClaims have"
+        yield warning(
+            f"{claims} a Node that is not in the files ({some_of([one.metadata.name for one in lacking])}): nothing is "
+            f"decided about what has no Node. {_ALL}"
+        )
+
+
+def nodes_without_pods(snapshot: Snapshot) -> Iterator[Notice]:
+    """A node of a real cluster runs a DaemonSet's pods at least; without any it is about to go because it is empty."""
+    there = {node.metadata.name for node in snapshot.nodes}
+    claimed = any(claim.status.node_name in there for claim in snapshot.managed_claims)
+    if claimed and not any(pod.spec.node_name in there for pod in snapshot.pods):
+        yield warning(f"no pod in the files is on any of their nodes, so that each counts as empty. {_ALL}")
+
+
+def _is_launched(node: Node) -> bool:
+    """Whether a NodePool launched it; of EKS Auto Mode's nodes nothing would be decided with their claims either."""
+    labels = node.metadata.labels
+    return bool(labels.get(NODE_POOL) or labels.get(PROVISIONER_NAME)) and labels.get(COMPUTE_TYPE) != AUTO_MODE

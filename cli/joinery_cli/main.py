@@ -1,0 +1,138 @@
+"""``joinery``: how a person meets the product, and how its decisions are checked from outside.
+
+Starting must be quick, so nothing heavy is imported before a command runs: each command imports what it needs in its
+body. Commands of other packages (the simulator's ``replay`` and ``simulate``) are found by entry point and imported
+only when asked for.
+"""
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from joinery import __version__
+from joinery.objects.errors import ConfigurationError, JoineryError
+from joinery_cli.arguments import said_of
+from joinery_cli.catalog import catalog
+from joinery_cli.disrupt import disrupt
+from joinery_cli.doctor.command import doctor
+from joinery_cli.plan import plan
+from joinery_cli.reading.refused import RefusedFilesError
+from joinery_cli.uninstall.command import uninstall
+from joinery_cli.visible import line_of
+
+GROUP = "joinery.commands"
+DONE, FAILED, BAD_INPUT = 0, 1, 2
+
+
+def _offered() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _loaded(offer: EntryPoint) -> Any:
+    """The offered function as a command; where it cannot be imported, a command that says so."""
+    try:
+        function = offer.load()
+    except (ImportError, AttributeError) as error:
+        function = _missing(offer, error)
+    single = typer.Typer(add_completion=False)
+    single.command(offer.name)(function)
+    return typer.main.get_command(single)
+
+
+def _missing(offer: EntryPoint, error: Exception) -> Any:
+    def fail() -> None:
+        raise JoineryError(f"{offer.name} is not available: {error}")
+
+    fail.__doc__ = f"Not available: {error}"
+    return fail
+
+
+class Commands(TyperGroup):
+    """Our own commands, and those that other packages offer."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *sorted(_offered())]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        own = super().get_command(ctx, cmd_name)
+        offer = None if own else _offered().get(cmd_name)
+        return _loaded(offer) if offer else own
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Just-in-time nodes for Amazon EKS: see what would be bought for your pods, where each would run, and why.",
+)
+app.command()(plan)
+app.command()(disrupt)
+app.command()(catalog)
+app.command()(doctor)
+app.command()(uninstall)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"joinery {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def joinery(
+    is_version_asked: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Keeps ``joinery plan`` a subcommand, whatever else is offered."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command. Always ends in ``SystemExit``: 0 done, 2 bad input, 1 anything else; ``doctor`` has its own."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a letter gets its number, not an error.
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        ended = app(args=arguments, prog_name=_called(), standalone_mode=False)
+        sys.stdout.flush()
+    except (ConfigurationError, TyperException) as error:
+        _end(error, BAD_INPUT)
+    except JoineryError as error:
+        _end(error, FAILED)
+    except OSError as error:
+        _end_unheard(error)
+    raise SystemExit(ended if isinstance(ended, int) else DONE)
+
+
+def _called() -> str:
+    """What a person has typed: as a plugin of kubectl it is run as ``kubectl-joinery``."""
+    return "kubectl joinery" if os.path.basename(sys.argv[0]) == "kubectl-joinery" else "joinery"
+
+
+def _end(error: Exception, status: int) -> NoReturn:
+    if isinstance(error, RefusedFilesError):
+        for line in error.lines():
+            print(f"joinery: {line_of(line)}", file=sys.stderr)
+        raise SystemExit(status)
+    said = said_of(error) if isinstance(error, TyperException) else str(error)
+    lines = (line_of(line) for line in said.split("\n")) if status == FAILED else (line_of(said),)
+    if said:
+        print("joinery: " + "\n".join(lines), file=sys.stderr)
+    raise SystemExit(status)
+
+
+def _end_unheard(error: OSError) -> NoReturn:
+    """Nobody reads on (``joinery plan | head``), or the disk is full. What is left must not fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if not isinstance(error, BrokenPipeError):
+        print(f"joinery: {line_of(error)}", file=sys.stderr)
+    raise SystemExit(FAILED)

@@ -1,0 +1,78 @@
+"""What a person should hear beside a plan: lines, and how serious each is.
+
+A **warning** says that the plan may not be what was meant: something is wrong, missing, or not done. A **note** says
+what was done with the files that nobody has to mend. Both are data: standard error, the JSON document and the page have
+the same.
+"""
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from joinery.objects.wording import shortened
+from joinery_cli.visible import line_of
+
+_NAMED = 3
+#: How many doubts about the same subjects are told: whoever wrote one list of thousands reads no thousands of lines.
+_MOST_DOUBTS = 10
+
+
+class Severity(StrEnum):
+    """Whether somebody may have to do something."""
+
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One line."""
+
+    severity: Severity
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.message}"
+
+    def document(self) -> Mapping[str, str]:
+        """As the Plan document has it."""
+        return {"severity": self.severity.value, "message": self.message}
+
+
+def warning(message: object) -> Notice:
+    """Something may have to be mended."""
+    return Notice(Severity.WARNING, shortened(str(message)))
+
+
+def note(message: object) -> Notice:
+    """Nothing has to be mended."""
+    return Notice(Severity.NOTE, shortened(str(message)))
+
+
+def warnings_of(doubts: Iterable[tuple[str, str]], whose: str = "") -> Iterator[Notice]:
+    """A warning for each doubt, naming all its subjects, after ``whose``. ``doubts``: subject and doubt of each."""
+    subjects: dict[str, dict[str, None]] = defaultdict(dict)
+    for subject, doubt in doubts:
+        subjects[doubt][subject] = None
+    doubts_of: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for doubt, named in subjects.items():
+        doubts_of[tuple(named)].append(doubt)
+    for of, listed in doubts_of.items():
+        about = f"{whose}{some_of(of)}"
+        yield from (warning(f"{about}: {doubt}") for doubt in listed[:_MOST_DOUBTS])
+        if len(listed) > _MOST_DOUBTS:
+            yield warning(f"{about}: {len(listed) - _MOST_DOUBTS:,} more such warnings")
+
+
+def tell(notices: Iterable[Notice]) -> None:
+    """Each on a line of standard error."""
+    for notice in notices:
+        print(line_of(notice), file=sys.stderr)
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,91 @@
+"""Options that several commands share."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from joinery.objects.policies import MinValuesPolicy, PreferencePolicy
+
+
+class Format(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class DecisionFormat(StrEnum):
+    """How a decision is printed: it can also be a page to look at."""
+
+    TABLE = "table"
+    JSON = "json"
+    HTML = "html"
+
+
+class NodeSize(StrEnum):
+    """What a NodePool may prefer by annotation (``joinery.objects.sizes``)."""
+
+    CHEAPEST = "cheapest"
+    BALANCED = "balanced"
+    SMALL = "small"
+
+
+PreferenceOption = Annotated[
+    PreferencePolicy,
+    typer.Option("--preference-policy", help="Whether what pods prefer counts, as the stack's PreferencePolicy."),
+]
+MinValuesOption = Annotated[
+    MinValuesPolicy,
+    typer.Option("--min-values-policy", help="What to do where minValues cannot be met, as MinValuesPolicy."),
+]
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-f",
+        "--file",
+        metavar="FILE|FOLDER",
+        help="Kubernetes objects in YAML or JSON, also gzipped; - is standard input. Repeatable.",
+    ),
+]
+MoreFiles = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FILE", show_default=False, help="The same as -f FILE, so that -f *.yaml works."),
+]
+Recursive = Annotated[bool, typer.Option("-R", "--recursive", help="Read the folders inside a FOLDER too.")]
+ExplainOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--explain",
+        metavar="POD",
+        help="Explain where this pod goes, and what else would have done. namespace/name or name. Repeatable.",
+    ),
+]
+ExplainNodeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--explain",
+        metavar="NODE",
+        help="Explain why this node stays or goes: its price, its pods, the rules. Node or NodeClaim. Repeatable.",
+    ),
+]
+RegionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--region",
+        metavar="REGION",
+        help="The cluster's region, for --catalog aws and for zones. Default: found from the objects.",
+    ),
+]
+CatalogOption = Annotated[
+    str | None,
+    typer.Option(
+        "--catalog",
+        metavar="FILE|aws",
+        help="Instance types and prices: a file, or aws to read them. Default: the last stored ones, or the sample.",
+    ),
+]
+NowOption = Annotated[str | None, typer.Option(metavar="RFC3339", help="The moment to decide for. Default: now.")]
+TimeLimitOption = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="Stop looking for something better after so many seconds.")
+]

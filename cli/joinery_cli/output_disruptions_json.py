@@ -1,0 +1,81 @@
+"""The DisruptionPlan document: a decision about nodes as JSON, keys always in the same order."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from joinery.decisions.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, Refused
+from joinery_cli.notices import Notice
+from joinery_cli.output_json import DIGITS, existing_document, launch_document, moment_text, rounded_down
+from joinery_cli.prices import Prices
+from joinery_cli.view.costs import CURRENCY
+
+
+def disruptions_document(
+    disruptions: Disruptions, prices: Prices, notices: Iterable[Notice] = (), *, now: datetime, seconds: float
+) -> Mapping[str, Any]:
+    """The whole decision, as ``joinery disrupt -o json`` prints it."""
+    return {
+        "apiVersion": "joinery.dev/v1",
+        "kind": "DisruptionPlan",
+        "now": moment_text(now),
+        "commands": [_command(command) for command in disruptions.commands],
+        "held": [_held(held) for held in disruptions.held],
+        "refused": [_refused(refused) for refused in disruptions.refused],
+        "cost": {
+            "currency": CURRENCY,
+            "before": round(disruptions.before, DIGITS),
+            "after": round(disruptions.after, DIGITS),
+            "lowerBound": max(0.0, rounded_down(disruptions.lower_bound)),
+            "gap": max(0.0, round(disruptions.gap, 4)),
+        },
+        "moves": {
+            "pods": sum(len(command.pods) for command in disruptions.commands),
+            "price": round(sum(command.move_price for command in disruptions.commands), DIGITS),
+            "hourly": round(disruptions.moves, DIGITS),
+        },
+        "curve": [_point(point) for point in disruptions.curve],
+        "catalogue": prices.document(),
+        "notices": [notice.document() for notice in notices],
+        "solver": {"method": disruptions.method, "seconds": round(seconds, 3), "limit": disruptions.limit_struck},
+    }
+
+
+def _command(command: Disruption) -> Mapping[str, Any]:
+    return {
+        "reason": command.reason.value,
+        "message": command.message,
+        "retire": command.retire,
+        "launch": [launch_document(launch) for launch in command.launches],
+        "existing": [existing_document(placement) for placement in command.existing],
+        "pods": command.pods,
+        "savings": round(command.savings, DIGITS),
+        "movePrice": round(command.move_price, DIGITS),
+    }
+
+
+def _held(held: Held) -> Mapping[str, Any]:
+    """``disruption``: what the node is kept from; null where it is kept from all. ``until``: when the rule ends by
+    itself; null where nobody knows.
+    """
+    return {
+        "nodeClaim": held.node_claim,
+        "reason": held.message,
+        "code": held.code.value,
+        "disruption": held.disruption.value if held.disruption else None,
+        "until": moment_text(held.until) if held.until else None,
+    }
+
+
+def _refused(refused: Refused) -> Mapping[str, Any]:
+    """A command that breaks a rule by Joinery's own check."""
+    return {"retire": refused.command.retire, "reason": refused.why}
+
+
+def _point(point: CurvePoint) -> Mapping[str, Any]:
+    return {
+        "pods": point.pods,
+        "hourly": round(point.hourly, DIGITS),
+        "moves": round(point.moves, DIGITS),
+        "chosen": point.is_chosen,
+    }

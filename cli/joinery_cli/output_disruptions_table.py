@@ -1,0 +1,166 @@
+"""A decision about nodes for a person at a terminal: command by command what goes and why, what is bought, where pods
+move; what is held; what it saves, what it counts as, and how near that is to the best.
+
+What matters most comes last, where the eye is when a command ends.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from textwrap import wrap
+
+from rich.console import Console
+from rich.table import Table
+
+from joinery_cli.console import WIDTH, escape, headed_table, price_lines, print_explanation, print_wrapped, printing
+from joinery_cli.explained_nodes import lines
+from joinery_cli.notices import some_of
+from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, HeldGroup
+from joinery_cli.view.disruption_words import headline, moves, result, rule, totals
+from joinery_cli.view.figures import count, money, natural, share
+
+_SHOWN_COMMANDS = 20
+"""So many commands are told node by node; the others in one line."""
+_SHOWN_LINES = 8
+_SHOWN_MESSAGES = 3
+
+
+def print_disruptions(view: DisruptionView, *, with_pods: bool = False) -> None:
+    """The whole decision on standard output.
+
+    ``with_pods``: all commands with all their nodes, and a line for every pod that moves.
+    """
+    with printing() as console:
+        _print_commands(console, view.commands, is_whole=with_pods)
+        if with_pods and view.evicted:
+            console.print(_pods(view), "")
+        _print_held(console, view.held)
+        _print_totals(console, view)
+        for explanation in view.explanations:
+            print_explanation(console, lines(explanation))
+
+
+# --- commands ---
+
+
+def _print_commands(console: Console, commands: Sequence[CommandView], *, is_whole: bool) -> None:
+    if not commands:
+        return
+    console.print(f"[bold]What goes and what comes: {count(len(commands), 'command')}, in this order[/bold]")
+    shown = commands if is_whole else commands[:_SHOWN_COMMANDS]
+    for view in shown:
+        _print_command(console, view, is_whole=is_whole)
+    rest = commands[len(shown) :]
+    if rest:
+        going = sum(len(view.retired) for view in rest)
+        coming = sum(len(view.bought) for view in rest)
+        bought = f", {coming:,} bought" if coming else ""
+        saved = money(sum(view.command.savings for view in rest))
+        more = f"and {count(len(rest), 'more command')}: {count(going, 'node')} retired{bought}; saves {saved}/h"
+        console.print(f"[dim]{more}; --pods lists them[/dim]")
+    console.print()
+
+
+def _print_command(console: Console, view: CommandView, *, is_whole: bool) -> None:
+    heading = f"{view.number}  {view.command.reason.value}: {result(view)}"
+    console.print(f"[bold]{escape(heading)}[/bold]")
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    for _ in range(5):
+        table.add_column(no_wrap=True)
+    for _ in range(3):
+        table.add_column(no_wrap=True, justify="right")
+    for sign, nodes in (("[red]-[/red]", view.retired), ("[green]+[/green]", view.bought)):
+        lines = [(node,) for node in nodes] if is_whole else _lines(nodes)
+        shown = lines if is_whole else lines[:_SHOWN_LINES]
+        for alike in shown:
+            table.add_row(f"  {sign}", *_line(alike))
+        rest = [node for alike in lines[len(shown) :] for node in alike]
+        if rest:
+            price = sum(node.price or 0.0 for node in rest)
+            table.add_row(f"  {sign}", f"[dim]{len(rest):,} more[/dim]", "", "", "", "", "", f"{price:.4f}")
+    console.print(table)
+    for sentence in filter(None, (view.command.message, moves(view))):
+        print_wrapped(console, sentence, first="     ")
+
+
+def _lines(nodes: Sequence[DrawnNode]) -> list[tuple[DrawnNode, ...]]:
+    """Nodes that share a line. New ones of one kind do: their names are made for this decision and say nothing."""
+    alike: dict[tuple[str, ...], list[DrawnNode]] = defaultdict(list)
+    for node in nodes:
+        own = "" if node.fate is Fate.BOUGHT else node.name
+        alike[own, node.instance_type, str(node.alternatives), node.zone, node.capacity_type].append(node)
+    return [tuple(group) for group in alike.values()]
+
+
+def _line(alike: Sequence[DrawnNode]) -> list[str]:
+    """The figures are of all of them: their pods, how full they are on average, and what they cost together."""
+    node = alike[0]
+    others = f" [dim]+{node.alternatives}[/dim]" if node.alternatives else ""
+    use = sum(one.use for one in alike) / len(alike)
+    return [
+        escape(node.name) if len(alike) == 1 else count(len(alike), "node"),
+        f"{escape(node.instance_type)}{others}",
+        f"[dim]{escape(node.zone.removeprefix('any of '))}[/dim]",
+        f"[dim]{escape(node.capacity_type)}[/dim]",
+        count(sum(one.filled.pods for one in alike), "pod"),
+        share(use, 1.0),
+        "-" if node.price is None else f"{sum(one.price or 0.0 for one in alike):.4f}",
+    ]
+
+
+# --- where every pod goes ---
+
+
+def _pods(view: DisruptionView) -> Table:
+    """A line for each pod that moves; what may be searched for stands in one line."""
+    lines = [
+        (
+            pod,
+            route.source or "-",
+            route.target,
+            "bought" if route.is_target_new else "there already",
+            str(command.number),
+        )
+        for command in view.commands
+        for route in command.routes
+        for pod in route.pods
+    ]
+    table = headed_table("Where every pod goes")
+    for name in ("pod", "from", "to", "which is", "command"):
+        table.add_column(name, no_wrap=True, justify="right" if name == "command" else "left")
+    for line in sorted(lines, key=lambda entry: natural(entry[0])):
+        table.add_row(*map(escape, line))
+    return table
+
+
+# --- what is held ---
+
+
+def _print_held(console: Console, groups: Sequence[HeldGroup]) -> None:
+    if not groups:
+        return
+    nodes = {name for group in groups for name in group.nodes}
+    console.print(f"[bold]Held: {count(len(nodes), 'node')}[/bold]")
+    for group in groups:
+        held = f"{count(len(group.nodes), 'node')}, {rule(group.code)}: {some_of(group.nodes)}"
+        print_wrapped(console, held, first="  ", further="      ")
+        for message, names in group.messages[:_SHOWN_MESSAGES]:
+            times = f" ({count(len(names), 'node')})" if len(group.messages) > 1 and len(names) > 1 else ""
+            print_wrapped(console, f"{message}{times}", first="    • ")
+        rest = len(group.messages) - _SHOWN_MESSAGES
+        if rest > 0:
+            console.print(f"[dim]    and {count(rest, 'more reason')}; --explain NODE tells a node's own[/dim]")
+    console.print()
+
+
+# --- totals ---
+
+
+def _print_totals(console: Console, view: DisruptionView) -> None:
+    console.print(f"[bold]{headline(view)}[/bold]")
+    for sentence in totals(view):
+        for line in wrap(sentence, WIDTH, subsequent_indent="  "):
+            console.print(escape(line))
+    for line in price_lines(view.prices):
+        console.print(line)
+    struck = ", stopped by the time limit" if view.disruptions.limit_struck else ""
+    console.print(f"[dim]Decided in {view.seconds:.2f} s{struck}[/dim]")

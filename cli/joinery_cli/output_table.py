@@ -1,0 +1,301 @@
+"""A plan for a person at a terminal: what would be bought, what fits already, what stays pending and why, what it
+costs.
+
+What matters most comes last, where the eye is when a command ends. A line has eighty columns, and more only where a
+name is longer than that: nothing is ever cut off. Rich decides on colours: only on a terminal.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from textwrap import wrap
+
+from rich.console import Console
+from rich.table import Table
+
+from joinery.objects.snapshot.offerings import InstanceType
+from joinery.objects.wording import shortened
+from joinery_cli.console import (
+    TYPE_WIDTH,
+    WIDTH,
+    escape,
+    fullness_cell,
+    headed_table,
+    named,
+    number_range,
+    price_lines,
+    print_explanation,
+    print_wrapped,
+    printing,
+    tinted,
+    zones_of,
+)
+from joinery_cli.explained import lines
+from joinery_cli.prices import Prices
+from joinery_cli.view.figures import amount, count, money, monthly, natural, resource_heading
+from joinery_cli.view.nearness import nearness
+from joinery_cli.view.plan_view import Existing, Group, PlanView, Refused
+
+_COLUMNS = 3
+"""So many resources have a column of the table."""
+_NOTED_COST = 0.01  # $/h
+_NAMED_NODES = 10
+#: How many preferences that were dropped are shown. One pod may name thousands.
+_MOST_PREFERENCES = 20
+
+
+def print_plan(plan: PlanView, *, with_pods: bool = False) -> None:
+    """The whole plan on standard output. ``with_pods``: a line for every pod that says where it goes."""
+    with printing() as console:
+        if plan.sections:
+            console.print(_launches(plan), "")
+        if plan.existing:
+            console.print(_existing(plan.existing, _measured(plan)))
+            _print_rest(console, plan.existing)
+        if with_pods and (plan.placed or plan.packing.unplaced):
+            console.print(_pods(plan), "")
+        _print_refused(console, plan.refused)
+        _print_dropped(console, plan)
+        _print_totals(console, plan)
+        for explanation in plan.explanations:
+            print_explanation(console, lines(explanation))
+
+
+# --- launches ---
+
+
+def _launches(plan: PlanView) -> Table:
+    """An entry for launches of one instance type at one price, the dearest first; NodePools apart; a sum of several.
+
+    The second line of an entry holds what belongs to the figure above it: the NodePool and the capacity type, how large
+    a node is, and what one costs.
+    """
+    lines = _lines(plan)
+    table = headed_table(f"Launch {count(len(plan.packing.launches), 'node')}")
+    table.add_column("nodes", justify="right", no_wrap=True)
+    table.add_column("instance type", overflow="fold", max_width=TYPE_WIDTH)
+    table.add_column("zone", no_wrap=True)
+    for heading in ("pods", *map(resource_heading, _measured(plan)), "$/h"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for pool, groups in lines:
+        table.add_row(*_line(pool, groups, _measured(plan)))
+    if len(lines) > 1:
+        table.add_row(*_sum(plan), style="bold")
+    if any(len(launch.instance_types) > 1 for launch in plan.packing.launches):
+        table.caption = "+N: so many other types may stand in for this one; it is the cheapest"
+        table.caption_justify = "left"
+    return table
+
+
+def _lines(plan: PlanView) -> list[tuple[str, list[Group]]]:
+    """NodePool and groups of one type, price and capacity type, in any zone;
+    pools and lines in the order of what they cost.
+    """
+    alike: dict[tuple[str, str, str, float], list[Group]] = defaultdict(list)
+    pools: dict[str, float] = defaultdict(float)
+    for section in plan.sections:
+        pools[section.node_pool] += section.price
+        for group in section.groups:
+            offering = group.launches[0].offering
+            alike[(section.node_pool, offering.instance_type, offering.capacity_type, offering.price)].append(group)
+    costs = {key: sum(group.price for group in groups) for key, groups in alike.items()}
+    ranked = sorted(alike, key=lambda key: (-pools[key[0]], key[0], -costs[key], key))
+    return [(key[0], alike[key]) for key in ranked]
+
+
+def _line(pool: str, groups: Sequence[Group], resources: Sequence[str]) -> list[str]:
+    offering = groups[0].launches[0].offering
+    nodes = [node for group in groups for node in group.nodes]
+    launches = [launch for group in groups for launch in group.launches]
+    price_each = f"\n[dim]{offering.price:.4f} each[/dim]" if len(nodes) > 1 else ""
+    return [
+        str(len(nodes)),
+        f"[bold]{offering.instance_type}[/bold]{_alternatives(groups)}\n[dim]{escape(pool)}[/dim]",
+        f"{zones_of(launches)}\n{tinted(offering.capacity_type)}",
+        str(sum(node.pods for node in nodes)),
+        *(fullness_cell(nodes, name) for name in resources),
+        f"{offering.price * len(nodes):.4f}{price_each}",
+    ]
+
+
+def _alternatives(groups: Sequence[Group]) -> str:
+    """How many other instance types the requests allow."""
+    others = {len(launch.instance_types) - 1 for group in groups for launch in group.launches}
+    return f" [dim]+{number_range(others)}[/dim]" if max(others) > 0 else ""
+
+
+def _sum(plan: PlanView) -> list[str]:
+    launches = plan.packing.launches
+    blank = [""] * len(_measured(plan))
+    pods = str(sum(len(launch.pods) for launch in launches))
+    return [str(len(launches)), "", "", pods, *blank, f"{plan.packing.hourly:.4f}"]
+
+
+def _measured(plan: PlanView) -> list[str]:
+    """What has a column: CPU, memory, and devices; of what is left the page and the document tell."""
+    aside = ("ephemeral-storage", "hugepages-", "vpc.amazonaws.com/")
+    return [name for name in plan.resources if not name.startswith(aside)][:_COLUMNS]
+
+
+# --- existing capacity ---
+
+
+def _existing(existing: Sequence[Existing], resources: Sequence[str]) -> Table:
+    table = headed_table(f"Room on {count(len(existing), 'existing node')}")
+    table.add_column("node", overflow="fold", max_width=46)
+    for heading in ("+ pods", *map(resource_heading, resources)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for node in _by_pods(existing)[:_NAMED_NODES]:
+        what = ", ".join(part for part in (node.instance_type, node.node_pool, _state(node)) if part)
+        fullness = (fullness_cell([node.node], resource) for resource in resources)
+        table.add_row(f"{escape(node.name)}\n[dim]{escape(what)}[/dim]", str(node.node.pods), *fullness)
+    return table
+
+
+def _state(existing: Existing) -> str:
+    return "" if existing.placement.node else "on its way"
+
+
+def _by_pods(existing: Iterable[Existing]) -> list[Existing]:
+    return sorted(existing, key=lambda existing: (-existing.node.pods, natural(existing.name)))
+
+
+def _print_rest(console: Console, existing: Sequence[Existing]) -> None:
+    rest = _by_pods(existing)[_NAMED_NODES:]
+    if rest:
+        pods = sum(one.node.pods for one in rest)
+        console.print(f"[dim]and {count(pods, 'pod')} on {count(len(rest), 'more node')}[/dim]")
+    console.print()
+
+
+# --- where every pod goes ---
+
+
+def _pods(plan: PlanView) -> Table:
+    """A line for each pod; what may be searched for stands in one line."""
+    homes = {
+        pod: (launch.name, f"new {launch.offering.instance_type}", zones_of([launch]))
+        for launch in plan.packing.launches
+        for pod in launch.pods
+    }
+    for one in plan.existing:
+        homes |= {pod: (one.name, _state(one) or "there already", one.zone) for pod in one.placement.pods}
+    homes |= {unplaced.pod: ("-", "pending", "") for unplaced in plan.packing.unplaced}
+    table = headed_table("Where every pod goes")
+    for name in ("pod", "node", "which is", "zone"):
+        table.add_column(name, no_wrap=True)
+    for pod in sorted(homes, key=natural):
+        table.add_row(escape(pod), *map(escape, homes[pod]))
+    return table
+
+
+# --- what did not go as wished ---
+
+
+def _print_refused(console: Console, refused: Sequence[Refused]) -> None:
+    if not refused:
+        return
+    pods = sum(len(one.pods) for one in refused)
+    console.print(f"[bold red]Unschedulable: {count(pods, 'pod')}[/bold red]")
+    for one in refused:
+        console.print(f"  [bold]{count(len(one.pods), 'pod')}[/bold] {named(one.pods)}")
+        for reason in one.reasons:
+            print_wrapped(console, reason, first="    • ")
+    console.print()
+
+
+def _print_dropped(console: Console, plan: PlanView) -> None:
+    if not plan.dropped:
+        return
+    pods = count(len(plan.packing.relaxed), "pod")
+    console.print(f"[bold yellow]Preferences dropped for {pods}[/bold yellow]")
+    for preference, times in plan.dropped[:_MOST_PREFERENCES]:
+        print_wrapped(console, shortened(preference), first=f"  {times} × ")
+    if len(plan.dropped) > _MOST_PREFERENCES:
+        console.print(f"  and {len(plan.dropped) - _MOST_PREFERENCES:,} others (-o json lists them)")
+    console.print()
+
+
+# --- totals ---
+
+
+def _print_totals(console: Console, plan: PlanView) -> None:
+    if not plan.placed and not plan.packing.unplaced:
+        console.print("Nothing is pending.")
+        return
+    console.print(_placed(plan))
+    for line in _cost(plan):
+        console.print(line)
+    for line in price_lines(plan.prices):
+        console.print(line)
+    console.print(_effort(plan))
+
+
+def _placed(plan: PlanView) -> str:
+    packing = plan.packing
+    existing = sum(len(one.pods) for one in packing.existing)
+    homes = (
+        (plan.placed - existing, f"on {count(len(packing.launches), 'new node')}"),
+        (existing, f"on {count(len(packing.existing), 'existing node')}"),
+    )
+    taken = [(pods, where) for pods, where in homes if pods]
+    shares = (f"{pods:,} {where}" if len(taken) > 1 else where for pods, where in taken)
+    where = f"{':' if len(taken) > 1 else ''} {', '.join(shares)}" if taken else ""
+    pending = len(packing.unplaced)
+    left = f"[bold red]{pending:,} unschedulable[/bold red]" if pending else "none left over"
+    return f"[bold]{count(plan.placed, 'pod')} placed[/bold]{where}; {left}"
+
+
+def _cost(plan: PlanView) -> Iterator[str]:
+    packing = plan.packing
+    if not packing.launches:
+        yield "[bold]$0/h[/bold]: no new node"
+    else:
+        yield f"[bold]{money(packing.hourly)}/h[/bold], {monthly(packing.hourly)}{_on_demand(plan)}"
+        for sentence in nearness(packing):
+            yield from map(escape, wrap(sentence, WIDTH, subsequent_indent="  "))
+        if packing.resilience_cost >= _NOTED_COST:
+            yield f"Smaller nodes and a choice of spot types are about {money(packing.resilience_cost)}/h of it"
+    yield from map(escape, wrap(plan.costs.running.sentence(), WIDTH, subsequent_indent="  "))
+
+
+def _on_demand(plan: PlanView) -> str:
+    """What the same nodes would cost on demand, where that is something else."""
+    price = plan.costs.on_demand
+    return f"; on demand {money(price)}/h" if price - plan.packing.hourly >= _NOTED_COST else ""
+
+
+def _effort(plan: PlanView) -> str:
+    struck = ", stopped by the time limit" if plan.packing.limit_struck else ""
+    return f"[dim]Planned in {plan.seconds:.2f} s{struck}[/dim]"
+
+
+# --- the catalogue ---
+
+
+def print_catalog(types: Iterable[InstanceType], node_class: str, prices: Prices) -> None:
+    """The types that can be bought, the cheapest first."""
+    table = headed_table(f"Instance types for {node_class}")
+    table.add_column("instance type")
+    for heading in ("cpu", "memory GiB", "pods", "zones", "on-demand $/h", "spot from $/h"):
+        table.add_column(heading, justify="right")
+    for kind in sorted(types, key=lambda kind: (_cheapest(kind), kind.name)):
+        zones = {o.zone for o in kind.offerings if o.available}
+        if zones:
+            table.add_row(
+                kind.name, amount("cpu", kind.allocatable.get("cpu", 0)),
+                amount("memory", kind.allocatable.get("memory", 0)), str(kind.allocatable.get("pods", 0)),
+                str(len(zones)), _price(kind, "on-demand"), _price(kind, "spot"),
+            )  # fmt: skip
+    with printing() as console:
+        console.print(table)
+        for line in price_lines(prices):
+            console.print(line)
+
+
+def _cheapest(kind: InstanceType) -> float:
+    return min((o.price for o in kind.offerings if o.available), default=float("inf"))
+
+
+def _price(kind: InstanceType, capacity_type: str) -> str:
+    prices = [o.price for o in kind.offerings if o.available and o.capacity_type == capacity_type]
+    return f"{min(prices):.4f}" if prices else "-"

@@ -1,0 +1,188 @@
+"""``joinery plan``: what would be bought for the pending pods, where each would run, and why some would not."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from joinery.objects.errors import ConfigurationError, RefusedError
+from joinery.objects.policies import MinValuesPolicy, PreferencePolicy
+from joinery_cli.options import (
+    CatalogOption,
+    DecisionFormat,
+    ExplainOption,
+    Files,
+    MinValuesOption,
+    MoreFiles,
+    NodeSize,
+    NowOption,
+    PreferenceOption,
+    Recursive,
+    RegionOption,
+    TimeLimitOption,
+)
+
+if TYPE_CHECKING:
+    from joinery.decisions.planning import Plan
+    from joinery.decisions.scheduling.explain.explanation import Explanation
+    from joinery.decisions.scheduling.problem import Options, Problem
+    from joinery.objects.snapshot.snapshot import Snapshot
+    from joinery_cli.decision_input import DecisionInput
+    from joinery_cli.notices import Notice
+    from joinery_cli.view.plan_view import PlanView
+
+_SHOWN_VIOLATIONS = 10
+
+
+def plan(
+    more_files: MoreFiles = None,
+    files: Files = None,
+    recursive: Recursive = False,
+    catalog_file: CatalogOption = None,
+    region: RegionOption = None,
+    now: NowOption = None,
+    seed: Annotated[int, typer.Option(min=0, help="The same input and seed give the same plan.")] = 0,
+    time_limit: TimeLimitOption = None,
+    node_size: Annotated[
+        NodeSize,
+        typer.Option(help="Prefer the cheapest nodes or smaller ones, for NodePools without the annotation node-size."),
+    ] = NodeSize.BALANCED,
+    preference_policy: PreferenceOption = PreferencePolicy.RESPECT,
+    min_values_policy: MinValuesOption = MinValuesPolicy.STRICT,
+    max_launches: Annotated[
+        int | None, typer.Option(min=0, help="Launch at most so many nodes, as the stack's MaxLaunches does.")
+    ] = None,
+    max_hourly: Annotated[
+        float | None, typer.Option(metavar="DOLLARS", help="Launch for at most so many $/h, as MaxHourly does.")
+    ] = None,
+    output: Annotated[
+        DecisionFormat, typer.Option("-o", "--output", help="How to print the plan.")
+    ] = DecisionFormat.TABLE,
+    with_pods: Annotated[bool, typer.Option("--pods", help="List in the table where every pod goes.")] = False,
+    explained: ExplainOption = None,
+) -> None:
+    """Plan nodes for the pending pods of the files, or without files of the current kubeconfig's cluster (read-only).
+
+    Exit status: 0 for a plan, even one that leaves pods pending; 2 for bad input; 1 for anything else.
+    """
+    from joinery.decisions.scheduling.problem import Options
+    from joinery.objects.caps import Caps
+    from joinery_cli.decision_input import check_time_limit, decision_input
+    from joinery_cli.doubts.left_out import left_out
+    from joinery_cli.explained import explanation_document
+    from joinery_cli.output_json import plan_document, with_explanations, write
+    from joinery_cli.sources import moment
+    from joinery_cli.view.costs import costs as costs_of
+    from joinery_cli.view.plan_groups import view
+
+    check_time_limit(time_limit)
+    if max_hourly is not None and not 0 <= max_hourly < math.inf:
+        raise ConfigurationError(f"--max-hourly {max_hourly:g}: must be a number of dollars an hour")
+    paths = [*(files or ()), *(more_files or ())]
+    inputs = decision_input(
+        paths,
+        now=moment(now),
+        doubts=lambda snapshot: left_out(snapshot, only_marked=not paths),
+        recursive=recursive,
+        catalog_file=catalog_file,
+        region=region,
+    )
+    options = Options(
+        only_marked_unschedulable=not paths,
+        seed=seed,
+        time_limit=time_limit,
+        node_size=node_size.value,
+        respect_preferences=preference_policy is PreferencePolicy.RESPECT,
+        best_effort_min_values=min_values_policy is MinValuesPolicy.BEST_EFFORT,
+        caps=Caps(max_launches=max_launches, max_hourly=max_hourly),
+    )
+    solution = _solve(inputs, options, explained or ())
+    notices = (*inputs.notices, *_notices_of_plan(inputs.snapshot, solution))
+    _refuse_if_wrong(solution.plan)
+    problem, packing = solution.problem, solution.plan.packing
+    costs, seconds = costs_of(problem, packing, inputs.catalogue.sold), solution.seconds
+    explanations = _explanations(solution)
+    if output is DecisionFormat.JSON:
+        document = plan_document(packing, costs, inputs.prices, notices, now=inputs.snapshot.now, seconds=seconds)
+        write(with_explanations(document, map(explanation_document, explanations)))
+    else:
+        shown = view(problem, packing, costs, inputs.prices, notices, seconds=seconds, explanations=explanations)
+        _show(shown, output, with_pods=with_pods)
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """``explained_pods``: those to explain. ``seconds``: how long it took, from parsed objects."""
+
+    problem: "Problem"
+    plan: "Plan"
+    explained_pods: tuple[str, ...]
+    seconds: float
+
+
+def _solve(inputs: "DecisionInput", options: "Options", explained: Sequence[str]) -> _Solution:
+    """Make the plan. Raises ``ConfigurationError`` before that where ``explained`` names no pod."""
+    from joinery.decisions.capping import plan_within_caps
+    from joinery.decisions.scheduling.problem import Problem
+    from joinery.gateways.ec2.offline import instance_types
+    from joinery_cli.explained import pods_meant
+
+    started = time.perf_counter()
+    snapshot = inputs.snapshot
+    types = instance_types(snapshot.node_classes, inputs.catalogue, snapshot.now)
+    problem = Problem(snapshot=snapshot, instance_types=types, options=options)
+    pods = pods_meant(explained, problem) if explained else ()
+    plan = plan_within_caps(problem, stopwatch=lambda: time.perf_counter() - started)
+    return _Solution(problem, plan, pods, time.perf_counter() - started)
+
+
+def _explanations(solution: _Solution) -> tuple["Explanation", ...]:
+    if not solution.explained_pods:
+        # Then what explains is not imported either.
+        return ()
+    from joinery.decisions.scheduling.explain.explain import explain
+
+    return tuple(explain(solution.problem, solution.plan.packing, pod) for pod in solution.explained_pods)
+
+
+def _notices_of_plan(snapshot: "Snapshot", solution: _Solution) -> tuple["Notice", ...]:
+    """Tell at once what a person should know about the plan."""
+    from joinery.decisions.scheduling.reason import ReasonCode
+    from joinery_cli.decision_input import tell_now
+    from joinery_cli.doubts.left_out import without_pools
+    from joinery_cli.doubts.misnamed import misnamed
+    from joinery_cli.doubts.others import others
+    from joinery_cli.notices import warning
+
+    plan, packing = solution.plan, solution.plan.packing
+    # What a static NodePool gets is told already, and that it launches none for pods is how it should be.
+    pool_reasons = [reason for reason in packing.pool_reasons if reason.code is not ReasonCode.STATIC]
+    return tell_now(
+        *misnamed(snapshot, solution.problem.instance_types),
+        *without_pools(snapshot, packing),
+        *map(warning, (*plan.warnings, *pool_reasons)),
+        *others(packing, snapshot),
+    )
+
+
+def _refuse_if_wrong(plan: "Plan") -> None:
+    """Raise ``RefusedError`` for a plan that fails verification, with what is wrong: nobody should see it as a plan."""
+    if plan.violations:
+        lines = [f"  {violation}" for violation in plan.violations[:_SHOWN_VIOLATIONS]]
+        if len(plan.violations) > _SHOWN_VIOLATIONS:
+            lines.append(f"  and {len(plan.violations) - _SHOWN_VIOLATIONS} more")
+        raise RefusedError("\n".join(["internal error: the plan fails verification", *lines]))
+
+
+def _show(plan: "PlanView", output: DecisionFormat, *, with_pods: bool) -> None:
+    if output is DecisionFormat.HTML:
+        from joinery_cli.page.document import print_page
+
+        print_page(plan)
+    else:
+        from joinery_cli.output_table import print_plan
+
+        print_plan(plan, with_pods=with_pods)

@@ -1,0 +1,155 @@
+"""What a plan costs, seen from several sides: who causes it, what it would be on demand, and what the nodes there are
+cost.
+
+All of it is reckoned from the prices that the plan was made with; nothing is decided here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from joinery.decisions.scheduling.constraints.resources import PODS, requests_of
+from joinery.decisions.scheduling.packing import Launch, Packing
+from joinery.decisions.scheduling.problem import Problem
+from joinery.objects.karpenter.labels import (
+    CAPACITY_TYPE,
+    COMPUTE_TYPE,
+    INSTANCE_TYPE,
+    ON_DEMAND,
+    RESERVED,
+    ZONE,
+    canonical,
+)
+from joinery.objects.kubernetes.core import Node
+from joinery.objects.kubernetes.quantity import Resources
+from joinery.objects.snapshot.offerings import Offering, price_among
+from joinery_cli.notices import some_of
+from joinery_cli.view.figures import count, money
+
+CURRENCY = "USD"
+"""AWS bills every Region but China's in US dollars, and the price list that a catalogue is read from is in them."""
+
+Sold = Mapping[str, tuple[Offering, ...]]
+"""The offerings of each instance type, as the catalogue has them."""
+
+#: What EKS calls capacity types on the nodes of its managed node groups.
+_EKS_CAPACITY_TYPE = "eks.amazonaws.com/capacityType"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Running:
+    """The nodes there are: $/h of those whose price is in the catalogue, and how many have none there.
+
+    ``fargate``: so many of those are Fargate's, which nobody pays for by the node; ``lacking`` names the others, with
+    their type.
+    """
+
+    hourly: float = 0.0
+    priced: int = 0
+    fargate: int = 0
+    lacking: tuple[str, ...] = ()
+
+    @property
+    def unpriced(self) -> int:
+        return self.fargate + len(self.lacking)
+
+    def sentence(self) -> str:
+        """``The existing nodes cost $0.1/h (1 node; not counted: 1 of Fargate,
+        which is paid for by the pod)``; empty where no price is known.
+        """
+        if not self.priced:
+            return ""
+        others = [f"{self.fargate:,} of Fargate, which is paid for by the pod"] if self.fargate else []
+        others += [f"{len(self.lacking):,} without a price here: {some_of(self.lacking)}"] if self.lacking else []
+        beside = f"; not counted: {', and '.join(others)}" if others else ""
+        return f"The existing nodes cost {money(self.hourly)}/h ({count(self.priced, 'node')}{beside})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Costs:
+    """$/h of the launches of a plan by NodePool, capacity type and namespace of their pods, the dearest first.
+
+    ``on_demand``: of the same nodes, were they all on demand. A node's price is shared by its pods, by the mean of what
+    each takes of all that its pods request of CPU, memory and devices: daemons and free room are everybody's.
+    """
+
+    by_node_pool: Mapping[str, float] = field(default_factory=dict)
+    by_capacity_type: Mapping[str, float] = field(default_factory=dict)
+    by_namespace: Mapping[str, float] = field(default_factory=dict)
+    on_demand: float = 0.0
+    running: Running = field(default_factory=Running)
+
+
+def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
+    """The costs of a plan at the catalogue's prices."""
+    requests = _requests(problem, packing)
+    pools, capacity_types, namespaces = (defaultdict[str, float](float) for _ in range(3))
+    for launch in packing.launches:
+        price = launch.offering.price
+        pools[launch.node_pool] += price
+        capacity_types[launch.offering.capacity_type] += price
+        for pod, share in _shares({name: requests[name] for name in launch.pods}).items():
+            namespaces[pod.partition("/")[0]] += price * share
+    return Costs(
+        by_node_pool=_ranked(pools),
+        by_capacity_type=_ranked(capacity_types),
+        by_namespace=_ranked(namespaces),
+        on_demand=sum(_on_demand(launch, sold) for launch in packing.launches),
+        running=_running(problem.snapshot.nodes, sold),
+    )
+
+
+def _requests(problem: Problem, packing: Packing) -> Mapping[str, Resources]:
+    bought = {pod for launch in packing.launches for pod in launch.pods}
+    return {pod.key: requests_of(problem.snapshot.successor(pod)) for pod in problem.snapshot.pods if pod.key in bought}
+
+
+def _shares(requests: Mapping[str, Resources]) -> Mapping[str, float]:
+    """What part of their node each pod pays; the parts add up to one."""
+    asked = {name for amounts in requests.values() for name, value in amounts.items() if value > 0 and name != PODS}
+    measured = asked or {PODS}
+    whole = {name: sum(amounts.get(name, 0) for amounts in requests.values()) for name in measured}
+    return {
+        pod: sum(amounts.get(name, 0) / whole[name] for name in measured) / len(measured)
+        for pod, amounts in requests.items()
+    }
+
+
+def _ranked(hourly: Mapping[str, float]) -> Mapping[str, float]:
+    return dict(sorted(hourly.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _on_demand(launch: Launch, sold: Sold) -> float:
+    """In the zone of the launch, or where it is sold on demand; its own price where that is nowhere."""
+    offering = launch.offering
+    prices = {o.zone: o.price for o in sold.get(offering.instance_type, ()) if o.capacity_type == ON_DEMAND}
+    return prices.get(offering.zone, min(prices.values(), default=offering.price))
+
+
+def _running(nodes: Iterable[Node], sold: Sold) -> Running:
+    hourly, priced, fargate, lacking = 0.0, 0, 0, []
+    for node in nodes:
+        price = node_price(node, sold)
+        if price is not None:
+            hourly, priced = hourly + price, priced + 1
+        elif node.metadata.labels.get(COMPUTE_TYPE) == "fargate":
+            fargate += 1
+        else:
+            lacking.append(f"{node.metadata.name} ({_labels(node).get(INSTANCE_TYPE) or 'of no known type'})")
+    return Running(hourly=hourly, priced=priced, fargate=fargate, lacking=tuple(lacking))
+
+
+def _labels(node: Node) -> Mapping[str, str]:
+    return {canonical(key): value for key, value in node.metadata.labels.items()}
+
+
+def node_price(node: Node, sold: Sold) -> float | None:
+    """$/h of a node that there is; None where the catalogue does not sell its type there.
+
+    What a reserved node costs is paid whether it is used or not, so it costs nothing here, as in a plan."""
+    labels = _labels(node)
+    capacity_type = labels.get(CAPACITY_TYPE) or labels.get(_EKS_CAPACITY_TYPE, ON_DEMAND).lower().replace("_", "-")
+    offerings = sold.get(labels.get(INSTANCE_TYPE, ""), ())
+    if capacity_type == RESERVED:
+        return 0.0 if offerings else None
+    return price_among(offerings, labels.get(ZONE, ""), capacity_type)

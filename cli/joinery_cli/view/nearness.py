@@ -1,0 +1,49 @@
+"""How near a plan is to the best possible, in sentences that are true and no more than that.
+
+One place, so that table and page agree.
+"""
+
+from collections.abc import Iterator
+
+from joinery.decisions.scheduling.packing import Kept, Packing
+from joinery_cli.view.figures import TELLING, money
+
+_TOLD = 0.0005
+"""Less than that is nothing, of a tenth of a percent."""
+_WHOSE = {Kept.PREFERENCES: "Pods' preferences", Kept.WEIGHTS: "NodePools' weights"}
+_SAME = 1e-6
+"""What sums of prices may differ by and be one price."""
+
+
+def nearness(packing: Packing) -> Iterator[str]:
+    """Of a plan that buys something: what is proven, what of the gap is due to preferences and weights, and why a weak
+    bound is weak.
+    """
+    # One price is shown as one figure: two sums of it may be rounded to either side.
+    bound = packing.hourly if packing.gap < _SAME else packing.lower_bound
+    yield f"Proven lower bound {money(bound)}/h{_within(packing)}"
+    of_kept, above = packing.kept_bound - packing.lower_bound, packing.hourly - packing.lower_bound
+    if packing.gap < TELLING and of_kept > _TOLD * packing.lower_bound:
+        part = min(of_kept / above, 1.0)
+        kept = " and ".join(_WHOSE[one] for one in packing.kept)
+        yield f"{kept} explain {_part(part)} of that: with them kept, {_with_them(packing.kept_gap)}"
+    if packing.weaknesses and packing.gap < TELLING:
+        yield f"The bound is weak here: {'; '.join(packing.weaknesses)}"
+
+
+def _within(packing: Packing) -> str:
+    if packing.gap >= TELLING:
+        return ""
+    if packing.gap < _SAME or (packing.gap < _TOLD and money(packing.lower_bound) == money(packing.hourly)):
+        return ": nothing cheaper is possible"
+    if packing.gap < _TOLD:
+        return ": less than 0.1% above the best possible"
+    return f": at most {packing.gap:.1%} above the best possible"
+
+
+def _part(part: float) -> str:
+    return "all" if part > 1 - _TOLD else f"at least {part:.0%}"
+
+
+def _with_them(gap: float) -> str:
+    return "nothing is cheaper" if gap < _TOLD else f"at most {gap:.1%} above the best"

@@ -1,6 +1,0 @@
-"""The command line, as ``python -m joinery``."""
-
-from joinery.cli.main import main
-
-if __name__ == "__main__":
-    main()

@@ -1,1 +1,0 @@
-"""The objects Joinery reads and writes, as data: no behaviour beyond validation, no I/O."""

@@ -1,0 +1,123 @@
+"""Admission: which of a decision's commands the budgets and rates of NodePools, the rates of workloads, and trials of
+images allow to start now.
+
+Commands are asked about in their order. One is admitted only if every NodePool that it takes nodes from has room for
+all of them, for the command's reason. What an admitted command takes counts against the commands after it, whatever
+their reasons, because a node that goes uses up every budget (``lifecycle.view.budgets``). A command that has no room
+does not hold up those after it: each is right by itself.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from joinery.decisions.disruption.canaries import CanaryLimit
+from joinery.decisions.disruption.disruptions import Disruption, Held, HeldCode
+from joinery.decisions.disruption.eviction_rates import EvictionRates
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.disruption.rates import allowance
+from joinery.decisions.lifecycle.pools.canary import Trials
+from joinery.decisions.lifecycle.view.budgets import Allowance, PoolNodes, pool_nodes
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.snapshot.claims import DRIFTED
+from joinery.objects.snapshot.nodes import NodeView
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """``commands``: those that may start now, in their order. ``held``: the nodes of the others, and why."""
+
+    commands: tuple[Disruption, ...] = ()
+    held: tuple[Held, ...] = ()
+
+
+def admit(commands: Sequence[Disruption], problem: DisruptionProblem, nodes: Iterable[NodeView]) -> Admitted:
+    """Ask about each command in turn. ``nodes``: all of the problem's snapshot (``Candidates.nodes``)."""
+    admission = Admission(problem, nodes)
+    admitted: list[Disruption] = []
+    held: list[Held] = []
+    for command in commands:
+        if objection := admission.objection(command):
+            code = admission.code(command)
+            held += [Held(name, code, objection, command.reason) for name in command.retire]
+        else:
+            admission.take(command)
+            admitted.append(command)
+    return Admitted(tuple(admitted), tuple(held))
+
+
+class Admission:
+    """What the budgets still allow, while commands are taken one after another."""
+
+    def __init__(self, problem: DisruptionProblem, nodes: Iterable[NodeView]) -> None:
+        views = tuple(nodes)
+        self._snapshot = problem.packing.snapshot
+        self._is_bound = not problem.options.ignore_budgets
+        self._pool_of = {view.claim: view.pool for view in views if view.claim}
+        drifted = (claim for claim in self._snapshot.managed_claims if claim.is_true(DRIFTED))
+        self._drifted = {claim.metadata.name for claim in drifted}
+        self._counts = pool_nodes(views)
+        self._evictions = EvictionRates(self._snapshot, views)
+        self._canaries = CanaryLimit(problem)
+        self._taken: Counter[str] = Counter()
+        self._allowances: dict[tuple[str, DisruptionReason], Allowance] = {}
+
+    def objection(self, command: Disruption) -> str:
+        """Why the command may not start now, as a sentence about whoever objects; empty if it may."""
+        if not self._is_bound:
+            return ""
+        return self.pool_objection(command) or self._evictions.objection(command) or self._canaries.objection(command)
+
+    def code(self, command: Disruption) -> HeldCode:
+        """Of whom the objection is: of a NodePool, of pods, or of the trial of an image."""
+        if self.pool_objection(command):
+            return HeldCode.BUDGET
+        return HeldCode.POD_DISRUPTION_BUDGET if self._evictions.objection(command) else HeldCode.CANARY
+
+    @property
+    def trials(self) -> Trials:
+        """The trials of images that bind commands."""
+        return self._canaries.trials
+
+    def pool_objection(self, command: Disruption) -> str:
+        """Which NodePool has no room for the command, as a sentence about it; empty if all have."""
+        for reason, names in self._asked(command):
+            for pool, count in Counter(self._pool_of.get(name, "") for name in names).items():
+                most = self._allowance(pool, reason)
+                left = most.allowed - self._taken[pool]
+                if count > left:
+                    before = f"; commands before it take {self._taken[pool]}" if self._taken[pool] else ""
+                    asked = f"; its command takes {count}" if count > 1 else ""
+                    return f"NodePool {pool}: {most.why}{before}{asked}"
+        return ""
+
+    def _asked(self, command: Disruption) -> Iterator[tuple[DisruptionReason, Sequence[str]]]:
+        """For which reasons budgets have to let which of the command's nodes go.
+
+        A command for drift may take nodes along that have not drifted, because their pods share what is bought. Budgets
+        for consolidation protect these as well.
+        """
+        yield command.reason, command.retire
+        if command.reason is DisruptionReason.DRIFTED:
+            yield DisruptionReason.UNDERUTILIZED, [name for name in command.retire if name not in self._drifted]
+
+    def left(self, pool: str, reason: DisruptionReason) -> int:
+        """How many more nodes of the NodePool may go for the reason; never negative."""
+        return max(0, self._allowance(pool, reason).allowed - self._taken[pool])
+
+    def take(self, command: Disruption) -> None:
+        """The command starts, so its nodes count from now on."""
+        self._taken.update(self._pool_of.get(name, "") for name in command.retire)
+        self._evictions.take(command)
+        self._canaries.take(command)
+
+    def _allowance(self, pool: str, reason: DisruptionReason) -> Allowance:
+        if (pool, reason) not in self._allowances:
+            node_pool = self._snapshot.pools_by_name.get(pool)
+            nodes = self._counts.get(pool, PoolNodes())
+            self._allowances[pool, reason] = (
+                allowance(node_pool, reason, nodes, self._snapshot.managed_claims, self._snapshot.now)
+                if node_pool
+                else Allowance(0, "it is unknown")
+            )
+        return self._allowances[pool, reason]

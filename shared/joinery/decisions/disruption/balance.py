@@ -1,0 +1,97 @@
+"""``consolidationPolicy: Balanced``: whether what a command saves is in proportion to what it disturbs.
+
+A command takes a share of what a NodePool costs, and a share of what it would be to disturb the whole pool. Its
+**score** is the first over the second. Every Balanced pool whose nodes it takes must find a score of at least one half;
+pools of other policies are not asked (Karpenter disruption, `Balanced`, with k = 2).
+
+What it would be to disturb a node is 1, and what evicting its pods costs on top (Karpenter `RescheduleDisruptionCost`):
+so a node is never disturbed for nothing. Of a node that is no candidate all pods count that are no DaemonSet's, as
+Karpenter counts there. A command across pools is credited to each by its share of the price of the nodes that go.
+
+Empty nodes are given up under every policy, so ``Empty`` commands are not asked about, nor are drifted nodes. A node
+that goes along with drifted ones is, with its share of what the command saves.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from joinery.decisions.disruption.admission import Admitted
+from joinery.decisions.disruption.candidates import Candidate, Candidates
+from joinery.decisions.disruption.costs import eviction_cost
+from joinery.decisions.disruption.disruptions import THRESHOLD, Balance, Disruption, Held, HeldCode
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.snapshot.nodes import NodeView
+from joinery.objects.snapshot.pods import comes_with_node
+from joinery.objects.snapshot.priorities import priorities_of
+
+POLICY = "Balanced"
+_DRIFTED = DisruptionReason.DRIFTED
+
+
+def approved(commands: Iterable[Disruption], problem: DisruptionProblem, judged: Candidates) -> Admitted:
+    """The commands to which every Balanced pool agrees, in their order, with what these say of them; and the nodes of
+    the others, held.
+
+    ``judged``: all nodes of the problem.
+    """
+    balances = Balances(problem, judged)
+    chosen: list[Disruption] = []
+    held: list[Held] = []
+    for command in commands:
+        if objection := balances.objection(command):
+            held += [Held(name, HeldCode.POLICY, objection, command.reason) for name in command.retire]
+        else:
+            chosen.append(replace(command, balances=balances.of(command)))
+    return Admitted(tuple(chosen), tuple(held))
+
+
+class Balances:
+    """Asks the Balanced pools of one problem about commands. Its totals are reckoned once (Karpenter: per pass)."""
+
+    def __init__(self, problem: DisruptionProblem, judged: Candidates) -> None:
+        snapshot = problem.packing.snapshot
+        self._priorities = priorities_of(snapshot.priority_classes)
+        self._balanced = {
+            pool.metadata.name
+            for pool in snapshot.node_pools
+            if pool.spec.disruption.consolidation_policy == POLICY and not pool.is_static
+        }
+        self._candidates = {candidate.claim.metadata.name: candidate for candidate in judged.candidates}
+        self._costs: dict[str, float] = defaultdict(float)
+        self._disturbances: dict[str, float] = defaultdict(float)
+        for view in judged.nodes if self._balanced else ():
+            if view.pool in self._balanced:
+                self._costs[view.pool] += judged.prices.get(view.claim, 0.0)
+                self._disturbances[view.pool] += self._disturbance(view)
+
+    def of(self, command: Disruption) -> tuple[Balance, ...]:
+        """The command in the eyes of every Balanced pool that is asked about it, by their names."""
+        if command.reason is DisruptionReason.EMPTY:
+            return ()
+        taken = [self._candidates[name] for name in command.retire if name in self._candidates]
+        price = sum(candidate.price for candidate in taken)
+        if command.reason is _DRIFTED:
+            taken = [one for one in taken if _DRIFTED not in one.reasons and not one.is_empty]
+        pools = sorted({candidate.view.pool for candidate in taken} & self._balanced)
+        return tuple(self._balance(pool, taken, command.savings, price) for pool in pools)
+
+    def objection(self, command: Disruption) -> str:
+        """Why a Balanced pool does not agree, as a sentence about it; empty if all do, or none is asked."""
+        refused = next((balance for balance in self.of(command) if not balance.is_approved), None)
+        return f"NodePool {refused.pool} is Balanced: {refused}, and it takes {THRESHOLD:g}" if refused else ""
+
+    def _balance(self, pool: str, taken: Iterable[Candidate], savings: float, price: float) -> Balance:
+        own = [candidate for candidate in taken if candidate.view.pool == pool]
+        credited = savings * sum(candidate.price for candidate in own) / price if price else 0.0
+        disturbed = sum(self._disturbance(candidate.view) for candidate in own)
+        cost, whole = self._costs[pool], self._disturbances[pool]
+        if cost <= 0 or whole <= 0:
+            return Balance(pool, 0.0, 0.0)
+        return Balance(pool, credited / cost, disturbed / whole)
+
+    def _disturbance(self, view: NodeView) -> float:
+        candidate = self._candidates.get(view.claim)
+        pods = candidate.pods if candidate else [pod for pod in view.pods if not comes_with_node(pod)]
+        return 1.0 + sum(max(0.0, eviction_cost(pod, self._priorities)) for pod in pods)

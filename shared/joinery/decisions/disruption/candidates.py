@@ -1,0 +1,363 @@
+"""Candidates: which nodes may be disrupted now, for what, and which nodes may take their pods.
+
+The rules are Karpenter's (disruption controller, `NewCandidate`, `Emptiness`, `Drift`, `consolidation`). What Karpenter
+keeps in conditions and in memory is worked out from the snapshot, so a file of ``kubectl get`` is judged like a live
+cluster.
+
+- A node that is not initialised, is leaving, is in a disruption command, or is awaited by pods stays. So does one with
+  the annotation ``karpenter.sh/do-not-disrupt: "true"``, and one whose NodePool is unknown or can buy nothing.
+- Empty nodes and underutilised ones go only after their NodePool's ``consolidateAfter``, and underutilised ones only if
+  its ``consolidationPolicy`` allows that, what they cost is known, and they have paid for themselves if Joinery
+  launched them lately (``disruption.repayment``). Drifted nodes go whatever the policy.
+- Pods that must not be disrupted now, and budgets of pods that are used up, keep a node
+  (``lifecycle.view.second_look``). They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
+- Nodes of static NodePools are no candidates: ``disruption.static_drift`` and ``disruption.scale_down`` deal with them.
+
+A stop (``objects.annotations.stops``) holds all nodes. Budgets and rates of NodePools are about commands, not about
+nodes:
+``disruption.admission`` applies them afterwards.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from joinery.decisions.disruption.disruptions import Held, HeldCode
+from joinery.decisions.disruption.eviction_rates import rate_fault
+from joinery.decisions.disruption.moves import MovePrices
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.disruption.repayment import repayment
+from joinery.decisions.lifecycle.view.drift import by_drift
+from joinery.decisions.lifecycle.view.second_look import ObjectionKind, SecondLook
+from joinery.objects.annotations.disruption import record_of
+from joinery.objects.annotations.plans import is_kept
+from joinery.objects.annotations.stops import stop_in_force
+from joinery.objects.karpenter import duration
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, ZONE
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.kubernetes.moments import told
+from joinery.objects.snapshot.claims import DRIFTED
+from joinery.objects.snapshot.nodes import NodeView, is_leaving, views
+from joinery.objects.snapshot.offerings import price_among
+from joinery.objects.snapshot.pod_events import empty_since, is_empty, quiet_since
+from joinery.objects.snapshot.pods import is_reschedulable, is_terminal
+
+EMPTY, UNDERUTILIZED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
+_CODES = {
+    ObjectionKind.NODE: HeldCode.DO_NOT_DISRUPT,
+    ObjectionKind.POD: HeldCode.POD,
+    ObjectionKind.POD_DISRUPTION_BUDGET: HeldCode.POD_DISRUPTION_BUDGET,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Hold:
+    """Which rule keeps a node, the sentence about it, and when it ends by itself if that is known."""
+
+    code: HeldCode
+    message: str
+    until: datetime | None = None
+
+    def of(self, claim: str, disruption: DisruptionReason | None = None) -> Held:
+        """The same about the node of that claim."""
+        return Held(claim, self.code, self.message, disruption, self.until)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A node that may be disrupted now.
+
+    view           the node; ``claim``, ``pool``: its NodeClaim and NodePool
+    price          $/h of its own offering, whether that can be bought now or not; 0 where nobody knows it, and then the
+                   node is no candidate for consolidation
+    instance_type, zone, capacity_type   that offering
+    pods           those that would move
+    move_price     dollars for moving all of them
+    payback        what a command saves must repay its moves within this time
+    reasons        what it may be disrupted for, budgets apart: ``EMPTY`` or ``UNDERUTILIZED``, ``DRIFTED``, or both
+    is_empty       nothing of weight would move (Karpenter: no pod whose eviction cost is above 0). ``pods`` may hold
+                   pods without weight all the same
+    """
+
+    view: NodeView
+    claim: NodeClaim
+    pool: NodePool
+    price: float
+    instance_type: str
+    zone: str
+    capacity_type: str
+    pods: tuple[Pod, ...]
+    move_price: float
+    payback: timedelta
+    reasons: frozenset[DisruptionReason]
+    is_empty: bool
+
+    @property
+    def is_drifted(self) -> bool:
+        """Whether it may go because it has drifted."""
+        return DisruptionReason.DRIFTED in self.reasons
+
+    @property
+    def drift_order(self) -> tuple[bool, str, str]:
+        """To sort drifted candidates by: those without pods first, then the longest drifted (Karpenter `Drift`)."""
+        return bool(self.pods), *by_drift(self.claim)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All nodes, judged.
+
+    candidates     in the order of ``objects.snapshot.nodes.views``
+    held           those that stay for a reason, in that order
+    destinations   names of Nodes that may receive pods of empty and underutilised nodes. A node that is still inside
+                   its own ``consolidateAfter`` is none of them: it would begin to be quiet anew, and never be
+                   consolidated itself. Pods that wait, and those of nodes that leave anyway, may go there all the same
+    resting        names of the Nodes that are missing there for that reason alone. Drifted nodes may send their pods
+                   there too
+    nodes          every node and claim of the snapshot
+    prices         $/h by name of the NodeClaim: what each costs by the labels of its node, those that the catalogue
+                   sells. One that cannot be a candidate has a price too
+    """
+
+    candidates: tuple[Candidate, ...] = ()
+    held: tuple[Held, ...] = ()
+    destinations: frozenset[str] = frozenset()
+    resting: frozenset[str] = frozenset()
+    nodes: tuple[NodeView, ...] = ()
+    prices: Mapping[str, float] = field(default_factory=dict)
+
+
+def candidates(problem: DisruptionProblem, awaited: Mapping[str, str] | None = None) -> Candidates:
+    """Judge every node of the problem's snapshot. ``awaited``: by Node, for which pod it is kept, as a sentence."""
+    return _Judge(problem, awaited or {}).judge()
+
+
+class _Judge:
+    def __init__(self, problem: DisruptionProblem, awaited: Mapping[str, str]) -> None:
+        self._awaited = awaited
+        self._snapshot = problem.packing.snapshot
+        self._now, self._options = self._snapshot.now, problem.options
+        self._views = views(self._snapshot)
+        self._claims = {claim.metadata.name: claim for claim in self._snapshot.managed_claims}
+        self._nodes_of = Counter(view.claim for view in self._views if view.claim)
+        self._finished: dict[str, list[Pod]] = defaultdict(list)
+        for pod in filter(is_terminal, self._snapshot.pods):
+            self._finished[pod.spec.node_name].append(pod)
+        self._kept = {node.metadata.name for node in self._snapshot.nodes if any(map(is_kept, node.spec.taints))}
+        self._types = {
+            name: {instance_type.name: instance_type for instance_type in types}
+            for name, types in problem.packing.instance_types.items()
+        }
+        self._sold = problem.sold
+        self._prices = {view.claim: price for view in self._views if view.claim and (price := self._price(view))}
+        self._stop = "" if problem.options.ignore_budgets else stop_in_force(self._snapshot)
+        self._look = SecondLook(self._snapshot, heeds_stop=False)  # the stop is heeded here already
+        self._moves = MovePrices(problem)
+
+    def judge(self) -> Candidates:
+        chosen: list[Candidate] = []
+        held: dict[Held, None] = {}
+        destinations: set[str] = set()
+        resting: set[str] = set()
+        for view in self._views:
+            if self._may_receive(view):
+                (resting if self._rest(view) else destinations).add(view.node)
+            if view.claim and not self._is_static(view):
+                candidate, holds = self._of(view)
+                held.update(dict.fromkeys(holds))
+                chosen += [candidate] if candidate else []
+        return Candidates(
+            candidates=tuple(chosen),
+            held=tuple(held),
+            destinations=frozenset(destinations),
+            resting=frozenset(resting),
+            nodes=self._views,
+            prices=self._prices,
+        )
+
+    # --- one node ---
+
+    def _of(self, view: NodeView) -> tuple[Candidate | None, Iterable[Held]]:
+        claim, pool = self._claims[view.claim], self._pool(view)
+        barrier = self._state_barrier(view, claim) or self._pool_barrier(view)
+        if barrier or pool is None:
+            return None, [barrier.of(view.claim)] if barrier else []
+        candidate, fault = self._described(view, claim, pool)
+        holds = self._holds(candidate, fault)
+        reasons = frozenset(reason for reason, hold in holds.items() if hold is None)
+        return replace(candidate, reasons=reasons) if reasons else None, _as_held(view.claim, holds)
+
+    def _described(self, view: NodeView, claim: NodeClaim, pool: NodePool) -> tuple[Candidate, _Hold | None]:
+        """The node without its reasons; and what is wrong with an annotation that is to price its moves."""
+        pods = tuple(pod for pod in view.pods if is_reschedulable(pod))
+        instance_type, zone, capacity_type = _offering(view)
+        price = self._prices.get(view.claim, 0.0)
+        terms = self._moves.terms(view.pool)
+        moves = [self._moves.price_of_moving(pod, view, price) for pod in pods]
+        candidate = Candidate(
+            view=view,
+            claim=claim,
+            pool=pool,
+            price=price,
+            instance_type=instance_type,
+            zone=zone,
+            capacity_type=capacity_type,
+            pods=pods,
+            move_price=sum(move.dollars for move in moves),
+            payback=terms.payback,
+            reasons=frozenset(),
+            is_empty=not any(map(self._moves.weight, pods)),
+        )
+        if terms.fault:
+            return candidate, _Hold(HeldCode.POLICY, terms.fault)
+        faults = (*(move.fault for move in moves), *(() if self._options.ignore_budgets else map(rate_fault, pods)))
+        return candidate, next((_Hold(HeldCode.POD, fault) for fault in faults if fault), None)
+
+    def _holds(self, candidate: Candidate, fault: _Hold | None) -> dict[DisruptionReason, _Hold | None]:
+        """By what it might be disrupted for: what keeps it from that, None if nothing does."""
+        consolidation = EMPTY if candidate.is_empty else UNDERUTILIZED
+        hold = self._policy_hold(candidate)
+        if hold is None and not candidate.is_empty:
+            hold = fault or _price_hold(candidate) or self._repayment_hold(candidate)
+        holds = {consolidation: hold or self._pod_hold(candidate.claim, consolidation)}
+        if candidate.claim.is_true(DRIFTED):
+            holds[DisruptionReason.DRIFTED] = self._pod_hold(candidate.claim, DisruptionReason.DRIFTED)
+        return holds
+
+    def _state_barrier(self, view: NodeView, claim: NodeClaim) -> _Hold | None:
+        if record_of(claim) is not None or view.replaces:
+            return _Hold(HeldCode.IN_COMMAND, "it is in a disruption command already")
+        if is_leaving(None, claim):
+            return _Hold(HeldCode.LEAVING, "it is leaving already")
+        if not view.node and view.is_leaving:
+            return _Hold(HeldCode.NOT_INITIALIZED, "the Node that it had is not there")
+        if not view.node or not view.is_initialized:
+            return _Hold(HeldCode.NOT_INITIALIZED, "its node is not initialised yet")
+        if self._nodes_of[view.claim] > 1:
+            return _Hold(HeldCode.NOT_INITIALIZED, "its instance has more than one Node, and only one is its kubelet's")
+        if view.node in self._kept:
+            return _Hold(HeldCode.NOMINATED, "it is kept for the pods that it was bought for")
+        if nominated := next((pod.key for pod in view.pods if not pod.spec.node_name), ""):
+            return _Hold(HeldCode.NOMINATED, f"pod {nominated} is nominated for it")
+        if view.node in self._awaited:
+            return _Hold(HeldCode.NOMINATED, self._awaited[view.node])
+        if view.annotations.get(DO_NOT_DISRUPT) == "true":
+            return _Hold(HeldCode.DO_NOT_DISRUPT, f"its Node has the annotation {DO_NOT_DISRUPT}")
+        return None
+
+    def _pool_barrier(self, view: NodeView) -> _Hold | None:
+        pool = self._pool(view)
+        if pool is None or not self._snapshot.serves(pool):
+            named = f"its NodePool {view.pool} is unknown" if view.pool else "it belongs to no NodePool"
+            return _Hold(HeldCode.NO_NODE_POOL, named)
+        if not self._types.get(pool.spec.template.spec.node_class_ref.name):
+            return _Hold(HeldCode.NO_NODE_POOL, f"its NodePool {view.pool} has no instance types to choose from")
+        return _Hold(HeldCode.STOPPED, self._stop) if self._stop else None
+
+    def _policy_hold(self, candidate: Candidate) -> _Hold | None:
+        """What the NodePool says of consolidation."""
+        disruption = candidate.pool.spec.disruption
+        if disruption.consolidation_policy == "WhenEmpty" and not candidate.is_empty:
+            pods = f"{len(candidate.pods)} pod{'s' if len(candidate.pods) > 1 else ''}"
+            return _Hold(
+                HeldCode.POLICY, f"its NodePool consolidates empty nodes only (WhenEmpty), and {pods} would move"
+            )
+        after = duration.parse(disruption.consolidate_after)
+        if after is None:
+            return _Hold(HeldCode.POLICY, "its NodePool consolidates nothing (consolidateAfter: Never)")
+        quiet = self._quiet_since(candidate.view, candidate.claim)
+        if quiet is None or self._now - quiet >= after:
+            return None
+        since, until = map(told, (quiet, quiet + after))
+        text = f"quiet since {since}, and its NodePool's consolidateAfter is {disruption.consolidate_after}"
+        return _Hold(HeldCode.CONSOLIDATE_AFTER, f"{text}: it is looked at from {until} on", quiet + after)
+
+    def _repayment_hold(self, candidate: Candidate) -> _Hold | None:
+        """Whether it has still to pay for itself. Where moves cost nothing, nothing has to be repaid."""
+        if not self._moves.terms(candidate.view.pool).new_nodes_repay or not self._options.move_price:
+            return None
+        due = repayment(
+            candidate.claim,
+            price=candidate.price,
+            move_price=candidate.move_price,
+            payback=candidate.payback,
+            now=self._now,
+        )
+        return _Hold(HeldCode.NOT_REPAID, due.message, due.until) if due and due.until > self._now else None
+
+    def _pod_hold(self, claim: NodeClaim, reason: DisruptionReason) -> _Hold | None:
+        objection = self._look.objection([claim], reason)
+        return _Hold(_CODES[objection.kind], objection.message) if objection else None
+
+    # --- what the node is ---
+
+    def _pool(self, view: NodeView) -> NodePool | None:
+        return self._snapshot.pools_by_name.get(view.pool)
+
+    def _is_static(self, view: NodeView) -> bool:
+        pool = self._pool(view)
+        return pool is not None and pool.is_static
+
+    def _price(self, view: NodeView) -> float | None:
+        instance_type, zone, capacity_type = _offering(view)
+        types = self._types.get(self._claims[view.claim].spec.node_class_ref.name)
+        if types is None:
+            return price_among(self._sold.get(instance_type, ()), zone, capacity_type)
+        sold = types.get(instance_type)
+        return sold.price(zone, capacity_type) if sold else None
+
+    def _quiet_since(self, view: NodeView, claim: NodeClaim) -> datetime | None:
+        pods = [*(pod for pod in view.pods if pod.spec.node_name), *self._finished.get(view.node, ())]
+        pool = self._pool(view)
+        if pool is not None and pool.notes_emptiness and is_empty(pods) and (noted := empty_since(view.annotations)):
+            return min(noted, self._now)
+        return quiet_since(claim, pods, self._now)
+
+    # --- where pods may go ---
+
+    def _may_receive(self, view: NodeView) -> bool:
+        """Whether it is a running node that moved pods may count on."""
+        is_promised = view.node in self._kept or bool(view.replaces)
+        return bool(view.node and view.is_initialized) and not view.is_leaving and not is_promised
+
+    def _rest(self, view: NodeView) -> bool:
+        """Whether the node is still inside its own ``consolidateAfter``."""
+        pool, claim = self._pool(view), self._claims.get(view.claim)
+        after = duration.parse(pool.spec.disruption.consolidate_after) if pool and not pool.is_static else None
+        if claim is None or not after:
+            return False
+        quiet = self._quiet_since(view, claim)
+        return quiet is not None and self._now - quiet < after
+
+
+def _offering(view: NodeView) -> tuple[str, str, str]:
+    """Instance type, zone and capacity type by the node's labels; empty for a label that it lacks."""
+    labels = view.labels
+    return labels.get(INSTANCE_TYPE, ""), labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")
+
+
+def _price_hold(candidate: Candidate) -> _Hold | None:
+    """Savings cannot be reckoned without the price of the node."""
+    offering = (candidate.instance_type, candidate.zone, candidate.capacity_type)
+    for name, value in zip(("instance type", "zone", "capacity type"), offering, strict=True):
+        if not value:
+            return _Hold(HeldCode.UNPRICED, f"its Node has no label for its {name}")
+    if not candidate.price:
+        return _Hold(HeldCode.UNPRICED, f"nobody knows what {' '.join(offering)} costs")
+    return None
+
+
+def _as_held(claim: str, holds: dict[DisruptionReason, _Hold | None]) -> Iterator[Held]:
+    """One entry for each reason that is held; one for all where the same rule holds them all."""
+    if len(set(holds.values())) == 1 and len(holds) > 1:
+        hold = next(iter(holds.values()))
+        if hold is not None:
+            yield hold.of(claim)
+        return
+    for reason, hold in holds.items():
+        if hold is not None:
+            yield hold.of(claim, reason)

@@ -1,0 +1,305 @@
+"""From a cluster to its model: classes of pods become items, nodes become standing bins.
+
+The instance is a guide: a trial by the packing core decides what is right (``trial``). So what the optimiser has no
+word for is taken strictly:
+
+- A class of pods that a rule over zones or other domains counts, or that owns one, moves within its domain only. Then
+  no count of any rule changes, and every order of the moves is right, if the rule holds to begin with (``bonds``).
+- Where rules over hosts would let no more pods of a class onto a node as it is, none go there.
+- Nodes with pods that must share a host with others stay.
+- New nodes for a class come from the heaviest NodePools that can hold it.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+import numpy as np
+
+from joinery.decisions.disruption.candidates import Candidate, Candidates
+from joinery.decisions.disruption.consolidation.admitting import AdmittingNodes
+from joinery.decisions.disruption.consolidation.model import MUST_GO, Model, hourly
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired
+from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
+from joinery.decisions.optimizer.consolidation.instance import ConsolidationInstance
+from joinery.decisions.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
+from joinery.decisions.scheduling.constraints.budgets import Coverage
+from joinery.decisions.scheduling.constraints.podclasses import PodClass
+from joinery.decisions.scheduling.constraints.relaxation import variants
+from joinery.decisions.scheduling.constraints.requirements import NO_REQUIREMENTS
+from joinery.decisions.scheduling.firstfit.demand import Demand
+from joinery.decisions.scheduling.firstfit.new_nodes import is_open_to
+from joinery.decisions.scheduling.firstfit.pending import must_move
+from joinery.decisions.scheduling.firstfit.targets import ExistingNode
+from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
+from joinery.decisions.scheduling.optimise.dominance import bin_types_for
+from joinery.decisions.scheduling.optimise.orders import Order, host_rules
+from joinery.decisions.scheduling.pools.residents import residents_of
+from joinery.decisions.scheduling.topology.groups import TopologyGroup
+from joinery.decisions.scheduling.topology.topology import Topology
+from joinery.objects.karpenter.labels import HOSTNAME
+from joinery.objects.snapshot.nodes import NodeView
+
+
+class Ground:
+    """What every model of one decision is made from, built once. ``chosen``: the candidates that may go.
+
+    ``work``: the cluster without them. ``nodes``: those that may go or receive pods; ``targets``: their room.
+    ``present``: counts of all rules with all pods where they are: what a node that is kept lets in beside its own.
+    """
+
+    def __init__(self, problem: DisruptionProblem, judged: Candidates, chosen: Iterable[Candidate]) -> None:
+        self._destinations = judged.destinations
+        self._by_claim = {candidate.claim.metadata.name: candidate for candidate in chosen}
+        snapshot = problem.packing.snapshot
+        asked = replace(problem.packing, snapshot=as_if_retired(snapshot, self._by_claim), is_by_choice=True)
+        self.work = Workspace(asked)
+        self.nodes = tuple(view for view in judged.nodes if view.claim in self._by_claim or self.receives(view))
+        room = self.work.room
+        self.targets: Sequence[ExistingNode] = [room.existing(view) for view in self.nodes]
+        self.present = Topology(
+            self.work.possible,
+            [room.with_daemons(view) for view in judged.nodes],
+            snapshot.namespaces,
+            self.work.universe,
+            (),
+            residents_of(self.work.pools, snapshot.namespaces),
+        )
+
+    def receives(self, view: NodeView) -> bool:
+        """Whether moved pods may go there."""
+        return view.node in self._destinations
+
+    def candidate(self, view: NodeView) -> Candidate | None:
+        """The candidate of this node, if it may go."""
+        return self._by_claim.get(view.claim)
+
+
+def model_of(ground: Ground) -> Model:
+    """The problem of which candidates to keep."""
+    return _Compiler(ground).model()
+
+
+def loosened(ground: Ground, model: Model) -> Model:
+    """The same problem, in which nothing is taken more strictly than kube-scheduler does: for a bound.
+
+    Pods leave their domains, keep no preferences, mind no rules over hosts, and new nodes come from any NodePool. It is
+    the model itself where that makes no difference.
+    """
+    return _Compiler(ground, is_loose=True).model() if model.is_strict else model
+
+
+class _Compiler:
+    def __init__(self, ground: Ground, *, is_loose: bool = False) -> None:
+        self._ground, self._is_loose = ground, is_loose
+        self._work, self._present, self._nodes = ground.work, ground.present, ground.nodes
+        self._orders: list[Order] = []
+        self._item_of: dict[tuple[PodClass, tuple[tuple[str, str], ...]], int] = {}
+        self._pods: dict[tuple[int, int], list[str]] = defaultdict(list)
+        self._bound_to_stay: set[int] = set()
+        self._immovable: set[int] = set()
+        self._forced = 0.0
+
+    def model(self) -> Model:
+        self._items()
+        sizes = np.array([order.demand.requests for order in self._orders], dtype=np.int64)
+        sizes = sizes.reshape(len(self._orders), len(self._work.axis.names))
+        bin_types = bin_types_for(self._work.pools, sizes, list(self._uses()))
+        coupled = [self._rules_over_domains(order.demand.pod_class) for order in self._orders]
+        instance = self._instance(sizes, bin_types)
+        return Model(
+            instance=instance,
+            nodes=self._nodes,
+            candidates=tuple(self._ground.candidate(view) for view in self._nodes),
+            pods={key: tuple(sorted(names)) for key, names in self._pods.items()},
+            domains=tuple(order.domains for order in self._orders),
+            coupled=tuple(frozenset(map(id, groups)) for groups in coupled),
+            broken=frozenset(id(group) for group in chain.from_iterable(coupled) if group.is_broken),
+            new=tuple(self._names(bin_types)),
+            forced=self._forced,
+            is_strict=self._is_strict(),
+            immovable=frozenset(self._immovable | self._without_place(instance.bins.compatible)),
+        )
+
+    def _without_place(self, compatible: Mask) -> set[int]:
+        """The standing bins with an item that no other bin is compatible with."""
+        places = compatible.sum(axis=1)
+        return {index for item, index in self._pods if places[item] == compatible[item, index]}
+
+    def _is_strict(self) -> bool:
+        has_rules = self._work.prefers_taints or any(map(self._is_choosy, {o.demand.pod_class for o in self._orders}))
+        weights = {pool.weight for pool in self._work.pools}
+        return not self._is_loose and (has_rules or bool(self._bound_to_stay) or len(weights) > 1)
+
+    def _is_choosy(self, pod_class: PodClass) -> bool:
+        """Whether anything but room and requirements bears on where the class goes."""
+        is_counted = bool(self._present.rules[pod_class] or self._present.foreign(pod_class))
+        return (
+            is_counted
+            or bool(pod_class.preferred or pod_class.volumes.choices)
+            or len(pod_class.volumes.alternatives) > 1
+        )
+
+    def _rules_over_domains(self, pod_class: PodClass) -> Sequence[TopologyGroup]:
+        topology = self._present
+        own = (topology.group(rule) for rule in topology.rules[pod_class])
+        return [group for group in (*own, *topology.foreign(pod_class)) if group.rule.key != HOSTNAME]
+
+    def _names(self, bin_types: BinTypes) -> Iterator[tuple[str, str]]:
+        for index, row in zip(bin_types.pool, bin_types.instance_type, strict=True):
+            pool = self._work.pools[int(index)]
+            yield pool.name, pool.market.types[int(row)].name
+
+    # --- items: classes of pods, in their domains where they have to stay there ---
+
+    def _items(self) -> None:
+        class_of = {name: pod_class for pod_class in self._work.possible for name in pod_class.names}
+        demands: dict[PodClass, Demand] = {}
+        snapshot = self._work.problem.snapshot
+        budgets = Coverage(snapshot.disruption_budgets)
+        for index, view in enumerate(self._nodes):
+            candidate = self._ground.candidate(view)
+            for pod in candidate.pods if candidate else ():
+                pod_class = class_of.get(pod.key)
+                if pod_class is None:
+                    # One that no eviction ends gets its place when its time is over.
+                    if must_move(pod, budgets, snapshot.now):
+                        self._bound_to_stay.add(index)
+                        self._immovable.add(index)
+                    continue
+                demand = demands.get(pod_class) or demands.setdefault(pod_class, self._demand(pod_class))
+                if demand.gathers and not self._is_loose:
+                    self._bound_to_stay.add(index)
+                self._pods[self._item(demand, view), index].append(pod.key)
+
+    def _demand(self, pod_class: PodClass) -> Demand:
+        """What the class asks for with all its preferences; in a loose model with none, and its last term."""
+        work = self._work
+        options = work.problem.options
+        tries = variants(
+            pod_class,
+            self._present.rules[pod_class],
+            respect=options.respect_preferences and not self._is_loose,
+            prefer_taints=work.prefers_taints,
+        )
+        row = work.axis.asked(pod_class.requests)
+        volumes = pod_class.volumes.alternatives[0]
+        several = self._is_loose and len(pod_class.volumes.alternatives) > 1
+        variant = deque(tries, maxlen=1)[0] if self._is_loose else next(iter(tries))
+        return Demand(pod_class, variant, row, np.flatnonzero(row), volumes=NO_REQUIREMENTS if several else volumes)
+
+    def _item(self, demand: Demand, view: NodeView) -> int:
+        keys = () if self._is_loose else self._present.keys(demand.pod_class, demand.variant.rules)
+        domains = {key: view.labels.get(key, "") for key in keys}
+        key = demand.pod_class, tuple(sorted(domains.items()))
+        if key not in self._item_of:
+            self._item_of[key] = len(self._orders)
+            self._orders.append(Order(demand, domains, 0))
+        return self._item_of[key]
+
+    # --- the arrays ---
+
+    def _instance(self, sizes: Ints, bin_types: BinTypes) -> ConsolidationInstance:
+        standing, items, targets = len(self._nodes), len(self._orders), self._ground.targets
+        residents = np.zeros((items, standing), dtype=np.int64)
+        for (item, index), names in self._pods.items():
+            residents[item, index] = len(names)
+        free = np.array([target.free for target in targets], dtype=np.int64).reshape(standing, sizes.shape[1])
+        prices, moves, may_retire = self._candidate_arrays()
+        is_open, kinds = self._open()
+        available, supply = supplies(bin_types, self._work.reservations)
+        rules = host_rules(() if self._is_loose else self._orders, self._present)
+        conflicts = np.zeros((items, items), dtype=np.bool_) if self._is_loose else rules.conflicts
+        bins = PackingInstance(
+            sizes=sizes,
+            demands=residents.sum(axis=1),
+            costs=np.concatenate([prices, bin_types.prices]),
+            capacities=np.concatenate([free, bin_types.capacities]),
+            compatible=np.concatenate([is_open & self._has_room(sizes, free), bin_types.compatible], axis=1),
+            cardinality_limits=tuple(CardinalityLimit(np.array(members), cap) for members, cap in rules.limits),
+            conflicts=conflicts,
+            available=np.concatenate([np.ones(standing, dtype=np.int64), available]),
+            supply=np.concatenate([np.arange(standing), standing + supply]),
+        )
+        return ConsolidationInstance(bins=bins, residents=residents, moves=moves, may_retire=may_retire, kinds=kinds)
+
+    def _candidate_arrays(self) -> tuple[Floats, Floats, Mask]:
+        """float64[standing bins] twice, $/h: prices and moves; and bool[standing bins], which may be retired.
+
+        What cannot be retired costs the same whatever is decided, so it counts nothing.
+        """
+        prices, moves = np.zeros(len(self._nodes)), np.zeros(len(self._nodes))
+        for index, view in enumerate(self._nodes):
+            candidate = self._ground.candidate(view)
+            if candidate is None or index in self._bound_to_stay:
+                continue
+            moves[index] = hourly(candidate)
+            # Whatever its moves count as, it goes.
+            forced = float(MUST_GO + moves[index]) if candidate.is_drifted else 0.0
+            self._forced += forced
+            prices[index] = candidate.price + forced
+        return prices, moves, prices > 0
+
+    def _open(self) -> tuple[Mask, Ints]:
+        """bool[items, standing bins]: whether labels, taints, ports and domains let the item in; and int64[standing
+        bins], a label that is the same for nodes that let the same items in.
+        """
+        signatures: dict[Hashable, int] = {}
+        signature = [signatures.setdefault(_signature(order), len(signatures)) for order in self._orders]
+        examples = {number: order for order, number in zip(self._orders, signature, strict=True)}
+        targets = self._ground.targets
+        is_open = np.zeros((len(signatures), len(targets)), dtype=np.bool_)
+        admitting = AdmittingNodes({index: it for index, it in enumerate(targets) if self._ground.receives(it.view)})
+        for number, order in examples.items():
+            is_open[number, admitting.of(order)] = True
+        kinds = np.unique(is_open, axis=1, return_inverse=True)[1] if signatures else np.zeros(len(targets))
+        return is_open[signature], kinds.ravel().astype(np.int64)
+
+    def _has_room(self, sizes: Ints, free: Ints) -> Mask:
+        """bool[items, standing bins]: whether the node, with all its pods, would hold one more."""
+        has_room: Mask = np.asarray((sizes[:, None, :] <= free[None]).all(axis=2))
+        for item, order in enumerate(self._orders):
+            demand = order.demand
+            is_counted = any(rule.key == HOSTNAME for rule in demand.variant.rules)
+            is_counted = is_counted or bool(self._present.foreign_over(demand.pod_class, HOSTNAME))
+            if not self._is_loose and (is_counted or demand.pod_class.volumes.claims):
+                for index in np.flatnonzero(has_room[item]):
+                    has_room[item, index] = self._holds(demand, self._ground.targets[index])
+        return has_room
+
+    def _holds(self, demand: Demand, target: ExistingNode) -> bool:
+        rules = demand.variant.rules
+        allowed = self._present.allowance(demand.pod_class, rules, HOSTNAME, target.host, cautious=False)
+        return allowed > 0 and target.holds(demand) > 0
+
+    def _uses(self) -> Iterator[PoolUse]:
+        """Which types and offerings may hold each item: those of the heaviest NodePools that have any."""
+        pools = self._work.pools
+        for item, order in enumerate(self._orders):
+            heaviest: int | None = None
+            for index, pool in enumerate(pools):
+                if not self._is_loose and heaviest not in (None, pool.weight):
+                    continue
+                if not is_open_to(pool, order.demand, self._present):
+                    continue
+                _, fit = order.demand.fit(pool, order.domains)
+                holds = (pool.room >= order.demand.requests).all(axis=1) & fit.types
+                if not fit.conflict and holds.any():
+                    heaviest = pool.weight
+                    yield PoolUse(item, index, fit.types, fit.columns)
+
+
+def _signature(order: Order) -> Hashable:
+    """Equal for items that the same nodes let in, room and pods apart."""
+    demand = order.demand
+    requirements = frozenset(demand.requirements.sets.items())
+    return (
+        requirements,
+        tuple(repr(toleration) for toleration in demand.pod_class.tolerations),
+        demand.variant.tolerates_preferred,
+        demand.pod_class.ports,
+        tuple(sorted(order.domains.items())),
+    )

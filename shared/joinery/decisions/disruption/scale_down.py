@@ -1,0 +1,126 @@
+"""Scale-down: static NodePools that have more nodes than their ``replicas`` give some up.
+
+A person has asked for fewer nodes, so this is like deleting so many NodeClaims by hand. Disruption budgets do not bind
+it, as in Karpenter: they limit what Joinery chooses to do. Each node is drained as any other that is deleted, with
+PodDisruptionBudgets and ``do-not-disrupt`` honoured, and its pods count as pending from the deletion on, so that a
+place for them is there before the drain begins. Choosing the right nodes is what is left to do here
+(docs/decisions/0042).
+"""
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import groupby, islice
+
+from joinery.decisions.disruption.costs import lifetime_remaining, rescheduling_cost
+from joinery.objects.actions import Announce, Command, DeleteClaim
+from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, ZONE
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.claims import DRIFTED
+from joinery.objects.snapshot.nodes import NodeView, views
+from joinery.objects.snapshot.pods import comes_with_node, is_active, is_protected
+from joinery.objects.snapshot.priorities import priorities_of
+from joinery.objects.snapshot.replicas import StaticPool, static_pools
+from joinery.objects.snapshot.snapshot import Snapshot
+
+
+class Stage(IntEnum):
+    """What a node is to its pool's users; the lower goes first.
+
+    ``UNLAUNCHED``: it has no instance. ``UNFIT``: it is not initialised, or not ready. ``EMPTY``: it has no pods but
+    those of DaemonSets. ``USED``: it has others. ``PROTECTED``: it or one of its pods must not be disrupted.
+    """
+
+    UNLAUNCHED = 0
+    UNFIT = 1
+    EMPTY = 2
+    USED = 3
+    PROTECTED = 4
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A claim that may be given up. ``cost``: of disrupting it; 0 where nobody uses it."""
+
+    claim: NodeClaim
+    stage: Stage
+    zone: str
+    cost: float
+    lifetime: float
+
+    @property
+    def rank(self) -> tuple[Stage, bool, float]:
+        """What goes first: among nodes of one stage those that drift would replace anyway, then the cheapest."""
+        return self.stage, not self.claim.is_true(DRIFTED), self.cost
+
+    @property
+    def age(self) -> tuple[float, str]:
+        return self.lifetime, self.claim.metadata.name
+
+
+def scale_down(snapshot: Snapshot) -> tuple[tuple[Command, ...], ...]:
+    """A chain of commands for each claim to give up. Costs nothing where no pool has too many nodes."""
+    pools = [pool for pool in static_pools(snapshot).values() if pool.lacking < 0]
+    if not pools:
+        return ()
+    views_of = {view.claim: view for view in views(snapshot) if view.claim}
+    priorities = priorities_of(snapshot.priority_classes)
+    nodes = _Nodes(snapshot, views_of, priorities)
+    return tuple(_give_up(claim, pool) for pool in pools for claim in nodes.to_give_up(pool))
+
+
+def _give_up(claim: NodeClaim, pool: StaticPool) -> tuple[Command, ...]:
+    wanted = pool.pool.spec.replicas
+    text = f"NodePool {pool.pool.metadata.name} has {(wanted or 0) - pool.lacking} nodes, and replicas is {wanted}"
+    return Announce("ScaledDown", text, claim), DeleteClaim(claim, text)
+
+
+@dataclass(frozen=True)
+class _Nodes:
+    snapshot: Snapshot
+    views_of: Mapping[str, NodeView]
+    priorities: Mapping[str, int]
+
+    def to_give_up(self, pool: StaticPool) -> Sequence[NodeClaim]:
+        """As many claims as the pool has too many, in the order in which they go."""
+        candidates = [self._candidate(claim) for claim in pool.staying]
+        ordered = _ordered(candidates, Counter(candidate.zone for candidate in candidates))
+        return [candidate.claim for candidate in islice(ordered, -pool.lacking)]
+
+    def _candidate(self, claim: NodeClaim) -> _Candidate:
+        view, now = self.views_of[claim.metadata.name], self.snapshot.now
+        stage, lifetime = self._stage(view), lifetime_remaining(claim, now)
+        is_used = stage in (Stage.USED, Stage.PROTECTED)
+        cost = rescheduling_cost(view.pods, self.priorities) * lifetime if is_used else 0.0
+        return _Candidate(claim, stage, view.labels.get(ZONE, ""), cost, lifetime)
+
+    def _stage(self, view: NodeView) -> Stage:
+        pods = [pod for pod in view.pods if is_active(pod)]
+        is_kept = view.annotations.get(DO_NOT_DISRUPT) == "true"
+        if is_kept or any(is_protected(pod, self.snapshot.now) for pod in pods):
+            return Stage.PROTECTED
+        if view.is_unlaunched:
+            return Stage.UNLAUNCHED
+        if not view.is_initialized or not view.is_ready:
+            return Stage.UNFIT
+        return Stage.EMPTY if all(map(comes_with_node, pods)) else Stage.USED
+
+
+def _ordered(candidates: Iterable[_Candidate], by_zone: Counter[str]) -> Iterator[_Candidate]:
+    """The candidates in the order in which they go.
+
+    Of equal ones the next is in the zone that has the most nodes left, so that what stays is spread evenly; within a
+    zone it is the one that expires first.
+    """
+    ranked = sorted(candidates, key=lambda candidate: candidate.rank)
+    for _, equals in groupby(ranked, key=lambda candidate: candidate.rank):
+        queues: dict[str, deque[_Candidate]] = defaultdict(deque)
+        for candidate in sorted(equals, key=lambda candidate: candidate.age):
+            queues[candidate.zone].append(candidate)
+        while queues:
+            zone = max(queues, key=lambda zone: (by_zone[zone], zone))
+            yield queues[zone].popleft()
+            by_zone[zone] -= 1
+            if not queues[zone]:
+                del queues[zone]

@@ -1,0 +1,180 @@
+"""What one run of lifecycle decides: the next step of every claim, readiness of pools and classes, and garbage."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+from joinery.decisions.lifecycle.conditions.refused import with_refused
+from joinery.decisions.lifecycle.draining.finalization import finalize_node, is_ours
+from joinery.decisions.lifecycle.draining.turns import in_turn
+from joinery.decisions.lifecycle.garbage import unknown_instances
+from joinery.decisions.lifecycle.pools.canary import trials
+from joinery.decisions.lifecycle.pools.readiness import readiness
+from joinery.decisions.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
+from joinery.decisions.lifecycle.repair import Repairs, repairs
+from joinery.decisions.lifecycle.step import advance
+from joinery.decisions.lifecycle.view.view import Step, View
+from joinery.objects.actions import Announce, Command, DeleteClaim, Tolerate, UpdateClaim, UpdateClass, UpdatePool
+from joinery.objects.karpenter.disruption import CanaryRule
+from joinery.objects.karpenter.labels import DISRUPTION_COMMAND, TERMINATION_FINALIZER
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeclass import NodeClassStatus
+from joinery.objects.kubernetes.core import Node
+from joinery.objects.policies import NodeRepair
+from joinery.objects.refusals import due
+
+Chain = tuple[Command, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Something that could not be decided, and the error."""
+
+    what: str
+    error: Exception
+
+
+@dataclass(frozen=True)
+class LifecycleDecision:
+    """Commands come in chains, one chain an object: what follows a command that failed is not tried.
+
+    ``readiness``: for each NodePool, node class and invalid resource whose status changes. ``steps``: one for each
+    claim of ours that stays. ``ends``: one for each that is being deleted, and for each Node of ours that is being
+    deleted without a claim, in the order in which they should be carried out (``lifecycle.draining.turns``).
+    ``garbage``: for each instance that has no claim. ``failures``: the claims and Nodes whose step could not be
+    decided.
+    ``blocked_repairs``: Events about unhealthy nodes that are not repaired (``lifecycle.repair``). ``halted``: names of
+    node classes of which an image has failed its trial (``lifecycle.pools.canary``).
+    """
+
+    readiness: tuple[Chain, ...]
+    steps: tuple[Step, ...]
+    ends: tuple[Step, ...]
+    garbage: tuple[Chain, ...]
+    failures: tuple[Failure, ...]
+    blocked_repairs: Chain = ()
+    halted: frozenset[str] = frozenset()
+
+    @property
+    def launches(self) -> tuple[NodeClaim, ...]:
+        """The claims to launch, because whoever wrote them was stopped before it did."""
+        return tuple(step.launch for step in self.steps if step.launch)
+
+    @property
+    def invitations(self) -> tuple[Tolerate, ...]:
+        """Which pods to let onto the nodes that are kept for them, each by itself: one may be refused."""
+        invited = (step.invited for step in self.steps if step.invited)
+        return tuple(replace(each, pods=(pod,)) for each in invited for pod in each.pods)
+
+    @property
+    def told(self) -> Mapping[str, Sequence[Announce]]:
+        """Events for pods, by their reason."""
+        by_reason: dict[str, list[Announce]] = defaultdict(list)
+        for step in self.ends:
+            for news in step.told:
+                by_reason[news.reason].append(news)
+        return by_reason
+
+    @property
+    def in_progress(self) -> int:
+        """How many objects want another step soon."""
+        return sum(step.in_progress for step in (*self.steps, *self.ends))
+
+    @property
+    def rest(self) -> timedelta:
+        """How long none of them needs its next step."""
+        return min((step.rest for step in (*self.steps, *self.ends) if step.in_progress), default=timedelta())
+
+    @property
+    def wakes_provisioning(self) -> bool:
+        """Whether pods have to be planned: some lost their place, or a pool or class became ready or unready."""
+        commands = (command for step in (*self.steps, *self.ends) for command in step.commands)
+        return (
+            any(isinstance(command, DeleteClaim) for command in commands)
+            or any(step.is_short for step in self.steps)
+            or any(_changes_readiness(command) for chain in self.readiness for command in chain)
+        )
+
+    @property
+    def wakes_disruption(self) -> bool:
+        """Whether a node that a disruption command had retired is gone, so that its budget has room for another."""
+        commands = (command for step in self.ends for command in step.commands)
+        return any(isinstance(command, UpdateClaim) and _ends_command(command) for command in commands)
+
+
+def decide(
+    view: View,
+    statuses: Mapping[str, NodeClassStatus],
+    *,
+    node_repair: NodeRepair = NodeRepair.OFF,
+    canary: CanaryRule | None = None,
+) -> LifecycleDecision:
+    """Decide about everything in the view.
+
+    ``statuses``: by name of a node class, what the cloud says of it now. ``node_repair``: what becomes of unhealthy
+    nodes. ``canary``: how new images are tried, for node classes that do not say.
+    """
+    repaired = repairs(view, node_repair)
+    judged = trials(view.snapshot, canary)
+    failures: list[Failure] = []
+    claims = view.snapshot.managed_claims
+    leaving = in_turn([*(claim for claim in claims if claim.is_deleting), *_nodes_without_claim(view)], view)
+    return LifecycleDecision(
+        readiness=tuple(
+            _due(view, chain) for chain in readiness(view.snapshot, statuses, view.shifted, judged, view.deaths)
+        ),
+        steps=tuple(_step(view, claim, failures, repaired) for claim in claims if not claim.is_deleting),
+        ends=tuple(_step(view, owner, failures, repaired) for owner in leaving),
+        garbage=tuple(_due(view, chain) for chain in unknown_instances(view)),
+        failures=tuple(failures),
+        blocked_repairs=repaired.blocked,
+        halted=judged.halted,
+    )
+
+
+def _step(view: View, owner: NodeClaim | Node, failures: list[Failure], repaired: Repairs) -> Step:
+    try:
+        if isinstance(owner, Node):
+            return _paced(view, finalize_node(view, owner))
+        chain = repaired.chains.get(owner.metadata.name)
+        is_said = with_refused(view, owner) == owner
+        return _paced(view, Step(chain, in_progress=True) if chain and is_said else advance(view, owner))
+    except Exception as error:  # whatever is wrong with one of them, the others go on
+        failures.append(Failure(f"{type(owner).__name__} {owner.metadata.name} could not be decided", error))
+        return Step(in_progress=True)
+
+
+def _due(view: View, chain: Chain) -> Chain:
+    return due(chain, view.refusals, view.snapshot.now).commands
+
+
+def _paced(view: View, step: Step) -> Step:
+    """The step as far as it does not wait for what was refused: nothing of it is in progress then."""
+    found = due(step.commands, view.refusals, view.snapshot.now)
+    waits = found.refusal is not None and not found.refusal.is_worth_ticks(view.snapshot.now)
+    return replace(step, commands=found.commands, in_progress=step.in_progress and not waits)
+
+
+def _nodes_without_claim(view: View) -> Iterable[Node]:
+    """The Nodes of ours that are being deleted and whose claim is gone already."""
+    claimed = {claim.status.provider_id for claim in view.snapshot.node_claims}
+    kind = view.snapshot.node_class_kind
+    deleted = (node for node in view.snapshot.nodes if node.metadata.deletion_timestamp and is_ours(node, kind))
+    return (node for node in deleted if node.spec.provider_id not in claimed)
+
+
+def _ends_command(command: UpdateClaim) -> bool:
+    is_retired = DISRUPTION_COMMAND in command.before.metadata.annotations
+    return is_retired and TERMINATION_FINALIZER not in command.after.metadata.finalizers
+
+
+def _changes_readiness(command: Command) -> bool:
+    """Whether a condition has changed, and not only a figure of the status."""
+    if not isinstance(command, UpdatePool | UpdateClass):
+        return False
+    before, after = (
+        {it.type: it.status for it in read.status.conditions if it.type != REGISTRATION_HEALTHY}
+        for read in (command.before, command.after)
+    )
+    return before != after

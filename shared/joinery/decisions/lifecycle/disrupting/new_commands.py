@@ -1,0 +1,166 @@
+"""New disruption commands: whether one may start, and what its claims and nodes look like once it has.
+
+``lifecycle.disrupting.orchestration`` says what becomes of a command that has started.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from joinery.decisions.lifecycle.view.verdict import deadline
+from joinery.decisions.scheduling.packing import Packing
+from joinery.objects.annotations import purchases
+from joinery.objects.annotations.disruption import (
+    DISRUPTION_REASON,
+    CommandRecord,
+    Readiness,
+    Replaces,
+    encoded,
+    is_candidate,
+    record_of,
+    replaces_of,
+)
+from joinery.objects.karpenter.conditions import put
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import BOUGHT_FOR, DISRUPTION_COMMAND, NODE_POOL, RAN_WELL, REPLACES
+from joinery.objects.karpenter.meta import Condition
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.claims import INITIALIZED, annotated, with_metadata, with_status
+from joinery.objects.snapshot.nodes import is_leaving
+from joinery.objects.snapshot.pods import is_reschedulable
+from joinery.objects.snapshot.snapshot import Snapshot
+
+_BOUND_BY_BUDGETS = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewCommand:
+    """A disruption command that a door wants to start.
+
+    ``candidates``: the claims to retire, as they were read. ``replacements``: complete claims that are not written yet
+    (``lifecycle.launching.new_claims`` makes them); none where the candidates' pods have room elsewhere, or no pods are
+    left.
+    ``waits_for``: what the replacements must have reached before the candidates go. ``savings``: $/h, negative where it
+    is dearer; ``move_price``: dollars that its evictions count as; ``moves``: how many pods it moves, by UID of their
+    controllers (``objects.annotations.displacement``).
+    """
+
+    reason: DisruptionReason
+    candidates: tuple[NodeClaim, ...]
+    replacements: tuple[NodeClaim, ...] = ()
+    waits_for: Readiness = Readiness.INITIALIZED
+    savings: float = 0.0
+    move_price: float = 0.0
+    moves: Mapping[str, int] = field(default_factory=dict)
+
+
+def record_for(command: NewCommand, claims: Iterable[NodeClaim], now: datetime) -> CommandRecord:
+    """The record of a new command. ``claims``: all that there are; the more of them are candidates, the more time it
+    gets.
+    """
+    candidates = sorted(claim.metadata.name for claim in command.candidates)
+    under_way = sum(map(is_candidate, claims))
+    return CommandRecord(
+        # A claim is in one command at a time, and starts none twice in a moment.
+        id=f"{candidates[0]}-{now:%Y%m%dt%H%M%S%f}",
+        reason=command.reason,
+        started=now,
+        deadline=deadline(now, under_way + len(candidates)),
+        candidates=tuple(candidates),
+        replacements=tuple(claim.metadata.name for claim in command.replacements),
+        waits_for=command.waits_for,
+        savings=command.savings,
+        move_price=command.move_price,
+        moves=tuple(command.moves),
+        moved_pods=tuple(command.moves.values()),
+    )
+
+
+def overtaken(command: NewCommand, newly_leaving: Mapping[str, str]) -> str:
+    """Why the budgets that the command was decided by may have no room for it any more; empty if they have.
+
+    ``newly_leaving``: see ``objects.snapshot.claim_changes``. Budgets do not bind commands for other reasons than
+    these.
+    """
+    if command.reason not in _BOUND_BY_BUDGETS:
+        return ""
+    pools = (candidate.metadata.labels.get(NODE_POOL, "") for candidate in command.candidates)
+    pool = next((pool for pool in pools if pool in newly_leaving), None)
+    return f"{newly_leaving[pool]} of NodePool {pool} has begun to leave meanwhile" if pool is not None else ""
+
+
+def obstacle(command: NewCommand, claims: Mapping[str, NodeClaim]) -> str:
+    """Why the command may not start; empty if it may. ``claims``: by name, all that there are now."""
+    if not command.candidates:
+        return "it has no candidates"
+    for candidate in command.candidates:
+        name = candidate.metadata.name
+        current = claims.get(name)
+        if current is None or current.metadata.uid != candidate.metadata.uid:
+            return f"{name} is gone"
+        if record_of(current) is not None:
+            return f"{name} is in a command already"
+        if replaces_of(current) is not None:
+            return f"{name} is a replacement in a command"
+        if is_leaving(None, current):
+            return f"{name} is leaving already"
+        if not current.is_true(INITIALIZED):
+            return f"{name} is not initialised"
+    taken = [claim.metadata.name for claim in command.replacements if claim.metadata.name in claims]
+    return f"there is a claim named {taken[0]} already" if taken else ""
+
+
+def as_candidate(claim: NodeClaim, record: CommandRecord) -> NodeClaim:
+    """The claim as a candidate: it carries the command, and says why in a condition."""
+    reason = record.reason.value
+    condition = Condition(
+        type=DISRUPTION_REASON,
+        status="True",
+        reason=reason,
+        message=reason,
+        last_transition_time=record.started,
+        observed_generation=claim.metadata.generation,
+    )
+    marked = annotated(claim, {DISRUPTION_COMMAND: encoded(record)})
+    return with_status(marked, conditions=put(claim.status.conditions, condition))
+
+
+def as_replacement(claim: NodeClaim, record: CommandRecord, ran_well: Collection[str] = ()) -> NodeClaim:
+    """The claim as a replacement: it says whom it replaces, and what it has to repay if it is to save money.
+
+    ``ran_well``: the owners whose pods ran well there, so that its image can be judged (``lifecycle.pools.canary``).
+    """
+    link = Replaces(record.id, record.candidates, launches_after=record.waits_for is Readiness.WRITTEN)
+    links = {REPLACES: encoded(link)}
+    if ran_well:
+        links[RAN_WELL] = json.dumps(sorted(ran_well))
+    if record.reason is DisruptionReason.UNDERUTILIZED and record.savings > 0:
+        links[BOUGHT_FOR] = purchases.encoded(purchases.Purchase(record.savings, record.move_price))
+    return annotated(claim, links)
+
+
+# --- what a command needs ---
+
+
+def as_if_retired(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
+    """The snapshot as it would be if these claims were being deleted: a plan made from it places their pods anew."""
+    retired = set(names)
+    claims = tuple(
+        with_metadata(claim, deletion_timestamp=claim.metadata.deletion_timestamp or snapshot.now)
+        if claim.metadata.name in retired
+        else claim
+        for claim in snapshot.node_claims
+    )
+    return replace(snapshot, node_claims=claims)
+
+
+def for_moves(packing: Packing, snapshot: Snapshot, names: Iterable[str]) -> Packing:
+    """The launches of a plan, as ``as_if_retired`` makes one, that are for pods of these claims.
+
+    Pods that wait for other reasons are provisioning's.
+    """
+    retired = set(names)
+    nodes = {claim.status.node_name for claim in snapshot.node_claims if claim.metadata.name in retired}
+    moving = {pod.key for pod in snapshot.pods if pod.spec.node_name in nodes and is_reschedulable(pod)}
+    return replace(packing, launches=tuple(launch for launch in packing.launches if moving & set(launch.pods)))

@@ -1,0 +1,38 @@
+"""In which order nodes are drained: a run may not have the time for all of them, and none may wait for ever.
+
+First those that EC2 takes, because they have two minutes, and those whose deadline comes. Then whoever was not asked
+for the longest time: a drain that the last run had no time for comes before those that it had time for.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from joinery.decisions.lifecycle.draining.stall import stall_in
+from joinery.decisions.lifecycle.view.view import View
+from joinery.objects.karpenter.labels import INTERRUPTED_AT, TERMINATION_TIMESTAMP
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Node
+from joinery.objects.snapshot.claims import moment
+
+#: How soon a deadline counts as near.
+_NEAR = timedelta(minutes=5)
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def in_turn(owners: Iterable[NodeClaim | Node], view: View) -> list[NodeClaim | Node]:
+    """The claims and Nodes that are being deleted, in the order in which their next step is carried out."""
+    return sorted(
+        owners, key=lambda owner: (not _is_urgent(owner, view.snapshot.now), _asked(owner, view.snapshot.now))
+    )
+
+
+def _is_urgent(owner: NodeClaim | Node, now: datetime) -> bool:
+    annotations = owner.metadata.annotations
+    deadline = moment(annotations.get(TERMINATION_TIMESTAMP, ""))
+    return INTERRUPTED_AT in annotations or (deadline is not None and deadline - now < _NEAR)
+
+
+def _asked(owner: NodeClaim | Node, now: datetime) -> datetime:
+    """When its pods were asked to go last."""
+    stall = stall_in(owner.metadata.annotations, now)
+    return stall.asked if stall else _NEVER

@@ -1,0 +1,99 @@
+"""Which Node and instance are a claim's, where that is not plain: the Node has vanished, has a double, or has another
+provider ID, or the claim has none.
+
+A claim and its Node know each other by the provider ID. Four things go wrong with that:
+
+- The **Node vanishes**: somebody removed it with its finalizer, or etcd was restored from a backup. The instance runs
+  on, but no pod can be bound to it. The claim goes back to where it was before its Node joined (``registration``), its
+  room does not count (``objects.snapshot.nodes``), and it is given up after fifteen minutes (``liveness``). If its
+  kubelet registers before that, the new Node is registered as any other; so is one
+  that came before anybody looked.
+- **Two Nodes have one provider ID**: an instance has one kubelet, so this one was started under another name. The Node
+  that it left behind is never Ready again, and Kubernetes keeps it as long as the instance exists. It is deleted.
+- **A claim's provider ID was changed**, by a person or a tool. A Node's cannot be changed (Kubernetes
+  `ValidateNodeUpdate`), so the Node that names the claim as its owner is right.
+- **A claim has lost its provider ID**, or its whole status, as a backup restores it. The Node that names it as its
+  owner, or the instance that has its name as a tag, says what it was (``objects.snapshot.instance_owners``). Without
+  that another instance would be launched for it. Karpenter also leaves claims with a provider ID whose condition
+  Launched is not True (kubernetes-sigs/karpenter#2808): what EC2 or a Node knows was launched.
+"""
+
+from collections.abc import Iterable
+
+from joinery.decisions.lifecycle.view.view import View
+from joinery.objects.actions import Announce, Command, DeleteClaim, DeleteNode, UpdateClaim, UpdateNode
+from joinery.objects.karpenter.conditions import awaiting, true
+from joinery.objects.karpenter.labels import TERMINATION_FINALIZER
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.claims import (
+    LAUNCHED,
+    REGISTERED,
+    observed,
+    with_condition,
+    with_status,
+    without_finalizer,
+)
+from joinery.objects.snapshot.instances import instance_id
+from joinery.objects.snapshot.nodes import is_ready, is_registered, is_silent, unfinalized
+
+
+def restored(view: View, claim: NodeClaim) -> tuple[Command, ...]:
+    """The commands that give the claim its own provider ID back, and what else its instance and its Node say of it;
+    none for a claim that has it.
+    """
+    owned = view.owned_node(claim)
+    provider_id = (owned and owned.spec.provider_id) or view.lost_provider_ids.get(claim.metadata.name, "")
+    if provider_id in ("", claim.status.provider_id):
+        return ()
+    text = f"its provider ID was changed to {claim.status.provider_id or 'nothing'}, but its instance is {provider_id}"
+    after = _refilled(view, with_status(claim, provider_id=provider_id))
+    return Announce("ProviderIDRestored", text, claim), UpdateClaim(claim, after, text)
+
+
+def given_up_copy(claim: NodeClaim) -> tuple[Command, ...]:
+    """The commands that delete a claim whose instance is another's.
+
+    It goes at once: whoever does not ask EC2 for tags may take it for the right one, and its deletion for the node's.
+    """
+    text = f"its instance {instance_id(claim.status.provider_id)} is another NodeClaim's"
+    freed = without_finalizer(claim)
+    update = () if freed.metadata.finalizers == claim.metadata.finalizers else (UpdateClaim(claim, freed, text),)
+    return Announce("InstanceClaimedTwice", text, claim), *update, DeleteClaim(claim, text)
+
+
+def _refilled(view: View, claim: NodeClaim) -> NodeClaim:
+    """The claim, its status filled from its instance and its Node. The time limit to register begins anew."""
+    instance, node = view.instance_of(claim), next(iter(view.nodes.get(claim.status.provider_id, ())), None)
+    if instance is not None and not claim.status.image_id:
+        claim = with_status(claim, image_id=instance.image_id)
+    if node is not None and not claim.status.capacity:
+        room = node.status
+        claim = with_status(claim, capacity=dict(room.capacity), allocatable=dict(room.allocatable))
+    if node is not None and is_registered(node):
+        claim = with_status(claim, node_name=node.metadata.name)
+    if claim.condition(REGISTERED) is None:
+        claim = with_condition(claim, awaiting(REGISTERED, observed(claim, view.snapshot.now)))
+    return claim
+
+
+def launched(view: View, claim: NodeClaim) -> NodeClaim:
+    """The claim with the condition Launched, if EC2 or a Node knows the instance that it names."""
+    is_known = view.instance_of(claim) is not None or bool(view.nodes_of(claim))
+    if claim.is_true(LAUNCHED) or not is_known:
+        return claim
+    return with_condition(claim, true(LAUNCHED, observed(claim, view.snapshot.now)))
+
+
+def left_behind(view: View, claim: NodeClaim) -> Iterable[Command]:
+    """The commands that delete what the instance's kubelet left behind under other names."""
+    nodes = view.nodes_of(claim)
+    if len(nodes) < 2 or not is_ready(nodes[0]):
+        return
+    for node in nodes[1:]:
+        if is_silent(node, view.snapshot.now):
+            text = f"its instance is the node {nodes[0].metadata.name} now"
+            yield Announce("NodeLeftBehind", f"the Node {node.metadata.name} is deleted: {text}", claim)
+            if TERMINATION_FINALIZER in node.metadata.finalizers:
+                # Nothing is to be drained: no kubelet runs the pods that are bound to it.
+                yield UpdateNode(node, unfinalized(node), text)
+            yield DeleteNode(node, text)

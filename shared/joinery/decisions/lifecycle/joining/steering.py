@@ -1,0 +1,214 @@
+"""Steering: a new node is kept for the pods that it was bought for until they are bound to it.
+
+kube-scheduler spreads pods by its own scores, so by itself it does not bind the pods of a tight plan where they were
+planned. Therefore, while the instance boots, the pods of its claim get a toleration of their own, and its node
+registers with a taint that only they tolerate. In whatever order the scheduler takes them, no pod can take the place of
+another.
+
+The taint is removed as soon as none of these pods waits any more, or when their time is over. Pods that still wait then
+are planned anew; plans use free room first. A replacement of a disruption command is kept for as long as its pods still
+run on the node that goes (``lifecycle.disrupting.orchestration``).
+
+With the setting ``Steering=off`` nothing of this is done, and a node that is still kept when it is switched off is
+opened with the next step.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from joinery.decisions.lifecycle.disrupting.orchestration import is_held
+from joinery.decisions.lifecycle.joining.initialization import not_yet
+from joinery.decisions.lifecycle.view.binding import TIME_TO_BIND, true_since
+from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.scheduling.constraints.taints import first_untolerated
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.pools.daemonsets import read_daemons
+from joinery.objects.actions import Tolerate, UpdateClaim
+from joinery.objects.annotations.plans import expectation, is_kept, kept_by, needs, planned_pods, remembered
+from joinery.objects.karpenter.labels import NO_EXECUTE, NO_SCHEDULE
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Node, Pod, Taint, Toleration
+from joinery.objects.snapshot.claims import INITIALIZED, REGISTERED, annotated, has_joined
+from joinery.objects.snapshot.nodes import node_view
+from joinery.objects.snapshot.pods import is_active
+from joinery.objects.snapshot.snapshot import Snapshot
+
+#: How long a node is kept at most, from its registration: it may never become fit, nor the nodes of pods that its pods
+#: wait for.
+LONGEST_KEPT = timedelta(minutes=5)
+#: The tolerations that the DaemonSet controller adds to its pods (Kubernetes DaemonSet, "Taints and tolerations").
+_DAEMONS_TOLERATE = tuple(
+    Toleration(key=f"node.kubernetes.io/{name}", operator="Exists", effect=effect)
+    for name, effect in (
+        ("not-ready", NO_EXECUTE), ("unreachable", NO_EXECUTE), ("disk-pressure", NO_SCHEDULE),
+        ("memory-pressure", NO_SCHEDULE), ("pid-pressure", NO_SCHEDULE), ("unschedulable", NO_SCHEDULE),
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """One step of steering.
+
+    ``node``: as it should be; None while there is none. ``invited``: pods that get the toleration for it now.
+    ``is_kept``: whether the node is still kept for its pods. ``ended``: why it is kept no longer, in the step in which
+    that ends. ``is_short``: it ended although some of its pods still wait. ``unserved``: the needs of pods that had
+    their time and were not bound, in the step in which it ends (``unserved_by``). The claim has to
+    remember them before the node is open to all: after that nobody can tell any more.
+    """
+
+    node: Node | None
+    invited: Tolerate | None = None
+    is_kept: bool = False
+    ended: str = ""
+    is_short: bool = False
+    unserved: frozenset[str] = frozenset()
+
+
+def steer(view: View, claim: NodeClaim, node: Node | None) -> Steered:
+    """One step: let pods onto the node that is on its way or kept for them, or keep it no longer."""
+    if node is None:
+        return Steered(None, invited(view, claim) if view.steers and not has_joined(claim) else None)
+    if not is_steered(node):
+        return Steered(node)
+    if not view.steers:
+        return Steered(released(node), ended="steering is switched off")
+    why = ended(view, claim, node)
+    if why:
+        in_vain = unserved_by(view, claim, node)
+        return Steered(released(node), ended=why, is_short=bool(_waiting(view, claim)), unserved=in_vain)
+    return Steered(node, invited(view, claim), is_kept=True)
+
+
+def invited(view: View, claim: NodeClaim) -> Tolerate | None:
+    """Let the pods that the claim is for tolerate its taint: those that wait and do not tolerate it yet.
+
+    None if there are none.
+    """
+    taint, why = kept_by(claim), f"{claim.metadata.name} was bought for them"
+    toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+    barred = tuple(pod for pod in _waiting(view, claim) if first_untolerated(pod.spec.tolerations, [taint]))
+    return Tolerate(barred, toleration, why) if barred else None
+
+
+def kept(view: View, claim: NodeClaim, node: Node) -> Node:
+    """The node with the taint that keeps it for its claim's pods, if any of these waits or still has to move, and
+    steering is on.
+    """
+    if not view.steers or not (_waiting(view, claim) or _awaits_moves(view, claim)):
+        return node
+    return replace(node, spec=replace(node.spec, taints=[*node.spec.taints, kept_by(claim)]))
+
+
+def released(node: Node) -> Node:
+    """The node without that taint, open to all."""
+    return replace(node, spec=replace(node.spec, taints=[taint for taint in node.spec.taints if not is_kept(taint)]))
+
+
+def is_steered(node: Node) -> bool:
+    """Whether it is kept for somebody."""
+    return any(map(is_kept, node.spec.taints))
+
+
+def ended(view: View, claim: NodeClaim, node: Node) -> str:
+    """Why the node is not to be kept any longer; empty while it is."""
+    waiting, is_early = len(_waiting(view, claim)), _awaits_moves(view, claim)
+    if not waiting and not is_early:
+        return "none of the pods it was bought for waits any more"
+    if _is_over(view, claim) and not is_early:
+        return f"{waiting} pods it was bought for had their time to bind"
+    blocked = _blocked(view, claim, node)
+    return f"DaemonSet {blocked} must run before it is fit, and does not tolerate its taint" if blocked else ""
+
+
+def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
+    """Write pods onto the claims that were launched before and that a plan now places them on.
+
+    Only claims whose node is on its way or kept for its pods: on a node that is open to all, anybody may take the
+    place.
+    """
+    pods = {pod.key: pod for pod in snapshot.pods}
+    waiting = {key for key, pod in pods.items() if _waits(pod)}
+    free = {node.spec.provider_id for node in snapshot.nodes if not is_steered(node)}
+    claims = {
+        claim.metadata.name: claim
+        for claim in snapshot.managed_claims
+        if not (claim.is_true(REGISTERED) and claim.status.provider_id in free)
+    }
+    in_transit = expectation(claims.values(), snapshot.nodes, snapshot.pods, snapshot.now).in_transit
+    updates = []
+    for placement in packing.existing:
+        claim = claims.get(placement.node_claim)
+        newcomers = set(placement.pods) & waiting
+        if claim is not None and not newcomers <= set(planned_pods(claim)):
+            coming = waiting.union(pod.key for pod in in_transit.get(placement.node_claim, ()))
+            expected = sorted((set(planned_pods(claim)) & coming) | set(placement.pods))
+            coming_as = {name: snapshot.successor(pods[name]) for name in expected if name in pods}
+            promised = annotated(claim, remembered(expected, coming_as))
+            updates.append(UpdateClaim(claim, promised, f"{len(newcomers)} more pods were planned for it"))
+    return tuple(updates)
+
+
+def unserved_by(view: View, claim: NodeClaim, node: Node) -> frozenset[str]:
+    """The needs of pods that a fit node was kept for in vain, as digests: some wait on, and it has none of their kind.
+
+    kube-scheduler had the node to itself for these pods, and time. So it has a reason that plans do not know, and the
+    next node would be refused as well. A node that has got one of them serves; that others had no room is another
+    matter.
+    """
+    fit = true_since(claim, INITIALIZED)
+    if fit is None or view.snapshot.now - fit < TIME_TO_BIND:
+        return frozenset()
+    return frozenset(map(needs, _waiting(view, claim))) - frozenset(map(needs, view.pods_on(node)))
+
+
+def _is_over(view: View, claim: NodeClaim) -> bool:
+    """Whether the time of the node's pods is over.
+
+    It is not while pods of nodes that were on their way with this one still have time: this node's pods may be waiting
+    for them.
+    """
+    now, registered, fit = view.snapshot.now, true_since(claim, REGISTERED), true_since(claim, INITIALIZED)
+    if registered is not None and now - registered >= LONGEST_KEPT:
+        return True
+    if fit is None or now - fit < TIME_TO_BIND:
+        return False
+    # Only claims that existed when this node became fit count: the pods of others were planned later.
+    return view.awaited_since is None or view.awaited_since > fit
+
+
+def _blocked(view: View, claim: NodeClaim, node: Node) -> str:
+    """The name of a DaemonSet that only our taint keeps from a node that is not fit yet; empty if there is none.
+
+    Its pod may be what makes the node fit (a GPU's device plugin), so the taint has to go.
+    """
+    if not_yet(claim, node) is None:
+        return ""
+    other_taints = released(node).spec.taints
+    merged = node_view(node, claim)
+    for daemon in read_daemons(view.snapshot.daemons, ()):
+        tolerated = (*daemon.pod.spec.tolerations, *_DAEMONS_TOLERATE)
+        would_run = daemon.runs_on(merged) and first_untolerated(tolerated, _hard(other_taints)) is None
+        if would_run and first_untolerated(tolerated, [kept_by(claim)]) is not None:
+            return daemon.name
+    return ""
+
+
+def _hard(taints: Iterable[Taint]) -> list[Taint]:
+    return [taint for taint in taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
+
+
+def _waiting(view: View, claim: NodeClaim) -> list[Pod]:
+    return [view.waiting[key] for key in view.expected.get(claim.metadata.name, ()) if key in view.waiting]
+
+
+def _awaits_moves(view: View, claim: NodeClaim) -> bool:
+    """Whether pods that the claim was bought for still run on a node that it replaces."""
+    return bool(planned_pods(claim)) and is_held(view, claim)
+
+
+def _waits(pod: Pod) -> bool:
+    return not pod.spec.node_name and is_active(pod)

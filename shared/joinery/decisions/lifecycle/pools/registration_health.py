@@ -1,0 +1,153 @@
+"""NodeRegistrationHealthy: whether the nodes that a NodePool launches join the cluster (Karpenter
+nodepool/registrationhealth).
+
+The condition goes by the last four outcomes: two failures among them make it False. It tells a person that every new
+node of the pool may be in vain (a wrong AMI, user data, a subnet without a route). It is no part of ``Ready``, and pods
+still get nodes of the pool. Only drifted nodes of a static pool are not replaced meanwhile
+(``disruption.static_drift``). An instance that EC2 ends before it has joined, though nobody wanted that, is a failure
+at once; then launches are held off as well (``scheduling.pools.deaths``).
+
+Nothing is kept in a function's memory. A success can be read from its claim for as long as that lives. A failure
+cannot, because its claim goes; so while there is a failure among the last four, these four are an annotation on the
+pool (``joinery.dev/registrations``). It is written before the claim is deleted, and reading the same claim again
+changes nothing: a run that was stopped anywhere is simply repeated.
+
+A new generation of the pool or of its class begins anew, with Unknown: what failed may have been mended.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from types import MappingProxyType
+
+import msgspec
+
+from joinery.decisions.lifecycle.joining.liveness import overdue
+from joinery.objects.actions import Announce
+from joinery.objects.annotations.marks import is_believable
+from joinery.objects.karpenter.conditions import Observation, drop, false, find, put, true, unknown
+from joinery.objects.karpenter.labels import NODE_POOL, REGISTRATIONS
+from joinery.objects.karpenter.meta import Condition
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes.decoding import decode_each, with_entries
+from joinery.objects.snapshot.claims import LAUNCHED, REGISTERED, has_joined
+from joinery.objects.snapshot.instances import Instance
+from joinery.objects.wording import MOST_QUOTED, shortened
+
+REGISTRATION_HEALTHY = "NodeRegistrationHealthy"
+_REMEMBERED, _TOO_MANY = 4, 2
+#: The reason of a launch whose instance ended before it had joined, though nobody wanted that.
+_DIED = "InstanceDied"
+
+
+class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What became of one launch.
+
+    ``claim``: the claim's name. ``at``: when that was known. ``reason``, ``message``: why it failed; empty for a node
+    that joined.
+    """
+
+    claim: str
+    at: datetime
+    reason: str = ""
+    message: str = ""
+
+
+def with_registration_health(
+    pool: NodePool,
+    claims: Iterable[NodeClaim],
+    node_class: NodeClass | None,
+    now: datetime,
+    deaths: Mapping[str, Instance] = MappingProxyType({}),
+) -> NodePool:
+    """The pool with the condition as it is now, and with the annotation as far as it is needed.
+
+    ``claims``: ours, of whatever pool. ``node_class``: the pool's, None if it does not exist. ``deaths``: by the names
+    of claims that have not joined, their instances that EC2 has ended (``lifecycle.view.view``).
+    """
+    at = Observation(now=now, generation=pool.metadata.generation)
+    before = find(pool.status.conditions, REGISTRATION_HEALTHY)
+    known = pool.status.node_class_observed_generation
+    generation = node_class.metadata.generation if node_class is not None else known
+    if before is None or before.observed_generation != at.generation or generation != known:
+        anew = unknown(REGISTRATION_HEALTHY, "AwaitingReconciliation", "no node was launched since it was changed", at)
+        return _written(pool, put(drop(pool.status.conditions, REGISTRATION_HEALTHY), anew), (), generation)
+    since = before.last_transition_time if before.status == "Unknown" else None
+    outcomes = _last(pool, claims, now, since, deaths)
+    failed = [outcome for outcome in outcomes if outcome.reason]
+    conditions = pool.status.conditions
+    if len(failed) >= _TOO_MANY:
+        if (before.status, before.message) != ("False", failed[-1].message):
+            conditions = put(conditions, false(REGISTRATION_HEALTHY, failed[-1].reason, failed[-1].message, at))
+    elif len(failed) < len(outcomes):
+        conditions = put(conditions, true(REGISTRATION_HEALTHY, at))
+    return _written(pool, conditions, outcomes if failed else (), generation)
+
+
+def _last(
+    pool: NodePool,
+    claims: Iterable[NodeClaim],
+    now: datetime,
+    since: datetime | None,
+    deaths: Mapping[str, Instance],
+) -> tuple[Outcome, ...]:
+    """The last outcomes, the oldest first. ``since``: those before it do not count any more."""
+    own = [claim for claim in claims if _is_of(claim, pool)]
+    read = [outcome for claim in own if (outcome := _outcome(claim, now, deaths))]
+    # What is remembered of a claim stands: a failure that is read again would seem younger with every run.
+    by_claim = {outcome.claim: outcome for outcome in (*read, *_remembered(pool, now))}
+    counting = (outcome for outcome in by_claim.values() if since is None or outcome.at >= since)
+    return tuple(sorted(counting, key=lambda outcome: (outcome.at, outcome.claim))[-_REMEMBERED:])
+
+
+def _is_of(claim: NodeClaim, pool: NodePool) -> bool:
+    """Whether it is of this very pool, and not of one that had the same name."""
+    if claim.metadata.labels.get(NODE_POOL) != pool.metadata.name:
+        return False
+    return any(owner.uid == pool.metadata.uid for owner in claim.metadata.owner_references)
+
+
+def _outcome(claim: NodeClaim, now: datetime, deaths: Mapping[str, Instance]) -> Outcome | None:
+    """What became of the claim's launch; None while nobody knows."""
+    name, registered, launched = claim.metadata.name, claim.condition(REGISTERED), claim.condition(LAUNCHED)
+    if has_joined(claim):
+        since = registered.last_transition_time if registered is not None and registered.status == "True" else None
+        return Outcome(name, since) if since is not None else None
+    at = claim.metadata.deletion_timestamp or now
+    if name in deaths:
+        return Outcome(name, at, _DIED, shortened(deaths[name].why, MOST_QUOTED))
+    if overdue(claim, at) is None:
+        return None
+    if launched is None or launched.status == "True":
+        return Outcome(name, at, "RegistrationFailed", "Failed to register node")
+    return Outcome(name, at, launched.reason, shortened(launched.message, MOST_QUOTED))
+
+
+def _remembered(pool: NodePool, now: datetime) -> tuple[Outcome, ...]:
+    """The outcomes in the annotation, as far as they can be read: anybody may edit it, and one of the time to come
+    would be among the last for ever.
+    """
+    outcomes = decode_each(pool.metadata.annotations.get(REGISTRATIONS, "[]"), Outcome)
+    return tuple(outcome for outcome in outcomes if is_believable(outcome.at, now))
+
+
+def _written(
+    pool: NodePool, conditions: list[Condition], outcomes: tuple[Outcome, ...], generation: int | None
+) -> NodePool:
+    annotations = with_entries(pool.metadata.annotations, REGISTRATIONS, outcomes)
+    status = {"conditions": conditions, "node_class_observed_generation": generation}
+    return pool.model_copy(
+        update={
+            "metadata": pool.metadata.model_copy(update={"annotations": annotations}),
+            "status": pool.status.model_copy(update=status),
+        }
+    )
+
+
+def health_events(before: NodePool, after: NodePool) -> Iterable[Announce]:
+    """What to tell where nodes of the pool do not join any more."""
+    was, now = (find(pool.status.conditions, REGISTRATION_HEALTHY) for pool in (before, after))
+    if now is not None and now.status == "False" and (was is None or was.status != "False"):
+        text = f"{_TOO_MANY} of its last {_REMEMBERED} nodes did not join the cluster, the last: {now.message}"
+        yield Announce("NodeRegistrationUnhealthy", text, after)

@@ -1,0 +1,241 @@
+"""Repair: a node that has been unhealthy for too long is replaced, or rebooted first (Karpenter node/health).
+
+The kubelet says by the condition Ready whether the node works; the EKS node monitoring agent says the same of the
+node's kernel, network, storage, container runtime and accelerators (EKS User Guide, "Detect node health issues and
+enable automatic node repair"). Each of these conditions is borne for a while, because most troubles pass.
+
+Repair is forceful, because the node no longer does what its pods need: its deadline is now, whatever the pool's grace
+period and the pods' budgets say. What keeps that from doing harm is the brake. Where more than a fifth of a pool's
+nodes, or of all nodes of the cluster, are unhealthy at once, the cause is probably not the nodes: a network that is
+down, a bad DaemonSet, an API server that the kubelets do not reach. New nodes would be as unhealthy, so nothing is
+repaired until a person has looked. Karpenter asks the pool alone, so an outage that hits one node of each pool passes
+its brake.
+
+A zone that traffic is shifted away from is accounted for: its nodes are neither repaired nor counted, so that they are
+there when it comes back, and the other zones are repaired meanwhile.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowed, pool_nodes
+from joinery.decisions.lifecycle.view.view import View
+from joinery.objects.actions import Announce, Command, DeleteClaim, RebootInstance, UpdateClaim
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import DO_NOT_REPAIR, NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Condition, Node
+from joinery.objects.kubernetes.moments import told
+from joinery.objects.policies import NodeRepair
+from joinery.objects.snapshot.claims import annotated, moment
+from joinery.objects.snapshot.instances import instance_id
+from joinery.objects.snapshot.nodes import views
+from joinery.objects.snapshot.snapshot import Snapshot
+
+#: By the type and status of a node's condition, how long it is borne (Karpenter for AWS `RepairPolicies`).
+TOLERATIONS: Mapping[tuple[str, str], timedelta] = {
+    ("Ready", "False"): timedelta(minutes=30),
+    ("Ready", "Unknown"): timedelta(minutes=30),
+    ("AcceleratedHardwareReady", "False"): timedelta(minutes=10),
+    ("StorageReady", "False"): timedelta(minutes=30),
+    ("NetworkingReady", "False"): timedelta(minutes=30),
+    ("KernelReady", "False"): timedelta(minutes=30),
+    ("ContainerRuntimeReady", "False"): timedelta(minutes=30),
+}
+#: The agent's reasons that begin so are about NVIDIA's monitoring service, DCGM. EKS repairs no node for them (EKS User
+#: Guide, "Repair Action: None"): the service may just have started late, and a new node would be as late.
+_ABOUT_MONITORING = "DCGM"
+#: The reasons that speak of broken hardware. A reboot makes the agent forget them and mends nothing, so the node is
+#: replaced at once (EKS User Guide, "Repair Action: Replace"; of NvidiaFabricError the agent says that it persists).
+_BROKEN_HARDWARE = frozenset(
+    {
+        "NvidiaDoubleBitError", "NvidiaNVLinkError", "NvidiaFabricError",
+        *(f"NvidiaXID{code}Error" for code in (74, 79, 119, 120, 121, 140)),
+        "NeuronDMAError", "NeuronHBMUncorrectableError", "NeuronNCUncorrectableError", "NeuronSRAMUncorrectableError",
+    }
+)  # fmt: skip
+#: The latest moment that a condition is borne from: a kubelet may write any.
+_LATEST = datetime.max.replace(tzinfo=UTC) - timedelta(days=1)
+#: How long a reboot may take to help. Bare-metal instances take ten minutes to boot.
+REBOOT_HELPS_WITHIN = timedelta(minutes=15)
+#: Of the nodes that are looked at together, one in so many may be unhealthy, rounded up (Karpenter node/health, 20 %).
+_ONE_IN = 5
+#: A node that is kept by the brake is told of for a minute, every so often.
+_TOLD_EVERY, _TOLD_FOR = timedelta(minutes=15), timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """What is repaired in one run.
+
+    ``chains``: by the name of a claim, the commands that repair its node, in place of the claim's next step.
+    ``blocked``: announcements of nodes that would be repaired if so many others were not unhealthy too.
+    """
+
+    chains: Mapping[str, tuple[Command, ...]] = field(default_factory=dict)
+    blocked: tuple[Announce, ...] = ()
+
+
+def repairs(view: View, mode: NodeRepair) -> Repairs:
+    """What to do about the unhealthy nodes of our claims: nothing while zonal shifts cannot be learned."""
+    if mode is NodeRepair.OFF or view.shifted is None:
+        return Repairs()
+    brake = Brake(node for node in view.snapshot.nodes if not view.is_shifted(node))
+    room = _Room(view.snapshot)
+    chains: dict[str, tuple[Command, ...]] = {}
+    blocked: list[Announce] = []
+    for claim in view.snapshot.managed_claims:
+        node = next(iter(view.nodes_of(claim)), None)
+        ailing = ailment(node, claim) if node and not view.is_shifted(node) else None
+        if node is None or ailing is None or view.snapshot.now < ailing.due:
+            continue
+        chain = tuple(_chain(view, claim, node, mode, ailing))
+        held = (_veto(claim, node) or brake.holds(_pool_of(claim)) or room.objection(claim)) if chain else ""
+        if held and _is_told(ailing, view.snapshot.now):
+            blocked.append(Announce("NodeRepairBlocked", f"{ailing}, but {held}", node))
+        if chain and not held:
+            room.take(claim)
+            chains[claim.metadata.name] = chain
+    return Repairs(chains, tuple(blocked))
+
+
+@dataclass(frozen=True, slots=True)
+class Ailment:
+    """Why a node is unhealthy: the condition that says so, and when that has been borne for long enough."""
+
+    condition: Condition
+    due: datetime
+
+    def __str__(self) -> str:
+        said = self.condition
+        since = f" since {told(said.last_transition_time)}" if said.last_transition_time else ""
+        return f"its condition {said.type} has been {said.status}{since} ({said.reason})"
+
+
+def ailment(node: Node, claim: NodeClaim) -> Ailment | None:
+    """Of the conditions that make the node unhealthy, the one that is borne for the shortest time from now."""
+    rebooted = moment(claim.metadata.annotations.get(REBOOTED_AT, ""))
+    ailments = [
+        Ailment(
+            condition, _due(condition.last_transition_time, TOLERATIONS[condition.type, condition.status], rebooted)
+        )
+        for condition in node.status.conditions
+        if _is_bad(condition) and condition.last_transition_time is not None
+    ]
+    return min(ailments, key=lambda ailment: ailment.due, default=None)
+
+
+def _due(since: datetime, toleration: timedelta, rebooted: datetime | None) -> datetime:
+    """When a condition that has held since then has been borne for long enough.
+
+    One that a reboot did not cure, or that came with it, is borne until the reboot should have helped.
+    """
+    helped = rebooted + REBOOT_HELPS_WITHIN if rebooted else None
+    return helped if helped and since <= helped else min(since, _LATEST) + toleration
+
+
+def _is_bad(condition: Condition) -> bool:
+    # The agent joins the messages of what it found one after another, and keeps the last reason only.
+    is_about_monitoring = condition.reason.startswith(_ABOUT_MONITORING) and "; " not in condition.message
+    return (condition.type, condition.status) in TOLERATIONS and not is_about_monitoring
+
+
+class Brake:
+    """Keeps a run from repairing where too many nodes are unhealthy at once, however short a time they have been."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._total: Counter[str] = Counter()
+        self._unhealthy: Counter[str] = Counter()
+        for node in nodes:
+            is_unhealthy = any(map(_is_bad, node.status.conditions))
+            # The empty name stands for the whole cluster, with the nodes that are not ours.
+            for group in {node.metadata.labels.get(NODE_POOL, ""), ""}:
+                self._total[group] += 1
+                self._unhealthy[group] += is_unhealthy
+
+    def holds(self, node_pool: str) -> str:
+        """Why no node of that pool may be repaired; empty if one may. ``node_pool``: empty for a node of no pool."""
+        for group, name in ((node_pool, f"NodePool {node_pool}"), ("", "the cluster")):
+            total, unhealthy = self._total[group], self._unhealthy[group]
+            if unhealthy > -(-total // _ONE_IN):
+                share = f"{unhealthy} of {total} nodes of {name} are unhealthy"
+                return f"{share}, which is more than 20 %: the cause is probably not the node"
+        return ""
+
+
+class _Room:
+    """How many nodes the budgets that name ``Unhealthy`` still let be repaired. Most NodePools have none of these."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._taken: Counter[str] = Counter()
+
+    @cached_property
+    def _nodes(self) -> Mapping[str, PoolNodes]:
+        return pool_nodes(views(self._snapshot))
+
+    def objection(self, claim: NodeClaim) -> str:
+        """Why the claim's NodePool lets none be repaired now; empty if it does. What goes already asks nobody."""
+        pool = self._snapshot.pools_by_name.get(_pool_of(claim))
+        if pool is None or claim.is_deleting:
+            return ""
+        name = pool.metadata.name
+        most = allowed(pool, DisruptionReason.UNHEALTHY, self._nodes.get(name, PoolNodes()), self._snapshot.now)
+        return "" if self._taken[name] < most.allowed else f"NodePool {name}: {most.why}"
+
+    def take(self, claim: NodeClaim) -> None:
+        """One more is repaired."""
+        self._taken[_pool_of(claim)] += 1
+
+
+def _pool_of(claim: NodeClaim) -> str:
+    return claim.metadata.labels.get(NODE_POOL, "")
+
+
+def _veto(claim: NodeClaim, node: Node) -> str:
+    """Whether somebody wants the node left as it is, in words. One that goes already is not left."""
+    marks = (node.metadata.annotations.get(DO_NOT_REPAIR), claim.metadata.annotations.get(DO_NOT_REPAIR))
+    return f"it has the annotation {DO_NOT_REPAIR}" if "true" in marks and not claim.is_deleting else ""
+
+
+def _is_told(ailing: Ailment, now: datetime) -> bool:
+    """Whether it is time to tell of a node that is kept: there may be many, and runs come every few seconds."""
+    return (now - ailing.due) % _TOLD_EVERY < _TOLD_FOR
+
+
+def _chain(view: View, claim: NodeClaim, node: Node, mode: NodeRepair, ailing: Ailment) -> Iterable[Command]:
+    """The commands that repair the node; none if everything that can be done is done."""
+    instance = view.instance_of(claim)
+    may_help = mode is NodeRepair.REBOOT and ailing.condition.reason not in _BROKEN_HARDWARE
+    if not may_help or claim.is_deleting or REBOOTED_AT in claim.metadata.annotations:
+        return _replace(claim, node, ailing, view.snapshot.now)
+    if instance is None:
+        return ()
+    if instance.state != "running":
+        return _replace(claim, node, ailing, view.snapshot.now)
+    return _reboot(claim, node, ailing, view.snapshot.now)
+
+
+def _reboot(claim: NodeClaim, node: Node, ailing: Ailment, now: datetime) -> Iterable[Command]:
+    """Reboot its instance. The claim says so first: a run that is stopped in between must not lead to two reboots."""
+    text = f"{ailing}: its instance is rebooted, and replaced if that does not help within {REBOOT_HELPS_WITHIN}"
+    yield UpdateClaim(claim, annotated(claim, {REBOOTED_AT: now.isoformat()}), text)
+    yield Announce("NodeRebooted", text, node)
+    yield RebootInstance(instance_id(claim.status.provider_id), text, claim)
+
+
+def _replace(claim: NodeClaim, node: Node, ailing: Ailment, now: datetime) -> Iterable[Command]:
+    """Delete the claim with a deadline that has passed, which also forces a drain that is stuck.
+
+    The deadline comes first: a claim that is deleted without it would be drained within its budgets.
+    """
+    text = f"{ailing}: it is replaced"
+    deadline = moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
+    if deadline is None or deadline > now:
+        yield UpdateClaim(claim, annotated(claim, {TERMINATION_TIMESTAMP: now.isoformat()}), text)
+    if not claim.is_deleting:
+        yield Announce("NodeUnhealthy", text, node)
+        yield DeleteClaim(claim, text)

@@ -1,0 +1,35 @@
+"""How long the scheduler may take to bind the pods that new nodes were bought for."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from joinery.objects.annotations.plans import planned_pods
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.claims import INITIALIZED, REGISTERED, has_joined
+
+#: How long the scheduler has once the node is fit: three of its longest back-offs (kube-scheduler
+#: `podMaxBackoffSeconds`, 10 s). A pod may have to wait for pods of other nodes, because of affinity or a spread. So
+#: the time of nodes that are on their way together ends together (``lifecycle.joining.steering``).
+TIME_TO_BIND = timedelta(seconds=30)
+
+
+def true_since(claim: NodeClaim, kind: str) -> datetime | None:
+    """Since when a condition is true; None if it is not."""
+    condition = claim.condition(kind)
+    return condition.last_transition_time if condition is not None and condition.status == "True" else None
+
+
+def awaited_since(claims: Iterable[NodeClaim], now: datetime) -> datetime | None:
+    """When the first of those claims was created whose pods are still to be bound; None if there are none.
+
+    Their node is not fit yet, or has just become so. Nobody waits for a node that has vanished.
+    """
+    created = (claim.metadata.creation_timestamp for claim in claims if _is_awaited(claim, now))
+    return min((at for at in created if at is not None), default=None)
+
+
+def _is_awaited(claim: NodeClaim, now: datetime) -> bool:
+    fit = true_since(claim, INITIALIZED)
+    is_young = fit is None or now - fit < TIME_TO_BIND
+    has_vanished = has_joined(claim) and not claim.is_true(REGISTERED)
+    return is_young and not (has_vanished or claim.is_deleting) and bool(planned_pods(claim))

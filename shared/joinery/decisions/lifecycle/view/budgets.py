@@ -1,0 +1,112 @@
+"""Disruption budgets: how many nodes of a NodePool may be disrupted now, for a given reason.
+
+The rules are Karpenter's (NodePool `MustGetAllowedDisruptions`, disruption `BuildDisruptionBudgetMapping`). Of the
+budgets that are for the reason and whose window is open, the strictest counts. What is already disrupted, whatever the
+cause, uses it up. A budget that cannot be read closes the pool for every reason: someone meant to limit something.
+
+Budgets bind what Joinery chooses to do: drift, emptiness, consolidation. They do not bind what happens to a node
+(interruption, expiration) nor what a person asks for (deleting a node, scaling a static pool down). Repair they bind if
+they name it: a node that is broken uses no budget up by that, only by going.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from joinery.objects.karpenter.cron import window
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.nodepool import Budget, NodePool
+from joinery.objects.snapshot.nodes import NodeView
+
+#: What is allowed where no budget is in force (Karpenter: `math.MaxInt32`).
+UNLIMITED = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNodes:
+    """The nodes of one NodePool as its budgets count them.
+
+    ``total``: the initialised ones whose instance is not being terminated; what a percentage is of. ``disrupted``:
+    those of them that are going, are chosen to go, or are not ready. ``leaving``: those that are going, or chosen to.
+    """
+
+    total: int = 0
+    disrupted: int = 0
+    leaving: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many more nodes may be disrupted, and ``why`` not more, as a sentence about the NodePool."""
+
+    allowed: int
+    why: str
+
+
+def pool_nodes(views: Iterable[NodeView]) -> Mapping[str, PoolNodes]:
+    """The counts by the name of the NodePool. Nodes that are not ours count nowhere."""
+    totals: dict[str, int] = defaultdict(int)
+    disrupted: dict[str, int] = defaultdict(int)
+    leaving: dict[str, int] = defaultdict(int)
+    for view in views:
+        if view.claim and view.is_initialized and not view.is_terminating:
+            totals[view.pool] += 1
+            disrupted[view.pool] += view.is_leaving or not view.is_ready
+            leaving[view.pool] += view.is_leaving
+    return {pool: PoolNodes(total, disrupted[pool], leaving[pool]) for pool, total in totals.items()}
+
+
+def allowed(pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, now: datetime) -> Allowance:
+    """How many more of the pool's nodes may be disrupted now for the reason. ``now`` in UTC."""
+    limits: list[tuple[int, Budget]] = []
+    is_repair = reason is DisruptionReason.UNHEALTHY
+    for budget in pool.spec.disruption.budgets:
+        if is_repair and reason.value not in (budget.reasons or ()):
+            continue
+        try:
+            is_in_force = _is_open(budget, now)
+            limit = _limit(budget, nodes.total)
+        except ValueError as error:
+            return Allowance(0, f"it has a budget that cannot be read, which closes it: {error}")
+        if is_in_force and (budget.reasons is None or reason.value in budget.reasons):
+            limits.append((limit, budget))
+    if not limits:
+        return Allowance(UNLIMITED, f"no budget limits disruption for {reason.value} now")
+    limit, strictest = min(limits, key=lambda entry: entry[0])
+    used = nodes.leaving if is_repair else nodes.disrupted
+    are = f"{'is' if used == 1 else 'are'} leaving{'' if is_repair else ' or not ready'}"
+    why = f"the budget {_words(strictest)} allows {limit} of {nodes.total} nodes, and {used} {are}"
+    return Allowance(max(0, limit - used), why)
+
+
+def _limit(budget: Budget, total: int) -> int:
+    """How many nodes the budget lets be disrupted at once; percentages are rounded up.
+
+    Raises ``ValueError`` for a number of more digits than Python reads: the CRD's schema takes any.
+    """
+    percent = budget.nodes.removesuffix("%")
+    try:
+        number = int(percent)
+    except ValueError as error:
+        raise ValueError(f"nodes: {len(percent)} digits are too many for a number") from error
+    return math.ceil(total * number / 100) if percent != budget.nodes else number
+
+
+def _is_open(budget: Budget, now: datetime) -> bool:
+    """Whether the budget is in force: always without a schedule, else in its window.
+
+    Raises ``ValueError`` for a schedule or a duration that cannot be read.
+    """
+    if budget.schedule is None and budget.duration is None:
+        return True
+    if budget.schedule is None or budget.duration is None:
+        raise ValueError("'schedule' and 'duration' must be given together")
+    return window(budget.schedule, budget.duration).is_open(now)
+
+
+def _words(budget: Budget) -> str:
+    window = f" (from {budget.schedule} for {budget.duration})" if budget.schedule else ""
+    reasons = f" for {', '.join(budget.reasons)}" if budget.reasons else ""
+    return f"{budget.nodes}{reasons}{window}"

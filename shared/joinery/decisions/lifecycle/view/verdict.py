@@ -1,0 +1,104 @@
+"""The verdict on a disruption command: whether it waits, retires its candidates, or is rolled back."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from joinery.decisions.lifecycle.view.second_look import SecondLook
+from joinery.objects.annotations.disruption import DisruptionCommand, Readiness, commands_of
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.moments import told
+from joinery.objects.snapshot.claims import DRIFTED, INITIALIZED, LAUNCHED
+from joinery.objects.snapshot.snapshot import Snapshot
+
+#: How long a replacement may be absent because its claim is still to be written: longer than the function that writes
+#: it can live (60 s).
+WRITING = timedelta(seconds=65)
+#: Decided by what runs on the nodes: a pod that has come since makes the decision out of date.
+_BY_PODS = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED)
+_SHORTEST, _LONGEST = timedelta(minutes=10), timedelta(hours=1)
+_PER_CANDIDATE = timedelta(milliseconds=80)
+
+
+class Outlook(Enum):
+    """What becomes of a command in this run."""
+
+    WAIT = auto()
+    FINISH = auto()
+    ROLL_BACK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``why``: for a rollback, in words for an Event; else empty."""
+
+    outlook: Outlook
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Disruptions:
+    """All commands of a snapshot, and the verdict on each, by their ids."""
+
+    commands: Mapping[str, DisruptionCommand] = field(default_factory=dict)
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+
+
+def disruptions_of(snapshot: Snapshot) -> Disruptions:
+    """The commands that the claims of the snapshot carry, judged."""
+    commands = commands_of(snapshot.managed_claims)
+    if not commands:
+        return Disruptions()
+    look = SecondLook(snapshot)
+    return Disruptions(commands, {name: judge(command, look, snapshot.now) for name, command in commands.items()})
+
+
+def judge(command: DisruptionCommand, look: SecondLook, now: datetime) -> Verdict:
+    """What becomes of one command now. Nothing stops a forced one: its nodes go all the same."""
+    record = command.record
+    if record.rollback:
+        return Verdict(Outlook.ROLL_BACK, record.rollback)
+    if not command.candidates:
+        # All of them go by themselves already. Their replacements are there for their pods.
+        return Verdict(Outlook.WAIT)
+    if record.started - now >= _SHORTEST:
+        # Somebody edited it: none of its times would ever be over. The clock of another function may be minutes ahead:
+        # that delays a command, and rolled back it would be started anew at once, with another replacement.
+        return Verdict(Outlook.ROLL_BACK, f"it says that it began at {told(record.started)}")
+    missing = [*command.lost, *(command.absent if now - record.started >= WRITING else ())]
+    if missing:
+        return Verdict(Outlook.ROLL_BACK, f"its replacement {missing[0]} was lost")
+    goal = _goal(command)
+    unready = [*command.absent, *(c.metadata.name for c in command.replacements if goal and not c.is_true(goal))]
+    if unready:
+        limit = min(record.deadline - record.started, _LONGEST)
+        if now - record.started < limit:
+            return Verdict(Outlook.WAIT)
+        return Verdict(Outlook.ROLL_BACK, f"its replacement {unready[0]} was not ready within {limit}")
+    is_forced = record.waits_for is Readiness.LAUNCHED
+    objection = None if is_forced else look.objection(command.candidates, record.reason)
+    objection = objection or look.newcomer(_by_pods(command), record.started)
+    return Verdict(Outlook.ROLL_BACK, objection.message) if objection else Verdict(Outlook.FINISH)
+
+
+def _by_pods(command: DisruptionCommand) -> Sequence[NodeClaim]:
+    """The candidates that go because of what runs on them: with drifted nodes, those that have not drifted."""
+    if command.record.reason in _BY_PODS:
+        return command.candidates
+    is_drift = command.record.reason is DisruptionReason.DRIFTED
+    return [claim for claim in command.candidates if is_drift and not claim.is_true(DRIFTED)]
+
+
+def deadline(started: datetime, candidates: int) -> datetime:
+    """When a command that is not ready is given up (Karpenter disruption queue, `getMaxRetryDuration`).
+
+    ``candidates``: how many nodes all commands together are about.
+    """
+    return started + min(max(_PER_CANDIDATE * candidates, _SHORTEST), _LONGEST)
+
+
+def _goal(command: DisruptionCommand) -> str:
+    """The condition that replacements must have; empty if it is enough that they are there."""
+    return {Readiness.INITIALIZED: INITIALIZED, Readiness.LAUNCHED: LAUNCHED}.get(command.record.waits_for, "")

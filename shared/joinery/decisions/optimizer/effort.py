@@ -1,0 +1,114 @@
+"""How hard to search. Counted in work that a machine of any speed does alike, so that one problem gives one answer."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from joinery.decisions.optimizer.instance.packing_instance import PackingInstance, is_little
+from joinery.decisions.optimizer.linear.patience import Patience
+
+_OF_MIDDLING_PLANS = 0.5
+"""Part of the allowance that an instance of some hundred copies has. A second half saves a seventh of a percent, for a
+third more time. Where copies are few, one bin is a percent; where they are thousands, a percent is worth the time.
+"""
+_THOUSANDS = 2_000
+"""From so many copies on they count as thousands."""
+_LEAST_PLACING = 0.15
+"""Seconds for which pods are placed however late it is when that begins: else a run that takes long to begin would
+place none, and the next one likewise.
+"""
+_SHARE = 0.2
+"""The same as a share of the time until placing first began: a processor that many share is as slow afterwards."""
+_PER_NODE = 0.001
+"""Seconds that follow for each node that is bought, unless it is like another: its launch, and the check of that."""
+
+
+@dataclass(kw_only=True)
+class Effort:
+    """What a search may use up.
+
+    ``pricing_rounds``: rounds of column generation at most. ``repairs``: tries of local search at most.
+    ``allowance``: work for improving one instance, about milliseconds of a slow core; some hundred copies have half of
+    it. Dives and local search end when it is used up.
+    ``seed``: of everything random.
+    ``is_time_up``: the caller's stopwatch. Once it says yes, the best packing so far is the answer, and ``struck``
+    tells that it did. None for no limit.
+    ``stopwatch``: seconds; ``placing_ends``: what it shows when pods without a place get none any more.
+    ``nodes``: how many different nodes are bought by now; what follows for them is part of the time.
+    """
+
+    pricing_rounds: int = 60
+    repairs: int = 40
+    allowance: float = 300.0
+    seed: int = 0
+    is_time_up: Callable[[], bool] | None = None
+    stopwatch: Callable[[], float] = lambda: 0.0
+    placing_ends: float = math.inf
+    nodes: int = field(default=0, init=False)
+    struck: bool = field(default=False, init=False)
+    _is_late: bool = field(default=False, init=False)
+    _began: float = field(default=0.0, init=False)
+    _first: float = field(default=math.inf, init=False)
+    _left: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._began = self.stopwatch()
+
+    @classmethod
+    def until(cls, limit: float | None, stopwatch: Callable[[], float], seed: int, grace: float = math.inf) -> "Effort":
+        """That ends when the stopwatch (seconds) has reached the limit, if there is one.
+
+        Pods are placed for so many seconds (``grace``) longer, without improving anything.
+        """
+        if limit is None:
+            return cls(seed=seed)
+        return cls(
+            seed=seed,
+            is_time_up=lambda: stopwatch() >= limit,
+            stopwatch=stopwatch,
+            placing_ends=limit + grace,
+        )
+
+    def begin(self, instance: PackingInstance) -> None:
+        """Start improving an instance, with its whole allowance."""
+        is_middling = not is_little(instance) and instance.demands.sum() < _THOUSANDS
+        self._left = self.allowance * (_OF_MIDDLING_PLANS if is_middling else 1.0)
+
+    def use(self, instance: PackingInstance, *, rounds: int = 1) -> None:
+        """Note so many rounds of rounding, or what takes as long: solving the relaxation once, and filling bins."""
+        # Measured: a millisecond, and one more for each 150 pairs of an item and a bin type.
+        self._left -= rounds * (1.0 + instance.compatible.size / 150)
+
+    def is_over(self) -> bool:
+        """Whether the stopwatch says that time is up."""
+        if not self.struck and self.is_time_up is not None:
+            self.struck = self.is_time_up()
+        return self.struck
+
+    def begin_placing(self) -> None:
+        """Pods are about to be placed: there is time for some of them, however late it is."""
+        if not math.isinf(self.placing_ends):
+            now = self.stopwatch()
+            self._first = min(self._first, now)
+            least = max(_LEAST_PLACING, _SHARE * (self._first - self._began))
+            self.placing_ends = max(self.placing_ends, now + self._to_follow + least)
+            self._is_late = False
+
+    def is_late(self) -> bool:
+        """Whether it is too late to place anything more."""
+        if not self._is_late and not math.isinf(self.placing_ends):
+            self._is_late = self.stopwatch() + self._to_follow >= self.placing_ends
+            self.struck |= self._is_late
+        return self._is_late
+
+    @property
+    def _to_follow(self) -> float:
+        return self.nodes * _PER_NODE
+
+    def patience(self, work: int | None = None) -> Patience:
+        """How long a linear program may take: until time is up, or until it has taken so much work."""
+        return Patience(work=work, is_time_up=None if self.is_time_up is None else self.is_over)
+
+    def is_spent(self) -> bool:
+        """Whether improving should end."""
+        return self._left <= 0 or self.is_over()

@@ -1,0 +1,165 @@
+"""The whole search for a packing, in its order: the core, rounding, column generation, local search, and for few items
+all patterns.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from joinery.decisions.optimizer.arrays import Ints
+from joinery.decisions.optimizer.bounds.exact import ExactResult, is_small, solve_exactly
+from joinery.decisions.optimizer.columns.descent import descend
+from joinery.decisions.optimizer.columns.generation import generate_and_dive
+from joinery.decisions.optimizer.effort import Effort
+from joinery.decisions.optimizer.instance.packing_instance import PackingInstance, is_little
+from joinery.decisions.optimizer.instance.patterns import Pattern, cost_of
+from joinery.decisions.optimizer.instance.reachable import with_reachable_capacities
+from joinery.decisions.optimizer.instance.side_constraints import unconstrained
+from joinery.decisions.optimizer.local_search import destroy_and_repair
+from joinery.decisions.optimizer.relaxation.core import CoreSelection
+from joinery.decisions.optimizer.relaxation.merged_duals import MergedDuals
+from joinery.decisions.optimizer.rounding.blocks import BlockRounding
+from joinery.decisions.optimizer.rounding.rounding import RoundingRule
+
+_CORE_CLASSES = 50
+"""Classes of bin types in the core."""
+_ALL_IN_CORE = 120
+"""For no more copies every bin type is in the core, if few pairs are compatible: what the relaxation buys in fractions
+says little about what few whole bins will be.
+"""
+_GOOD_ENOUGH = 1.002
+"""A packing that costs no more than so many times its relaxation is not improved."""
+_FEW_PAIRS = 5_000
+"""A packing is improved where no more items and bin types are compatible: the work grows with them."""
+_SOME_PAIRS, _FEW_ITEMS = 10_000, 150
+"""Where there are no more items, more pairs are few, too. Forty workloads of some thousand pods that spread over five
+zones are a hundred items, with seven thousand pairs; they take twice as long, and cost 1.7 % less.
+"""
+_SOON_LISTED = 16
+"""For no more copies patterns are mostly soon listed, so that is tried before anything else improves the packing."""
+_NEARLY_BOUGHT = 0.1
+"""Bin types whose reduced cost is at most this share of their cost hold what dives leave."""
+_ROUNDING = 1e-9
+_HASTY = RoundingRule(share=1.0, tolerance=0.2, keeps_duals=True)
+"""A packing that columns are generated from: how good it is makes no difference to where they end."""
+
+
+def pack(
+    instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None = None
+) -> list[Pattern]:
+    """Bins for all demands, nearly the cheapest. Where time was up before the end, copies may be left without a bin.
+
+    ``block``: int64[bin types], see ``decomposition``; blocks are packed by themselves at first. ``selection``: of the
+    instance, if there is one already.
+    """
+    random = np.random.default_rng(effort.seed)
+    best = _searched(instance, block, effort, selection, random)
+    result = _solved_exactly(instance, best, effort)
+    best = list((result and result.patterns) or best)
+    if result is None or result.is_tight or cost_of(instance, best) <= result.bound * _GOOD_ENOUGH:
+        return best
+    # From other duals the search takes another way, which for few copies ends some percent elsewhere.
+    tightened = with_reachable_capacities(instance, instance.demands)
+    other = _searched(tightened, block, effort, selection, random)
+    is_cheaper = cost_of(instance, other) < cost_of(instance, best) * (1 - _ROUNDING)
+    return other if is_cheaper and _packed(other) == instance.demands.sum() else best
+
+
+def _searched(
+    instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None, random: np.random.Generator
+) -> list[Pattern]:
+    """Rounded, and improved where that does not take too long."""
+    core = _core(instance, selection, effort)
+    restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
+    # Which items get the bins of a limited supply is decided with more care than by a hasty rule.
+    rule = _HASTY if _has_few_pairs(restricted) and not restricted.is_limited.any() else RoundingRule()
+    start, duals = _started(restricted, block[core], rule, effort, random)
+    best = _of_whole(core, start)
+    if instance.demands.sum() <= _SOON_LISTED:
+        result = _solved_exactly(instance, best, effort)
+        if result is not None and result.is_tight:
+            return list(result.patterns or best)
+    if duals is not None and _has_few_pairs(restricted):
+        best = _of_whole(core, _improved(restricted, block[core], start, duals, effort, random))
+    return best
+
+
+def _core(instance: PackingInstance, selection: CoreSelection | None, effort: Effort) -> Ints:
+    if instance.demands.sum() <= _ALL_IN_CORE and _pairs(instance) <= _FEW_PAIRS:
+        return np.arange(len(instance.costs))
+    return (selection or CoreSelection(instance, patience=effort.patience())).core(_CORE_CLASSES)
+
+
+def _of_whole(core: Ints, patterns: list[Pattern]) -> list[Pattern]:
+    """Patterns of the core as those of the whole instance."""
+    return [replace(pattern, bin_type=int(core[pattern.bin_type])) for pattern in patterns]
+
+
+def _solved_exactly(instance: PackingInstance, best: list[Pattern], effort: Effort) -> ExactResult | None:
+    """The cheapest bins of all, where the instance is small and ``best`` packs all of it; None elsewhere."""
+    constrained = unconstrained(instance)
+    if effort.is_over() or _packed(best) < instance.demands.sum() or not is_small(constrained):
+        return None
+    return solve_exactly(constrained, cost_of(instance, best), is_thorough=False)
+
+
+def _packed(patterns: Sequence[Pattern]) -> int:
+    """How many copies are on the bins."""
+    return sum(int(pattern.counts.sum()) * pattern.copies for pattern in patterns)
+
+
+def _improved(
+    instance: PackingInstance,
+    block: Ints,
+    best: list[Pattern],
+    duals: MergedDuals,
+    effort: Effort,
+    random: np.random.Generator,
+) -> list[Pattern]:
+    """A packing of the same items that costs no more: by column generation over all blocks at once, then by local
+    search. For instances of few pairs.
+    """
+    near = np.flatnonzero((duals.reduced_costs <= _NEARLY_BOUGHT * instance.costs) | instance.is_limited)
+    of_near = instance.restrict(np.arange(len(instance.demands)), near, instance.demands)
+    rounding = BlockRounding(of_near, block[near], effort, random, is_swift=False)
+
+    def finish(residual: Ints, available: Ints, below: float) -> list[Pattern] | None:
+        patterns, rest_duals = rounding.pack(residual, available[near], RoundingRule(), below)
+        return None if rest_duals is None else _of_whole(near, patterns)
+
+    enough = duals.cost * _GOOD_ENOUGH
+    effort.begin(instance)
+    if cost_of(instance, best) > enough:
+        best = generate_and_dive(instance, duals, best, finish, effort, random)
+    if is_little(instance) and cost_of(instance, best) > enough:
+        best = descend(instance, duals, best, effort, random)
+    return destroy_and_repair(instance, block, best, duals, enough, effort, random)
+
+
+def _started(
+    instance: PackingInstance, block: Ints, rule: RoundingRule, effort: Effort, random: np.random.Generator
+) -> tuple[list[Pattern], MergedDuals | None]:
+    """A packing to start from, and the duals of its relaxations.
+
+    Where limited supplies hold some items and not all, which ones they hold decides what is bought for the others.
+    Then it is the cheaper of two packings: by the relaxation's wishes, and by opportunity cost.
+    """
+    rounding = BlockRounding(instance, block, effort, random, is_swift=not _has_few_pairs(instance))
+    best, duals = rounding.pack(instance.demands, instance.available, rule)
+    if duals is None or not instance.is_limited.any():
+        return best, duals
+    if not all(instance.is_limited[pattern.bin_type] for pattern in best):
+        rule = replace(rule, by_opportunity_cost=True)
+        other, other_duals = rounding.pack(instance.demands, instance.available, rule)
+        if other_duals is not None and cost_of(instance, other) < cost_of(instance, best):
+            best = other
+    return best, duals
+
+
+def _has_few_pairs(instance: PackingInstance) -> bool:
+    return _pairs(instance) <= (_SOME_PAIRS if len(instance.demands) <= _FEW_ITEMS else _FEW_PAIRS)
+
+
+def _pairs(instance: PackingInstance) -> int:
+    return int(instance.compatible.sum())

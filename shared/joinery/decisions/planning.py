@@ -1,0 +1,220 @@
+"""A plan that verification agrees with, whatever goes wrong on the way to it.
+
+A mistake of the packing core must not keep every pod waiting. Where verification refuses the optimised packing,
+first-fit's own is tried. Where it refuses that too, the pods at fault are left out, with the violation as their reason,
+and the rest is packed anew. Once the time limit has passed nothing is packed anew: the nodes at fault are given up, and
+the rest of the plan stays.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+
+import msgspec
+
+from joinery.decisions.scheduling.packing import Packing, Unplaced, placed_pods
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject, SubjectKind
+from joinery.decisions.scheduling.solve import Stopwatch, solve
+from joinery.decisions.verification.verify import verify
+from joinery.decisions.verification.violation import Violation, ViolationCode
+from joinery.objects.kubernetes.core import Pod
+
+_ROUNDS = 8
+#: How often nodes are given up where there is no time to plan anew; the last time all of them.
+_CUTS = 3
+_SHOWN = 3
+
+Solver = Callable[[Problem, Mapping[str, Unplaced]], Packing]
+"""Packs a problem without the pods that are refused already, by name; those are unplaced in the packing."""
+
+
+class WarningCode(StrEnum):
+    """What had to be given up on the way to a plan."""
+
+    BOUND_REFUSED = "BoundRefused"
+    PLAN_REFUSED = "PlanRefused"
+    PODS_LEFT_OUT = "PodsLeftOut"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanWarning:
+    """A mistake of Joinery's own that the plan had to go round; people should see it and report it.
+
+    ``violations``: what verification held against a packing, by its ``method``. ``pods``: those that are left out for
+    it.
+    """
+
+    code: WarningCode
+    violations: tuple[Violation, ...] = ()
+    method: str = ""
+    pods: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        match self.code:
+            case WarningCode.BOUND_REFUSED:
+                return f"the bound was refused by the check, and the plan has none: {_shown(self.violations)}"
+            case WarningCode.PLAN_REFUSED:
+                return f"a plan ({self.method}) was refused by the check and made anew: {_shown(self.violations)}"
+            case WarningCode.PODS_LEFT_OUT:
+                first = min(self.pods)
+                return f"{len(self.pods)} pods are left out for that, the first is {first}; please report this"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A packing with what verification still holds against it: nothing, or it must not be acted upon."""
+
+    packing: Packing
+    violations: tuple[Violation, ...] = ()
+    warnings: tuple[PlanWarning, ...] = ()
+
+
+def plan(
+    problem: Problem, *, stopwatch: Stopwatch = lambda: 0.0, refused: Mapping[str, Unplaced] = MappingProxyType({})
+) -> Plan:
+    """Solve and verify, without the pods that are ``refused`` already.
+
+    Costs what those cost, unless a packing is refused; then a second packing, and seldom a few more.
+    """
+    return checked(
+        problem,
+        lambda variant, left_out: solve(variant, stopwatch=stopwatch, refused={**refused, **left_out}),
+        is_late=lateness(problem, stopwatch),
+    )
+
+
+def lateness(problem: Problem, stopwatch: Stopwatch) -> Callable[[], bool]:
+    """Asks whether the problem's time limit has passed."""
+    limit = problem.options.time_limit
+    return lambda: limit is not None and stopwatch() > limit
+
+
+def checked(problem: Problem, solver: Solver, *, is_late: Callable[[], bool] = lambda: False) -> Plan:
+    """The first packing of the solver that verification agrees with; after some rounds the last one, with its
+    violations. Once it ``is_late``, what verification leaves of the last one.
+    """
+    attempts = _Attempts(problem, solver)
+    simpler = replace(problem, options=replace(problem.options, first_fit_only=True))
+    for _ in range(_ROUNDS):
+        for variant in (problem, simpler):
+            attempts.run(variant)
+            if not attempts.violations:
+                return attempts.plan
+            if is_late():
+                attempts.give_up_nodes()
+                return attempts.plan
+        if not attempts.leave_out():
+            break
+    return attempts.plan
+
+
+@dataclass
+class _Attempts:
+    """The packings tried so far. ``refused``: pods that are left out from now on, by name."""
+
+    problem: Problem
+    solver: Solver
+    refused: dict[str, Unplaced] = field(default_factory=dict)
+    warnings: list[PlanWarning] = field(default_factory=list)
+    packing: Packing = field(default_factory=Packing)
+    violations: tuple[Violation, ...] = ()
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(packing=self.packing, violations=self.violations, warnings=tuple(self.warnings))
+
+    def run(self, variant: Problem) -> None:
+        """Pack and verify. A packing of which only the bound is wrong is kept without it: nobody waits for a proof."""
+        self.packing = self.solver(variant, self.refused)
+        self.violations = verify(self.problem, self.packing)
+        if self.violations and all(violation.code is ViolationCode.COST for violation in self.violations):
+            self.warnings.append(PlanWarning(code=WarningCode.BOUND_REFUSED, violations=self.violations))
+            self.packing = self.packing.without_bounds()
+            self.violations = verify(self.problem, self.packing)
+        elif self.violations:
+            method = self.packing.method
+            self.warnings.append(PlanWarning(code=WarningCode.PLAN_REFUSED, violations=self.violations, method=method))
+
+    def give_up_nodes(self) -> None:
+        """Take out of the packing what is at fault, until verification agrees with the rest; in the end all of it."""
+        for rounds_left in reversed(range(_CUTS)):
+            planned = placed_pods(self.packing.existing, self.packing.launches)
+            at_fault = _at_fault(self.problem, self.packing, self.violations) if rounds_left else {}
+            first = self.violations[0]
+            reasons = {name: _left_out_for(at_fault.get(name, first)) for name in at_fault or planned}
+            self.packing = _without(self.packing, reasons)
+            self.warnings.append(PlanWarning(code=WarningCode.PODS_LEFT_OUT, pods=tuple(reasons)))
+            self.violations = verify(self.problem, self.packing)
+            if not self.violations:
+                break
+
+    def leave_out(self) -> bool:
+        """Refuse the pods at fault from now on. Returns whether there are any that were not refused before."""
+        at_fault = _at_fault(self.problem, self.packing, self.violations)
+        newly_refused = {name: violation for name, violation in at_fault.items() if name not in self.refused}
+        for name, violation in newly_refused.items():
+            self.refused[name] = Unplaced(name, (_left_out_for(violation),))
+        if newly_refused:
+            self.warnings.append(PlanWarning(code=WarningCode.PODS_LEFT_OUT, pods=tuple(newly_refused)))
+        return bool(newly_refused)
+
+
+def _without(packing: Packing, reasons: dict[str, Reason]) -> Packing:
+    """The packing without these pods, and without the nodes that would have been bought for them and others."""
+    late = Reason.of(ReasonCode.TIME_LIMIT, "its node was refused by the check, and there was no time to plan another")
+    given_up = {launch.name for launch in packing.launches if not reasons.keys().isdisjoint(launch.pods)}
+    left = {name: late for launch in packing.launches if launch.name in given_up for name in launch.pods} | reasons
+    existing = (replace(one, pods=tuple(name for name in one.pods if name not in reasons)) for one in packing.existing)
+    unplaced = (*packing.unplaced, *(Unplaced(name, (reason,)) for name, reason in left.items()))
+    return replace(
+        packing.without_bounds(),
+        existing=tuple(one for one in existing if one.pods),
+        launches=tuple(launch for launch in packing.launches if launch.name not in given_up),
+        unplaced=tuple(sorted(unplaced, key=lambda one: one.pod)),
+        relaxed=tuple(one for one in packing.relaxed if one.pod not in left),
+    )
+
+
+def _left_out_for(violation: Violation) -> Reason:
+    template = "planned twice and refused by the check: {violation}; please report this"
+    return Reason.of(ReasonCode.REFUSED, template, code=violation.code, violation=violation.message)
+
+
+def _shown(violations: tuple[Violation, ...]) -> str:
+    more = f"; and {len(violations) - _SHOWN} more" if len(violations) > _SHOWN else ""
+    return "; ".join(map(str, violations[:_SHOWN])) + more
+
+
+def _at_fault(problem: Problem, packing: Packing, violations: tuple[Violation, ...]) -> dict[str, Violation]:
+    """The planned pods that a violation is about, and all that are like them, each with its violation."""
+    pods = {pod.key: pod for pod in problem.snapshot.pods}
+    planned = [name for name in placed_pods(packing.existing, packing.launches) if name in pods]
+    named: dict[str, Violation] = {}
+    launched = _pods_by_subject(packing)
+    for violation in violations:
+        if (subject := violation.subject) is not None:
+            for name in (subject.name,) if subject.kind is SubjectKind.POD else launched.get(subject, ()):
+                named.setdefault(name, violation)
+    of_sort: dict[bytes, Violation] = {}
+    for name, violation in named.items():
+        if name in pods:
+            of_sort.setdefault(_sort(pods[name]), violation)
+    at_fault = {name: named.get(name) or of_sort.get(_sort(pods[name])) for name in planned}
+    return {name: violation for name, violation in at_fault.items() if violation is not None}
+
+
+def _pods_by_subject(packing: Packing) -> Mapping[Subject, list[str]]:
+    """The pods of each launch, and those of all launches of each NodePool."""
+    pods: dict[Subject, list[str]] = defaultdict(list)
+    for launch in packing.launches:
+        pods[Subject(SubjectKind.LAUNCH, launch.name)] += launch.pods
+        pods[Subject.node_pool(launch.node_pool)] += launch.pods
+    return pods
+
+
+def _sort(pod: Pod) -> bytes:
+    """Equal for two pods that differ in their names and states only."""
+    return msgspec.json.encode((pod.metadata.namespace, pod.metadata.labels, pod.spec), order="deterministic")

@@ -1,0 +1,300 @@
+"""One packing from beginning to end, made by one strategy, and how it ranks among others for the same problem."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import count
+from typing import NamedTuple
+
+from joinery.decisions.optimizer.effort import Effort
+from joinery.decisions.scheduling.constraints.podclasses import PodClass
+from joinery.decisions.scheduling.explain.reasons import reasons_for
+from joinery.decisions.scheduling.firstfit.demand import Dealt
+from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
+from joinery.decisions.scheduling.firstfit.manners import USUAL, Manner
+from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.unforeseen import Place, closable, closed, unforeseen_domains
+from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.launches import Slack, launch_of
+from joinery.decisions.scheduling.optimise.bound import Bounds, bounds
+from joinery.decisions.scheduling.optimise.dealing import dealt_for_less
+from joinery.decisions.scheduling.optimise.improve import cheaper
+from joinery.decisions.scheduling.optimise.weakness import WEAK
+from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.reason import Reason, ReasonCode
+from joinery.decisions.scheduling.topology.groups import UnforeseenDomain
+
+_UNTRIED = Reason(ReasonCode.TIME_LIMIT, "time was up before it was tried; the next run tries it again")
+_UNEXPLAINED = Reason(ReasonCode.TIME_LIMIT, "nothing takes it now, and time was up before it was known why")
+_PROVEN = 1e-6
+"""A plan this close to its bound, as a share, is as cheap as any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """How a packing is made.
+
+    manner       in which order classes are placed, and how they are dealt out over domains
+    unforeseen   domains that earlier packings opened without having counted them: they are counted from the start
+    staying      pods without another place than on a node that is going: they stay, and count there
+    closed       places in which nothing may be bought
+    dealt        how pods are dealt out over domains, of demands that are not to be dealt out anew
+    """
+
+    manner: Manner = USUAL
+    unforeseen: frozenset[UnforeseenDomain] = frozenset()
+    staying: frozenset[str] = frozenset()
+    closed: frozenset[Place] = frozenset()
+    dealt: Dealt = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """A packing that still lacks its bound, and what was learnt by making it.
+
+    strategy, effort, work, packer   what made it
+    left         how many pods of each priority it leaves: (-priority, count), highest priority first
+    is_uneven    whether DaemonSets' pods of its new nodes break a spread
+    unforeseen   domains that it opened without having counted them
+    closable     those of them in which nothing need be bought
+    staying      pods that it leaves on a node that is going, where rules count them until the node is gone
+    """
+
+    problem: Problem
+    strategy: Strategy
+    effort: Effort
+    packing: Packing
+    work: Workspace
+    packer: FirstFit
+    left: list[tuple[int, int]]
+    is_uneven: bool
+    unforeseen: frozenset[UnforeseenDomain]
+    closable: frozenset[Place]
+    staying: frozenset[str]
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """What nodes for these pods can cost at least.
+
+        Places that this strategy closed are open to others, so they count.
+        """
+        pools = Workspace(self.problem).pools if self.strategy.closed else self.work.pools
+        return bounds(self.work, self.packer.bought, pools, self.packing.hourly, self.effort)
+
+    @property
+    def is_cheapest(self) -> bool:
+        """Whether nothing is cheaper that keeps what this keeps."""
+        return self.packing.hourly <= self.bounds.keeping * (1 + _PROVEN)
+
+    @cached_property
+    def dealt_for_less(self) -> Dealt:
+        """How its pods could be dealt out over domains at less cost; empty where no way is known."""
+        return dealt_for_less(self.work, self.packer.nodes, self.packer.deferred, self.effort)
+
+    @property
+    def is_far(self) -> bool:
+        """Whether the price is far above what is proven, so that more ways of packing are worth their time."""
+        return self.packing.hourly > self.bounds.keeping * (1 + WEAK)
+
+    def bounded(self) -> Packing:
+        """The packing with its bounds."""
+        return replace(
+            self.packing,
+            lower_bound=self.bounds.hard,
+            kept_bound=self.bounds.keeping,
+            kept=self.bounds.kept,
+            weaknesses=self.bounds.weaknesses,
+        )
+
+    def rank(self, *, by_price: bool = True) -> "Rank":
+        """How this packing compares with others of the same problem.
+
+        ``by_price``: whether price is to decide at last.
+        """
+        packing = self.packing
+        weights = Counter[int]()
+        for node in self.packer.bought:
+            weights[node.pool.weight] += len(node.pods)
+        return Rank(
+            is_wrong=bool(self.unforeseen) or self.is_uneven,
+            left=self.left,
+            given_up=sum(len(relaxed.dropped) for relaxed in packing.relaxed),
+            not_on_existing=-sum(len(placement.pods) for placement in packing.existing),
+            by_weight=[(-weight, -count) for weight, count in sorted(weights.items(), reverse=True)],
+            with_lowered=sum(len(launch.pods) for launch in packing.launches if launch.min_values_relaxed),
+            cost=round(packing.hourly + packing.resilience_cost, 9) if by_price else 0,
+            nodes=len(packing.launches) if by_price else 0,
+        )
+
+
+class Rank(NamedTuple):
+    """What a plan owes its users, in the order of importance. The better, the less.
+
+    is_wrong          whether a spread may not hold
+    left              pods without a place: (-priority, count), highest priority first
+    given_up          preferences that were dropped
+    not_on_existing   less one for each pod on existing capacity
+    by_weight         pods on new nodes: (-weight, -count) of their NodePools, heaviest first
+    with_lowered      pods on new nodes whose minValues were lowered: BestEffort lowers them where it must, for no price
+    cost              $/h, with what preferred node sizes and a choice of types for spot add; 0 if it is not to decide
+    nodes             how many are bought; 0 likewise
+    """
+
+    is_wrong: bool
+    left: list[tuple[int, int]]
+    given_up: int
+    not_on_existing: int
+    by_weight: list[tuple[int, int]]
+    with_lowered: int
+    cost: float
+    nodes: int
+
+
+def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
+    """Place pods first-fit, look for cheaper nodes for the same pods, and place what finds room then."""
+    work, packer = first_fit(problem, strategy, effort)
+    better = None if problem.options.first_fit_only else cheaper(work, packer.nodes, packer.deferred, effort)
+    if better is not None:
+        packer.resume(better.buyer, better.waiting)
+    else:
+        packer.place_deferred()
+    packer.place_leftovers()
+    packer.nodes.note_usage()
+    packing = Packing(
+        existing=_existing(work),
+        launches=_launches(work, packer.bought),
+        unplaced=_unplaced(work, packer, effort),
+        relaxed=tuple(Relaxed(pod, packer.relaxed[pod]) for pod in sorted(packer.relaxed)),
+        pool_reasons=work.rejected_pools,
+        method="assignment" if better else "first-fit",
+        limit_struck=effort.struck,
+        passed_over=strategy.closed,
+        resilience_cost=better.resilience_cost if better else 0.0,
+    )
+    unforeseen = unforeseen_domains(work, packer.bought, packing.launches)
+    return Attempt(
+        problem=problem,
+        strategy=strategy,
+        effort=effort,
+        packing=packing,
+        work=work,
+        packer=packer,
+        left=left_by_priority(packer),
+        is_uneven=_is_uneven(work, packer, strategy),
+        unforeseen=unforeseen,
+        closable=closable(work, unforeseen),
+        staying=_staying(work, packer),
+    )
+
+
+def first_fit(problem: Problem, strategy: Strategy, effort: Effort) -> tuple[Workspace, FirstFit]:
+    """Large pods first, which packs best.
+
+    Where room is bounded and pods are left, small ones first if that places more, and there is time.
+    """
+    work, packer = _packed(problem, strategy, effort)
+    is_bounded = not work.pools or any(pool.limits for pool in work.pools)
+    if packer.left and is_bounded and not effort.is_over():
+        smallest_first = replace(strategy, manner=replace(strategy.manner, smallest_first=True))
+        other_work, other = _packed(problem, smallest_first, effort)
+        if left_by_priority(other) < left_by_priority(packer):
+            work, packer = other_work, other
+    return work, packer
+
+
+def left_by_priority(packer: FirstFit) -> list[tuple[int, int]]:
+    """How many pods of each priority have no place, highest first: comparing two such lists compares plans."""
+    left: Counter[int] = Counter()
+    for pod_class in packer.classes:
+        left[pod_class.priority] += len(packer.left.get(pod_class, ()))
+    return [(-priority, left[priority]) for priority in sorted(left, reverse=True)]
+
+
+def _packed(problem: Problem, strategy: Strategy, effort: Effort) -> tuple[Workspace, FirstFit]:
+    asked = closed(problem, strategy.closed) if strategy.closed else problem
+    work = Workspace(asked, strategy.unforeseen, strategy.staying)
+    defers = not problem.options.first_fit_only
+    packer = FirstFit(work, strategy.manner, defers=defers, effort=effort, dealt=strategy.dealt)
+    packer.run()
+    return work, packer
+
+
+def _is_uneven(work: Workspace, packer: FirstFit, strategy: Strategy) -> bool:
+    """Whether rules over domains may not hold: where the pods' domains were given, all of them are asked."""
+    is_broken = bool(strategy.dealt) and work.topology.is_broken
+    return is_broken or work.topology.is_uneven or _is_domain_open(work, packer)
+
+
+def _is_domain_open(work: Workspace, packer: FirstFit) -> bool:
+    """Whether a new node may bring DaemonSets' pods that a spread counts into one domain or another."""
+    keys = {group.rule.key for group in work.topology.counting_daemons}
+    nodes = packer.bought if keys else ()
+    return any(not keys <= {key for batch in node.placed for key in batch.domains} for node in nodes)
+
+
+def _staying(work: Workspace, packer: FirstFit) -> frozenset[str]:
+    """Pods without a new place whose node is going, if any rule about pods is theirs or looks at them."""
+    return frozenset(
+        name
+        for pod_class, names in _without_place(work, packer)
+        for name in names
+        if name not in work.waiting and work.topology.concerns(pod_class)
+    )
+
+
+def _existing(work: Workspace) -> tuple[ExistingPlacement, ...]:
+    return tuple(
+        ExistingPlacement(
+            node.view.node, node.view.claim, tuple(sorted(pod for _, batch in node.placed for pod in batch))
+        )
+        for node in work.nodes
+        if node.placed
+    )
+
+
+def _launches(work: Workspace, nodes: Sequence[NewNode]) -> tuple[Launch, ...]:
+    """A launch for every node.
+
+    Nodes of one recipe differ in name and pods only, so most of the work is done once for all of them.
+    """
+    slack = Slack(work.pools, nodes)
+    names = _LaunchNames(work)
+    by_recipe: dict[Hashable, Launch] = {}
+    launches = []
+    for node in nodes:
+        name = names.next(node.pool.name)
+        recipe = node.recipe
+        if recipe not in by_recipe:
+            by_recipe[recipe] = launch_of(node, name, work.axis, slack)
+        launches.append(replace(by_recipe[recipe], name=name, pods=node.pods))
+    return tuple(launches)
+
+
+class _LaunchNames:
+    """Pools' names with numbers, past those that nodes and claims of the cluster have already."""
+
+    def __init__(self, work: Workspace) -> None:
+        self._taken = {name for view in work.views for name in (view.node, view.claim)}
+        self._numbers: dict[str, Iterator[int]] = {}
+
+    def next(self, pool: str) -> str:
+        numbers = self._numbers.setdefault(pool, count(1))
+        return next(name for number in numbers if (name := f"{pool}-{number}") not in self._taken)
+
+
+def _unplaced(work: Workspace, packer: FirstFit, effort: Effort) -> tuple[Unplaced, ...]:
+    unplaced = []
+    for pod_class, names in _without_place(work, packer):
+        if pod_class.problems or not effort.is_late():
+            reasons = reasons_for(work, pod_class)
+        else:
+            reasons = (_UNEXPLAINED if pod_class in packer.tried else _UNTRIED,)
+        unplaced += [Unplaced(name, reasons) for name in names]
+    return tuple(sorted(unplaced, key=lambda pod: pod.pod))
+
+
+def _without_place(work: Workspace, packer: FirstFit) -> list[tuple[PodClass, Sequence[str]]]:
+    """What first-fit has left, and the classes that have a problem of their own."""
+    return [*packer.left.items(), *((pod_class, pod_class.names) for pod_class in work.classes if pod_class.problems)]

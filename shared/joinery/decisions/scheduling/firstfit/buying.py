@@ -1,0 +1,227 @@
+"""Which new node takes which pods: first-fit's choice.
+
+A node may grow into a larger instance type while that does not make it poorer value than it was (``value.grown``).
+Growing until nothing fits, as is common, ends on the one type that holds everything, and pays for it.
+
+Whatever places pods here takes the names of those that wait, and returns how many of them it placed, from the first.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from joinery.decisions.optimizer.effort import Effort
+from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
+from joinery.decisions.scheduling.firstfit.gathering import is_host_bound, may_start, needs_neighbours
+from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes, is_open_to
+from joinery.decisions.scheduling.firstfit.reserving import ReservedStarts
+from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.value import bearable_ratio, best_start, grown
+from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.pools.market import Amounts, Mask, Prices
+from joinery.decisions.scheduling.pools.pool import Pool
+from joinery.decisions.scheduling.topology.topology import Topology
+
+
+class Buyer:
+    """Puts pods on new nodes, and opens more of them.
+
+    nodes      the new nodes, with their books
+    reserved   the nodes that it may launch in capacity reservations
+
+    ``effort``: once it is late, no more pods are placed.
+    """
+
+    def __init__(self, work: Workspace, nodes: NewNodes, effort: Effort) -> None:
+        self.nodes = nodes
+        self._effort = effort
+        self.reserved = ReservedStarts(work, nodes)
+        self._topology: Topology = work.topology
+        self._has_reservations = bool(work.reservations)
+        self._relaxes = work.problem.options.best_effort_min_values
+        self._refused: dict[tuple[object, ...], int] = {}
+
+    def buy(self, tier: Sequence[Pool], demand: Demand, domains: Domains, names: Sequence[str]) -> int:
+        """Into pools of one weight: nodes that are being bought first, then more of them."""
+        pools = [pool for pool in tier if is_open_to(pool, demand, self._topology)]
+        if not pools or not names:
+            return 0
+        placed = 0
+        if self._has_reservations:
+            # A reserved node is paid for already, so no bought node grows while it has room.
+            placed += self._into_opened(pools, demand, domains, names, reserved=True)
+            placed += self._start_reserved(pools, demand, domains, names[placed:])
+        placed += self._into_opened(pools, demand, domains, names[placed:])
+        while placed < len(names) and (more := self._open(pools, demand, domains, names[placed:])):
+            placed += more
+            self._effort.nodes = self.nodes.opened.different
+            if self._effort.is_late():
+                break
+        if self._relaxes and self._has_reservations:
+            placed += self._start_reserved(pools, demand, domains, names[placed:], relaxing=True)
+        if needs_neighbours(demand) or self.nodes.minds_daemons:
+            placed += self._grow(pools, demand, domains, names[placed:])
+        return placed
+
+    def grow(self, tier: Sequence[Pool], demand: Demand, domains: Domains, names: Sequence[str]) -> int:
+        """Into pools of one weight, but only into nodes that are being bought."""
+        return self._grow([p for p in tier if is_open_to(p, demand, self._topology)], demand, domains, names)
+
+    # --- nodes that are open ---
+
+    def _into_opened(
+        self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: Sequence[str], *, reserved: bool = False
+    ) -> int:
+        """Into open nodes in order, as long as they stay good value.
+
+        ``reserved``: only those in capacity reservations.
+        """
+        if not names:
+            return 0
+        self.nodes.appraise()
+        opened, placed, waiting = self.nodes.opened, 0, names
+        prices = {pool.name: self.nodes.fair_price_in(pool, demand) for pool in pools}
+        promising = opened.promising(demand, len(names), prices)
+        hosts = [opened.nodes[index].name for index in promising.tolist()]
+        for index in promising[list(self._topology.unfilled(demand.pod_class, demand.variant.rules, hosts))]:
+            if self._effort.is_late():
+                break
+            if reserved and not opened.nodes[int(index)].reservation:
+                continue
+            if more := self._into_open(int(index), demand, domains, waiting):
+                placed += more
+                waiting = names[placed:]  # not before: most nodes refuse, and thousands of names take time to copy
+                if not waiting:
+                    break
+        return placed
+
+    def _into_open(self, index: int, demand: Demand, domains: Domains, names: Sequence[str]) -> int:
+        """As many pods as leave the node good value; where one refuses all, others of its shape are not asked again."""
+        opened = self.nodes.opened.nodes[index]
+        alike = (demand, tuple(domains.items()), self.nodes.opened.shape(index))
+        refused = self._refused.get(alike, 0)
+        wanted = (
+            len(names) if len(names) <= refused else min(self.nodes.allowed_on_host(demand, opened.name), len(names))
+        )
+        if wanted <= refused:
+            return 0
+        node, count = opened.narrowed(demand, domains), 0
+        if node is not None:
+            within = self.nodes.limits[node.pool.name].mask(node)
+            affordable = within if node.min_values else within & self._affordable(index, node, demand, wanted)
+            most, rows, counts = node.holds(demand, affordable)
+            if most > 0 and not may_start(self._topology, demand, most, len(names)):
+                return 0
+            count = self._growth(index, demand, node.least_prices[rows], counts, min(most, wanted))
+            if count > 0:
+                _, rows, counts = node.holds(demand, within)
+                self.nodes.put(index, node, demand, domains, names[:count], rows[counts >= count])
+        if not count and not opened.pool.limits:
+            self._refused[alike] = wanted
+        return count
+
+    def _affordable(self, index: int, node: NewNode, demand: Demand, wanted: int) -> Mask:
+        """The types that so many pods could justify: a few of all that the node may be,
+        so that most refusals are cheap.
+        """
+        price, fair_price = self.nodes.opened.price[index], self.nodes.opened.fair_price[index]
+        of_pods = fair_price + wanted * self.nodes.fair_price_in(node.pool, demand)
+        affordable: Mask = node.least_prices <= max(bearable_ratio(price, fair_price) * of_pods, price) + 1e-9
+        return affordable
+
+    def _growth(self, index: int, demand: Demand, prices: Prices, counts: Amounts, most: int) -> int:
+        if most <= 0:
+            return 0
+        opened = self.nodes.opened
+        unit = self.nodes.fair_price_in(opened.nodes[index].pool, demand)
+        return grown(prices, counts, most, price=opened.price[index], fair_price=opened.fair_price[index], unit=unit)
+
+    def _grow(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: Sequence[str]) -> int:
+        """For pods that have no other place nodes grow, whatever that costs:
+        above all those of the pods whose host they must share.
+        """
+        placed = 0
+        while placed < len(names) and not self._effort.is_late():
+            cheapest = self._cheapest_growth(pools, demand, domains, len(names) - placed)
+            if cheapest is None:
+                break
+            index, node, count, rows = cheapest
+            self.nodes.put(index, node, demand, domains, names[placed : placed + count], rows)
+            placed += count
+        return placed
+
+    def _cheapest_growth(
+        self, pools: Sequence[Pool], demand: Demand, domains: Domains, wanted: int
+    ) -> tuple[int, NewNode, int, Amounts] | None:
+        """The node that grows for the least price a pod: its index, what it may be then,
+        for how many pods, and as which types (rows).
+        """
+        best, least = None, np.inf
+        for index, opened in enumerate(self.nodes.opened.nodes):
+            allowed = min(self.nodes.allowed_on_host(demand, opened.name), wanted) if opened.pool in pools else 0
+            node = opened.narrowed(demand, domains) if allowed > 0 else None
+            if node is None:
+                continue
+            most, rows, counts = node.holds(demand, self.nodes.limits[node.pool.name].mask(node))
+            fitting = np.minimum(counts, min(most, allowed))
+            if not fitting.any() or not may_start(self._topology, demand, int(fitting.max()), wanted):
+                continue
+            growth = node.least_prices[rows] - self.nodes.opened.price[index]
+            per_pod = np.where(fitting > 0, growth / np.maximum(fitting, 1), np.inf)
+            count = int(fitting[per_pod.argmin()])
+            if per_pod.min() < least - 1e-12:
+                best, least = (index, node, count, rows[counts >= count]), float(per_pod.min())
+        return best
+
+    # --- more nodes ---
+
+    def _start_reserved(
+        self,
+        pools: Sequence[Pool],
+        demand: Demand,
+        domains: Domains,
+        names: Sequence[str],
+        *,
+        relaxing: bool = False,
+    ) -> int:
+        """Onto fresh nodes in capacity reservations. ``relaxing``: minValues that cannot be met are lowered."""
+        placed = 0
+        while placed < len(names) and not self._effort.is_late():
+            best = self.reserved.best(pools, demand, domains, len(names) - placed, relaxing=relaxing)
+            if best is None:
+                break
+            node, count, rows = best
+            index = self.nodes.opened.append(node)
+            self.nodes.put(index, node, demand, domains, names[placed : placed + count], rows)
+            placed += count
+        return placed
+
+    def _open(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: Sequence[str]) -> int:
+        """Buy one more node for the first pods, in the first pool that can;
+        and more like it while those would begin alike.
+        """
+        for pool in pools:
+            more_nodes = self.nodes.limits[pool.name].more_nodes()
+            node = self.nodes.start(pool, demand, domains) if more_nodes else None
+            if node is None or not self.nodes.keep_even_types(node, demand, domains):
+                continue
+            node, most, rows, counts = self.nodes.holding(node, demand, relaxing=self._relaxes)
+            most = min(most, self.nodes.allowed_on_host(demand, node.name), len(names))
+            if most > 0:
+                host_bound = is_host_bound(self._topology, demand)
+                count = most if host_bound else best_start(node.least_prices[rows], counts, most)
+                index = self.nodes.opened.append(node)
+                self.nodes.put(index, node, demand, domains, names[:count], rows[counts >= count])
+                return count + self._repeat(pool, demand, domains, names[count:], count, most)
+        return 0
+
+    def _repeat(self, pool: Pool, demand: Demand, domains: Domains, names: Sequence[str], count: int, most: int) -> int:
+        """Onto nodes just like the one that was opened last, with so many pods each,
+        for as long as it would have held more.
+        """
+        placed = 0
+        if not pool.limits and not demand.gathers:
+            while len(names) - placed >= most:
+                self.nodes.repeat([(demand, domains, names[placed : placed + count])])
+                placed += count
+        return placed

@@ -1,0 +1,86 @@
+"""What a class of pods asks for, on one try."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from joinery.decisions.scheduling.constraints.podclasses import PodClass
+from joinery.decisions.scheduling.constraints.relaxation import Variant
+from joinery.decisions.scheduling.constraints.requirements import ABSENT, NO_REQUIREMENTS, Requirements, one_of
+from joinery.decisions.scheduling.constraints.taints import TaintLike, first_untolerated
+from joinery.decisions.scheduling.constraints.volume_needs import Choice
+from joinery.decisions.scheduling.pools.market import Amounts
+from joinery.decisions.scheduling.pools.pool import Fit, Pool
+from joinery.decisions.scheduling.topology.groups import parts
+from joinery.objects.karpenter.labels import HOSTNAME
+
+Domains = Mapping[str, str]
+"""Topology key to the one domain it is pinned to; to the empty string where the node must lack the label.
+
+Where minValues ask for a choice, and only anti-affinity minds, a node may be left several domains: joined by commas,
+which no label's value has.
+"""
+
+Identity = tuple[str, ...]
+"""Equal for the same try of the same class in another packing of the problem."""
+Dealt = Mapping[Identity, Sequence[tuple[Domains, int]]]
+"""By the identity of a demand: domains, and how many of its pods they take."""
+
+
+def present(domains: Domains) -> dict[str, str]:
+    """The domains without the keys that the node must lack."""
+    return {key: domain for key, domain in domains.items() if domain}
+
+
+@dataclass(eq=False)
+class Demand:
+    """A class on one try, ready to be compared with targets. Compared by identity, because it remembers what pools
+    said.
+
+    variant    the preferences that it keeps on this try
+    requests   what one pod asks for, by resource (the problem's ``Axis``)
+    asked      the indices of the resources that it asks for at all
+    volumes    what one of the ways to attach its volumes demands of a node
+    choices    the claims that bind free volumes on that way
+    """
+
+    pod_class: PodClass
+    variant: Variant
+    requests: Amounts
+    asked: Amounts
+    volumes: Requirements = NO_REQUIREMENTS
+    choices: tuple[Choice, ...] = ()
+    _fits: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Requirements, Fit]] = field(default_factory=dict)
+
+    @cached_property
+    def requirements(self) -> Requirements:
+        """What the pods and their volumes demand of a node."""
+        return self.variant.requirements.intersect(self.volumes)
+
+    @cached_property
+    def identity(self) -> Identity:
+        """By its class's name, and by what this try asks of a node and has given up."""
+        return self.pod_class.name, str(self.requirements), *self.variant.dropped
+
+    def fit(self, pool: Pool, domains: Domains) -> tuple[Requirements, Fit]:
+        """The requirements with these domains on top, and what they leave of the pool's template; remembered."""
+        key = (pool.name, tuple(sorted(domains.items())))
+        fit = self._fits.get(key)
+        if fit is None:
+            pinned = {
+                key: one_of(parts(value)) if value else ABSENT for key, value in domains.items() if key != HOSTNAME
+            }
+            wanted = self.requirements.intersect(Requirements(pinned)).canonical()
+            fit = self._fits[key] = (wanted, pool.fit(wanted))
+        return fit
+
+    @cached_property
+    def gathers(self) -> bool:
+        """Whether the pods must share their host with others."""
+        return any(rule.key == HOSTNAME and rule.kind == "affinity" for rule in self.variant.rules)
+
+    def is_repelled(self, taints: Iterable[TaintLike]) -> bool:
+        """Whether some taint keeps the class away on this try."""
+        if self.variant.tolerates_preferred:
+            return self.pod_class.untolerated(taints) is not None
+        return first_untolerated(self.pod_class.tolerations, taints) is not None

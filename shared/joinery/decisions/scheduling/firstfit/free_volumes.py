@@ -1,0 +1,83 @@
+"""Free PersistentVolumes during a packing: each serves one claim (kube-scheduler VolumeBinding `findMatchingVolumes`).
+
+Only first-fit chooses among the places where a class's volumes may be. Whoever improves on its nodes keeps to the place
+that was chosen, so what is left of the volumes is known at every moment.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from joinery.decisions.scheduling.constraints.volume_needs import Choice
+from joinery.decisions.scheduling.constraints.volume_stocks import Sized, Stock, Taken
+
+Labels = Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Looking:
+    """A claim, the stock that it chooses from, from where on, and for how many volumes."""
+
+    claim: str
+    stock: Stock
+    index: int
+    number: int
+
+
+class FreeVolumes:
+    """Which of them are taken, and by which of the claims that several pods share (``Choice.claim``)."""
+
+    def __init__(self) -> None:
+        self._of_claim: dict[str, Sized] = {}
+        self._taken = Taken()
+
+    def left(self, choices: tuple[Choice, ...], most: int, labels: Labels | None = None) -> int:
+        """For how many more pods there are volumes, ``most`` at the most.
+
+        ``labels``: of the node that they would be on; None for a node to come, which is wherever the choices are.
+        """
+        looking, gone = self._looking(choices, labels), set[str]()
+        for count in range(most if looking else 0):
+            picked = self._pick(looking, gone)
+            if picked is None:
+                return count
+            if not picked:
+                break
+        return most
+
+    def take(self, choices: tuple[Choice, ...], count: int, labels: Labels | None = None) -> None:
+        """Take the volumes of so many pods, as far as there are any."""
+        looking = self._looking(choices, labels) if count else []
+        for _ in range(count if looking else 0):
+            for claim, volume in self._pick(looking, set()) or ():
+                self._taken.add(volume.name)
+                if claim:
+                    self._of_claim[claim] = volume
+
+    def _looking(self, choices: Iterable[Choice], labels: Labels | None) -> list[_Looking]:
+        """The claims that still need a volume. One that has its own needs none there, and finds none elsewhere."""
+        return [
+            _Looking(claim, stock, len(stock.volumes) if own else stock.first(size), number)
+            for claim, stock, size, number in self._near(choices, labels)
+            if not ((own := self._of_claim.get(claim)) and stock.has(own))
+        ]
+
+    def _near(self, choices: Iterable[Choice], labels: Labels | None) -> Iterator[Choice]:
+        for choice in choices:
+            yield choice if labels is None else choice._replace(stock=choice.stock.at(labels))
+
+    def _pick(self, looking: Collection[_Looking], gone: set[str]) -> list[tuple[str, Sized]] | None:
+        """The volumes that one more pod binds, which are gone then; None where there are too few."""
+        picked = list[tuple[str, Sized]]()
+        for one in looking:
+            for _ in range(one.number):
+                volumes = one.stock.volumes
+                one.index = self._taken.first_left(one.stock, one.index)
+                while one.index < len(volumes) and volumes[one.index].name in gone:
+                    one.index = self._taken.first_left(one.stock, one.index + 1)
+                if one.index == len(volumes):
+                    return None
+                picked.append((one.claim, volumes[one.index]))
+                gone.add(volumes[one.index].name)
+                one.index += 1
+            one.number = 0 if one.claim else one.number  # the pods that share it need one together
+        return picked

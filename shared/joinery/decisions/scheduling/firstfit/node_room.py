@@ -1,0 +1,120 @@
+"""What nodes that exist have left for pods, beside those that run there and those that DaemonSets will still bring."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from joinery.decisions.scheduling.constraints.attachments import NO_LIMIT
+from joinery.decisions.scheduling.constraints.mounted_claims import claims_of
+from joinery.decisions.scheduling.constraints.resources import host_ports_of, requests_of
+from joinery.decisions.scheduling.constraints.volumes import Volumes
+from joinery.decisions.scheduling.firstfit.targets import ExistingNode
+from joinery.decisions.scheduling.pools.daemonsets import Daemon
+from joinery.decisions.scheduling.pools.market import Amounts, Axis
+from joinery.decisions.scheduling.pools.node_size import own_pods
+from joinery.objects.karpenter.labels import INSTANCE_TYPE
+from joinery.objects.kubernetes.core import CSINode, Pod
+from joinery.objects.kubernetes.quantity import fits, total
+from joinery.objects.snapshot.nodes import NodeView
+from joinery.objects.snapshot.pods import is_daemon
+
+
+@dataclass(frozen=True)
+class NodeRoom:
+    """What is left of nodes.
+
+    axis      the resources, in the order of the rows that it gives
+    daemons   the DaemonSets' pods
+    volumes   what the volumes of pods demand
+    csi       by node: how many volumes each CSI driver attaches there
+    usual     by NodePool and instance type: the same of nodes whose drivers have not said it yet
+    most      by NodePool: how many pods a node may hold, DaemonSets' apart, where pods are moved by choice
+    """
+
+    axis: Axis
+    daemons: Sequence[Daemon]
+    volumes: Volumes
+    csi: Mapping[str, CSINode]
+    usual: Mapping[str, Mapping[str, Mapping[str, int]]]
+    most: Mapping[str, int]
+
+    def existing(self, view: NodeView) -> ExistingNode:
+        """The node as a target, with what is left of it."""
+        free = self._allocatable(view)
+        free -= self._taken(view.staying)
+        free -= self._missing_daemons(view)
+        # Where less is left than they had, what is left is for them.
+        free -= np.minimum(self._taken(view.in_transit), np.maximum(free, 0))
+        if view.pool in self.most:
+            pods = self.axis.index["pods"]
+            left = max(0, self.most[view.pool] - own_pods(view) - len(view.in_transit))
+            free[pods] = min(int(free[pods]), left)
+        ports = {port for pod in (*view.staying, *view.in_transit) for port in host_ports_of(pod)}
+        ports |= {port for daemon in self._daemons_of(view) for port in host_ports_of(daemon.pod)}
+        attached = {name for pod in view.pods for name in claims_of(pod)}
+        return ExistingNode(view, free, self._attachments(view), attached, ports)
+
+    def _taken(self, pods: Iterable[Pod]) -> Amounts:
+        return self.axis.vector(total(map(requests_of, pods)))
+
+    def empty(self, view: NodeView) -> Amounts:
+        """What the node would have for pods if only its DaemonSets' pods ran there."""
+        expected = total(daemon.requests for daemon in self._daemons_of(view))
+        room: Amounts = self._allocatable(view) - self.axis.vector(expected)
+        return room
+
+    def _allocatable(self, view: NodeView) -> Amounts:
+        """Attachments are counted by claims here (``ExistingNode.attachments``), so as a resource they are no limit."""
+        row = self.axis.vector(view.allocatable)
+        row[list(self.axis.drivers.values())] = NO_LIMIT
+        return row
+
+    def with_daemons(self, view: NodeView) -> NodeView:
+        """The node with the DaemonSets' pods that will still come to it: rules about pods count them."""
+        running = {name for pod in view.pods for name in _daemon_sets_of(pod)}
+        missing = tuple(daemon.pod for daemon in self._daemons_of(view) if daemon.name not in running)
+        return replace(view, pods=(*view.pods, *missing)) if missing else view
+
+    def _daemons_of(self, view: NodeView) -> Sequence[Daemon]:
+        """Those that run on the node. One that asks for more than all of it waits there for ever, and takes nothing."""
+        return [daemon for daemon in self.daemons if daemon.runs_on(view) and fits(daemon.requests, view.allocatable)]
+
+    def _missing_daemons(self, view: NodeView) -> Amounts:
+        """What DaemonSets will still take: all that belong there, less those that already run."""
+        daemons = self._daemons_of(view)
+        names = {daemon.name for daemon in daemons}
+        expected = total(daemon.requests for daemon in daemons)
+        present = total(requests_of(pod) for pod in view.pods if not names.isdisjoint(_daemon_sets_of(pod)))
+        missing: Amounts = np.maximum(self.axis.vector(expected) - self.axis.vector(present), 0)
+        return missing
+
+    def _attachments(self, view: NodeView) -> dict[str, int]:
+        """How many more volumes the node attaches, by CSI driver, where the driver reports a limit."""
+        limits = self._limits(view)
+        attached: dict[str, set[str]] = {driver: set() for driver in limits}
+        for pod in view.pods:
+            for driver, claims in self.volumes.by_driver(pod).items():
+                if driver in attached:
+                    attached[driver] |= claims
+        return {driver: limit - len(attached[driver]) for driver, limit in limits.items()}
+
+    def _limits(self, view: NodeView) -> Mapping[str, int]:
+        """What the node's CSI drivers say; of those that have not said anything, what its instance type attaches."""
+        csi = self.csi.get(view.node)
+        usual = self.usual.get(view.pool, {}).get(view.labels.get(INSTANCE_TYPE, ""), {})
+        if csi is None:
+            return usual
+        said = {driver.name for driver in csi.spec.drivers}
+        limits = {driver: limit for driver, limit in usual.items() if driver not in said}
+        for driver in csi.spec.drivers:
+            if driver.allocatable is not None and driver.allocatable.count is not None:
+                limits[driver.name] = driver.allocatable.count
+        return limits
+
+
+def _daemon_sets_of(pod: Pod) -> Sequence[str]:
+    """Whose pod it is, as ``Daemon.name`` says it; nobody's if it is no DaemonSet's."""
+    if not is_daemon(pod):
+        return ()
+    return [f"{pod.metadata.namespace}/{owner.name}" for owner in pod.metadata.owner_references]

@@ -1,0 +1,90 @@
+"""Which pods a plan places: those that wait, and those whose node is about to go (Karpenter `Provisioner.Schedule`)."""
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from joinery.decisions.scheduling.constraints.budgets import Coverage
+from joinery.decisions.scheduling.constraints.taints import first_untolerated
+from joinery.decisions.scheduling.problem import Problem
+from joinery.objects.annotations.surged import all_surged_pods, last_old_pods
+from joinery.objects.karpenter.labels import DISRUPTED_TAINT, NO_SCHEDULE
+from joinery.objects.kubernetes.core import Pod, Taint
+from joinery.objects.snapshot.nodes import NodeView, pending_pods
+from joinery.objects.snapshot.pods import is_protected, is_reschedulable, is_terminating
+from joinery.objects.snapshot.snapshot import Snapshot
+
+_DISRUPTED = Taint(key=DISRUPTED_TAINT, effect=NO_SCHEDULE)
+
+
+def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
+    """The pods to place, by name. Those whose node is about to go are as they will be made anew."""
+    only_marked = problem.options.only_marked_unschedulable
+    waiting = pending_pods(problem.snapshot, only_marked=only_marked)
+    nodes, budgets = tuple(views), Coverage(problem.snapshot.disruption_budgets)
+    bought_for = _bought_for(nodes)
+    surged = all_surged_pods(problem.snapshot) | _kept_until_succeeded(problem.snapshot, budgets)
+    moving = [
+        problem.snapshot.successor(pod)
+        for view in nodes
+        if view.is_leaving
+        for pod in view.pods
+        if pod.spec.node_name and pod.key not in surged and must_move(pod, budgets, problem.snapshot.now)
+        # A candidate's pods run well until the command retires it. They are planned only to keep their next place.
+        if not view.is_candidate or pod.key in bought_for.get(view.claim, ())
+    ]
+    return tuple(sorted((*waiting, *moving), key=lambda pod: pod.key))
+
+
+def _kept_until_succeeded(snapshot: Snapshot, budgets: Coverage) -> frozenset[str]:
+    """The pods that a budget keeps where they are until the rollout ends them: a successor of each is on its way.
+
+    With the setting ``SurgeSingleReplicas`` lifecycle has begun that rollout. Its claim may not remember it yet.
+    """
+    if not snapshot.disruption_budgets:
+        return frozenset()
+    return frozenset(pod.key for pod in last_old_pods(snapshot) if budgets.answer(pod).refusal)
+
+
+def _bought_for(views: Iterable[NodeView]) -> Mapping[str, set[str]]:
+    """By the name of a candidate's claim, the pods (namespace/name) that its replacements were bought for."""
+    pods: dict[str, set[str]] = defaultdict(set)
+    for view in views:
+        if not view.is_leaving:
+            for claim in view.replaces:
+                pods[claim].update(view.planned)
+    return pods
+
+
+def without(views: Iterable[NodeView], planned: Container[str]) -> tuple[NodeView, ...]:
+    """Nodes without the pods that are planned anew: those that must move, and those nominated for a node that is going.
+
+    A pod that stays on a node that is going runs and counts until it is gone, as the scheduler counts it.
+    """
+    return tuple(
+        replace(view, pods=tuple(pod for pod in view.pods if pod.key not in planned))
+        if any(pod.key in planned for pod in view.pods)
+        else view
+        for view in views
+    )
+
+
+def must_move(pod: Pod, budgets: Coverage, now: datetime) -> bool:
+    """Currently reschedulable: not protected, and not behind a budget that never lets go.
+
+    A pod that is on its way out needs no eviction, so neither keeps it, and a StatefulSet makes it anew elsewhere.
+    """
+    if not is_reschedulable(pod) or is_terminating(pod):
+        return is_reschedulable(pod)
+    return not is_protected(pod, now) and not _is_blocked(pod, budgets)
+
+
+def _is_blocked(pod: Pod, budgets: Coverage) -> bool:
+    """Whether no eviction will ever be granted.
+
+    A pod that tolerates the taint of nodes that go is not evicted: it ends with its node.
+    """
+    if first_untolerated(pod.spec.tolerations, (_DISRUPTED,)) is None:
+        return False
+    return budgets.answer(pod).is_lasting

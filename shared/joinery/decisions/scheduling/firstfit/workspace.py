@@ -1,0 +1,261 @@
+"""A problem compiled for packing: pod classes, pools, nodes with their room, and topology counts.
+
+Built once for each attempt from the frozen problem. The packing changes what is in here and nothing else.
+"""
+
+from collections.abc import Container, Hashable, Iterable, Mapping
+from functools import cached_property
+
+from joinery.decisions.scheduling.constraints.attachments import driver_of
+from joinery.decisions.scheduling.constraints.mounted_claims import claims_of
+from joinery.decisions.scheduling.constraints.podclasses import Classifier, PodClass
+from joinery.decisions.scheduling.constraints.requirements import EXISTS, Requirements
+from joinery.decisions.scheduling.constraints.topology_rules import needed_keys, selector_keys
+from joinery.decisions.scheduling.constraints.volumes import Volumes
+from joinery.decisions.scheduling.firstfit.chains import depths
+from joinery.decisions.scheduling.firstfit.free_volumes import FreeVolumes
+from joinery.decisions.scheduling.firstfit.manners import Manner
+from joinery.decisions.scheduling.firstfit.node_room import NodeRoom
+from joinery.decisions.scheduling.firstfit.pending import pending, without
+from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.work_bounds import within_bounds
+from joinery.decisions.scheduling.pools.builder import build_pools
+from joinery.decisions.scheduling.pools.daemonsets import read_daemons
+from joinery.decisions.scheduling.pools.holdoff import InitializedNode, held_off, initialized_since
+from joinery.decisions.scheduling.pools.labelled import PoolsByLabel
+from joinery.decisions.scheduling.pools.market import Amounts, Axis, Mask, offered_by
+from joinery.decisions.scheduling.pools.node_size import most_pods
+from joinery.decisions.scheduling.pools.pool import Fit, Pool
+from joinery.decisions.scheduling.pools.reserved import nodes_left
+from joinery.decisions.scheduling.pools.residents import residents_of
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.reason import Reason
+from joinery.decisions.scheduling.topology.groups import UnforeseenDomain
+from joinery.decisions.scheduling.topology.topology import Topology
+from joinery.objects.annotations.plans import needs_of, unserved_needs
+from joinery.objects.karpenter.labels import PREFER_NO_SCHEDULE
+from joinery.objects.snapshot.nodes import views
+from joinery.objects.snapshot.priorities import priorities_of
+
+
+class Workspace:
+    """Everything that a packing needs, in the shape in which it needs it.
+
+    What earlier packings taught is given:
+
+    unforeseen   domains that they opened without having counted them
+    staying      pods that stay on a node that is going, because they have no other place: they count there
+
+    What it holds:
+
+    pending         the pods to place; ``waiting``: the names of those that are not bound to any node
+    views           the nodes, without the pods that are placed anew; ``nodes``: those that pods may go to
+    classes         the pending pods by class; ``possible``: the classes that can be placed at all
+    axis            the resources, in the order of all rows and columns of amounts
+    room            what existing nodes have left
+    free_volumes    which free PersistentVolumes the packing has taken
+    pools           what can be bought, by weight and name; ``rejected_pools``: why the others cannot
+    reservations    how many nodes each capacity reservation takes before the packing
+    topology        the counts of topology rules
+    fair_prices     $/h of one pod of a class in a pool, as far as anyone asked (``NewNodes.fair_price_in``)
+
+    What a packing notes for the reasons of pods that it leaves:
+
+    bought, charged   by pool: how many nodes it buys, and what they take of its limits
+    left_reserved     by capacity reservation: how many nodes it takes after the packing
+    dealt             classes for which there was a domain to buy in when they were last tried, limits apart
+    """
+
+    def __init__(
+        self, problem: Problem, unforeseen: Iterable[UnforeseenDomain] = (), staying: Container[str] = frozenset()
+    ) -> None:
+        snapshot = problem.snapshot
+        self.problem = problem
+        all_views = views(snapshot)
+        self.volumes = Volumes(snapshot)
+        self.pending = tuple(pod for pod in pending(problem, all_views) if pod.key not in staying)
+        self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
+        self.views = without(all_views, frozenset(pod.key for pod in self.pending))
+        daemons = read_daemons(snapshot.daemons, snapshot.pods)
+        self.classes = within_bounds(self._classes(), snapshot.namespaces)
+        self.free_volumes = self._free_volumes()
+        self.axis = Axis.of(
+            [pod_class.requests for pod_class in self.classes] + [daemon.requests for daemon in daemons],
+            (*map(offered_by, problem.kinds), *(view.allocatable for view in self.views)),
+        )
+        self.pools, self.rejected_pools = build_pools(problem, self.axis, daemons, self.views, len(self.pending))
+        csi = {node.metadata.name: node for node in reversed(snapshot.csi_nodes)}
+        most = most_pods(snapshot.node_pools, self.views, len(self.pending)) if problem.is_by_choice else {}
+        self.room = NodeRoom(self.axis, daemons, self.volumes, csi, self._attachments, most)
+        self.nodes = [self.room.existing(view) for view in self.views if not view.is_leaving]
+        self.reservations: Mapping[str, int] = nodes_left(self.pools, snapshot.managed_claims)
+        self.fair_prices: dict[tuple[PodClass, str], float] = {}
+        self.bought: dict[str, int] = {}
+        self.charged: dict[str, Amounts] = {}
+        self.left_reserved: Mapping[str, int] = self.reservations
+        self.dealt: set[PodClass] = set()
+        self._universes: dict[Hashable, frozenset[str]] = {}
+        self.topology = Topology(
+            self.possible,
+            [self.room.with_daemons(view) for view in self.views],
+            snapshot.namespaces,
+            self.universe,
+            unforeseen,
+            residents_of(self.pools, snapshot.namespaces),
+        )
+
+    def _classes(self) -> tuple[PodClass, ...]:
+        bound = [pod for view in self.views for pod in view.pods]
+        keys = selector_keys((*self.pending, *bound))
+        in_use = frozenset(name for pod in bound for name in claims_of(pod))
+        priorities = priorities_of(self.problem.snapshot.priority_classes)
+        limited = frozenset(driver for kind in self.problem.kinds for driver in kind.attachments)
+        return Classifier(self.volumes, priorities, keys, in_use, limited).classes(self.pending)
+
+    def _free_volumes(self) -> FreeVolumes:
+        """Those of pods that have a node and whose claims are still without a volume are taken."""
+        free = FreeVolumes()
+        for view in self.views:
+            for pod in view.pods:
+                for way in self.volumes.needs(pod).ways if self.volumes.is_unbound(pod) else ():
+                    if way.requirements.matches(view.labels) and free.left(way.choices, 1, view.labels):
+                        free.take(way.choices, 1, view.labels)
+                        break
+        return free
+
+    @cached_property
+    def pools_by_label(self) -> PoolsByLabel:
+        """The pools, by the labels that their templates list values for."""
+        return PoolsByLabel(self.pools)
+
+    @cached_property
+    def _attachments(self) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
+        """How many volumes each CSI driver attaches to a node, by NodePool and instance type, where that is limited."""
+        by_class = {
+            name: {kind.name: kind.attachments for kind in kinds if kind.attachments}
+            for name, kinds in self.problem.instance_types.items()
+        }
+        return {
+            pool.metadata.name: by_class.get(pool.spec.template.spec.node_class_ref.name, {})
+            for pool in self.problem.snapshot.node_pools
+        }
+
+    @cached_property
+    def possible(self) -> tuple[PodClass, ...]:
+        """The classes without a problem of their own."""
+        return tuple(pod_class for pod_class in self.classes if not pod_class.problems)
+
+    @cached_property
+    def held(self) -> Mapping[PodClass, Reason]:
+        """The classes for which nothing is bought now, because nodes came that cannot take them."""
+        nodes = {view.claim: view for view in self.views if view.claim and view.is_initialized and not view.is_leaving}
+        snapshot = self.problem.snapshot
+        fit = [
+            InitializedNode(
+                nodes[claim.metadata.name],
+                since,
+                needs_of(claim),
+                self.room.empty(nodes[claim.metadata.name]),
+                unserved_needs(claim),
+            )
+            for claim, since in initialized_since(snapshot.node_claims)
+            if claim.metadata.name in nodes
+        ]
+        waiting = {pod.key: pod for pod in self.pending if not pod.spec.node_name}
+        return held_off(self.possible, waiting, fit, self.axis, snapshot.now)
+
+    @cached_property
+    def prefers_taints(self) -> bool:
+        """Whether some pool or node has a PreferNoSchedule taint, so that accepting it can help at all."""
+        taints = [taint for pool in self.pools for taint in pool.taints]
+        return any(taint.effect == PREFER_NO_SCHEDULE for taint in taints) or any(
+            taint.effect == PREFER_NO_SCHEDULE for view in self.views for taint in view.taints
+        )
+
+    def ordered(self, manner: Manner) -> list[PodClass]:
+        """Classes in the order of packing: priority, then those that few free volumes suit, then usually those that
+        others' affinity waits for, then size.
+        """
+        depth = self._depths()
+        return sorted(
+            self.possible,
+            key=lambda pod_class: (
+                -pod_class.priority,
+                _volumes_to_choose_from(pod_class),
+                *manner.place(pod_class.name, depth[pod_class], _sizes(pod_class)),
+                pod_class.name,
+            ),
+        )
+
+    def universe(self, pod_class: PodClass, key: str) -> frozenset[str]:
+        """The domains in which some pool that the class may use could add a node that holds one of its pods.
+
+        Of thousands of classes most differ in their labels only, so it is remembered.
+        """
+        requests, needed = self.axis.asked(pod_class.requests), frozenset(needed_keys(pod_class))
+        said = tuple(map(str, pod_class.terms)), tuple(map(repr, pod_class.tolerations))
+        asked = key, requests.tobytes(), needed, said
+        if asked not in self._universes:
+            self._universes[asked] = self._universe(pod_class, key, requests, needed)
+        return self._universes[asked]
+
+    def _universe(self, pod_class: PodClass, key: str, requests: Amounts, needed: Iterable[str]) -> frozenset[str]:
+        domains: set[str] = set()
+        labelled = Requirements(dict.fromkeys(needed, EXISTS))
+        for term in (term.intersect(labelled) for term in pod_class.terms):
+            for pool in self.pools_by_label.suitable(term):
+                if pod_class.untolerated(pool.taints) is None:
+                    domains |= _values_of(key, pool, pool.fit(term), requests, pool.within_limits())
+        return frozenset(domains)
+
+    def is_sold(self, pod_class: PodClass) -> bool:
+        """Whether some pool has a type for one of the pods on offer, rules about other pods and limits apart."""
+        requests = self.axis.asked(pod_class.requests)
+        pools = [pool for pool in self.pools if pod_class.untolerated(pool.taints) is None]
+        fits = ((pool, pool.fit(term)) for term in pod_class.terms for pool in pools)
+        return any(not fit.conflict and (fit.sold & pool.has_room(requests)).any() for pool, fit in fits)
+
+    def offered(self, pool: Pool, pod_class: PodClass, key: str) -> set[str]:
+        """The domains in which the pool has an available offering that holds one of the pods.
+
+        Neither taints nor limits matter.
+        """
+        requests = self.axis.asked(pod_class.requests)
+        fits = map(pool.fit, pod_class.terms)
+        return {domain for fit in fits for domain in _values_of(key, pool, fit, requests, pool.types)}
+
+    def within_limits(self, pool: Pool) -> Mask:
+        """The types of which the pool's limits leave room for one more node, after those that the packing buys."""
+        return pool.within_limits(self.bought.get(pool.name, 0), self.charged.get(pool.name, 0))
+
+    def _depths(self) -> Mapping[PodClass, int]:
+        """How many classes must be placed before each, because its pod affinity waits for theirs."""
+        ahead_of: dict[PodClass, list[PodClass]] = {}
+        for pod_class in self.possible:
+            affinities = [rule for rule in self.topology.rules[pod_class] if rule.kind == "affinity"]
+            wanted = self.topology.selected(affinities) if affinities else ()
+            ahead_of[pod_class] = [other for other in wanted if other is not pod_class]
+        return depths(ahead_of)
+
+
+def _volumes_to_choose_from(pod_class: PodClass) -> float:
+    """A volume that suits a small claim may be the only one that suits a large one."""
+    choices = [choice for choices in pod_class.volumes.choices for choice in choices]
+    volumes = (len(choice.stock.volumes) - choice.stock.first(choice.size) for choice in choices)
+    return sum(volumes) if choices else float("inf")
+
+
+def _sizes(pod_class: PodClass) -> tuple[int, int, int]:
+    """What makes a class hard to place: special resources, then CPU, then memory."""
+    usual = {"cpu", "memory", "pods", "ephemeral-storage"}
+    special = [name for name in pod_class.requests if name not in usual and not driver_of(name)]
+    return len(special), pod_class.requests.get("cpu", 0), pod_class.requests.get("memory", 0)
+
+
+def _values_of(key: str, pool: Pool, fit: Fit, requests: Amounts, types: Mask) -> set[str]:
+    """The values of a key over those of the types that hold one such pod, where they are sold."""
+    if fit.conflict:
+        return set()
+    holding = fit.types & types & pool.has_room(requests)
+    node = NewNode("", pool, fit.requirements, holding, fit.columns, requests, {})
+    return set(node.values(key)) if holding.any() else set()

@@ -1,0 +1,134 @@
+"""A proven lower bound on what the launches of a packing must cost.
+
+Preferences are no rules, so where they cost something no plan that keeps them is near the bound; and a right plan may
+pass over a NodePool of higher weight, though it need not (decision 97). A second bound takes for rules what the plan
+keeps of both. What either of them knows is in ``proof_instance``, and the proofs are in
+``optimizer/bounds``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from joinery.decisions.optimizer.bounds.exact import SMALL_DEMAND, is_small, solve_exactly
+from joinery.decisions.optimizer.bounds.lower_bound import lower_bound
+from joinery.decisions.optimizer.bounds.market_bound import market_bound
+from joinery.decisions.optimizer.effort import Effort
+from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
+from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.optimise.proof_demands import (
+    ProofDemand,
+    hard_demands,
+    kept_by,
+    kept_demands,
+    with_gathered,
+)
+from joinery.decisions.scheduling.optimise.proof_instance import ProofInstances
+from joinery.decisions.scheduling.optimise.weakness import WEAK, weaknesses
+from joinery.decisions.scheduling.packing import Kept
+from joinery.decisions.scheduling.pools.pool import Pool
+
+_WORK = 200_000_000
+"""Simplex iterations times rows that one linear program of a proof may take, some 3 s. Sixty times as many as that of
+any scenario whose times are published.
+"""
+_SOON_BOUNDED = 300
+"""Classes of which the simplest bound takes a moment, even where time is up."""
+_NO_TIME = "the time limit struck before a better one was proven"
+_TOO_MUCH = "the pods differ too much from each other to prove a better one"
+_ROUNDING = 1e-6
+"""A bound may exceed the price of a plan by so small a share, for sums of floats."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """What no set of new nodes for the launched pods can undercut, in $/h.
+
+    ``hard``: under hard rules. ``keeping``: if what comes before price in the plan is a rule too; that is ``kept``.
+    ``weaknesses``: where the latter bound is far from what the plan costs, what its proof leaves out, in words.
+    """
+
+    hard: float = 0.0
+    keeping: float = 0.0
+    kept: tuple[Kept, ...] = ()
+    weaknesses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Bound:
+    """``cost``: $/h. ``is_tight``: nodes that cost just that keep all that the proof knows of. ``cut_short``: why
+    nothing better was proven, in words; empty where the proof came to its end.
+    """
+
+    cost: float
+    is_tight: bool = False
+    cut_short: str = ""
+
+
+def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], price: float, effort: Effort) -> Bounds:
+    """Of a packing's new nodes, which cost ``price`` ($/h) together; zero where all of them are reserved, and so paid
+    for.
+
+    ``pools``: with all that they sell, also what the packing kept out of. ``effort``: whether there is time for proofs.
+    """
+    if all(node.reservation for node in nodes):
+        return Bounds()
+    demands = hard_demands(work, nodes)
+    if effort.is_late() or (effort.is_over() and len(demands) > _SOON_BOUNDED):
+        return Bounds(weaknesses=(_NO_TIME,))
+    # What users want of a node's size is no rule, so no part of the bound.
+    pools = [replace(pool, room=pool.market.allocatable - pool.overhead) for pool in pools]
+    bound = _proven(work, demands, nodes, pools, price, effort)
+    hard = keeping = bound.cost
+    is_small_plan = sum(len(node.pods) for node in nodes) <= SMALL_DEMAND
+    kept = kept_by(nodes, pools)
+    # For larger plans a bound that keeps preferences would take as long as packing them.
+    keeps_more = Kept.WEIGHTS in kept or (is_small_plan and Kept.PREFERENCES in kept)
+    if hard < price * (1 - _ROUNDING) and keeps_more and not effort.is_over():
+        demands = kept_demands(nodes)
+        bound = _proven(work, demands, nodes, pools, price, effort)
+        keeping = max(hard, bound.cost)
+    else:
+        kept = ()
+    weak = _weaknesses(demands, nodes, pools, bound) if price > keeping * (1 + WEAK) else ()
+    return Bounds(hard=hard, keeping=keeping, kept=kept, weaknesses=weak)
+
+
+def _weaknesses(
+    demands: Sequence[ProofDemand], nodes: Sequence[NewNode], pools: Sequence[Pool], bound: _Bound
+) -> tuple[str, ...]:
+    if bound.cut_short:
+        # What else the proof leaves out may matter less than that.
+        return bound.cut_short, *weaknesses(demands, nodes, pools, is_tight=True)
+    return weaknesses(demands, nodes, pools, is_tight=bound.is_tight)
+
+
+def _proven(
+    work: Workspace,
+    demands: Sequence[ProofDemand],
+    nodes: Sequence[NewNode],
+    pools: Sequence[Pool],
+    price: float,
+    effort: Effort,
+) -> _Bound:
+    """The best bound for its time; no more than ``price``, because nodes that cost so much are known."""
+    demands = with_gathered(work, demands)
+    instances = ProofInstances(work, demands, nodes, pools)
+    if sum(demand.count for demand in demands) <= SMALL_DEMAND and not effort.is_over():
+        _, constrained = instances.constrained()
+        result = solve_exactly(constrained, price) if is_small(constrained) else None
+        # A bound above the price means that the plan reads some rule in another way than the rows do. Then they prove
+        # nothing of it.
+        if result and result.bound <= price * (1 + _ROUNDING):
+            return _Bound(min(result.bound, price), result.is_tight)
+    return _of_any_size(instances.plain(), effort)
+
+
+def _of_any_size(instance: PackingInstance, effort: Effort) -> _Bound:
+    if effort.is_over():
+        return _Bound(market_bound(instance), cut_short=_NO_TIME)
+    patience = effort.patience(_WORK)
+    cost = lower_bound(instance, patience)
+    if not patience.ran_out:
+        return _Bound(cost)
+    return _Bound(cost, cut_short=_NO_TIME if effort.struck else _TOO_MUCH)

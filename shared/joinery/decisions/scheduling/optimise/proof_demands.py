@@ -1,0 +1,133 @@
+"""What the launched pods demand of their nodes, as a bound reads it.
+
+By hard rules alone, which no plan may break; or with what comes before price as rules too: the preferences that this
+plan keeps, and the weights of the NodePools in which it puts pods.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from joinery.decisions.scheduling.constraints.podclasses import PodClass
+from joinery.decisions.scheduling.constraints.requirements import Requirements
+from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
+from joinery.decisions.scheduling.firstfit.demand import Demand, Identity
+from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.packing import Kept
+from joinery.decisions.scheduling.pools.market import Amounts
+from joinery.decisions.scheduling.pools.pool import Pool
+from joinery.objects.karpenter.labels import HOSTNAME
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ProofDemand:
+    """Pods of one class that need new nodes.
+
+    ``count``: how many. ``row``: int64[resources], what one of them requests, with its place among a node's pods.
+    ``ways``: a node must meet any one of them (one for each choice of node selector term and volume).
+    ``rules``: topology rules, all of which must hold.
+    ``is_settled``: neither a preference nor a choice of ways could send a pod past a pool that takes it.
+    ``least_weight``: of the NodePools that may be used, the weight of the lightest; None where all may be.
+    ``identity``: of the demand that it is made from; empty where it is for all tries of a class.
+    """
+
+    pod_class: PodClass
+    count: int
+    row: Amounts
+    ways: tuple[Requirements, ...]
+    rules: tuple[TopologyRule, ...]
+    is_settled: bool
+    least_weight: int | None = None
+    identity: Identity = ()
+
+
+def hard_demands(work: Workspace, nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
+    """What no nodes for the launched pods may break."""
+    counts: Counter[PodClass] = Counter()
+    for batch in (batch for node in nodes for batch in node.placed):
+        counts[batch.demand.pod_class] += len(batch.pods)
+    return tuple(_hard(work, pod_class, count) for pod_class, count in counts.items())
+
+
+def _hard(work: Workspace, pod_class: PodClass, count: int) -> ProofDemand:
+    ways = tuple(term.intersect(volumes) for term in pod_class.terms for volumes in pod_class.volumes.alternatives)
+    return ProofDemand(
+        pod_class=pod_class,
+        count=count,
+        row=work.axis.asked(pod_class.requests),
+        ways=ways,
+        rules=tuple(rule for rule in work.topology.rules[pod_class] if rule.weight is None),
+        is_settled=len(ways) == 1 and not pod_class.preferred,
+    )
+
+
+def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
+    """The same with the preferences that the plan keeps, which are no choice any more, and with its weights: as many
+    pods of a class as the plan puts in NodePools of a weight are in pools of that weight or more.
+    """
+    counts: Counter[tuple[Demand, int]] = Counter()
+    for node in nodes:
+        for batch in node.placed:
+            counts[batch.demand, node.pool.weight] += len(batch.pods)
+    return tuple(
+        ProofDemand(
+            pod_class=demand.pod_class,
+            count=count,
+            row=demand.requests,
+            ways=(demand.requirements,),
+            rules=demand.variant.rules,
+            is_settled=len(demand.pod_class.terms) == len(demand.pod_class.volumes.alternatives) == 1,
+            least_weight=weight,
+            identity=demand.identity,
+        )
+        for (demand, weight), count in counts.items()
+    )
+
+
+def with_gathered(work: Workspace, demands: Sequence[ProofDemand]) -> tuple[ProofDemand, ...]:
+    """The demands, but pods that must all share one host are one large pod.
+
+    Affinity over hosts to none but each other says so: a pod may go only where another one is, but for the first of
+    all (kube-scheduler InterPodAffinity). Where any other rule counts such pods they stay single.
+    """
+    return tuple(
+        replace(demand, count=1, row=demand.row * demand.count) if _is_gathered(work, demand, demands) else demand
+        for demand in demands
+    )
+
+
+def _is_gathered(work: Workspace, demand: ProofDemand, demands: Sequence[ProofDemand]) -> bool:
+    def selects(rule: TopologyRule, other: ProofDemand) -> bool:
+        return work.topology.group(rule).selects(other.pod_class)
+
+    gathering = [rule for rule in demand.rules if rule.key == HOSTNAME and rule.kind == "affinity"]
+    if not gathering:
+        return False
+    counting = [rule for other in demands for rule in other.rules if selects(rule, demand)]
+    return (
+        all(rule in gathering for rule in counting)
+        and all(work.topology.group(rule).counts.total() == demand.count for rule in gathering)
+        and all([other for other in demands if selects(rule, other)] == [demand] for rule in gathering)
+    )
+
+
+def kept_by(nodes: Sequence[NewNode], pools: Iterable[Pool]) -> tuple[Kept, ...]:
+    """What comes before price in a packing with these nodes."""
+    kept = {Kept.PREFERENCES: _keep_preferences(nodes), Kept.WEIGHTS: _keep_weights(nodes, pools)}
+    return tuple(one for one, is_kept in kept.items() if is_kept)
+
+
+def _keep_weights(nodes: Sequence[NewNode], pools: Iterable[Pool]) -> bool:
+    """Whether some pod is in a heavier NodePool than the lightest there is."""
+    lightest = min(pool.weight for pool in pools)
+    return any(node.pool.weight > lightest for node in nodes)
+
+
+def _keep_preferences(nodes: Sequence[NewNode]) -> bool:
+    """Whether some pod has a preference that is kept."""
+    return any(
+        batch.demand.pod_class.preferred or any(rule.weight is not None for rule in batch.demand.variant.rules)
+        for node in nodes
+        for batch in node.placed
+    )

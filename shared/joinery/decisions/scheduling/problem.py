@@ -1,0 +1,105 @@
+"""What ``solve`` is asked: a snapshot, the instance types each node class gives, and the policies."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from joinery.objects.caps import Caps
+from joinery.objects.kubernetes.quantity import Resources
+from joinery.objects.sizes import BALANCED
+from joinery.objects.snapshot.nodes import NodeView
+from joinery.objects.snapshot.offerings import InstanceType
+from joinery.objects.snapshot.snapshot import Snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Policies of a solve.
+
+    only_marked_unschedulable   a pod is pending only once kube-scheduler has found no node for it (Karpenter
+                                `pod.IsProvisionable`). Files are often partial: there every unbound pod is
+    respect_preferences         whether preferences count at all (Karpenter PREFERENCE_POLICY)
+    best_effort_min_values      minValues are lowered where they cannot be met (Karpenter MIN_VALUES_POLICY BestEffort)
+    launch_types                how many instance types a launch carries at most (EC2 API CreateFleet)
+    spot_types                  how many a spot launch should carry at least, where the rules allow: fewer are
+                                interrupted more often
+    seed                        for what the search draws at random: the same seed gives the same plan
+    node_size                   the preference of NodePools that have none of their own (``objects.sizes``)
+    time_limit                  seconds after which a plan is no longer improved; None for no limit
+    first_fit_only              nodes as first-fit buys them, not optimised: for when the verification refuses the
+                                optimised ones (``planning``)
+    caps                        what the run may buy (``joinery.decisions.capping``); ``solve`` itself knows no caps
+    """
+
+    only_marked_unschedulable: bool = True
+    respect_preferences: bool = True
+    best_effort_min_values: bool = False
+    launch_types: int = 60
+    spot_types: int = 15
+    seed: int = 0
+    node_size: str = BALANCED
+    time_limit: float | None = None
+    first_fit_only: bool = False
+    caps: Caps = Caps()
+
+
+@dataclass(frozen=True)
+class WishedLaunch:
+    """A node to buy, as long as nothing cheaper is found for its pods.
+
+    ``node_pool``, ``instance_type``: names. ``pods``: names (namespace/name), those together that are dealt to the same
+    domains (topology key to value).
+    """
+
+    node_pool: str
+    instance_type: str
+    pods: tuple[tuple[Mapping[str, str], tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """Where pods should go. Rules are asked all the same, and pods for which they say no go elsewhere.
+
+    ``nodes``: by pod (namespace/name), the Node. ``launches``: nodes to buy.
+    """
+
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    launches: tuple[WishedLaunch, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What is to be planned.
+
+    snapshot         the cluster
+    instance_types   by name of the node class: the types that its nodes may be of
+    options          the policies
+    wishes           where pods should go, from whoever has worked that out already (``disruption.consolidation``)
+    is_by_choice     whether pods are moved that could stay. Then no existing node is given more of its NodePool's pods
+                     than ``joinery.dev/max-node-share`` allows a new one
+    """
+
+    snapshot: Snapshot
+    instance_types: Mapping[str, tuple[InstanceType, ...]]
+    options: Options = field(default_factory=Options)
+    wishes: Wishes = field(default_factory=Wishes)
+    is_by_choice: bool = False
+
+    @property
+    def kinds(self) -> Iterator[InstanceType]:
+        """The instance types of all node classes."""
+        return chain.from_iterable(self.instance_types.values())
+
+    def charged(self, view: NodeView) -> Resources:
+        """What a node or claim takes of its NodePool's limits.
+
+        A claim that is not launched yet counts as the most that the instance types it names have.
+        """
+        pool = self.snapshot.pools_by_name.get(view.pool) if view.may_be else None
+        if pool is None:
+            return view.capacity
+        most = dict(view.capacity)
+        for kind in self.instance_types.get(pool.spec.template.spec.node_class_ref.name, ()):
+            if kind.name in view.may_be:
+                most |= {name: max(number, most.get(name, 0)) for name, number in kind.capacity.items()}
+        return most

@@ -1,0 +1,108 @@
+"""The packing core's one door: ``solve(problem)``.
+
+A packing is an ``attempt`` by a strategy. Three things lead to further attempts, one inside the other:
+
+1. pods whose node is going and that found no other place: they stay, and rules count them where they are (``solve``);
+2. a strategy that might place more pods, or cost less (``_search``, ``strategies.alternatives``);
+3. domains that a packing opened without having counted them (``_consistent``, ``strategies.repairs``).
+
+Most problems need one attempt.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from joinery.decisions.optimizer.effort import Effort
+from joinery.decisions.scheduling.attempt import Attempt, Strategy, attempt, first_fit, left_by_priority
+from joinery.decisions.scheduling.packing import Packing, Unplaced
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.strategies import alternatives, cheaper_alternatives, repairs
+
+_ROUNDS = 4
+"""Times that a repaired packing is repaired once more, because each may open further domains."""
+
+GRACE = 0.5
+"""Seconds after the time limit for which pods are still placed. What comes after that takes half a second at most, for
+ten thousand pods, so no plan outlasts its limit by more than one.
+"""
+
+
+Stopwatch = Callable[[], float]
+"""Seconds since some beginning. The core has no clock of its own."""
+
+
+def solve(
+    problem: Problem,
+    *,
+    stopwatch: Stopwatch = lambda: 0.0,
+    refused: Mapping[str, Unplaced] = MappingProxyType({}),
+    is_bounded: bool = True,
+) -> Packing:
+    """Where every pending pod goes and what to buy for it.
+
+    Pure and deterministic: one problem gives one packing, whatever the order of its objects, unless the time limit
+    strikes. ``stopwatch`` gives the seconds since the caller began; pods that are ``refused`` are not packed.
+    ``is_bounded``: whether it is worked out what nodes for the pods cost at least. Costs about a second for ten
+    thousand pods in fifty classes. A pod without a place is a result with reasons, never an exception.
+    """
+    effort = Effort.until(problem.options.time_limit, stopwatch, problem.options.seed, GRACE)
+    driver = _Driver(problem, effort)
+    staying = dict(refused)
+    while True:
+        best = driver.search(Strategy(staying=frozenset(staying)))
+        newly_staying = {pod.pod: pod for pod in best.packing.unplaced if pod.pod in best.staying}
+        if not newly_staying or effort.is_late():
+            break
+        staying |= newly_staying
+    unplaced = sorted((*best.packing.unplaced, *staying.values()), key=lambda pod: pod.pod)
+    return replace(best.bounded() if is_bounded else best.packing, unplaced=tuple(unplaced))
+
+
+@dataclass(frozen=True)
+class _Driver:
+    problem: Problem
+    effort: Effort
+
+    def search(self, strategy: Strategy) -> Attempt:
+        """The best of this strategy's packing and those of its alternatives, as long as there is something to gain."""
+        usual = self._consistent(strategy)
+        was_left = bool(usual.packer.left)
+        best = self._best(usual, alternatives(strategy, usual), was_left=was_left)
+        # Whom no strategy places is no reason to pay more for the others.
+        others = cheaper_alternatives(best.strategy, best) if was_left else ()
+        return self._best(best, others, was_left=False)
+
+    def _best(self, best: Attempt, others: Iterable[Strategy], *, was_left: bool) -> Attempt:
+        """Of the attempt and those by other strategies. ``was_left``: they are to place more pods, at any price."""
+        untried = iter(others)
+        # What to try takes time to find, and whether nothing is cheaper takes a proof.
+        while not self.effort.is_over() and (best.packer.left if was_left else not best.is_cheapest):
+            alternative = next(untried, None)
+            if alternative is None:
+                break
+            # First-fit alone tells whether the alternative places more pods; most do not, and it is the cheap part.
+            if was_left and left_by_priority(first_fit(self.problem, alternative, self.effort)[1]) >= best.left:
+                continue
+            other = self._consistent(alternative)
+            if other.rank(by_price=not was_left) < best.rank(by_price=not was_left):
+                best = other
+        return best
+
+    def _consistent(self, strategy: Strategy) -> Attempt:
+        """A packing that opens no domain which it has not counted, or the best there is."""
+        first = attempt(self.problem, strategy, self.effort)
+        return min(self._repaired(first), key=Attempt.rank) if first.unforeseen else first
+
+    def _repaired(self, first: Attempt) -> Iterator[Attempt]:
+        for repair in repairs(first):
+            repaired = attempt(self.problem, repair, self.effort)
+            for _ in range(_ROUNDS):
+                if not repaired.unforeseen or self.effort.is_late():
+                    break
+                unforeseen = repaired.strategy.unforeseen | repaired.unforeseen
+                repaired = attempt(self.problem, replace(repaired.strategy, unforeseen=unforeseen), self.effort)
+            yield repaired
+            if self.effort.is_late() or (self.effort.is_over() and not repaired.unforeseen):
+                # A plan that keeps its spreads is owed for a while after the limit; a better one is not.
+                break

@@ -1,0 +1,163 @@
+"""What EC2 may pick for a launch: its instance types with the offerings that
+its requirements allow (EC2 API CreateFleet, Overrides).
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+
+from joinery.decisions.scheduling.packing import Launch
+from joinery.decisions.verification.final_state import FinalState
+from joinery.decisions.verification.nodes import (
+    DECIDED_BY_OFFERING,
+    EquivalenceClass,
+    FinalNode,
+    node_labels,
+    with_aliases,
+    with_offering,
+)
+from joinery.decisions.verification.predicates import Labels, Port, allows, unmet
+from joinery.decisions.verification.purchasable import left_by, most_of
+from joinery.decisions.verification.templates import hard_taints
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.meta import Requirement
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes.quantity import Resources
+from joinery.objects.snapshot.offerings import InstanceType, Offering
+
+Place = tuple[str, str, str]
+_ENCODE = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """An instance type of a launch: the offerings that the request allows, and what a node of it would be like.
+
+    ``daemons``: what the DaemonSets' pods take, for each set of them that some of the offerings would run.
+    ``daemon_ports``: the host ports that any of those sets takes. ``labels`` are the node's but for those of the
+    offering.
+    """
+
+    kind: InstanceType
+    offerings: tuple[Offering, ...]
+    daemons: Sequence[Resources]
+    daemon_ports: frozenset[Port]
+    labels: Labels
+
+    @cached_property
+    def cheapest(self) -> float:
+        return min(offering.price for offering in self.offerings)
+
+    @cached_property
+    def room(self) -> Resources:
+        """What the daemons leave wherever they take most; less than nothing where they do not fit themselves."""
+        return left_by(most_of(self.daemons), self.kind)
+
+    @cached_property
+    def places(self) -> Mapping[Place, Offering]:
+        """One offering for every zone, capacity type and reservation."""
+        return {(o.zone, o.capacity_type, o.reservation_id): o for o in self.offerings}
+
+    @cached_property
+    def nodes(self) -> Sequence[Labels]:
+        """The labels of a node from each of these."""
+        return [with_offering(self.labels, self.kind, offering) for offering in self.places.values()]
+
+
+@dataclass
+class Choices:
+    """The choices of every launch. Launches that ask for the same share them, because each may name 60 types."""
+
+    state: FinalState
+    _by_identity: dict[bytes, dict[str, Choice | None]] = field(default_factory=dict)
+    _suits: dict[tuple[Choice, EquivalenceClass], bool] = field(default_factory=dict)
+    _of_launch: dict[Hashable, dict[str, Choice | None]] = field(default_factory=dict)
+    _of_place: dict[Hashable, Labels] = field(default_factory=dict)
+
+    def of(self, launch: Launch) -> Mapping[str, Choice | None]:
+        """A choice for every instance type that the launch names; None for one that gives no usable offering."""
+        shared = (launch.requirements, launch.labels, launch.taints, launch.instance_types)
+        asked = launch.node_pool, *map(id, shared)
+        if asked not in self._of_launch:
+            self._of_launch[asked] = self._find(launch, self.state.pools[launch.node_pool])
+        return self._of_launch[asked]
+
+    def _find(self, launch: Launch, pool: NodePool) -> dict[str, Choice | None]:
+        asked = [(r.key, r.operator, r.values) for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
+        taints = [(t.key, t.value, t.effect) for t in launch.taints]
+        identity = _ENCODE((launch.node_pool, sorted(launch.labels.items()), taints, asked))
+        by_type = self._by_identity.setdefault(identity, {})
+        types, asker = self.state.types_of(pool), _Asked(launch, pool)
+        for name in launch.instance_types:
+            if name not in by_type:
+                by_type[name] = self._choice(asker, types.get(name))
+        named = [r for r in launch.requirements if r.key == keys.INSTANCE_TYPE]
+        return {name: by_type[name] if all(allows(r, name) for r in named) else None for name in launch.instance_types}
+
+    def _choice(self, asked: "_Asked", kind: InstanceType | None) -> Choice | None:
+        if kind is None:
+            return None
+        launch, pool = asked.launch, asked.pool
+        labels = with_aliases(node_labels(launch.labels, pool, kind, requirements=launch.requirements))
+        if unmet(asked.of_type, labels) is not None:
+            return None
+        offerings = tuple(o for o in kind.offerings if o.available and asked.allows(self._of_offering(kind, o)))
+        if not offerings:
+            return None
+        nodes = self._nodes(launch, kind, labels, offerings)
+        daemons = {id(requests): requests for requests in map(self.state.daemon_sets.requests_on, nodes)}
+        ports = frozenset(port for node in nodes for daemon in self.state.daemon_sets.on(node) for port in daemon.ports)
+        return Choice(
+            kind=kind, offerings=offerings, daemons=tuple(daemons.values()), daemon_ports=ports, labels=labels
+        )
+
+    def _nodes(
+        self, launch: Launch, kind: InstanceType, labels: Labels, offerings: Sequence[Offering]
+    ) -> list[FinalNode]:
+        """A node of the kind for every offering that may run other DaemonSets' pods than the others."""
+        taints = hard_taints(launch.taints)
+        return [
+            FinalNode(
+                name=launch.name,
+                labels={**labels, **self._of_offering(kind, offering), keys.HOSTNAME: launch.name},
+                taints=taints,
+                room={},
+            )
+            for offering in (offerings if self.state.daemon_sets.depend_on_offering else offerings[:1])
+        ]
+
+    def _of_offering(self, kind: InstanceType, offering: Offering) -> Labels:
+        """The labels that a node of the kind has from the offering;
+        one object for all kinds in a place that names its zone's id.
+        """
+        place = offering.zone, offering.zone_id or id(kind), offering.capacity_type, offering.reservation
+        if place not in self._of_place:
+            self._of_place[place] = with_offering({}, kind, offering)
+        return self._of_place[place]
+
+    def suit(self, choice: Choice, pod_class: EquivalenceClass) -> bool:
+        """Whether the pods' own node selection allows every offering of the choice."""
+        if (choice, pod_class) not in self._suits:
+            selection = self.state.selections.of(pod_class.pod.spec)
+            self._suits[choice, pod_class] = all(selection.selects(labels, "") for labels in choice.nodes)
+        return self._suits[choice, pod_class]
+
+
+class _Asked:
+    """What one launch and its NodePool ask of a node, apart from its instance type by name."""
+
+    def __init__(self, launch: Launch, pool: NodePool) -> None:
+        self.launch, self.pool = launch, pool
+        rules: list[Requirement] = [r for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
+        rules += pool.spec.template.spec.requirements
+        self._of_offering = [r for r in rules if keys.canonical(r.key) in DECIDED_BY_OFFERING]
+        self.of_type = [r for r in rules if keys.canonical(r.key) not in DECIDED_BY_OFFERING]
+        self._allowed: dict[int, bool] = {}
+
+    def allows(self, place: Labels) -> bool:
+        """Whether a node may come from an offering that gives it these labels, which outlive this object."""
+        if id(place) not in self._allowed:
+            self._allowed[id(place)] = unmet(self._of_offering, place) is None
+        return self._allowed[id(place)]

@@ -1,0 +1,101 @@
+"""The catalogue: the instance types of a region as its cloud describes them, and their offerings, as one document.
+
+The ``catalog`` door writes it into the bucket, and every decision reads it from there. ``joinery plan --catalog`` takes
+the same file.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any
+
+import msgspec
+
+from joinery.gateways.ec2.catalog.description import Description
+from joinery.gateways.ec2.catalog.reservations import CapacityReservation
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.snapshot.offerings import Offering
+
+
+class Zone(msgspec.Struct, frozen=True, rename="camel"):
+    """An availability zone. ``id``: its zone id, the same in every account; empty where it is not known."""
+
+    name: str
+    id: str = ""
+
+
+#: In $/h. A price below zero or above a million is a mistake in the document.
+Price = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+
+
+class CatalogOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """An instance type in a zone under a capacity type. ``price``: in $/h."""
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+    price: Price
+    available: bool = True
+
+
+class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=True):
+    """What a region sells.
+
+    ``priced``: the day or moment (RFC3339) that the prices are of, ``listed``: the moment that the instance types and
+    on-demand prices are of, if they were taken over from an earlier catalogue; empty where a document does not say it.
+    ``instance_types``: entries as the cloud describes them, unchanged and undecoded, for EC2 of DescribeInstanceTypes;
+    ``entry`` makes one. ``capacity_reservations``: entries of DescribeCapacityReservations with what is left of each; a
+    document may leave them out.
+    """
+
+    api_version: str = "joinery.dev/v1"
+    kind: str = "Catalog"
+    region: str
+    priced: str = ""
+    listed: str = ""
+    zones: tuple[Zone, ...] = ()
+    instance_types: tuple[msgspec.Raw, ...] = ()
+    offerings: tuple[CatalogOffering, ...] = ()
+    capacity_reservations: tuple[CapacityReservation, ...] = ()
+
+    @cached_property
+    def described(self) -> tuple[Description, ...]:
+        """EC2's entries, decoded once per catalogue. Raises ``ConfigurationError``."""
+        decoder = msgspec.json.Decoder(Description)
+        decoded: list[Description] = []
+        try:
+            for raw in self.instance_types:
+                decoded.append(decoder.decode(raw))
+        except msgspec.DecodeError as error:
+            raise ConfigurationError(f"not a catalogue: instanceTypes[{len(decoded)}]: {error}") from error
+        return tuple(decoded)
+
+    @cached_property
+    def sold(self) -> Mapping[str, tuple[Offering, ...]]:
+        """The offerings of each instance type, in the document's order."""
+        ids = {zone.name: zone.id for zone in self.zones}
+        by_type: dict[str, list[Offering]] = {}
+        for o in self.offerings:
+            offering = Offering(o.zone, o.capacity_type, o.price, o.available, ids.get(o.zone, ""))
+            by_type.setdefault(o.instance_type, []).append(offering)
+        return {name: tuple(offerings) for name, offerings in by_type.items()}
+
+
+def entry(description: Mapping[str, Any]) -> msgspec.Raw:
+    """A description of one instance type, as a catalogue holds it."""
+    return msgspec.Raw(msgspec.json.encode(description))
+
+
+def decode(data: bytes) -> Catalog:
+    """The catalogue in a JSON document. Raises ``ConfigurationError`` naming the field that is wrong."""
+    try:
+        catalog = msgspec.json.decode(data, type=Catalog)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"not a catalogue: {error}") from error
+    if catalog.kind != "Catalog":
+        raise ConfigurationError(f"not a catalogue: kind is {catalog.kind!r}")
+    return catalog
+
+
+def encode(catalog: Catalog) -> bytes:
+    """The JSON document of a catalogue."""
+    return msgspec.json.encode(catalog)

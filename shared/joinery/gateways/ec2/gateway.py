@@ -1,0 +1,193 @@
+"""A cloud as a controller sees it: what it sells, what it says of node classes, and the instances that are launched and
+terminated.
+
+Every method may raise ``UnavailableError`` (throttled, timed out, server error) and ``ConfigurationError``
+(credentials, permissions, a node class that names something that is not there).
+
+The words are EC2's, which is the cloud that Joinery is made for. Another cloud brings a class with these methods and a
+node class of its own (``objects.karpenter.nodeclass``), and leaves at their defaults the fields that mean nothing to
+it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.objects.karpenter.labels import SHARED_TENANCY
+from joinery.objects.karpenter.meta import Taint
+from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
+from joinery.objects.snapshot.instances import AWS, InstanceStatus
+from joinery.objects.snapshot.instances import Instance as Instance
+from joinery.objects.snapshot.offerings import InstanceType, OfferingKey, Reservation
+
+#: Seconds after which a call has ended, with an answer or without. A run begins none that might take longer than it has
+#: left.
+LONGEST_CALL = 25.0
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One capacity pool that a launch may be served from.
+
+    ``price``: in $/h. ``max_pods``: what kubelet is told. ``reservation``: the capacity reservation to launch into, for
+    a reserved launch. ``efa``: how many Elastic Fabric Adapters the instance gets in place of its ordinary network
+    interface.
+    """
+
+    instance_type: str
+    zone: str
+    price: float
+    max_pods: int
+    reservation: Reservation | None = None
+    efa: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchRequest:
+    """Identical instances, wanted together.
+
+    ``token``: a retry with the same token returns the same instances. ``count``: how many. ``overrides``: where they
+    may come from, at least one. ``labels`` and ``taints``: of their nodes. ``tenancy``: EC2's word.
+    ``min_values_relaxed``: the overrides are less varied than the NodePool's ``minValues`` demand.
+    """
+
+    token: str
+    count: int
+    node_pool: str
+    node_class: NodeClass
+    capacity_type: str
+    overrides: tuple[Override, ...]
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...] = ()
+    tenancy: str = SHARED_TENANCY
+    min_values_relaxed: bool = False
+
+    @property
+    def pools(self) -> frozenset[OfferingKey]:
+        """The capacity pools that it may be served from."""
+        return frozenset(self.pool(override) for override in self.overrides)
+
+    def pool(self, override: Override) -> OfferingKey:
+        """The capacity pool that an override means."""
+        reservation = override.reservation.id if override.reservation else ""
+        return OfferingKey(override.instance_type, override.zone, self.capacity_type, reservation)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchedInstance:
+    """An instance that a launch got. Its fields are those of ``Instance``."""
+
+    instance_id: str
+    instance_type: str
+    zone: str
+    capacity_type: str
+    image_id: str
+    reservation: str = ""
+    provider: str = AWS
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFailure:
+    """Why a pool gave fewer instances than were asked for (one of CreateFleet's ``Errors``).
+
+    ``is_capacity``: the cloud was out of that pool, so others should be tried. Otherwise a person has to act.
+    """
+
+    pool: OfferingKey
+    code: str
+    message: str
+    is_capacity: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """What came of it. Failures are listed also when every instance was launched.
+
+    ``was_asked``: False in observe mode, where EC2 is not asked at all and nothing can be said of the request.
+    """
+
+    instances: tuple[LaunchedInstance, ...]
+    failures: tuple[LaunchFailure, ...] = ()
+    was_asked: bool = True
+
+
+class Cloud(Protocol):
+    """A cloud, in our words."""
+
+    def catalog(self, earlier: Catalog | None = None) -> Catalog:
+        """Every instance type of the region, where it is sold and for how much, read live. Slow: half a minute.
+
+        With an ``earlier`` one only what changes by the hour is read, in seconds: spot prices and capacity
+        reservations. Its instance types, zones and on-demand prices are taken over, and the moment that they are of.
+        """
+        ...
+
+    def status_of(self, node_class: NodeClass) -> NodeClassStatus:
+        """The status that the class should have now: what its selectors select (subnets, security groups, AMIs,
+        capacity reservations, instance profile), and conditions that say what is missing. It is only read.
+        """
+        ...
+
+    def prepare(self, node_class: NodeClass) -> NodeClassStatus:
+        """The status of the class, once what it lacks and we may make is made (on AWS, its instance profile).
+
+        Repeating it is harmless.
+        """
+        ...
+
+    def instance_types(
+        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
+    ) -> Mapping[str, tuple[InstanceType, ...]]:
+        """By the class's name, the catalogue's types as its nodes may be of them.
+
+        What is left of capacity reservations changes with every launch. So it is asked of EC2 here, and not taken from
+        the catalogue. ``now`` decides which of them are about to end.
+        """
+        ...
+
+    def launch(self, request: LaunchRequest) -> LaunchResult:
+        """Launch the instances, by one call.
+
+        Fewer of them than were asked for are a result; a call that is refused raises.
+
+        Raises ``CapacityError``, with all pools of the request, where the call itself is refused for lack of capacity.
+        """
+        ...
+
+    def shifted_zones(self) -> frozenset[str]:
+        """The ids of the zones that traffic is shifted away from; empty where the user has not asked to look."""
+        ...
+
+    def instances(self) -> tuple[Instance, ...]:
+        """All instances that this cluster owns, except those that are terminated.
+
+        What is new or has changed is listed late, and a list may leave out anything (EC2 API "Eventual consistency").
+        """
+        ...
+
+    def look_up(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
+        """Those of these instances that the cloud knows: terminated ones too, as long as it remembers them."""
+        ...
+
+    def impaired(self) -> tuple[InstanceStatus, ...]:
+        """The running instances that something is wrong with. Some of them may be others': who asks knows its own."""
+        ...
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        """Terminate them. Repeating it is harmless. Raises ``NotFoundError`` if none of them exists."""
+        ...
+
+    def reboot(self, instance_id: str) -> None:
+        """Restart its operating system, soon. The instance keeps its addresses and disks. Raises ``NotFoundError``."""
+        ...
+
+    def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
+        """Add tags to an instance. Raises ``NotFoundError``."""
+        ...
+
+
+def capacity_pools(failures: Iterable[LaunchFailure]) -> frozenset[OfferingKey]:
+    """The pools that the cloud was out of."""
+    return frozenset(failure.pool for failure in failures if failure.is_capacity)

@@ -1,0 +1,65 @@
+"""What an AMI family means for a node's capacity (Karpenter for AWS `amifamily.FeatureFlags`).
+
+Its user data is written in ``launch.userdata``.
+"""
+
+from dataclasses import dataclass
+
+from joinery.objects.kubernetes.quantity import amount
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One AMI family.
+
+    ``pod_storage``: the device that holds pods' ephemeral storage. ``devices``: name and size of each default disk.
+    ``eni_density``: network interfaces limit the number of pods, instead of kubelet's 110. ``eni_memory``: the memory
+    kept for kubelet follows that limit even where ``maxPods`` says otherwise. ``pods_per_core``: kubelet's setting of
+    that name counts. ``windows_build``: the build that its nodes are labelled with, empty for Linux.
+    """
+
+    name: str
+    pod_storage: str = ""
+    devices: tuple[tuple[str, str], ...] = ()
+    eni_density: bool = True
+    eni_memory: bool = True
+    pods_per_core: bool = True
+    windows_build: str = ""
+
+    @property
+    def default_storage(self) -> int:
+        """Size of the pod-storage device where the class does not say."""
+        return amount("ephemeral-storage", dict(self.devices).get(self.pod_storage, "20Gi"))
+
+
+def _windows(year: str, build: str) -> Family:
+    return Family(
+        name=f"Windows{year}",
+        pod_storage="/dev/sda1",
+        devices=(("/dev/sda1", "50Gi"),),
+        eni_density=False,
+        eni_memory=False,
+        windows_build=build,
+    )
+
+
+_LINUX = (("/dev/xvda", "20Gi"),)
+
+FAMILIES = {
+    family.name: family
+    for family in (
+        Family(name="AL2023", pod_storage="/dev/xvda", devices=_LINUX),
+        Family(name="AL2", pod_storage="/dev/xvda", devices=_LINUX),
+        Family(
+            name="Bottlerocket",
+            pod_storage="/dev/xvdb",
+            devices=(("/dev/xvda", "4Gi"), ("/dev/xvdb", "20Gi")),
+            eni_memory=False,
+            pods_per_core=False,
+        ),
+        Family(name="Custom"),
+        _windows("2019", "10.0.17763"),
+        _windows("2022", "10.0.20348"),
+        _windows("2025", "10.0.26100"),
+    )
+}

@@ -1,0 +1,123 @@
+"""Which subnet of a zone a launch goes to, where there are several: that with the most free addresses.
+
+EC2 says how many are free, and the pods of a node take theirs only as they come. So what was launched since EC2 was
+asked counts as if every pod that its nodes may have were there (Karpenter for AWS, in-flight addresses). Otherwise all
+nodes of a surge would go to one subnet, and their pods would wait there for addresses that its neighbour has.
+
+A zone with one subnet leaves no choice, and EC2 is not asked.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from threading import Lock
+
+from joinery.gateways.answers import Tell, silent
+from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchRequest
+from joinery.gateways.ec2.launch.fleet import subnets_by_zone
+from joinery.gateways.ec2.nodeclass.kind import of_ec2
+from joinery.objects.errors import JoineryError
+
+#: How long EC2's word is good for (Karpenter for AWS ``AvailableIPAddressTTL``).
+TIME_TO_LIVE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where one call may launch.
+
+    ``subnets``: by zone, the id of the subnet. ``count``: how many instances they have addresses for, at most as many
+    as were asked for. ``taken``: by subnet, the addresses that are counted as taken until the call is answered.
+    """
+
+    subnets: Mapping[str, str]
+    count: int
+    taken: Mapping[str, int] = field(default_factory=dict)
+
+
+class Addresses:
+    """What is free, by the id of the subnet. Safe to use from several threads.
+
+    ``describe``: asks EC2 for the free addresses of these subnets.
+    """
+
+    def __init__(
+        self, describe: Callable[[Sequence[str]], Mapping[str, int]], now: Callable[[], datetime], tell: Tell = silent
+    ) -> None:
+        self._describe, self._now, self._tell = describe, now, tell
+        self._lock = Lock()
+        self._free: dict[str, int] = {}
+        self._under_way: dict[str, int] = {}
+        self._asked: dict[str, datetime] = {}
+
+    def choose(self, request: LaunchRequest, full: frozenset[str]) -> Places:
+        """The places of a call, which are counted as taken. ``full``: ids of subnets that are passed over.
+
+        Where a subnet has addresses for some of the nodes only, the call is for these.
+        """
+        first = subnets_by_zone(of_ec2(request.node_class), full)
+        rivals = self._rivals(request, full)
+        with self._lock:
+            if not rivals or not self._is_known({name for names in rivals.values() for name in names}):
+                return Places(first, request.count)
+            pods = _pods(request)
+            chosen = {zone: max(names, key=lambda name: self._free.get(name, 0)) for zone, names in rivals.items()}
+            fits = (self._free.get(name, 0) // pods[zone] for zone, name in chosen.items())
+            # Where no subnet has enough for one, it is the last one's to say so.
+            count = min(request.count, *(nodes or request.count for nodes in fits))
+            taken = {name: count * pods[zone] for zone, name in chosen.items()}
+            self._add(taken, -1)
+            for name, number in taken.items():
+                self._under_way[name] = self._under_way.get(name, 0) + number
+        return Places({**first, **chosen}, count, taken)
+
+    def settle(self, request: LaunchRequest, places: Places, launched: Iterable[LaunchedInstance] = ()) -> None:
+        """The call was answered, or failed: what it did not take is free again."""
+        pods, zones = _pods(request), [instance.zone for instance in launched]
+        used = {name: zones.count(zone) * pods.get(zone, 0) for zone, name in places.subnets.items()}
+        with self._lock:
+            self._add({name: taken - used.get(name, 0) for name, taken in places.taken.items()}, 1)
+            for name, number in places.taken.items():
+                self._under_way[name] -= number
+
+    def _rivals(self, request: LaunchRequest, full: frozenset[str]) -> Mapping[str, list[str]]:
+        """The subnets of each zone of the request that has several, in the order of the status."""
+        zones = {override.zone for override in request.overrides}
+        subnets: dict[str, list[str]] = {}
+        for subnet in of_ec2(request.node_class).status.subnets:
+            if subnet.zone in zones and subnet.id not in full:
+                subnets.setdefault(subnet.zone, []).append(subnet.id)
+        return {zone: names for zone, names in subnets.items() if len(names) > 1}
+
+    def _is_known(self, names: set[str]) -> bool:
+        """Whether their free addresses are known. What is old is asked for again, and what was reckoned is forgotten.
+
+        Not what calls have taken that are under way: EC2 does not count it, and they give some of it back.
+
+        Without an answer the order of the status has to do, which is by free addresses a minute ago.
+        """
+        now = self._now()
+        if any(name not in self._asked or now - self._asked[name] >= TIME_TO_LIVE for name in names):
+            try:
+                described = self._describe(sorted(names))
+            except JoineryError as error:
+                self._tell(f"free addresses of subnets are not known: {error}")
+                return False
+            self._free |= {name: free - self._under_way.get(name, 0) for name, free in described.items()}
+            self._asked |= dict.fromkeys(names, now)
+        return True
+
+    def _add(self, addresses: Mapping[str, int], sign: int) -> None:
+        for name, number in addresses.items():
+            self._free[name] = self._free.get(name, 0) + sign * number
+
+
+def _pods(request: LaunchRequest) -> Mapping[str, int]:
+    """By zone, how many addresses a node takes: as many as it may have pods. EC2 chooses the type, so it is the least
+    that may be.
+    """
+    pods: dict[str, int] = {}
+    for override in request.overrides:
+        needed = max(override.max_pods, 1)
+        pods[override.zone] = min(needed, pods.get(override.zone, needed))
+    return pods

@@ -1,0 +1,126 @@
+"""Bottlerocket's user data: its settings as TOML (Bottlerocket settings reference).
+
+Ours are written over the user's own.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from joinery.gateways.ec2.launch.facts import ClusterFacts
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
+from joinery.objects.karpenter.meta import Taint
+
+_BARE = re.compile(r"^[A-Za-z0-9_-]+$")
+# `apiclient ephemeral-storage bind` has default directories only since Bottlerocket 1.46.
+_DIRECTORIES = ["/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]
+
+
+def settings(
+    own: str,
+    spec: EC2NodeClassSpec,
+    *,
+    facts: ClusterFacts,
+    labels: Mapping[str, str],
+    taints: Iterable[Taint],
+    max_pods: int,
+) -> str:
+    """The user data of a node. ``own``: the user's settings, as TOML. Raises ``ConfigurationError`` if they are not."""
+    document = _parsed(own)
+    kubernetes: dict[str, Any] = document.setdefault("settings", {}).setdefault("kubernetes", {})
+    if facts.dns:
+        kubernetes.setdefault("cluster-dns-ip", facts.dns)
+    kubernetes |= _cluster(facts) | _kubelet(spec.kubelet or KubeletConfiguration()) | {"max-pods": max_pods}
+    kubernetes["node-labels"] = {**kubernetes.get("node-labels", {}), **labels}
+    kubernetes["node-taints"] = _taints(taints)
+    if "should-wait" in document["settings"].get("autoscaling", {}):
+        # Nodes of ours are in no Auto Scaling group, and kubelet would wait for one for ever.
+        document["settings"]["autoscaling"]["should-wait"] = False
+    if spec.instance_store_policy == "RAID0":
+        document["settings"].setdefault("bootstrap-commands", {})["000-mount-instance-storage"] = {
+            "commands": [
+                ["apiclient", "ephemeral-storage", "init"],
+                ["apiclient", "ephemeral-storage", "bind", "--dirs", *_DIRECTORIES],
+            ],
+            "mode": "always",
+            "essential": True,
+        }
+    return "\n".join(_table((), document)) + "\n"
+
+
+def _parsed(own: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(own)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"spec.userData is not TOML: {error}") from error
+
+
+def _cluster(facts: ClusterFacts) -> dict[str, Any]:
+    return {"api-server": facts.endpoint, "cluster-certificate": facts.ca, "cluster-name": facts.name}
+
+
+def _kubelet(kubelet: KubeletConfiguration) -> dict[str, Any]:
+    def percent(value: int | None) -> str | None:
+        return None if value is None else str(value)
+
+    servers = list(kubelet.cluster_dns)
+    given: dict[str, Any] = {
+        "cluster-dns-ip": servers[0] if len(servers) == 1 else servers or None,
+        "system-reserved": kubelet.system_reserved,
+        "kube-reserved": kubelet.kube_reserved,
+        "eviction-hard": kubelet.eviction_hard,
+        "eviction-soft": kubelet.eviction_soft,
+        "eviction-soft-grace-period": kubelet.eviction_soft_grace_period,
+        "eviction-max-pod-grace-period": kubelet.eviction_max_pod_grace_period,
+        "image-gc-high-threshold-percent": percent(kubelet.image_gc_high_threshold_percent),
+        "image-gc-low-threshold-percent": percent(kubelet.image_gc_low_threshold_percent),
+        "cpu-cfs-quota-enforced": kubelet.cpu_cfs_quota,
+    }
+    return {key: value for key, value in given.items() if value not in (None, {})}
+
+
+def _taints(taints: Iterable[Taint]) -> dict[str, list[str]]:
+    by_key: dict[str, list[str]] = {}
+    for taint in taints:
+        by_key.setdefault(taint.key, []).append(f"{taint.value}:{taint.effect}")
+    return by_key
+
+
+# --- TOML, which the standard library reads but does not write ---
+
+
+def _table(path: tuple[str, ...], table: Mapping[str, Any]) -> Iterable[str]:
+    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
+    if path and (plain or not table):
+        yield f"[{'.'.join(_key(part) for part in path)}]"
+    for key, value in sorted(plain.items()):
+        yield f"{_key(key)} = {_value(value)}"
+    for key, value in sorted(table.items()):
+        if isinstance(value, Mapping):
+            yield from _table((*path, key), value)
+
+
+def _key(key: str) -> str:
+    return key if _BARE.match(key) else _quoted(key)
+
+
+def _quoted(text: str) -> str:
+    """A basic string of TOML. It is JSON's string, except that TOML wants DEL escaped."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _value(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f"'{value}'" if "'" not in value and value.isprintable() else _quoted(value)
+        case list():
+            return f"[{', '.join(_value(item) for item in value)}]"
+        case Mapping():
+            return f"{{ {', '.join(f'{_key(key)} = {_value(item)}' for key, item in value.items())} }}"
+        case _:
+            return str(value)

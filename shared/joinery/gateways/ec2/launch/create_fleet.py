@@ -1,0 +1,324 @@
+"""CreateFleet: the launch templates that a request needs are made, and one call asks for all its instances.
+
+Image, pod count, adapters and capacity reservation are written in a launch template. So a request for many types
+becomes a few templates, each with its own pools. EC2 chooses freely among the pools of all templates of the call.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from threading import Lock
+from typing import Any, NamedTuple
+
+from joinery.gateways.answers import entries
+from joinery.gateways.aws import LONGEST_REQUEST, Clients, code, translated
+from joinery.gateways.ec2.catalog.description import Description
+from joinery.gateways.ec2.catalog.structs import converted
+from joinery.gateways.ec2.gateway import Instance, LaunchedInstance, LaunchRequest, LaunchResult, Override
+from joinery.gateways.ec2.instancetypes.families import FAMILIES
+from joinery.gateways.ec2.instancetypes.typelabels import type_labels
+from joinery.gateways.ec2.launch.addresses import Addresses, Places
+from joinery.gateways.ec2.launch.facts import ClusterFacts
+from joinery.gateways.ec2.launch.fleet import fleet, full_subnets, out_of, result, subnets_by_zone
+from joinery.gateways.ec2.launch.running import described
+from joinery.gateways.ec2.launch.templates import Machine, Template, tag_specifications, template
+from joinery.gateways.ec2.launch.userdata import bootstrap, user_data
+from joinery.gateways.ec2.nodeclass.discovery import free_addresses
+from joinery.gateways.ec2.nodeclass.kind import of_ec2
+from joinery.gateways.ec2.nodeclass.tags import instance_tags
+from joinery.gateways.patience import in_time
+from joinery.objects.codes import ALREADY_EXISTS, CAPACITY, SUBNET_FULL, TEMPLATE_NOT_FOUND, TOKEN_REUSED
+from joinery.objects.errors import CapacityError, ConfigurationError, NotFoundError, UnavailableError
+from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.snapshot.offerings import Reservation
+
+_TYPES = "EC2 DescribeInstanceTypes"
+#: How many types DescribeInstanceTypes may be asked for by name in one call.
+_MOST_TYPES = 100
+#: How many calls a launch may take where subnets have addresses for some of its instances only: each takes seconds.
+_MOST_CALLS = 3
+
+Configs = Sequence[tuple[Template, Sequence[Override]]]
+
+
+class TemplateKey(NamedTuple):
+    """What pools must have in common to share a launch template.
+
+    ``efa``: how many Elastic Fabric Adapters an instance gets.
+    """
+
+    image_id: str
+    max_pods: int
+    efa: int
+    reservation: Reservation | None
+
+
+class CreateFleet:
+    """Launches.
+
+    It remembers the templates that it has made and the types that it has read, so that a warm launch is one call. Safe
+    to use from several threads.
+    """
+
+    def __init__(self, clients: Clients, now: Callable[[], datetime]) -> None:
+        """``now``: the clock by which free addresses of subnets get old."""
+        self._clients = clients
+        self._addresses = Addresses(partial(free_addresses, clients), now, clients.tell)
+        self._made: set[str] = set()
+        self._descriptions: dict[str, Description] = {}
+        self._describing = Lock()
+
+    def launch(self, request: LaunchRequest, facts: ClusterFacts) -> LaunchResult:
+        """What ``Cloud.launch`` promises. ``facts`` are about the cluster that the instances will join."""
+        node_class = of_ec2(request.node_class)
+        # One launch reads the types, and those beside it find them read.
+        with self._describing:
+            images = self._images(request, node_class)
+        configs = [
+            (_template(request, node_class, facts, key, self._clients.region), pools)
+            for key, pools in _by_template(request.overrides, images).items()
+        ]
+        if not configs:
+            raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: no image boots any requested type")
+        tags = {**instance_tags(facts.name, node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
+        try:
+            answered = self._call(request, configs, tags, images)
+        except (CapacityError, NotFoundError) as refused:
+            if isinstance(refused, NotFoundError) and refused.code not in CAPACITY:
+                raise
+            # The whole call was refused, so EC2 was out of everything that it was asked for.
+            raise CapacityError(str(refused), out_of(request, refused.code)) from refused
+        return self._launched_before(request) if answered is None else answered
+
+    def _call(
+        self,
+        request: LaunchRequest,
+        configs: Configs,
+        tags: Mapping[str, str],
+        images: Mapping[str, str],
+        full: frozenset[str] = frozenset(),
+        calls: int = _MOST_CALLS,
+    ) -> LaunchResult | None:
+        """What came of one call, and of another for the rest where its subnets have addresses for some instances only,
+        or turn out to be full, and their zones have more.
+
+        ``full``: ids of subnets that are passed over. ``calls``: how many may be made where nothing is full; the last
+        is for all that is left. None if a token was used before for another call.
+        """
+        places = self._addresses.choose(request, full)
+        part = replace(request, count=places.count if calls > 1 else request.count)
+        answered = self._answered(part, configs, tags, images, places)
+        if answered is None:
+            return None
+        left = request.count - len(answered.instances)
+        passed_over = full_subnets(request, answered, places.subnets, full)
+        is_served = len(answered.instances) == part.count
+        if not left or (passed_over == full and not is_served):
+            return answered
+        rest = replace(request, count=left, token=f"{request.token}-{len(passed_over)}")
+        try:
+            more = self._call(rest, configs, tags, images, passed_over, calls - is_served)
+        except CapacityError:
+            return answered
+        if more is None:
+            return None
+        again = subnets_by_zone(of_ec2(request.node_class), passed_over)
+        final = tuple(f for f in answered.failures if f.code != SUBNET_FULL or f.pool.zone not in again)
+        return LaunchResult(answered.instances + more.instances, tuple(dict.fromkeys(final + more.failures)))
+
+    def _answered(
+        self,
+        request: LaunchRequest,
+        configs: Configs,
+        tags: Mapping[str, str],
+        images: Mapping[str, str],
+        places: Places,
+    ) -> LaunchResult | None:
+        """What came of one call into these places. What it does not take of their addresses is given back."""
+        launched: tuple[LaunchedInstance, ...] = ()
+        try:
+            call = fleet(request, [(template.name, pools) for template, pools in configs], tags, places.subnets)
+            answer = self._create_fleet(call, [template for template, _ in configs])
+            if answer is None:
+                return None
+            said = result(request, answer, images)
+            if any(failure.code in TEMPLATE_NOT_FOUND for failure in said.failures):
+                # EC2 may say so of single pools, too. The next call makes what it needs.
+                self._made.clear()
+            answered = self._completed(said)
+            launched = answered.instances
+            return answered
+        finally:
+            self._addresses.settle(request, places, launched)
+
+    def _completed(self, answered: LaunchResult) -> LaunchResult:
+        """The result with type and zone of all instances.
+
+        CreateFleet may leave them out, and a claim finds its node by its zone.
+
+        Raises ``UnavailableError`` where DescribeInstances does not say them yet either. Repeating the call launches
+        nothing more.
+        """
+        vague = [
+            launched.instance_id for launched in answered.instances if not (launched.instance_type and launched.zone)
+        ]
+        if not vague:
+            return answered
+        try:
+            instances = {instance.instance_id: instance for instance in described(self._clients, InstanceIds=vague)}
+        except NotFoundError:
+            instances = {}  # for a moment EC2 does not know what it has just launched
+        completed = (
+            _as_described(launched, instances.get(launched.instance_id)) if launched.instance_id in vague else launched
+            for launched in answered.instances
+        )
+        return LaunchResult(tuple(completed), answered.failures)
+
+    def _create_fleet(self, call: dict[str, Any], templates: list[Template]) -> Mapping[str, Any] | None:
+        """EC2's answer. None if the token was used before for a call with other parameters."""
+        from botocore.exceptions import ClientError
+
+        with translated("creating a fleet"):
+            self._ensure(templates)
+            in_time("creating a fleet", LONGEST_REQUEST)
+            try:
+                return self._clients.ec2.create_fleet(**call)
+            except ClientError as refused:
+                if code(refused) == TOKEN_REUSED:
+                    return None
+                if code(refused) not in TEMPLATE_NOT_FOUND:
+                    raise
+            # Somebody deleted a template that this process remembers. All are made again, once.
+            self._made.clear()
+            self._ensure(templates)
+            try:
+                return self._clients.ec2.create_fleet(**call)
+            except ClientError as refused:
+                if code(refused) not in TEMPLATE_NOT_FOUND:
+                    raise
+                # They are there, and EC2 does not see them everywhere yet (EC2 API, "Eventual consistency").
+                raise UnavailableError(f"EC2 CreateFleet: its launch templates are not seen yet: {refused}") from None
+
+    def _launched_before(self, request: LaunchRequest) -> LaunchResult:
+        """The instances of another call with this token: its answer was lost, or it is still under way.
+
+        Prices or stock have changed the request since. Raises ``UnavailableError`` while they are not all to be seen:
+        one that is left out would be bought anew.
+        """
+        filters = [{"Name": f"tag:{labels.LAUNCH_TOKEN}", "Values": [request.token]}]
+        listed = described(self._clients, Filters=filters)
+        if len(listed) < request.count:
+            # Not a failure of that call: DescribeInstances shows new instances late (EC2 API, "Eventual consistency").
+            raise UnavailableError(
+                f"EC2 CreateFleet: the instances of an earlier call ({request.token}) are not all seen yet"
+            )
+        launched = tuple(
+            LaunchedInstance(
+                instance_id=instance.instance_id,
+                instance_type=instance.instance_type,
+                zone=instance.zone,
+                capacity_type=instance.capacity_type,
+                image_id=instance.image_id,
+                reservation=instance.reservation,
+            )
+            for instance in listed
+            if instance.serves
+        )
+        return LaunchResult(launched)
+
+    def _ensure(self, templates: Iterable[Template]) -> None:
+        """Make the templates that are not there.
+
+        A template's name is a digest of its data, so one that exists is the right one.
+        """
+        from botocore.exceptions import ClientError
+
+        for wanted in templates:
+            if wanted.name in self._made:
+                continue
+            in_time("creating a launch template", LONGEST_REQUEST)
+            try:
+                self._clients.ec2.create_launch_template(
+                    LaunchTemplateName=wanted.name,
+                    LaunchTemplateData=wanted.data,  # type: ignore[arg-type]
+                    TagSpecifications=tag_specifications(("launch-template",), wanted.tags),  # type: ignore[arg-type]
+                )
+            except ClientError as refused:
+                if code(refused) not in ALREADY_EXISTS:
+                    raise
+            self._made.add(wanted.name)
+
+    def _images(self, request: LaunchRequest, node_class: EC2NodeClass) -> dict[str, str]:
+        """Instance type to the id of the image that it would boot. Types that no image boots are left out."""
+        status = node_class.status
+        if not status.amis:
+            raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: status.amis is empty")
+        names = list(dict.fromkeys(override.instance_type for override in request.overrides))
+        family = FAMILIES[node_class.spec.family]
+        images = {
+            name: status.image_for(type_labels(description, family, self._clients.region))
+            for name, description in self._describe(names).items()
+        }
+        return {name: image.id for name, image in images.items() if image is not None}
+
+    def _describe(self, names: list[str]) -> dict[str, Description]:
+        """The types of these names, as far as EC2 knows them."""
+        missing: list[Any] = [name for name in names if name not in self._descriptions]
+        with translated("describing instance types"):
+            for start in range(0, len(missing), _MOST_TYPES):
+                batch = missing[start : start + _MOST_TYPES]
+                answer = self._clients.ec2.describe_instance_types(InstanceTypes=batch)
+                listed = entries(answer, "InstanceTypes", "InstanceType", call=_TYPES, tell=self._clients.tell)
+                for description in converted(listed, Description, "InstanceType", call=_TYPES, tell=self._clients.tell):
+                    self._descriptions[description.instance_type] = description
+        return {name: self._descriptions[name] for name in names if name in self._descriptions}
+
+
+def _as_described(launched: LaunchedInstance, instance: Instance | None) -> LaunchedInstance:
+    """The launched instance with what DescribeInstances says of it, where CreateFleet did not."""
+    instance_type = launched.instance_type or (instance.instance_type if instance else "")
+    zone = launched.zone or (instance.zone if instance else "")
+    if not (instance_type and zone):
+        raise UnavailableError(
+            f"EC2 CreateFleet: {launched.instance_id} has no InstanceType or no AvailabilityZone yet"
+        )
+    return replace(launched, instance_type=instance_type, zone=zone)
+
+
+def _by_template(overrides: Iterable[Override], images: Mapping[str, str]) -> dict[TemplateKey, list[Override]]:
+    """The pools of each template. ``images``: by instance type, the id of its image."""
+    pools: dict[TemplateKey, list[Override]] = {}
+    seen: set[tuple[str, str]] = set()
+    for override in overrides:
+        # EC2 refuses a call that names a type and zone twice, even in two templates.
+        pool = (override.instance_type, override.zone)
+        if override.instance_type in images and pool not in seen:
+            seen.add(pool)
+            key = TemplateKey(images[override.instance_type], override.max_pods, override.efa, override.reservation)
+            pools.setdefault(key, []).append(override)
+    return pools
+
+
+def _template(
+    request: LaunchRequest, node_class: EC2NodeClass, facts: ClusterFacts, key: TemplateKey, region: str
+) -> Template:
+    boot = bootstrap(
+        facts,
+        labelled=request.labels,
+        taints=request.taints,
+        capacity_type=request.capacity_type,
+        max_pods=key.max_pods,
+    )
+    machine = Machine(
+        image_id=key.image_id,
+        user_data=user_data(node_class.spec, boot),
+        capacity_type=request.capacity_type,
+        region=region,
+        ipv6=facts.ipv6,
+        reservation=key.reservation,
+        efa=key.efa,
+        tenancy=request.tenancy,
+    )
+    return template(node_class, machine, instance_tags(facts.name, node_class, request.node_pool))

@@ -1,0 +1,46 @@
+"""The cluster that new nodes join, as EKS describes it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from joinery.gateways.answers import at
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterFacts:
+    """What a new node must be told of its cluster.
+
+    ``endpoint``: the API server's URL. ``ca``: its certificate authority, base64. ``service_cidr``: of the cluster's
+    own IP family. ``version``: Kubernetes' minor version, such as 1.33. Texts are empty where EKS does not say them.
+    """
+
+    name: str
+    endpoint: str
+    ca: str
+    service_cidr: str
+    version: str
+    arn: str = ""
+    ipv6: bool = False
+
+    @property
+    def dns(self) -> str:
+        """The address of the cluster's DNS server: EKS gives it the tenth of the services' addresses."""
+        from ipaddress import ip_network
+
+        return str(ip_network(self.service_cidr, strict=False)[10]) if self.service_cidr else ""
+
+
+def cluster_facts(cluster: dict[str, Any]) -> ClusterFacts:
+    """The facts of a cluster in an answer of EKS's DescribeCluster."""
+    network = at(cluster, "kubernetesNetworkConfig")
+    is_ipv6 = at(network, "ipFamily") == "ipv6"
+    families = ("serviceIpv6Cidr", "serviceIpv4Cidr") if is_ipv6 else ("serviceIpv4Cidr", "serviceIpv6Cidr")
+    return ClusterFacts(
+        name=cluster["name"],
+        endpoint=at(cluster, "endpoint") or "",
+        ca=at(cluster, "certificateAuthority.data") or "",
+        service_cidr=at(network, families[0]) or at(network, families[1]) or "",
+        version=at(cluster, "version") or "",
+        arn=at(cluster, "arn") or "",
+        ipv6=is_ipv6,
+    )

@@ -1,0 +1,186 @@
+"""The CreateFleet call as data: one request for identical instances from any of many capacity pools, and what its
+answer means.
+
+Nothing here talks to EC2 (EC2 API CreateFleet). EC2 repeats the override that an instance came from, and in each error
+the override that it is about. The zone is written in each override so that it can be read there again.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from joinery.gateways.answers import at, entries
+from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
+from joinery.gateways.ec2.launch.templates import tag_specifications
+from joinery.gateways.ec2.nodeclass.kind import of_ec2
+from joinery.objects.codes import SPOT_ROLE_LACKING, SUBNET_FULL, is_capacity
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.snapshot.offerings import ALL_SPOT, CAPACITY_BLOCK, OfferingKey
+
+_INTERRUPTIBLE = "reserved-capacity"
+_CALL = "EC2 CreateFleet"
+
+
+def subnets_by_zone(node_class: EC2NodeClass, full: Collection[str] = ()) -> dict[str, str]:
+    """Zone to the id of one subnet in it: the one with the most free addresses, which the status lists first.
+
+    ``full``: ids of those that are passed over. Raises ``ConfigurationError`` for a class whose status has none.
+    """
+    if not node_class.status.subnets:
+        raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: status.subnets is empty")
+    subnets: dict[str, str] = {}
+    for subnet in node_class.status.subnets:
+        if subnet.id not in full:
+            subnets.setdefault(subnet.zone, subnet.id)
+    return subnets
+
+
+def full_subnets(
+    request: LaunchRequest, answered: LaunchResult, asked: Mapping[str, str], full: frozenset[str]
+) -> frozenset[str]:
+    """``full``, which the call has passed over, with those that turned out to have no free address.
+
+    Only where their zones have another: the same ones again mean that there is nothing more to try. ``asked``: by zone,
+    the subnet of the call.
+    """
+    node_class = of_ec2(request.node_class)
+    zones = {failure.pool.zone for failure in answered.failures if failure.code == SUBNET_FULL} & set(asked)
+    passed_over = full | {asked[zone] for zone in zones}
+    return passed_over if zones & set(subnets_by_zone(node_class, passed_over)) else full
+
+
+def fleet(
+    request: LaunchRequest,
+    configs: Iterable[tuple[str, Sequence[Override]]],
+    tags: Mapping[str, str],
+    subnets: Mapping[str, str],
+) -> dict[str, Any]:
+    """The call.
+
+    ``configs``: names of launch templates, each with the pools that it may be launched from; ``tags``: of the
+    instances; ``subnets``: by zone, the id of the one to launch into.
+    """
+    spec = of_ec2(request.node_class).spec
+    call: dict[str, Any] = {
+        "Type": "instant",
+        "ClientToken": request.token,
+        "TargetCapacitySpecification": {
+            "TotalTargetCapacity": request.count,
+            "DefaultTargetCapacityType": target_type(request),
+        },
+        "LaunchTemplateConfigs": [
+            {
+                "LaunchTemplateSpecification": {"LaunchTemplateName": name, "Version": "$Latest"},
+                "Overrides": [_override(pool, subnets[pool.zone]) for pool in pools if pool.zone in subnets],
+            }
+            for name, pools in configs
+            if any(pool.zone in subnets for pool in pools)
+        ],
+        "TagSpecifications": tag_specifications(("instance", "volume", "fleet"), tags),
+    }
+    # The context is agreed upon with EC2 for fleets that are as varied as they are meant to be.
+    context = {"Context": spec.context} if spec.context and not request.min_values_relaxed else {}
+    return call | _options(target_type(request)) | context
+
+
+def target_type(request: LaunchRequest) -> str:
+    """What EC2 calls the capacity type. To EC2 an instance in an ordinary capacity reservation is on-demand."""
+    if request.capacity_type != labels.RESERVED:
+        return request.capacity_type
+    reservation = request.overrides[0].reservation
+    if reservation is not None and reservation.kind == CAPACITY_BLOCK:
+        return CAPACITY_BLOCK
+    return _INTERRUPTIBLE if reservation is not None and reservation.is_interruptible else labels.ON_DEMAND
+
+
+def _options(target: str) -> dict[str, Any]:
+    """How EC2 chooses among the pools. In a capacity block it has nothing to choose."""
+    options: dict[str, dict[str, Any]] = {
+        labels.SPOT: {"SpotOptions": {"AllocationStrategy": "price-capacity-optimized"}},
+        labels.ON_DEMAND: {"OnDemandOptions": {"AllocationStrategy": "lowest-price"}},
+        _INTERRUPTIBLE: {"ReservedCapacityOptions": {"ReservationTypes": ["interruptible-capacity-reservation"]}},
+    }
+    return options.get(target, {})
+
+
+def _override(pool: Override, subnet: str) -> dict[str, Any]:
+    return {
+        "InstanceType": pool.instance_type,
+        "SubnetId": subnet,
+        "AvailabilityZone": pool.zone,
+        "Priority": pool.price,
+    }
+
+
+def result(request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[str, str]) -> LaunchResult:
+    """What came of the call.
+
+    ``images``: by instance type, the id of its image. EC2 may list several instances in one entry, or not.
+    """
+    asked = _Asked(request)
+    launched = [
+        _launched(instance_id, entry, asked, images)
+        for entry in entries(answer, "Instances", "InstanceIds", call=_CALL)
+        for instance_id in entry["InstanceIds"]
+    ]
+    failures = [failure for entry in entries(answer, "Errors", call=_CALL) for failure in _failures(entry, asked)]
+    return LaunchResult(tuple(launched), tuple(dict.fromkeys(failures)))
+
+
+def out_of(request: LaunchRequest, code: str) -> frozenset[OfferingKey]:
+    """What EC2 has nothing of where it refuses the whole request with that code."""
+    return frozenset({ALL_SPOT}) if code == SPOT_ROLE_LACKING else request.pools
+
+
+class _Asked:
+    """A request, by what an answer repeats of it."""
+
+    def __init__(self, request: LaunchRequest) -> None:
+        self.request = request
+        self._zones = {subnet.id: subnet.zone for subnet in of_ec2(request.node_class).status.subnets}
+        # Of a type and zone a call names one reservation, so an entry of the answer need not say which it is.
+        self._pools = {(pool.instance_type, pool.zone): pool for pool in request.pools}
+
+    def pool(self, entry: Mapping[str, Any]) -> OfferingKey:
+        """The pool that an entry is about. Its type and zone are empty where the entry does not say them."""
+        override = at(entry, "LaunchTemplateAndOverrides.Overrides")
+        instance_type = at(entry, "InstanceType") or at(override, "InstanceType") or ""
+        zone = at(override, "AvailabilityZone") or self._zones.get(at(override, "SubnetId") or "", "")
+        unasked = OfferingKey(instance_type, zone, self.request.capacity_type)
+        return self._pools.get((instance_type, zone), unasked)
+
+    def pools_like(self, pool: OfferingKey) -> Sequence[OfferingKey]:
+        """The pools that were asked for and may be meant by it: what it does not say may be any. Itself without one."""
+        alike = (
+            one
+            for one in sorted(self.request.pools)
+            if pool.instance_type in ("", one.instance_type) and pool.zone in ("", one.zone)
+        )
+        return tuple(alike) or (pool,)
+
+
+def _launched(instance_id: str, entry: Mapping[str, Any], asked: _Asked, images: Mapping[str, str]) -> LaunchedInstance:
+    pool = asked.pool(entry)
+    capacity_type = labels.SPOT if entry.get("Lifecycle") == "spot" else pool.capacity_type
+    return LaunchedInstance(
+        instance_id=instance_id,
+        instance_type=pool.instance_type,
+        zone=pool.zone,
+        capacity_type=capacity_type,
+        image_id=images.get(pool.instance_type, ""),
+        reservation=pool.reservation,
+    )
+
+
+def _failures(entry: Mapping[str, Any], asked: _Asked) -> Iterable[LaunchFailure]:
+    """What an entry of ``Errors`` says. A lack of capacity is about all pools that it may be meant for: one that names
+    none of them would be met again by the next plan, a second later.
+    """
+    code, message = at(entry, "ErrorCode") or "", at(entry, "ErrorMessage") or ""
+    pool, has_no_capacity = asked.pool(entry), is_capacity(code, message)
+    failed: Iterable[OfferingKey] = asked.pools_like(pool) if has_no_capacity else (pool,)
+    if code == SPOT_ROLE_LACKING:
+        failed = out_of(asked.request, code)
+    for one in failed:
+        yield LaunchFailure(one, code, message, has_no_capacity)

@@ -1,0 +1,206 @@
+"""Launch templates: what instances that are launched alike have in common (EC2 API CreateLaunchTemplate).
+
+A template is named after a hash of everything in it. So making one is idempotent: whoever comes second finds it there,
+and a change of anything makes another template. Nothing here talks to EC2.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from joinery.gateways.ec2.instancetypes.families import FAMILIES
+from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.ec2nodeclass import BlockDevice, EC2NodeClass, EC2NodeClassSpec, NetworkInterface
+from joinery.objects.kubernetes.quantity import amount
+from joinery.objects.snapshot.offerings import CAPACITY_BLOCK, Reservation
+
+PREFIX = "karpenter.k8s.aws/"
+RESERVED_ONLY = "capacity-reservations-only"
+_ISOLATED = ("us-iso-", "us-isob-", "us-isof-")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """``data``: EC2's LaunchTemplateData. ``tags``: the template's own, and not those of its instances."""
+
+    name: str
+    data: Mapping[str, Any]
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What of a template does not come from the class alone.
+
+    ``user_data``: base64. ``reservation``: the capacity reservation to launch into, None to use none. ``efa``: how many
+    Elastic Fabric Adapters. ``tenancy``: EC2's word.
+    """
+
+    image_id: str
+    user_data: str
+    capacity_type: str
+    region: str
+    ipv6: bool
+    reservation: Reservation | None = None
+    efa: int = 0
+    tenancy: str = labels.SHARED_TENANCY
+
+
+def template(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -> Template:
+    """The template of such machines of a class."""
+    data = _data(node_class, machine, tags)
+    digest = sha256(json.dumps([data, dict(tags)], sort_keys=True).encode()).digest()
+    return Template(name=f"{PREFIX}{int.from_bytes(digest[:8])}", data=data, tags=tags)
+
+
+def tag_specifications(resource_types: tuple[str, ...], tags: Mapping[str, str]) -> list[dict[str, Any]]:
+    """EC2's TagSpecifications: the same tags on resources of several types."""
+    pairs = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
+    return [{"ResourceType": resource_type, "Tags": pairs} for resource_type in resource_types]
+
+
+def _data(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -> dict[str, Any]:
+    spec = node_class.spec
+    spot = ("spot-instances-request",) if machine.capacity_type == labels.SPOT else ()
+    data: dict[str, Any] = {
+        "ImageId": machine.image_id,
+        "IamInstanceProfile": {"Name": node_class.status.instance_profile},
+        "Monitoring": {"Enabled": bool(spec.detailed_monitoring)},
+        "MetadataOptions": _metadata(spec, machine.region),
+        "NetworkInterfaces": _interfaces(node_class, machine),
+        "TagSpecifications": tag_specifications(("network-interface", *spot), tags),
+        "Placement": {"Tenancy": machine.tenancy},
+        "CapacityReservationSpecification": _reservation(machine.reservation),
+    }
+    optional = {
+        "UserData": machine.user_data,
+        "BlockDeviceMappings": _disks(spec),
+        "CpuOptions": _cpu(spec),
+        "EnclaveOptions": {"Enabled": True} if spec.enclave_options and spec.enclave_options.enabled else {},
+        "InstanceMarketOptions": _market(machine.reservation),
+    }
+    return data | {key: value for key, value in optional.items() if value}
+
+
+def _reservation(reservation: Reservation | None) -> dict[str, Any]:
+    """In that reservation and nowhere else. Without one in none, so that no open reservation is used up unnoticed."""
+    if reservation is None:
+        return {"CapacityReservationPreference": "none"}
+    target = {"CapacityReservationId": reservation.id}
+    return {"CapacityReservationPreference": RESERVED_ONLY, "CapacityReservationTarget": target}
+
+
+def _market(reservation: Reservation | None) -> dict[str, Any]:
+    if reservation is None:
+        return {}
+    if reservation.kind == CAPACITY_BLOCK:
+        return {"MarketType": CAPACITY_BLOCK}
+    return {"MarketType": "interruptible-capacity-reservation"} if reservation.is_interruptible else {}
+
+
+def _metadata(spec: EC2NodeClassSpec, region: str) -> dict[str, Any]:
+    options = spec.metadata_options
+    metadata: dict[str, Any] = {
+        "HttpEndpoint": options.http_endpoint,
+        "HttpProtocolIpv6": options.http_protocol_ipv6,
+        "HttpPutResponseHopLimit": options.http_put_response_hop_limit,
+        "HttpTokens": options.http_tokens,
+        "InstanceMetadataTags": "disabled",
+    }
+    # The isolated partitions do not know this field.
+    if region.startswith(_ISOLATED):
+        del metadata["HttpProtocolIpv6"]
+    return metadata
+
+
+def _cpu(spec: EC2NodeClassSpec) -> dict[str, Any]:
+    nested = spec.cpu_options.nested_virtualization if spec.cpu_options else None
+    return {"NestedVirtualization": nested} if nested else {}
+
+
+# --- disks ---
+
+
+def _disks(spec: EC2NodeClassSpec) -> list[dict[str, Any]]:
+    """The user's disks, or else those of the family. A family without any leaves them to the image."""
+    if spec.block_device_mappings:
+        return [
+            {"DeviceName": mapping.device_name} | ({"Ebs": _ebs(mapping.ebs)} if mapping.ebs else {})
+            for mapping in spec.block_device_mappings
+        ]
+    return [
+        {"DeviceName": name, "Ebs": {"Encrypted": True, "VolumeType": "gp3", "VolumeSize": _gib(size)}}
+        for name, size in FAMILIES[spec.family].devices
+    ]
+
+
+def _ebs(disk: BlockDevice) -> dict[str, Any]:
+    ebs = {
+        "DeleteOnTermination": disk.delete_on_termination,
+        "Encrypted": disk.encrypted,
+        "Iops": disk.iops or None,
+        "KmsKeyId": disk.kms_key_id or None,
+        "SnapshotId": disk.snapshot_id or None,
+        "Throughput": disk.throughput or None,
+        "VolumeInitializationRate": disk.volume_initialization_rate,
+        "VolumeSize": _gib(disk.volume_size) if disk.volume_size else None,
+        "VolumeType": disk.volume_type or None,
+    }
+    return {key: value for key, value in ebs.items() if value is not None}
+
+
+def _gib(size: str) -> int:
+    """A quantity in GiB, rounded up."""
+    return -(-amount("ephemeral-storage", size) >> 30) if size else 0
+
+
+# --- network ---
+
+
+def _interfaces(node_class: EC2NodeClass, machine: Machine) -> list[dict[str, Any]]:
+    """EC2 wants security groups inside of the interfaces, if there are any. The subnet comes with the launch."""
+    groups, spec = [group.id for group in node_class.status.security_groups], node_class.spec
+    if spec.network_interfaces:
+        return [_declared(interface, groups, spec, machine.ipv6) for interface in spec.network_interfaces]
+    if machine.efa:
+        return [_efa(card, groups, spec, machine.ipv6) for card in range(machine.efa)]
+    return [{"DeviceIndex": 0, "Groups": groups} | _addresses(spec, machine.ipv6)]
+
+
+def _efa(card: int, groups: list[str], spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
+    """The adapter of one network card. Only the instance's first interface has the device index 0."""
+    place = {"NetworkCardIndex": card, "DeviceIndex": min(card, 1), "InterfaceType": "efa"}
+    return place | {"Groups": groups} | _addresses(spec, ipv6)
+
+
+def _declared(interface: NetworkInterface, groups: list[str], spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
+    declared: dict[str, Any] = {
+        "NetworkCardIndex": interface.network_card_index,
+        "DeviceIndex": interface.device_index,
+        "InterfaceType": interface.interface_type,
+        "Groups": groups,
+    }
+    # An EFA-only interface has no IP address.
+    return declared if interface.interface_type == "efa-only" else declared | _addresses(spec, ipv6)
+
+
+def _addresses(spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
+    addresses: dict[str, Any] = {}
+    if spec.associate_public_ip_address is not None:
+        addresses["AssociatePublicIpAddress"] = spec.associate_public_ip_address
+    if spec.ip_prefix_count:
+        addresses["Ipv6PrefixCount" if ipv6 else "Ipv4PrefixCount"] = spec.ip_prefix_count
+    if ipv6:
+        addresses |= {"PrimaryIpv6": True, "Ipv6AddressCount": 1}
+    if spec.connection_tracking:
+        tracking = spec.connection_tracking
+        timeouts = {
+            "TcpEstablishedTimeout": tracking.tcp_established_timeout,
+            "UdpStreamTimeout": tracking.udp_stream_timeout,
+            "UdpTimeout": tracking.udp_timeout,
+        }
+        given = {key: value for key, value in timeouts.items() if value is not None}
+        addresses["ConnectionTrackingSpecification"] = given
+    return addresses

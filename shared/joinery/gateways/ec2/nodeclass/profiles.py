@@ -1,0 +1,89 @@
+"""The instance profile of an EC2NodeClass that names a role (IAM API CreateInstanceProfile).
+
+The profile's name derives from the cluster, the class and the role. So whether it was made already can be asked without
+remembering it, and another role gets another profile.
+"""
+
+from hashlib import sha256
+from typing import Any
+
+from joinery.gateways.answers import at
+from joinery.gateways.aws import Clients, code, translated
+from joinery.gateways.ec2.nodeclass.tags import ownership
+from joinery.objects.codes import ALREADY_EXISTS
+from joinery.objects.errors import NotFoundError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+
+_LONGEST = 128
+
+
+def profile_name(cluster: str, region: str, node_class: EC2NodeClass) -> str:
+    """The name of a class's profile: at most 128 characters, as IAM demands."""
+    identity = f"{region}{node_class.metadata.name}{node_class.metadata.uid}{node_class.spec.role}"
+    number = int.from_bytes(sha256(identity.encode()).digest()[:8])
+    return f"{cluster[: _LONGEST - 21]}_{number}"
+
+
+class Profiles:
+    """The instance profiles of one cluster."""
+
+    def __init__(self, clients: Clients, cluster: str) -> None:
+        self._clients, self._cluster = clients, cluster
+
+    def find(self, node_class: EC2NodeClass) -> str:
+        """The name of a profile with the class's role; empty if there is none."""
+        current, own = node_class.status.instance_profile, self._name(node_class)
+        # Karpenter names profiles by a hash of its own. The one in the status is kept if it has the class's role.
+        for candidate in dict.fromkeys(filter(None, (current, own))):
+            if self._role(candidate) == _base(node_class.spec.role):
+                return candidate
+        return ""
+
+    def ensure(self, node_class: EC2NodeClass) -> str:
+        """The same, but one that does not exist is made. Raises ``NotFoundError`` if there is no such role."""
+        existing = self.find(node_class)
+        if existing:
+            return existing
+        name = self._name(node_class)
+        self._create(name, node_class)
+        return name
+
+    def _name(self, node_class: EC2NodeClass) -> str:
+        return profile_name(self._cluster, self._clients.region, node_class)
+
+    def _role(self, name: str) -> str | None:
+        """The name of the role in a profile, None where there is no such profile or no role in it."""
+        try:
+            with translated(f"reading instance profile {name}"):
+                profile: dict[str, Any] = self._clients.iam.get_instance_profile(InstanceProfileName=name)
+        except NotFoundError:
+            return None
+        roles = at(profile, "InstanceProfile.Roles") or [None]
+        name_of_role: str | None = at(roles[0], "RoleName")
+        return name_of_role
+
+    def _create(self, name: str, node_class: EC2NodeClass) -> None:
+        from botocore.exceptions import ClientError
+
+        region = self._clients.region
+        tags = node_class.spec.tags | ownership(self._cluster, node_class.metadata.name)
+        tags |= {"topology.kubernetes.io/region": region}
+        path = f"/karpenter/{region}/{self._cluster}/{node_class.metadata.uid or node_class.metadata.name}/"
+        with translated(f"creating instance profile {name}"):
+            try:
+                self._clients.iam.create_instance_profile(
+                    InstanceProfileName=name,
+                    Path=path,
+                    Tags=[{"Key": key, "Value": value} for key, value in sorted(tags.items())],
+                )
+            except ClientError as refused:
+                if code(refused) not in ALREADY_EXISTS:
+                    raise
+            self._clients.iam.add_role_to_instance_profile(
+                InstanceProfileName=name, RoleName=_base(node_class.spec.role)
+            )
+
+
+def _base(role: str) -> str:
+    """A role's name without its path."""
+    return role.rpartition("/")[2]

@@ -1,0 +1,58 @@
+"""EC2 without asking it: what the command line needs to read files and to plan from them.
+
+The command line reaches this cloud through this module, as controllers do through the gateway. Another cloud would
+bring a module with the same names.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.ec2.instancetypes.remembered import types_of
+from joinery.gateways.ec2.instancetypes.resolve import LONG_AGO
+from joinery.gateways.ec2.nodeclass.kind import of_ec2
+from joinery.gateways.ec2.nodeclass.reservations import reservations_of, uncounted
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.snapshot.offerings import InstanceType
+
+#: The model of the cloud's node classes.
+NODE_CLASS: type[NodeClass] = EC2NodeClass
+#: The kinds of its node classes, of today and of Karpenter's older APIs.
+CLASS_KINDS = frozenset({EC2NodeClass.kind, "AWSNodeTemplate"})
+
+
+def instance_types(
+    node_classes: Iterable[NodeClass], catalog: Catalog, now: datetime = LONG_AGO
+) -> Mapping[str, tuple[InstanceType, ...]]:
+    """By the class's name, the catalogue's types as its nodes may be of them.
+
+    What is left of capacity reservations is what the catalogue says. Raises ``ConfigurationError`` for a broken
+    catalogue.
+    """
+    return {node_class.metadata.name: types_of(catalog, of_ec2(node_class), now=now) for node_class in node_classes}
+
+
+def default_class() -> NodeClass:
+    """AL2023 on its default disk, in every zone."""
+    spec: dict[str, Any] = {
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "subnetSelectorTerms": [{"tags": {"*": "*"}}],
+        "securityGroupSelectorTerms": [{"tags": {"*": "*"}}],
+        "role": "default",
+    }
+    return EC2NodeClass.model_validate({"metadata": {"name": "default"}, "spec": spec})
+
+
+def unused_reservations(node_classes: Iterable[NodeClass], catalog: Catalog, now: datetime) -> Iterator[str]:
+    """A line for each capacity reservation that a class asks for and that is not used, with the reason."""
+    reservations = catalog.capacity_reservations
+    for node_class in map(of_ec2, node_classes):
+        subject = f"{node_class.kind} {node_class.metadata.name}"
+        for name in uncounted(node_class, reservations, now):
+            unsaid = "the catalogue does not say how much is left of it"
+            yield f"{subject}: capacity reservation {name} is not used: {unsaid}"
+        wanted = node_class.spec.capacity_reservation_selector_terms
+        if wanted and not reservations_of(node_class, reservations, now):
+            yield f"{subject}: capacityReservationSelectorTerms select no capacity reservation of the catalogue"

@@ -1,0 +1,1 @@
+"""What is remembered between runs: a bucket of documents, and a table of what was refused."""

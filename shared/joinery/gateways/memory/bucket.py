@@ -1,0 +1,35 @@
+"""The bucket: the catalogue, and a record of every decision that changed something."""
+
+import gzip
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any, Protocol
+
+import msgspec
+
+from joinery.gateways.ec2.catalog.document import Catalog
+
+#: Where the catalogue is, gzipped.
+CATALOG_KEY = "catalog.json.gz"
+
+
+class Store(Protocol):
+    """Every method may raise ``UnavailableError``, or ``ConfigurationError`` (the bucket is missing, or forbidden)."""
+
+    def catalog(self) -> Catalog:
+        """The last catalogue stored; a warm caller gets it from memory while it is unchanged. ``NotFoundError``."""
+        ...
+
+    def put_catalog(self, catalog: Catalog) -> None: ...
+
+    def record(self, controller: str, now: datetime, decision: dict[str, Any]) -> str:
+        """Keep a decision: a ``kind: List`` that ``joinery plan -f`` reads, gzipped. Returns its key."""
+        ...
+
+
+def sealed(controller: str, now: datetime, decision: dict[str, Any]) -> tuple[str, bytes]:
+    """A decision's key, by day and moment, and its gzipped document. The same decision gets the same key."""
+    document = msgspec.json.encode(decision, order="deterministic")
+    moment = now.astimezone(UTC)
+    name = f"{moment:%H%M%S.%f}-{controller}-{sha256(document).hexdigest()[:8]}"
+    return f"decisions/{moment:%Y/%m/%d}/{name}.json.gz", gzip.compress(document, mtime=0)

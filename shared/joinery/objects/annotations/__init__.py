@@ -1,0 +1,1 @@
+"""What objects remember for us: our annotations and conditions, read and written."""

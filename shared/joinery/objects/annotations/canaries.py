@@ -1,0 +1,53 @@
+"""What came of trials of images, as node classes remember it (``joinery.dev/canaries``).
+
+The nodes that tell may be gone within minutes: one that did not get ready is retired. So lifecycle writes a verdict on
+the node class, and it counts for as long as the class selects the image. Users may edit annotations: a verdict that
+cannot be read is none, and one that somebody removes is found anew by the next trial.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from joinery.objects.karpenter.labels import CANARIES, CANARY_APPROVED
+from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.kubernetes.decoding import decode_each, with_entries
+
+
+class Outcome(StrEnum):
+    """What came of a trial. ``PASSED``: all nodes may move to the image. ``FAILED``: none may."""
+
+    PASSED = "Passed"
+    FAILED = "Failed"
+
+
+class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """``image``: its id. ``at``: since when that is known. ``why``: a sentence that names the node that told."""
+
+    image: str
+    outcome: Outcome
+    at: datetime
+    why: str = ""
+
+
+def verdicts_of(node_class: NodeClass) -> Mapping[str, Verdict]:
+    """By the id of the image, those on the images that the class selects now."""
+    listed = decode_each(node_class.metadata.annotations.get(CANARIES, "[]"), Verdict)
+    images = node_class.images
+    return {verdict.image: verdict for verdict in listed if verdict.image in images}
+
+
+def with_verdicts(node_class: NodeClass, verdicts: Iterable[Verdict]) -> NodeClass:
+    """The class with the annotation that says so; without it where there are none."""
+    listed = sorted(verdicts, key=lambda verdict: verdict.image)
+    annotations = with_entries(node_class.metadata.annotations, CANARIES, listed)
+    metadata = node_class.metadata.model_copy(update={"annotations": annotations})
+    return node_class.model_copy(update={"metadata": metadata})
+
+
+def approved_images(node_class: NodeClass) -> frozenset[str]:
+    """The ids of the images that need no trial, because a person has approved them."""
+    listed = node_class.metadata.annotations.get(CANARY_APPROVED, "").split(",")
+    return frozenset(image.strip() for image in listed) - {""}

@@ -1,0 +1,1 @@
+"""Kubernetes' own objects, as far as a decision needs them."""

@@ -1,0 +1,99 @@
+"""The values of settings that say how much Joinery does of its own accord, and how strictly."""
+
+from enum import StrEnum
+
+
+class NodeRepair(StrEnum):
+    """What becomes of a node that has been unhealthy for too long (``joinery.decisions.lifecycle.repair``).
+
+    ``OFF``: nothing. ``REPLACE``: it is replaced. ``REBOOT``: its instance is rebooted once; if that does not help, it
+    is replaced.
+    """
+
+    OFF = "off"
+    REPLACE = "replace"
+    REBOOT = "reboot"
+
+
+class Steering(StrEnum):
+    """How the pods that a new node was bought for get there (``joinery.decisions.lifecycle.joining.steering``).
+
+    ``TAINT``: the node is kept for them by a taint that only they tolerate. ``OFF``: kube-scheduler decides by its own
+    scores, and Joinery needs no right to patch pods.
+    """
+
+    TAINT = "taint"
+    OFF = "off"
+
+
+class Rebalance(StrEnum):
+    """What is done about EC2's rebalance recommendations (``joinery.decisions.interruption.rebalance``).
+
+    ``OFF``: they are told. ``DRAIN``: they are treated as a spot warning. ``REPLACE``: a replacement is bought first,
+    and the node goes once that is initialised.
+    """
+
+    OFF = "off"
+    DRAIN = "drain"
+    REPLACE = "replace"
+
+
+class PreferencePolicy(StrEnum):
+    """What pods' preferences count (Karpenter settings, PREFERENCE_POLICY).
+
+    ``RESPECT``: they are kept where that is possible. ``IGNORE``: money comes first.
+    """
+
+    RESPECT = "Respect"
+    IGNORE = "Ignore"
+
+
+class MinValuesPolicy(StrEnum):
+    """What becomes of minValues that cannot be met (Karpenter settings, MIN_VALUES_POLICY).
+
+    ``STRICT``: nothing is bought. ``BEST_EFFORT``: they are lowered to what is possible.
+    """
+
+    STRICT = "Strict"
+    BEST_EFFORT = "BestEffort"
+
+
+class OnDemandPrices(StrEnum):
+    """Where on-demand prices come from: AWS's price list, or those of us-east-1 that come with the release."""
+
+    LISTED = "listed"
+    ESTIMATED = "estimated"
+
+
+class MetricsDetail(StrEnum):
+    """Of what there are metrics (``joinery.decisions.measures``).
+
+    ``CLUSTER``: of the cluster. ``NODE_POOLS``: of its NodePools too.
+    """
+
+    CLUSTER = "cluster"
+    NODE_POOLS = "node-pools"
+
+
+class TerminateFirst(StrEnum):
+    """Where a drifted node is ended before its replacement is launched
+    (``joinery.decisions.disruption.terminate_first``).
+
+    ``STATIC``: in a static NodePool whose ``limits.nodes`` has no room for a node more. ``RESERVED``: in a capacity
+    reservation that has no room for a node more. ``SCARCE``: where its pods have no other place.
+    """
+
+    STATIC = "static"
+    RESERVED = "reserved"
+    SCARCE = "scarce"
+
+
+def terminate_first_of(text: str) -> frozenset[TerminateFirst]:
+    """``off``, or some of the words above, separated by commas. Raises ``ValueError`` for anything else."""
+    words = [word.strip() for word in text.split(",")]
+    if words == ["off"]:
+        return frozenset()
+    unknown = [word for word in words if word not in list(TerminateFirst)]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is neither off nor one of {', '.join(TerminateFirst)}")
+    return frozenset(map(TerminateFirst, words))

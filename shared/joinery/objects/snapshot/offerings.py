@@ -1,0 +1,150 @@
+"""Instance types and offerings: what can be bought, where, and for how much.
+
+An **offering** is an instance type in a zone under a capacity type, at a price. A reserved offering draws on one
+capacity reservation, which holds a fixed number of instances. An **instance type** here is what a node of one node
+class would be: its labels, capacity and allocatable resources already depend on that class.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from joinery.objects.karpenter.labels import RESERVATION_ID, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE, SPOT
+from joinery.objects.kubernetes.quantity import Resources
+
+CAPACITY_BLOCK = "capacity-block"
+RESERVATION_KINDS = ("default", CAPACITY_BLOCK)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OfferingKey:
+    """A capacity pool of EC2, which may run out: the spot or on-demand capacity of a type in a zone, or a reservation.
+
+    ``reservation``: the id of the capacity reservation. There may be several of a type in a zone, and what one of them
+    lacks says nothing of the others.
+    """
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+    reservation: str = ""
+
+
+#: Every spot offering at once.
+ALL_SPOT = OfferingKey("", "", SPOT)
+
+#: Elastic Fabric Adapters, as pods ask for them. An instance has them only if it was launched with them.
+EFA = "vpc.amazonaws.com/efa"
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """The capacity reservation that a reserved offering draws on.
+
+    ``kind``: ``default`` or ``capacity-block``. ``is_interruptible``: EC2 may take its instances back. ``remaining``:
+    how many more instances it takes.
+    """
+
+    id: str
+    kind: str = "default"
+    is_interruptible: bool = False
+    remaining: int = 0
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What a node that was launched in it says of it."""
+        interruptible = "true" if self.is_interruptible else "false"
+        return {RESERVATION_ID: self.id, RESERVATION_TYPE: self.kind, RESERVATION_INTERRUPTIBLE: interruptible}
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """An instance type's offering in one zone.
+
+    ``zone``: by its name, ``zone_id`` by its id, which is the same in all accounts. ``capacity_type``: reserved, spot
+    or on-demand. ``price``: $/h. ``available``: False while EC2 is out of it. ``reservation``: set for a reserved
+    offering only.
+    """
+
+    zone: str
+    capacity_type: str
+    price: float
+    available: bool = True
+    zone_id: str = ""
+    reservation: Reservation | None = None
+
+    @property
+    def reservation_id(self) -> str:
+        """Empty for spot and on-demand."""
+        return self.reservation.id if self.reservation else ""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """One type as a node of one node class has it.
+
+    ``labels``: every well-known label that a node of this type will carry, with the values that it may take: one,
+    except for zone, capacity type and tenancy. A node of this type has no other well-known label. ``capacity``: what
+    the machine has. ``allocatable``: what is left of it for pods. ``offerings``: where it is sold. ``attachments``: how
+    many volumes for pods a CSI driver attaches to it, by the driver's name; others attach as many as they like.
+    """
+
+    name: str
+    labels: Mapping[str, tuple[str, ...]]
+    capacity: Resources
+    allocatable: Resources
+    offerings: tuple[Offering, ...]
+    attachments: Mapping[str, int] = field(default_factory=dict)
+
+    def price(self, zone: str, capacity_type: str) -> float | None:
+        """$/h of one offering, available or not; None where it is not sold.
+
+        Reservations of one type all have one price.
+        """
+        return price_among(self.offerings, zone, capacity_type)
+
+    @property
+    def restocked(self) -> "InstanceType":
+        """The type as if EC2 were out of none of it."""
+        return replace(self, offerings=tuple(replace(offering, available=True) for offering in self.offerings))
+
+
+def price_among(offerings: Iterable[Offering], zone: str, capacity_type: str) -> float | None:
+    """$/h of the offering of that zone and capacity type; None where there is none."""
+    return next((o.price for o in offerings if o.zone == zone and o.capacity_type == capacity_type), None)
+
+
+def key_of(instance_type: InstanceType, offering: Offering) -> OfferingKey:
+    """The capacity pool of one of the type's offerings."""
+    return OfferingKey(instance_type.name, offering.zone, offering.capacity_type, offering.reservation_id)
+
+
+def without(types: Iterable[InstanceType], unavailable: frozenset[OfferingKey]) -> tuple[InstanceType, ...]:
+    """The same types, with the offerings that EC2 was out of lately marked unavailable."""
+    # Usually EC2 is out of a handful of types. Nothing is copied of the hundreds of others.
+    lacking, no_spot = {pool.instance_type for pool in unavailable}, ALL_SPOT in unavailable
+    return tuple(
+        _without(instance_type, unavailable) if no_spot or instance_type.name in lacking else instance_type
+        for instance_type in types
+    )
+
+
+def _without(instance_type: InstanceType, unavailable: frozenset[OfferingKey]) -> InstanceType:
+    def is_out(offering: Offering) -> bool:
+        if offering.capacity_type == SPOT and ALL_SPOT in unavailable:
+            return True
+        return key_of(instance_type, offering) in unavailable
+
+    return replace(
+        instance_type,
+        offerings=tuple(replace(each, available=False) if is_out(each) else each for each in instance_type.offerings),
+    )
+
+
+def offered_in(types: Iterable[InstanceType], zone_ids: frozenset[str]) -> frozenset[OfferingKey]:
+    """What is sold in these zones."""
+    return frozenset(
+        key_of(instance_type, offering)
+        for instance_type in types
+        for offering in instance_type.offerings
+        if offering.zone_id in zone_ids
+    )

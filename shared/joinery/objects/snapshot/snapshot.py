@@ -1,0 +1,127 @@
+"""The cluster at one moment, frozen. A run reads one, and everything that it decides follows from that."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeclass import DEFAULT_KIND, NodeClass, NodeClassKind
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes.core import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    DaemonSet,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    PriorityClass,
+    StorageClass,
+    VolumeAttachment,
+)
+from joinery.objects.kubernetes.workloads import Workload
+from joinery.objects.snapshot.daemons import inferred_from_pods
+from joinery.objects.snapshot.successors import FIELDS, OwnerKey, successor
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimsSnapshot:
+    """The NodeClaims and their node classes: all that is needed to tell whose an instance is, and how old.
+
+    ``now``: the moment at which they were read, in UTC; decisions know no other clock. ``node_class_kind``: the kind of
+    node class that our cloud brings; claims that refer to another kind are left to another provider. ``invalid``:
+    objects that cannot be read, and why. They take no part in a decision, and the others go on. All ``node_classes``
+    are of ``node_class_kind``.
+    """
+
+    now: datetime
+    node_claims: tuple[NodeClaim, ...] = ()
+    node_classes: tuple[NodeClass, ...] = ()
+    invalid: tuple["Invalid", ...] = ()
+    node_class_kind: NodeClassKind = DEFAULT_KIND
+
+    @cached_property
+    def managed_claims(self) -> tuple[NodeClaim, ...]:
+        """The claims for nodes of our cloud."""
+        return tuple(claim for claim in self.node_claims if claim.spec.node_class_ref.of_kind == self.node_class_kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot(ClaimsSnapshot):
+    """Every object that a decision may look at. Owners of pods are there as far as some of their pods may come back
+    different.
+    """
+
+    pods: tuple[Pod, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    node_pools: tuple[NodePool, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    priority_classes: tuple[PriorityClass, ...] = ()
+    volume_claims: tuple[PersistentVolumeClaim, ...] = ()
+    volumes: tuple[PersistentVolume, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    csi_nodes: tuple[CSINode, ...] = ()
+    csi_drivers: tuple[CSIDriver, ...] = ()
+    storage_capacities: tuple[CSIStorageCapacity, ...] = ()
+    volume_attachments: tuple[VolumeAttachment, ...] = ()
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    replica_sets: tuple[Workload, ...] = ()
+    stateful_sets: tuple[Workload, ...] = ()
+    jobs: tuple[Workload, ...] = ()
+    replication_controllers: tuple[Workload, ...] = ()
+
+    @cached_property
+    def pools_by_name(self) -> Mapping[str, NodePool]:
+        """The NodePools by name. A run looks up that of every claim."""
+        return {pool.metadata.name: pool for pool in self.node_pools}
+
+    @cached_property
+    def classes_by_name(self) -> Mapping[str, NodeClass]:
+        """The node classes by name."""
+        return {node_class.metadata.name: node_class for node_class in self.node_classes}
+
+    @cached_property
+    def daemons(self) -> tuple[DaemonSet, ...]:
+        """The DaemonSets of every group: those that are read, and those that are inferred from their pods."""
+        return (*self.daemon_sets, *inferred_from_pods(self.pods, self.nodes))
+
+    def successor(self, pod: Pod) -> Pod:
+        """The pod that will come in the place of one that leaves its node (``objects.snapshot.successors``)."""
+        return successor(pod, self._owners)
+
+    @cached_property
+    def _owners(self) -> Mapping[OwnerKey, Workload]:
+        return {
+            (kind, owner.metadata.namespace or "default", owner.metadata.name): owner
+            for kind, field in FIELDS.items()
+            for owner in getattr(self, field)
+        }
+
+    def serves(self, pool: NodePool) -> bool:
+        """Whether the pool is for nodes of our cloud."""
+        return pool.spec.template.spec.node_class_ref.of_kind == self.node_class_kind
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """An object that the API server has stored and that cannot be read as one of its kind.
+
+    ``kind``, ``name``: which it is (namespace/name where it has a namespace). ``reason``: why it cannot be read. The
+    rest is what could be read of a NodeClaim all the same, empty where it could not: its instance (``provider_id``),
+    the names of its Node, NodePool and node class, and when it was ``created``. With it lifecycle neither takes the
+    claim's instance for garbage nor its class for unused.
+    """
+
+    kind: str
+    name: str
+    reason: str
+    provider_id: str = ""
+    node_name: str = ""
+    node_pool: str = ""
+    node_class: str = ""
+    created: datetime | None = None

@@ -1,1 +1,0 @@
-"""What the world looks like at one moment: the snapshot a decision is made from."""

@@ -1,1 +1,0 @@
-"""The bucket: the catalogue and the decision records."""

@@ -1,0 +1,74 @@
+"""Instances of more items than a relaxation takes: their aggregation guides, and the bound is proven all the same."""
+
+import numpy as np
+import pytest
+
+from joinery.decisions.optimizer.arrays import UNLIMITED
+from joinery.decisions.optimizer.bounds.assignment_bound import item_charges
+from joinery.decisions.optimizer.bounds.lower_bound import lower_bound
+from joinery.decisions.optimizer.effort import Effort
+from joinery.decisions.optimizer.instance.aggregation import MAX_ITEMS
+from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
+from joinery.decisions.optimizer.instance.patterns import cost_of
+from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
+from joinery.decisions.optimizer.search import pack
+from tests.unit.decisions.optimizer.instances import seeded, wrong
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_three_hundred_different_items_are_packed_close_to_their_bound(seed: int) -> None:
+    """Every copy is packed, and the packing costs less than a tenth more than the bound."""
+    instance = seeded(300, seed=seed)
+    assert len(instance.demands) > MAX_ITEMS
+    patterns = pack(instance, np.zeros(len(instance.costs), dtype=np.int64), Effort())
+    proven = lower_bound(instance)
+    assert wrong(instance, patterns) == []
+    assert 0 < proven <= cost_of(instance, patterns) < 1.1 * proven
+
+
+def test_the_bound_of_many_items_is_below_that_of_the_whole_relaxation() -> None:
+    """Duals for the core only, and a grid for other bin types: a little weaker than all bin types at once, and never
+    stronger.
+    """
+    instance = seeded(MAX_ITEMS + 50)
+    program = AssignmentRelaxation(instance)
+    answer = program.solve(instance.demands)
+    assert answer is not None
+    assert 0.97 * answer.cost < lower_bound(instance) <= answer.cost + 1e-6
+
+
+def test_the_duals_charge_what_their_optimum_costs() -> None:
+    """With the solver's own duals nothing is lost: the proof reaches the optimum of the relaxation."""
+    instance = seeded(60)
+    program = AssignmentRelaxation(instance)
+    answer = program.solve(instance.demands)
+    assert answer is not None
+    least, excess = item_charges(instance, answer.duals)
+    assert float(instance.demands @ least) - excess == pytest.approx(answer.cost, rel=1e-6)
+
+
+def _with_standing(instance: PackingInstance, nodes: int) -> PackingInstance:
+    """The same with a few nodes that exist, as large as the largest bin types."""
+    room = np.repeat(instance.capacities[[instance.capacities[:, 0].argmax()]], nodes, axis=0)
+    return PackingInstance(
+        sizes=instance.sizes,
+        demands=instance.demands,
+        costs=np.concatenate([instance.costs, np.zeros(nodes)]),
+        capacities=np.concatenate([instance.capacities, room]),
+        compatible=np.concatenate([instance.compatible, (room[None] >= instance.sizes[:, None]).all(axis=2)], axis=1),
+        cardinality_limits=(),
+        conflicts=instance.conflicts,
+        available=np.concatenate([instance.available, np.ones(nodes, dtype=np.int64)]),
+    )
+
+
+def test_standing_nodes_lower_the_bound_of_many_items_by_what_they_save() -> None:
+    """Free nodes take items off the bill, more of them more, down to nothing where all fit; the bound is never
+    negative.
+    """
+    instance = seeded(MAX_ITEMS + 50)
+    assert (instance.available == UNLIMITED).all()
+    bounds = [lower_bound(_with_standing(instance, nodes)) for nodes in (0, 1, 3, 30)]
+    assert bounds == sorted(bounds, reverse=True)
+    assert bounds[1] < bounds[0]
+    assert bounds[-1] == 0

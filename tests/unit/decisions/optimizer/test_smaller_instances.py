@@ -1,0 +1,141 @@
+"""Instances made smaller: by block, by aggregates of nearly equal items, by a core of bin types. Nothing is lost on
+the way.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from joinery.decisions.optimizer.instance.aggregation import MAX_ITEMS, aggregate
+from joinery.decisions.optimizer.instance.decomposition import decompose
+from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
+from joinery.decisions.optimizer.relaxation.aggregated import AggregatedRelaxation
+from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
+from joinery.decisions.optimizer.relaxation.core import CoreSelection
+from joinery.decisions.optimizer.relaxation.residual import ResidualRelaxation
+from tests.properties import examples
+from tests.unit.decisions.optimizer.instances import blocks, instances, seeded
+
+
+@examples(100)
+@given(instances(most_copies=12), st.data())
+def test_blocks_share_out_every_copy_and_never_mix(instance: PackingInstance, data: st.DataObject) -> None:
+    """Each part has bin types of one block only, which hold all its items, and together the parts have every copy
+    once.
+    """
+    block = data.draw(blocks(instance))
+    total = np.zeros_like(instance.demands)
+    for part in decompose(instance, block, instance.demands):
+        assert len(set(block[part.bin_types].tolist())) == 1 or len(set(block.tolist())) == 1
+        assert part.instance.compatible[part.instance.demands > 0].any(axis=1).all()
+        assert (part.instance.sizes == instance.sizes[part.items]).all()
+        assert (part.instance.costs == instance.costs[part.bin_types]).all()
+        total[part.items] += part.instance.demands
+    assert total.tolist() == instance.demands.tolist()
+
+
+@examples(100)
+@given(instances(most_copies=12), st.data())
+def test_a_restricted_instance_keeps_its_rules(instance: PackingInstance, data: st.DataObject) -> None:
+    """Limits and conflicts of the items that stay are those of the whole instance, by their new numbers."""
+    items = np.array(sorted(data.draw(st.sets(st.integers(0, len(instance.demands) - 1), min_size=1))))
+    part = instance.restrict(items, np.arange(len(instance.costs)), instance.demands[items])
+    kept = [(sorted(items[g.items].tolist()), g.cap) for g in part.cardinality_limits]
+    listed = [([m for m in g.items.tolist() if m in items], g.cap) for g in instance.cardinality_limits]
+    assert kept == [(members, cap) for members, cap in listed if members]
+    assert (part.conflicts == instance.conflicts[np.ix_(items, items)]).all()
+
+
+@examples(100)
+@given(instances(most_copies=12))
+def test_aggregates_hold_every_copy_and_only_items_of_one_look(instance: PackingInstance) -> None:
+    """No copy is lost in an aggregate, and items of different limits never share one."""
+    found = aggregate(instance)
+    together = np.bincount(found.aggregate_of, weights=instance.demands)
+    assert together.tolist() == found.instance.demands.tolist()
+    for cell in range(len(found.instance.demands)):
+        inside = np.flatnonzero(found.aggregate_of == cell)
+        assert len({instance.limit_members[item].tobytes() for item in inside}) == 1
+        sizes = instance.sizes[inside]
+        assert (sizes.min(axis=0) <= found.instance.sizes[cell]).all()
+        assert (found.instance.sizes[cell] <= sizes.max(axis=0)).all()
+
+
+def test_aggregates_are_fewer_than_items_and_of_nearly_one_size() -> None:
+    """Four hundred sizes become a number that is solved quickly, each aggregate a small part of the whole range."""
+    instance = seeded(400)
+    found = aggregate(instance)
+    assert len(found.instance.demands) < MAX_ITEMS
+    assert found.instance.demands.sum() == instance.demands.sum()
+    apart = np.abs(instance.sizes - found.instance.sizes[found.aggregate_of])[:, :2].mean(axis=0)
+    assert (apart < 0.1 * np.ptp(instance.sizes[:, :2], axis=0)).all()
+
+
+@examples(100)
+@given(instances(most_copies=12))
+def test_the_aggregated_relaxation_shares_out_every_copy(instance: PackingInstance) -> None:
+    """Read as the instance's own, the optimum of the aggregates puts each item on compatible bins, and on no others."""
+    answer = AggregatedRelaxation(instance).solve(instance.demands)
+    assert answer is not None
+    assert (answer.assigned[~instance.compatible] == 0).all()
+    assert (answer.assigned.sum(axis=1) <= instance.demands + 1e-6).all()
+    assert (answer.item_duals >= 0).all()
+
+
+def test_what_is_assigned_of_many_items_adds_up() -> None:
+    """Four hundred sizes, none of which is too large for any bin type: what is assigned of each item is its demand."""
+    instance = seeded(400)
+    answer = AggregatedRelaxation(instance).solve(instance.demands)
+    assert answer is not None
+    np.testing.assert_allclose(
+        answer.assigned[instance.compatible.all(axis=1)].sum(axis=1), instance.demands[instance.compatible.all(axis=1)]
+    )
+
+
+@examples(100)
+@given(instances(most_copies=12), st.integers(1, 4))
+def test_a_core_leaves_every_item_a_bin_type(instance: PackingInstance, sorts: int) -> None:
+    """However few classes are asked for, no item is left without a compatible bin type."""
+    bin_types = CoreSelection(instance).core(sorts)
+    assert instance.compatible[:, bin_types].any(axis=1).all()
+    assert bin_types.tolist() == sorted(set(bin_types.tolist()))
+
+
+def test_bin_types_of_one_capacity_and_cost_are_in_the_core_together() -> None:
+    """The same type in another block is as good, and is there for items that are tied to that block."""
+    instance = seeded(20, bin_types=12)
+    twice = instance.restrict(np.arange(20), np.tile(np.arange(12), 2), instance.demands)
+    bin_types = set(CoreSelection(twice).core(3).tolist())
+    assert {(bin_type + 12) % 24 for bin_type in bin_types} == bin_types
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_leaving_out_what_has_run_out_hardly_changes_the_duals(seed: int) -> None:
+    """With few items left, others than before, or all again, the smaller relaxation buys what the whole one buys:
+    it may only have fewer of the rows that are added in the course.
+    """
+    instance = seeded(40, seed=seed)
+    items = np.arange(len(instance.demands))
+    shrinking = ResidualRelaxation(instance)
+    for chosen in (items < 40, items < 15, items < 12, items >= 30, items < 40):
+        demands = np.where(chosen, instance.demands, 0)
+        small, whole = shrinking.solve(demands), AssignmentRelaxation(instance).solve(demands)
+        assert small is not None
+        assert whole is not None
+        assert small.cost == pytest.approx(whole.cost, rel=0.03)
+        assert float(demands @ small.item_duals) == pytest.approx(small.cost, rel=1e-6)
+        assert np.allclose(small.assigned.sum(axis=1), demands)
+
+
+@pytest.mark.parametrize("items", [5, 20, 60])
+def test_a_plain_packing_is_as_good_a_beginning_as_nothing(items: int) -> None:
+    """Wherever the solver begins, its optimum costs the same but for rows that are added in the course."""
+    instance = seeded(items)
+    swift, slow = (
+        AssignmentRelaxation(instance, swift=True).solve(instance.demands),
+        AssignmentRelaxation(instance).solve(instance.demands),
+    )
+    assert swift is not None
+    assert slow is not None
+    assert swift.cost == pytest.approx(slow.cost, rel=0.01)
