@@ -75,7 +75,7 @@ def disrupt(
     ] = False,
     explained: ExplainNodeOption = None,
 ) -> None:
-    """Decide which nodes earn their price: those that do not are deleted, or replaced by cheaper ones.
+    """Decide which nodes to delete, and which to replace by cheaper ones.
 
     Nothing is changed, neither in files nor in the current kubeconfig's cluster, which is read where no file is given.
 

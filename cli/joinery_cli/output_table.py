@@ -81,7 +81,7 @@ def _launches(plan: PlanView) -> Table:
     if len(lines) > 1:
         table.add_row(*_sum(plan), style="bold")
     if any(len(launch.instance_types) > 1 for launch in plan.packing.launches):
-        table.caption = "+N: so many other types may stand in for this one; it is the cheapest"
+        table.caption = "+N: N other types would do as well; this one is the cheapest"
         table.caption_justify = "left"
     return table
 
@@ -152,7 +152,7 @@ def _existing(existing: Sequence[Existing], resources: Sequence[str]) -> Table:
 
 
 def _state(existing: Existing) -> str:
-    return "" if existing.placement.node else "on its way"
+    return "" if existing.placement.node else "launching"
 
 
 def _by_pods(existing: Iterable[Existing]) -> list[Existing]:

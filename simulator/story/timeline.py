@@ -241,7 +241,7 @@ class Narrator:
         self._launched("provisioning")
 
     def _gave_up(self, result: dict[str, Any]) -> None:
-        """Which nodes do not earn their price. Those that a command of the record did not begin are not told."""
+        """Which nodes are consolidated. Those that a command of the record did not begin are not told."""
         commands = self._last_record()["joinery"]["result"]["commands"] if result.get("commands") else []
         begun = {claim.metadata.name for claim in self._world.cluster.node_claims.values() if is_candidate(claim)}
         for command in commands:

@@ -12,7 +12,7 @@ _HOUR = timedelta(hours=1)
 #: It is written twice an hour.
 _STALE = timedelta(minutes=90)
 _LETTERS = {
-    "InterruptionDeadLetters": "interruptions were tried five times in vain",
+    "InterruptionDeadLetters": "interruptions failed five times",
     "BellDeadLetters": "bells were given up",
     "ScheduleDeadLetters": "schedules could not reach their function",
 }

@@ -30,7 +30,7 @@ def section(view: DisruptionView) -> Html:
     heading = join(
         (
             element("h2", text("What goes and what comes")),
-            element("small", text("in this order: nodes that go, pods that move, $/h saved")),
+            element("small", text("in this order: nodes removed, pods moved, $/h saved")),
             element("span", text(total), class_="sum"),
         )
     )
@@ -42,7 +42,7 @@ def _row(view: CommandView, pixels: float, scale: Scale | None) -> Html:
     command, retired, bought = view.command, view.retired, view.bought
     changes = f"{count(len(retired), 'node')} → {len(bought):,}, {count(len(command.pods), 'pod')}"
     repaid = view.repaid_in
-    sooner = f"repaid in {spoken(repaid)}" if repaid else "" if repaid is not None else "never repaid"
+    sooner = f"pays for itself in {spoken(repaid)}" if repaid else "" if repaid is not None else "never pays for itself"
     summary = join(
         (
             element(

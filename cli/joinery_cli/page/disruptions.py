@@ -79,7 +79,7 @@ def _counts(view: DisruptionView) -> str:
     if not view.evicted:
         return "no pod moves"
     repaid = view.repaid_in
-    return f"count as {money(view.move_price)}" + (f", repaid in {spoken(repaid)}" if repaid else "")
+    return f"count as {money(view.move_price)}" + (f", which pays for itself in {spoken(repaid)}" if repaid else "")
 
 
 def _sentences(view: DisruptionView) -> Html:
@@ -99,7 +99,7 @@ def _footer(view: DisruptionView) -> Html:
     return join(
         element("p", text(sentence))
         for sentence in (
-            f"Decided by {decision.method} in {view.seconds:.2f} s{struck}. Nothing was changed.",
+            f"Decided in {view.seconds:.2f} s ({decision.method}){struck}. Nothing was changed.",
             f"{view.prices.origin}.",
             "Prices are the catalogue's for each node's own type, zone and capacity type.",
             "The same decision for scripts: joinery disrupt -o json.",

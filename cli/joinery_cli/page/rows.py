@@ -115,7 +115,7 @@ def _existing(plan: PlanView, style: _Style) -> Html:
 
 def _existing_row(existing: Existing, scale: Scale, *, with_names: bool) -> Html:
     where = " · ".join(part for part in (existing.node_pool, existing.instance_type) if part)
-    note = f"{where}, on its way" if not existing.placement.node else where
+    note = f"{where}, launching" if not existing.placement.node else where
     summary = join(
         (
             element("span", text(existing.name), element("small", text(note)), class_="kind"),

@@ -20,7 +20,7 @@ RULES: Mapping[HeldCode, str] = {
     HeldCode.NOT_INITIALIZED: "not fit for pods yet",
     HeldCode.LEAVING: "leaving already",
     HeldCode.IN_COMMAND: "in a disruption command already",
-    HeldCode.NOMINATED: "pods are on their way to it",
+    HeldCode.NOMINATED: "pods are nominated to it",
     HeldCode.DO_NOT_DISRUPT: "annotated do-not-disrupt",
     HeldCode.UNPRICED: "nobody knows its price",
     HeldCode.NOT_REPAID: "new, and has not paid for itself",
@@ -33,7 +33,7 @@ RULES: Mapping[HeldCode, str] = {
     HeldCode.POD: "pods that must not be disrupted",
     HeldCode.POD_DISRUPTION_BUDGET: "budgets of its pods",
     HeldCode.PREFERENCE: "what its pods prefer",
-    HeldCode.NOT_WORTH_IT: "it earns its price",
+    HeldCode.NOT_WORTH_IT: "moving its pods costs more than it saves",
     HeldCode.NO_PLACE: "its pods have no other place",
     HeldCode.TIME_LIMIT: "time was up",
 }
@@ -121,11 +121,12 @@ def evictions(view: DisruptionView) -> str:
 
 
 def counted(pods: int, move_price: float, repaid: timedelta | None) -> str:
-    """What so many evictions count as: `` count as $0.0300, repaid in 4 min``."""
+    """What so many evictions count as: `` count as $0.0300, which pays for itself in 4 min``."""
     counts = "counts" if pods == 1 else "count"
     if move_price <= 0:
         return f" {counts} as nothing"
-    return f" {counts} as {money(move_price)}, {'never repaid' if repaid is None else f'repaid in {spoken(repaid)}'}"
+    payback = "never pays for itself" if repaid is None else f"pays for itself in {spoken(repaid)}"
+    return f" {counts} as {money(move_price)}, which {payback}"
 
 
 def result(view: CommandView) -> str:

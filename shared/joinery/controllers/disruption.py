@@ -1,4 +1,4 @@
-"""Nodes that do not earn their price go: read the cluster, decide, begin the commands.
+"""Consolidation and drift: read the cluster, decide, begin the disruption commands.
 
 A decision may take minutes, so it is made without the Lease, and its commands are validated in a new snapshot before
 they begin (``joinery.decisions.disruption.validation``). ``controllers.orchestration`` begins them, and lifecycle
@@ -173,7 +173,7 @@ class DisruptionController:
     def _record(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply) -> Exception | None:
         """Keep the decision, if it is one to act on or to look into.
 
-        Returns what went wrong with that: nodes that do not earn their price may go all the same.
+        Returns what went wrong with that: consolidation goes on all the same.
         """
         if not decision.commands and not decision.refused:
             return None

@@ -61,7 +61,7 @@ _NEEDS_NOTHING = {
     "DisruptionWaitingReadiness": Event((NODE_CLAIM,), "what it replaces waits until it is initialised"),
     "DisruptionTerminating": Event(_BOTH, "it goes: its pods have another place, or its replacement is ready"),
     "Unconsolidatable": Event(_BOTH, "it may go, and nothing better was found, or its NodePool does not want it"),
-    "ConsolidationCandidate": Event(_BOTH, "it does not earn its price, and goes: what that saves"),
+    "ConsolidationCandidate": Event(_BOTH, "it is consolidated, and what that saves"),
     "ConsolidationApproved": Event(
         (NODE_POOL, *_BOTH), "its NodePool is Balanced and agrees to a command: with which score"
     ),

@@ -78,7 +78,7 @@ def test_what_is_dearer_is_called_so(capsys: pytest.CaptureFixture[str]) -> None
     drift = replace(DISRUPTIONS.commands[1], reason=DisruptionReason.DRIFTED, savings=-0.1)
     printed = _printed(capsys, commands=(drift,), after=3 * PRICE + 0.1)
     assert "1  Drifted: costs $0.1000/h more\n" in printed
-    assert "3 evictions count as $0.0300, never repaid" in printed
+    assert "3 evictions count as $0.0300, which never pays for itself" in printed
     assert "$0.6954/h becomes $0.7954/h: costs $0.1000/h more, about $73 a month (14.4%)" in printed
 
 

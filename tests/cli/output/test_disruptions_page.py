@@ -97,7 +97,7 @@ def test_a_command_unfolds_to_its_nodes_and_routes(look: Look) -> None:
     for said in (
         "1 Empty", "2 Underutilized", "its pods fit on node-3 and on a smaller node",
         "node-1 → node-3: default/web-1, default/web-2", "node-1 → default-1: default/web-3",
-        "3 evictions count as $0.0300, repaid in 16 min", "NodeClaim claim-1", "or any of 1 other type",
+        "3 evictions count as $0.0300, which pays for itself in 16 min", "NodeClaim claim-1", "or any of 1 other type",
         "pods that must not be disrupted", "pod default/job must not be disrupted",
     ):  # fmt: skip
         assert said in text

@@ -90,7 +90,7 @@ def test_every_pod_has_a_line_that_says_where_it_goes(capsys: pytest.CaptureFixt
     for said in (
         "default/web-1 default-1 new m7a.large us-east-1a",
         "default/api-1 ip-10-0-1-7 there already us-east-1a",
-        "default/late default-p0q1 on its way us-east-1a",
+        "default/late default-p0q1 launching us-east-1a",
         "default/big-1 - pending",
     ):
         assert said in lines

@@ -103,7 +103,7 @@ def test_every_part_of_a_plan_is_on_the_page(look: Look) -> None:
     text = look(_written()).ask("document.body.innerText")
     for said in (
         "2 new nodes for 3 pods, 5 pods on existing capacity.", "NodePool default", "us-east-1a", "spot",
-        "Existing capacity", "ip-10-0-1-7", "on its way",
+        "Existing capacity", "ip-10-0-1-7", "launching",
         "Stay pending", "NodePool default: 12 instance types have too little memory", ("operator [Resembles] of a is "
                                                                                        "unknown"),
         "Preferences dropped", "preferred node affinity: zone In us-east-1b",

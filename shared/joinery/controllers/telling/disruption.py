@@ -5,7 +5,7 @@ The reasons of the Events are Karpenter's (disruption events): ``DisruptionBlock
 ``ConsolidationApproved`` where Balanced NodePools agree to that, ``ConsolidationRejected`` where the cluster had
 changed before it began.
 
-In most clusters most nodes earn their price, and every run finds that anew. So ``Unconsolidatable`` is told of a node
+In most clusters most nodes stay, and every run finds that anew. So ``Unconsolidatable`` is told of a node
 once in a quarter of an hour, as Karpenter tells it, and of each node in another minute of it.
 """
 

@@ -1,4 +1,4 @@
-"""Which nodes earn their price: ``decide(problem)``.
+"""Which nodes are deleted, and which replaced by cheaper ones: ``decide(problem)``.
 
 1. ``waiting``: which pods that wait need no new node. ``candidates``: which nodes may go at all, and for what.
 2. ``consolidation.model`` and ``optimizer.consolidation``: which of them should, all at once, so that the price of

@@ -12,7 +12,7 @@ from joinery.objects.snapshot.offerings import Offering
 
 @dataclass(frozen=True, kw_only=True)
 class DisruptionOptions:
-    """Policies of a decision about which nodes earn their price.
+    """Policies of a decision about which nodes are deleted or replaced.
 
     move_price        dollars for the eviction of an ordinary pod; 0 asks what the cluster could cost
     payback           what a command saves must repay its moves within this time

@@ -52,6 +52,6 @@ def replaced(
         and REPLACEMENT_LAUNCHED not in claim.metadata.annotations
         and not moving.get(claim.status.node_name, set()) & homeless
     ]
-    text = "the replacement of its node is on its way"
+    text = "the replacement of its node is launching"
     at = {REPLACEMENT_LAUNCHED: snapshot.now.isoformat()}
     return tuple(UpdateClaim(claim, annotated(claim, at), text) for claim in marked)
