@@ -25,7 +25,7 @@ from joinery.objects.slips import meant_by
 from joinery_cli.notices import Notice, note, warning
 from joinery_cli.reading.defaults import pod_defaults
 from joinery_cli.reading.limits import out_of_bounds
-from joinery_cli.reading.volume_claims import classified, made_at_once
+from joinery_cli.reading.volume_claims import classified, made_at_once, owned
 from joinery_cli.reading.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand, of_no_pods
 
 _SYSTEM_CLASSES = ("system-cluster-critical", "system-node-critical")
@@ -53,6 +53,7 @@ def admit(objects: Objects) -> list[Notice]:
     notes = [*_expanded(expansion), *_autoscaled(scalers, workloads, expansion)]
     decided = {scaler.owner for scaler in scalers}
     notes += of_no_pods({owner: one for owner, one in workloads.items() if owner not in decided})
+    notes += owned(claims, pods.values())
     volumes = objects.get("volumes", {}).values()
     notes += classified(claims, objects.setdefault("storage_classes", {}), volumes, pods.values())
     lacking = [

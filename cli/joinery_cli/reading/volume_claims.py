@@ -7,11 +7,18 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from joinery.decisions.scheduling.constraints.mounted_claims import DEFAULT_CLASS, default_class
+from joinery.decisions.scheduling.constraints.mounted_claims import DEFAULT_CLASS, default_class, made_with
 from joinery.decisions.scheduling.constraints.persistent_volumes import NO_PROVISIONER, WITH_POD, PersistentVolumes
 from joinery.decisions.scheduling.constraints.volumes import IN_ALL_ZONES
 from joinery.objects.karpenter.labels import BIND_COMPLETED
-from joinery.objects.kubernetes.core import ObjectMeta, PersistentVolume, PersistentVolumeClaim, Pod, StorageClass
+from joinery.objects.kubernetes.core import (
+    ObjectMeta,
+    OwnerReference,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+)
 
 _STAND_IN = "default-class-of-the-cluster"
 _AT_ONCE = "Immediate"
@@ -35,6 +42,22 @@ def classified(
             claims[key] = replace(claim, spec=replace(claim.spec, storage_class_name=default))
     _bind(claims, PersistentVolumes(volumes, claims, classes).bound)
     yield from _stand_ins(classes, claims, _ephemeral_classes(pods, default))
+
+
+def owned(claims: dict[str, PersistentVolumeClaim], pods: Iterable[Pod]) -> Iterator[str]:
+    """A claim that has the name of a pod's ephemeral volume and says of no owner is taken for the pod's: tools that
+    tidy exports take owners out. A cluster would refuse the pod (``ephemeral.VolumeIsForPod``).
+    """
+    for pod in pods:
+        for key in sorted(made_with(pod)):
+            claim = claims.get(key)
+            if claim is None or claim.metadata.owner_references:
+                continue
+            owner = OwnerReference(
+                api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True
+            )
+            claims[key] = replace(claim, metadata=replace(claim.metadata, owner_references=[owner]))
+            yield f"PersistentVolumeClaim {key} names no owner, and is taken for that of its pod's ephemeral volume"
 
 
 def _bind(claims: dict[str, PersistentVolumeClaim], bound: Mapping[str, PersistentVolume]) -> None:

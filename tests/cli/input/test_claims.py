@@ -99,3 +99,22 @@ def test_a_claim_of_files_gets_the_volume_that_waits_for_it(
     (launch,) = outcome.document["launch"]
     assert (launch["pods"], launch["offering"]["zone"]) == (["default/db-0"], "us-east-1c")
     assert "StorageClass" not in outcome.err
+
+
+@pytest.mark.parametrize(("owners", "placed"), [([], 1), ([{"kind": "Pod", "name": "other", "uid": "u"}], 0)])
+def test_an_ephemeral_volume_s_claim_without_an_owner_is_its_pod_s(
+    run: Run, cluster: str, write: Write, owners: list[dict[str, str]], placed: int
+) -> None:
+    """Exports lose owners; one that is somebody else's keeps the pod pending, as in a cluster."""
+    spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "c", "resources": {"requests": {"storage": "1Gi"}}}
+    owned = [{"apiVersion": "v1", "controller": True, **owner} for owner in owners]
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "a-scratch", "ownerReferences": owned},
+        "spec": spec,
+    }
+    pod = pod_document("a", volumes=[{"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}])
+    files = write("files.json", {"apiVersion": "v1", "kind": "List", "items": [claim, pod]})
+    outcome = run("plan", "--now", NOW, "--catalog", str(SAMPLE), "-o", "json", "-f", cluster, "-f", files)
+    assert (len(outcome.document["unschedulable"]), "names no owner" in outcome.err) == (1 - placed, bool(placed))

@@ -62,6 +62,12 @@ def claims_of(pod: Pod) -> set[str]:
     return {f"{namespace}/{name}" for volume in pod.spec.volumes if (name := _claim_name(pod, volume))}
 
 
+def made_with(pod: Pod) -> set[str]:
+    """The claims (namespace/name) of the pod's generic ephemeral volumes."""
+    namespace = pod.metadata.namespace or "default"
+    return {f"{namespace}/{_claim_name(pod, volume)}" for volume in pod.spec.volumes if volume.ephemeral is not None}
+
+
 def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
     """The newest class that says it is the default (DefaultStorageClass)."""
     defaults = [one for one in classes if one.metadata.annotations.get(DEFAULT_CLASS) == "true"]

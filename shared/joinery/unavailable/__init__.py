@@ -1,1 +1,0 @@
-"""What would be asked for in vain."""
