@@ -109,7 +109,7 @@ def _is_leaving(pod: Pod, simulation: Simulation) -> bool:
 
 
 def _is_abandoned(claim: NodeClaim, simulation: Simulation) -> bool:
-    """Whether it was to replace nodes that stay now, and nobody uses it (``lifecycle.disrupting.orchestration``)."""
+    """Whether it was to replace nodes that stay now, and nobody uses it (``lifecycle.disrupting.started_commands``)."""
     cluster = simulation.world.cluster
     stored, node = cluster.node_claims.get(claim.metadata.name), claim.status.node_name
     if stored is None or stored.metadata.annotations.get(RETIRED_FOR) != DisruptionReason.ABANDONED:

@@ -6,7 +6,7 @@ from typing import Any
 
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.launching.supply import read_supply
-from joinery.controllers.orchestration import Orchestrator, Started
+from joinery.controllers.starting_commands import CommandStarter, Started
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_if_retired, for_moves
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
 from joinery.decisions.planning import plan
@@ -53,8 +53,8 @@ def disrupt(
     actor = Actor(gateways, snapshot.now, invocation)
     meanwhile()
     supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
-    orchestrator = Orchestrator(gateways, actor, snapshot, supply, invocation)
-    (started,) = orchestrator.start([command], door="test", caps=stand.settings.caps)
+    starter = CommandStarter(gateways, actor, snapshot, supply, invocation)
+    (started,) = starter.start([command], door="test", caps=stand.settings.caps)
     actor.conclude()
     return started
 

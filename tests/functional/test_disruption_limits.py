@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace as with_fields
 
-from joinery.decisions.disruption.admission import admit
+from joinery.decisions.disruption.budget_check import admit
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.disruptions import Disruption, Disruptions
 from joinery.decisions.disruption.problem import DisruptionProblem

@@ -7,7 +7,7 @@ import pytest
 
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.launching.supply import read_supply
-from joinery.controllers.orchestration import MOST_AT_ONCE, Orchestrator
+from joinery.controllers.starting_commands import MOST_AT_ONCE, CommandStarter
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand
 from joinery.objects.annotations.disruption import Readiness
 from joinery.objects.errors import UnavailableError
@@ -77,9 +77,9 @@ def test_the_lease_is_held_for_some_dozens_of_commands(stand: Stand) -> None:
     snapshot, invocation = stand.gateways.cluster.snapshot(), stand.invocation()
     actor = Actor(stand.gateways, snapshot.now, invocation)
     supply = read_supply(stand.gateways, snapshot.node_classes, snapshot.now)
-    orchestrator = Orchestrator(stand.gateways, actor, snapshot, supply, invocation)
+    starter = CommandStarter(stand.gateways, actor, snapshot, supply, invocation)
     commands = [NewCommand(reason=DisruptionReason.DRIFTED, candidates=())] * (MOST_AT_ONCE + 1)
-    *begun, left = orchestrator.start(commands, door="test", caps=stand.settings.caps)
+    *begun, left = starter.start(commands, door="test", caps=stand.settings.caps)
     assert {started.obstacle for started in begun} == {"it has no candidates"}
     assert left.obstacle == "it is left to the next run"
     assert actor.is_cut_short

@@ -15,7 +15,7 @@ import pytest
 from joinery.gateways.ec2.catalog.document import decode, encode
 from joinery.objects.annotations.canaries import Outcome, verdicts_of
 from joinery.objects.annotations.disruption import record_of
-from joinery.objects.annotations.retirements import retirements
+from joinery.objects.annotations.recent_disruptions import retirements
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.hashing import HASH_VERSION
 from joinery.objects.karpenter.meta import Condition

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from joinery.decisions.disruption.admission import Admission
+from joinery.decisions.disruption.budget_check import BudgetCheck
 from joinery.decisions.disruption.candidates import Candidate, candidates
 from joinery.decisions.disruption.costs import eviction_cost
 from joinery.decisions.disruption.problem import DisruptionProblem
@@ -84,7 +84,7 @@ class _Pass:
         problem = replace(asked, options=replace(asked.options, new_nodes_repay=False))
         judged = candidates(problem)
         self._problem, self._spot_to_spot = problem, spot_to_spot
-        self._budgets = Admission(problem, judged.nodes)
+        self._budgets = BudgetCheck(problem, judged.nodes)
         self._mover = Mover(problem, judged)
         self._priorities = priorities_of(problem.packing.snapshot.priority_classes)
         ranked = sorted(judged.candidates, key=lambda one: (-one.price / self._disruption_cost(one), one.view.name))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from joinery.decisions.disruption.admission import Admission
+from joinery.decisions.disruption.budget_check import BudgetCheck
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.disruptions import Disruption
@@ -66,13 +66,13 @@ class WhenEmpty(Never):
 
     def decide(self, problem: DisruptionProblem) -> Sequence[Command]:
         judged = candidates(problem)
-        admission = Admission(problem, judged.nodes)
+        budgets = BudgetCheck(problem, judged.nodes)
         commands = []
         for candidate in judged.candidates:
             name, reason = candidate.claim.metadata.name, DisruptionReason.EMPTY
             command = Disruption(reason=reason, message="", retire=(name,), savings=candidate.price)
-            if reason in candidate.reasons and not admission.objection(command):
-                admission.take(command)
+            if reason in candidate.reasons and not budgets.objection(command):
+                budgets.take(command)
                 commands.append(_of(command))
         return commands
 

@@ -1,7 +1,7 @@
 """Consolidation and drift: read the cluster, decide, begin the disruption commands.
 
 A decision may take minutes, so it is made without the Lease, and its commands are validated in a new snapshot before
-they begin (``joinery.decisions.disruption.validation``). ``controllers.orchestration`` begins them, and lifecycle
+they begin (``joinery.decisions.disruption.validation``). ``controllers.starting_commands`` begins them, and lifecycle
 carries them out. From then on their nodes count as leaving, so the next run neither touches them nor exceeds a budget
 by them.
 
@@ -17,8 +17,8 @@ from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import ACTING_SECONDS
 from joinery.controllers.launching.supply import Supply, read_supply
-from joinery.controllers.orchestration import Orchestrator
 from joinery.controllers.packing_options import packing_options
+from joinery.controllers.starting_commands import CommandStarter
 from joinery.controllers.telemetry import COMMAND, COST, REASON, RECORD, Count, count, logger, metrics
 from joinery.controllers.telling.change_monitor import ChangeMonitor
 from joinery.controllers.telling.disruption import Begun, tell
@@ -155,9 +155,9 @@ class DisruptionController:
         _log_dropped(dropped)
         acting = invocation.within(ACTING_SECONDS)
         actor = self._actor(current, acting, failure)
-        orchestrator = Orchestrator(self._gateways, actor, current, supply, acting)
+        starter = CommandStarter(self._gateways, actor, current, supply, acting)
         commands = _commands(readmitted.valid, current)
-        started = orchestrator.start(commands, door="disruption", caps=self._settings.caps)
+        started = starter.start(commands, door="disruption", caps=self._settings.caps)
         if actor.is_cut_short:
             actor.ring(Bell.DISRUPTION)
         return Begun(tuple(zip(readmitted.valid, started, strict=True)), dropped), actor

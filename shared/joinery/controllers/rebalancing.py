@@ -1,7 +1,7 @@
 """Nodes at a higher risk are replaced: a disruption command for each claim that a rebalance recommendation has marked.
 
 The interruption door marks (``interruption.rebalance``) and rings; the rest is done at the end of a run of
-provisioning, which may plan and buy. What follows a start is lifecycle's (``lifecycle.disrupting.orchestration``).
+provisioning, which may plan and buy. What follows a start is lifecycle's (``lifecycle.disrupting.started_commands``).
 """
 
 from dataclasses import replace
@@ -9,7 +9,7 @@ from dataclasses import replace
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.supply import read_supply
-from joinery.controllers.orchestration import Orchestrator
+from joinery.controllers.starting_commands import CommandStarter
 from joinery.controllers.telemetry import COMMAND, REASON, logger
 from joinery.decisions.interruption.rebalance import is_to_be_replaced
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_if_retired, for_moves
@@ -70,9 +70,9 @@ def _start(gateways: Gateways, options: Options, name: str, invocation: Invocati
         candidates=(claim,),
         replacements=claims_of(for_moves(planned.packing, snapshot, [name]), snapshot),
     )
-    orchestrator = Orchestrator(gateways, actor, snapshot, supply, invocation)
+    starter = CommandStarter(gateways, actor, snapshot, supply, invocation)
     try:
-        (started,) = orchestrator.start([command], door="provisioning", caps=options.caps)
+        (started,) = starter.start([command], door="provisioning", caps=options.caps)
     except ConflictError:
         # Somebody else decides at this moment. The mark stays, and the bell brings the next run.
         actor.ring(Bell.PROVISIONING)

@@ -21,7 +21,7 @@ from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.claim_writer import ClaimWriter
 from joinery.controllers.launching.refused_claims import held, without
 from joinery.controllers.launching.supply import Supply, read_supply
-from joinery.controllers.orchestration import Orchestrator
+from joinery.controllers.starting_commands import CommandStarter
 from joinery.controllers.telemetry import CODE, COST, REASON, RECORD, logger
 from joinery.controllers.telemetry import NODE_POOL as NODE_POOL_FIELD
 from joinery.controllers.telling.record import decision_document
@@ -29,7 +29,7 @@ from joinery.decisions.disruption.scale_down import scale_down
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_if_retired
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
-from joinery.decisions.scheduling.admission import admit_launches, fits
+from joinery.decisions.scheduling.launch_caps import admit_launches, fits
 from joinery.decisions.scheduling.packing import Launch, Packing
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.reason import Reason
@@ -158,7 +158,7 @@ class StaticCapacity:
 
         ``options``: their ``caps`` are what the run may still buy. Nodes that run well are the last to be replaced.
         Lifecycle says which have drifted (``lifecycle.view.drift``), and carries the commands out
-        (``lifecycle.disrupting.orchestration``).
+        (``lifecycle.disrupting.started_commands``).
         """
         drift = to_replace(snapshot, settings.canary, settings.terminate_first)
         announce(self._gateways, self._invocation, news(self._gateways, drift.announcements))
@@ -171,9 +171,9 @@ class StaticCapacity:
         problem = Problem(snapshot=static, instance_types=supply.types, options=options)
         packing = self._planned(problem, supply, "its drifted nodes cannot be replaced")
         commands = (*_commands(drift.candidates, claims_of(packing, snapshot)), *map(_ended, drift.ending))
-        orchestrator = Orchestrator(self._gateways, self.actor, snapshot, supply, self._invocation)
+        starter = CommandStarter(self._gateways, self.actor, snapshot, supply, self._invocation)
         with self.actor.noting("drifted nodes are left to the next run"):
-            started = orchestrator.start(commands, door="provisioning", caps=options.caps)
+            started = starter.start(commands, door="provisioning", caps=options.caps)
             self.replaced = sum(one.record is not None for one in started)
             self._record(problem, packing, supply, "decided")
         if self.actor.is_cut_short:

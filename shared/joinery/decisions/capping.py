@@ -1,6 +1,6 @@
 """A plan within the caps: of what verification agrees with, as much as a run may buy.
 
-Launches are admitted by urgency (``joinery.decisions.scheduling.admission``), and the pods of the others are unplaced
+Launches are admitted by urgency (``joinery.decisions.scheduling.launch_caps``), and the pods of the others are unplaced
 with the cap as their reason. Three things make that more than a choice among launches:
 
 - A plan puts pods of all kinds on one node. So a pod whose node is lost may share a large node with pods of a
@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 from joinery.decisions import planning
 from joinery.decisions.planning import Plan
-from joinery.decisions.scheduling.admission import Admission, Cap, admit_launches, fits, is_too_dear, over
+from joinery.decisions.scheduling.launch_caps import Admission, Cap, admit_launches, fits, is_too_dear, over
 from joinery.decisions.scheduling.packing import Launch, Unplaced
 from joinery.decisions.scheduling.pools.deaths import holds_tried
 from joinery.decisions.scheduling.problem import Problem

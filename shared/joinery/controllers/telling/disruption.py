@@ -18,7 +18,7 @@ from zlib import crc32
 
 from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
-from joinery.controllers.orchestration import Started
+from joinery.controllers.starting_commands import Started
 from joinery.controllers.telemetry import CODE, REASON, logger
 from joinery.controllers.telling.change_monitor import ChangeMonitor
 from joinery.decisions.disruption.disruptions import Disruption, Disruptions, Held, HeldCode

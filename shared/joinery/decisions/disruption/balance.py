@@ -16,7 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from joinery.decisions.disruption.admission import Admitted
+from joinery.decisions.disruption.budget_check import Admitted
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.costs import eviction_cost
 from joinery.decisions.disruption.disruptions import THRESHOLD, Balance, Disruption, Held, HeldCode

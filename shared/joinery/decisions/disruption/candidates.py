@@ -10,12 +10,12 @@ cluster.
   its ``consolidationPolicy`` allows that, what they cost is known, and they have paid for themselves if Joinery
   launched them lately (``disruption.repayment``). Drifted nodes go whatever the policy.
 - Pods that must not be disrupted now, and budgets of pods that are used up, keep a node
-  (``lifecycle.view.second_look``). They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
+  (``lifecycle.view.disruption_check``). They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
 - Nodes of static NodePools are no candidates: ``disruption.static_drift`` and ``disruption.scale_down`` deal with them.
 
 A stop (``objects.annotations.stops``) holds all nodes. Budgets and rates of NodePools are about commands, not about
 nodes:
-``disruption.admission`` applies them afterwards.
+``disruption.budget_check`` applies them afterwards.
 """
 
 from collections import Counter, defaultdict
@@ -28,8 +28,8 @@ from joinery.decisions.disruption.eviction_rates import rate_fault
 from joinery.decisions.disruption.moves import MovePrices
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.repayment import repayment
+from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck, ObjectionKind
 from joinery.decisions.lifecycle.view.drift import by_drift
-from joinery.decisions.lifecycle.view.second_look import ObjectionKind, SecondLook
 from joinery.objects.annotations.disruption import record_of
 from joinery.objects.annotations.plans import is_kept
 from joinery.objects.annotations.stops import stop_in_force
@@ -155,7 +155,7 @@ class _Judge:
         self._sold = problem.sold
         self._prices = {view.claim: price for view in self._views if view.claim and (price := self._price(view))}
         self._stop = "" if problem.options.ignore_budgets else stop_in_force(self._snapshot)
-        self._look = SecondLook(self._snapshot, heeds_stop=False)  # the stop is heeded here already
+        self._look = DisruptionCheck(self._snapshot, heeds_stop=False)  # the stop is heeded here already
         self._moves = MovePrices(problem)
 
     def judge(self) -> Candidates:

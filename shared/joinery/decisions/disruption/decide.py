@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from joinery.decisions.disruption.admission import Admission, admit
+from joinery.decisions.disruption.budget_check import BudgetCheck, admit
 from joinery.decisions.disruption.canaries import held_back, image_for
 from joinery.decisions.disruption.candidates import Candidate, Candidates, candidates
 from joinery.decisions.disruption.consolidation.bonds import bonds_of
@@ -111,7 +111,7 @@ class _Planner:
     def __init__(self, problem: DisruptionProblem, judged: Candidates, effort: Effort, stopwatch: Stopwatch) -> None:
         self._problem, self._judged, self._effort, self._stopwatch = problem, judged, effort, stopwatch
         self._by_name = {candidate.claim.metadata.name: candidate for candidate in judged.candidates}
-        self._budgets = Admission(problem, judged.nodes)
+        self._budgets = BudgetCheck(problem, judged.nodes)
         self._review = Review(problem, judged, self._by_name, effort)
 
     def plan(self) -> _Plan:
@@ -168,7 +168,7 @@ class _Planner:
 
     def _hold_for_want_of_budget(self, chosen: Sequence[Disruption], plans: Sequence[Sequence[Disruption]]) -> None:
         """Nodes that go by another plan alone stay because the chosen one uses their budgets up, if it does."""
-        budgets = Admission(self._problem, self._judged.nodes)
+        budgets = BudgetCheck(self._problem, self._judged.nodes)
         gone = {name for command in chosen for name in command.retire}
         for command in chosen:
             budgets.take(command)

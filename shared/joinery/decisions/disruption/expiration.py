@@ -4,7 +4,7 @@ The rules are those of Karpenter nodeclaim/expiration. The claim's own ``expireA
 NodePool when the claim was written; what the pool says today does not. Nothing protects an old node: no budget, no
 annotation, unless its NodePool asks for that (``disruption.expiration_budgets``). Its pods still have time: they count
 as pending from the deletion on, and stay until their new node is launched. A capacity block that ends is a deadline of
-EC2's, so there the drain does not wait for ever (``objects.annotations.retirement``).
+EC2's, so there the drain does not wait for ever (``objects.annotations.drain_start``).
 """
 
 from collections.abc import Collection, Sequence

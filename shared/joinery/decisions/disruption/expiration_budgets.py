@@ -24,7 +24,7 @@ from datetime import datetime, timedelta
 
 from joinery.decisions.disruption.expiration import expired, expires_at
 from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowed, pool_nodes
-from joinery.decisions.lifecycle.view.second_look import SecondLook
+from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.objects.annotations.disruption import is_candidate
 from joinery.objects.annotations.stops import stop_in_force
 from joinery.objects.karpenter import duration
@@ -88,7 +88,7 @@ def _waiting(snapshot: Snapshot, pools: Collection[str]) -> Iterator[Waiting]:
     nodes = pool_nodes(views(snapshot))
     stop = stop_in_force(snapshot)
     all_due = [claim for _, claim in expired(snapshot)]
-    look = SecondLook(snapshot) if any(pool.origin for pool in snapshot.node_pools) else None
+    look = DisruptionCheck(snapshot) if any(pool.origin for pool in snapshot.node_pools) else None
     for name in sorted(pools):
         due = [claim for claim in all_due if claim.metadata.labels.get(NODE_POOL) == name]
         pool = snapshot.pools_by_name.get(name)
@@ -106,7 +106,7 @@ def _waiting(snapshot: Snapshot, pools: Collection[str]) -> Iterator[Waiting]:
             yield Waiting(pool, tuple(claim.metadata.name for claim in left), why, min(deadlines, default=None))
 
 
-def _protected(due: Iterable[NodeClaim], look: SecondLook) -> Mapping[str, str]:
+def _protected(due: Iterable[NodeClaim], look: DisruptionCheck) -> Mapping[str, str]:
     """By claim, what keeps its node, as a sentence."""
     objections = ((claim, look.objection([claim], DisruptionReason.EXPIRED)) for claim in due)
     return {claim.metadata.name: objection.message for claim, objection in objections if objection}

@@ -2,14 +2,14 @@
 
 Budgets bound how many nodes are disrupted at once. A rate bounds how many are in any hour, so that small nodes that go
 quickly do not all go within minutes. It is for every reason, and counts what Joinery disrupts of its own will
-(``objects.annotations.retirements``).
+(``objects.annotations.recent_disruptions``).
 """
 
 from collections.abc import Iterable
 from datetime import datetime
 
 from joinery.decisions.lifecycle.view.budgets import Allowance, PoolNodes, allowed
-from joinery.objects.annotations.retirements import retirements
+from joinery.objects.annotations.recent_disruptions import retirements
 from joinery.objects.karpenter.disruption import MOST_REMEMBERED, DisruptionReason, rate_of
 from joinery.objects.karpenter.labels import DISRUPTION_RATE
 from joinery.objects.karpenter.nodeclaim import NodeClaim

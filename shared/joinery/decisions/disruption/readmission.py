@@ -1,4 +1,4 @@
-"""Readmission: which commands may still begin, by the rules for candidates and the limits of NodePools.
+"""Which commands may still begin, by the rules for candidates and the limits of NodePools.
 
 A decision takes up to minutes. Meanwhile somebody may have stopped disruption or protected a node or a pod, a budget of
 pods may be used up, and a node that broke or was interrupted counts against the budgets of its NodePool. So whoever
@@ -8,7 +8,7 @@ pods would go is checked by ``disruption.validation``.
 
 from collections.abc import Iterable
 
-from joinery.decisions.disruption.admission import Admission
+from joinery.decisions.disruption.budget_check import BudgetCheck
 from joinery.decisions.disruption.candidates import Candidates, candidates
 from joinery.decisions.disruption.disruptions import Disruption, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
@@ -23,16 +23,16 @@ def readmit(commands: Iterable[Disruption], problem: DisruptionProblem) -> Valid
     """Ask about the commands in their order. ``problem``: of the decision, with the snapshot of now."""
     judged = candidates(problem)
     rules = _Rules(judged)
-    admission = Admission(problem, judged.nodes)
+    budgets = BudgetCheck(problem, judged.nodes)
     valid: list[Disruption] = []
     dropped: list[Dropped] = []
     for command in commands:
         if objection := rules.objection(command):
             dropped.append(objection)
-        elif why := admission.objection(command):
+        elif why := budgets.objection(command):
             dropped.append(Dropped(command, why, Failure.BUDGET))
         else:
-            admission.take(command)
+            budgets.take(command)
             valid.append(command)
     return Validation(tuple(valid), tuple(dropped))
 

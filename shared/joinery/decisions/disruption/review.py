@@ -5,8 +5,8 @@ They repay their moves, the check of all rules agrees, pods keep what they prefe
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from joinery.decisions.disruption.admission import admit
 from joinery.decisions.disruption.balance import approved
+from joinery.decisions.disruption.budget_check import admit
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.consolidation.grouping import is_worth_it
 from joinery.decisions.disruption.consolidation.model import Model

@@ -8,7 +8,7 @@ The rules are Karpenter's (disruption, StaticDrift), and those by which it choos
   candidate goes. So a pool whose limit is its ``replicas`` is not replaced, and says so; unless it is to end its nodes
   first (``objects.policies.TerminateFirst``).
 - The longest drifted go first, and before them those without pods.
-- A node with ``do-not-disrupt``, or with pods that must not be disrupted, stays (``lifecycle.view.second_look``);
+- A node with ``do-not-disrupt``, or with pods that must not be disrupted, stays (``lifecycle.view.disruption_check``);
   unless its claim has a ``terminationGracePeriod``, which promises that it can be replaced.
 - A node whose replacement would boot an image that is on trial waits (``disruption.canaries``).
 - A pool whose new nodes do not register (``lifecycle.pools.registration_health``) keeps the ones that it has, until its
@@ -26,8 +26,8 @@ from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, obst
 from joinery.decisions.lifecycle.pools.canary import Trials, trials
 from joinery.decisions.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
 from joinery.decisions.lifecycle.view.budgets import PoolNodes, pool_nodes
+from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.decisions.lifecycle.view.drift import by_drift
-from joinery.decisions.lifecycle.view.second_look import SecondLook
 from joinery.objects.actions import Announce
 from joinery.objects.annotations.disruption import ends_first
 from joinery.objects.karpenter.conditions import find
@@ -87,7 +87,7 @@ class _Choice:
         self._snapshot = snapshot
         self._trials = judged
         self._taken: Counter[tuple[str, str]] = Counter()
-        self._look = SecondLook(snapshot)
+        self._look = DisruptionCheck(snapshot)
         nodes = views(snapshot)
         self._nodes = pool_nodes(nodes)
         self._claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}

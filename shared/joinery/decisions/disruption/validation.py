@@ -2,9 +2,8 @@
 
 A decision takes seconds or minutes, for which the cluster goes on. So its commands are checked twice by the code that
 checks every plan (``joinery.decisions.verification``): with the snapshot that they were decided from, as the last step
-of
-``decide``, and with a new one before they begin, because the world may have changed (Karpenter disruption, validation).
-Karpenter waits fifteen seconds and simulates once more; here no run waits.
+of ``decide``, and with a new one before they begin, because the world may have changed (Karpenter disruption,
+validation). Karpenter waits fifteen seconds and simulates once more; here no run waits.
 
 Pods that have ended meanwhile are left out of a command. A pod that has come to one of its nodes, or a place that is
 taken now, ends the command.

@@ -17,7 +17,7 @@ from datetime import datetime
 
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired
-from joinery.decisions.lifecycle.disrupting.orchestration import LONGEST_DRAIN_AWAITED
+from joinery.decisions.lifecycle.disrupting.started_commands import LONGEST_DRAIN_AWAITED
 from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.solve import Stopwatch, solve

@@ -19,7 +19,7 @@ from types import MappingProxyType
 from joinery.decisions.interruption.notice import Notice, NoticeKind
 from joinery.decisions.termination.taint import disrupted
 from joinery.objects.actions import Announce, Command, DeleteClaim, MarkUnavailable, Subject, UpdateClaim, UpdateNode
-from joinery.objects.annotations.retirement import SCHEDULED_CHANGE, deadline, is_retired
+from joinery.objects.annotations.drain_start import SCHEDULED_CHANGE, deadline, is_retired
 from joinery.objects.karpenter.labels import (
     INSTANCE_TYPE,
     INTERRUPTED_AT,

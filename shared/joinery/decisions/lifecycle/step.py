@@ -20,14 +20,14 @@ from joinery.decisions.lifecycle.conditions.demotion import demoted
 from joinery.decisions.lifecycle.conditions.emptiness import with_emptiness
 from joinery.decisions.lifecycle.conditions.pod_tracking import tracked
 from joinery.decisions.lifecycle.conditions.refused import with_refused
-from joinery.decisions.lifecycle.disrupting.orchestration import (
+from joinery.decisions.lifecycle.disrupting.reprieve import reprieved
+from joinery.decisions.lifecycle.disrupting.started_commands import (
+    command_step,
     is_candidate_in,
     launched_from_now_on,
-    orchestrated,
     rest_of_candidate,
     retired,
 )
-from joinery.decisions.lifecycle.disrupting.reprieve import reprieved
 from joinery.decisions.lifecycle.draining.finalization import finalize
 from joinery.decisions.lifecycle.garbage import lost_instance
 from joinery.decisions.lifecycle.joining.adoption import adopted
@@ -140,7 +140,7 @@ def _living(view: View, claim: NodeClaim) -> Step:
     after, node, before_node = _joined(view, with_missing(view, launched(view, claim)))
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
         after, node = initialize(view, after, node)
-    after, node, events = orchestrated(view, after, node)
+    after, node, events = command_step(view, after, node)
     if claim.is_true(INITIALIZED):
         after, node = reprieved(view, *demoted(view, after, node))
     after, too_small = checked(view, after, node)

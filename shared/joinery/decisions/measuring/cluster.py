@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from joinery.decisions.disruption.admission import Admission
+from joinery.decisions.disruption.budget_check import BudgetCheck
 from joinery.decisions.disruption.disruptions import Disruptions, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.view.budgets import UNLIMITED
@@ -55,14 +55,14 @@ def by_node_pool(problem: DisruptionProblem, decision: Disruptions) -> Iterator[
     costs: Counter[str] = Counter()
     for name, price in decision.prices.items():
         costs[pool_of.get(name, "")] += price  # type: ignore[assignment]  # of dollars
-    admission = Admission(problem, views(snapshot))
+    budgets = BudgetCheck(problem, views(snapshot))
     for pool in sorted(_ours(snapshot), key=lambda pool: pool.metadata.name)[:MOST_NODE_POOLS]:
         label = {NODE_POOL_LABEL: pool.metadata.name}
         yield Measurement(Gauge.POOL_COST, costs[pool.metadata.name], label)
         yield from _amounts(Gauge.POOL_USAGE, pool.status.resources, label)
         yield from _amounts(Gauge.POOL_LIMIT, pool.spec.limits, label)
         for reason in _BUDGETED:
-            left = admission.left(pool.metadata.name, reason)
+            left = budgets.left(pool.metadata.name, reason)
             if left < UNLIMITED:
                 yield Measurement(Gauge.POOL_ALLOWED, left, {**label, "reason": reason.value.lower()})
     for reason, number in decision.eligible.items():

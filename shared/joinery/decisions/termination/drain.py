@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from joinery.decisions.scheduling.constraints.taints import tolerates
 from joinery.decisions.termination.taint import DISRUPTED
-from joinery.objects.annotations.retirement import USUAL_GRACE
+from joinery.objects.annotations.drain_start import USUAL_GRACE
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.pods import (
     comes_with_node,

@@ -2,8 +2,8 @@
 
 A command survives any crash because it is kept in the objects that it is about. Each candidate carries the whole
 command (``joinery.dev/disruption-command``), each replacement says whom it replaces (``joinery.dev/replaces``). Both
-are written by whoever starts the command (``controllers.orchestration``); from then on lifecycle carries it out
-(``lifecycle.disrupting.orchestration``).
+are written by whoever starts the command (``controllers.starting_commands``); from then on lifecycle carries it out
+(``lifecycle.disrupting.started_commands``).
 
 A claim has one annotation, so it is in at most one command. Users may edit annotations: one that cannot be read stands
 for no command.

@@ -17,7 +17,7 @@ from hashlib import sha256
 import msgspec
 from msgspec.structs import replace
 
-from joinery.objects.annotations.retirement import USUAL_GRACE
+from joinery.objects.annotations.drain_start import USUAL_GRACE
 from joinery.objects.karpenter.labels import NO_SCHEDULE, PLANNED_NEEDS, PLANNED_PODS, PLANNED_TAINT, UNSERVED_NEEDS
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod, Taint

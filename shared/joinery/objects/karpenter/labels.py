@@ -121,7 +121,7 @@ REBALANCE = f"{OWN_GROUP}/rebalance"
 DISRUPTION = f"{OWN_GROUP}/disruption"
 #: On a NodePool, how many of its nodes may be disrupted voluntarily in a time, such as ``10 nodes per 1h``.
 DISRUPTION_RATE = f"{OWN_GROUP}/disruption-rate"
-#: On a NodePool with a rate, which of its nodes were disrupted lately: JSON (``objects.annotations.retirements``).
+#: On a NodePool with a rate, its nodes that were disrupted lately: JSON (``objects.annotations.recent_disruptions``).
 DISRUPTED_LATELY = f"{OWN_GROUP}/disrupted-lately"
 #: On pods, how many of their workload may be evicted voluntarily in a time, such as ``2 pods per 1h``.
 EVICTION_RATE = f"{OWN_GROUP}/eviction-rate"

@@ -6,8 +6,8 @@ from datetime import timedelta
 from enum import IntEnum
 from typing import NamedTuple
 
+from joinery.objects.annotations.drain_start import LONGEST_WAIT_FOR_REPLACEMENT, drains_at, is_retired
 from joinery.objects.annotations.plans import planned_pods
-from joinery.objects.annotations.retirement import LONGEST_WAIT_FOR_REPLACEMENT, drains_at, is_retired
 from joinery.objects.snapshot.claims import awaits_launch
 from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.priorities import priorities_of, priority_of

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.disruptions import HeldCode
-from joinery.decisions.lifecycle.view.second_look import SecondLook
+from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -55,7 +55,7 @@ def _goes(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> tuple[bool, bool]
     cluster = _cluster(pod, budgets)
     problem = cluster.problem()
     judged = candidates(problem)
-    look = SecondLook(problem.packing.snapshot)
+    look = DisruptionCheck(problem.packing.snapshot)
     assert {held.code for held in judged.held} <= {HeldCode.POD_DISRUPTION_BUDGET}
     return bool(judged.candidates), look.objection(cluster.claims, DisruptionReason.UNDERUTILIZED) is None
 

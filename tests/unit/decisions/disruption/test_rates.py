@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.admission import admit
+from joinery.decisions.disruption.budget_check import admit
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.disruptions import Disruption, HeldCode
 from joinery.decisions.disruption.rates import allowance
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.view.budgets import PoolNodes
 from joinery.objects.annotations.disruption import CommandRecord, encoded
-from joinery.objects.annotations.retirements import retirements, with_retirements
+from joinery.objects.annotations.recent_disruptions import retirements, with_retirements
 from joinery.objects.karpenter.disruption import DisruptionReason, Rate, rate_of
 from joinery.objects.karpenter.labels import DISRUPTED_LATELY, DISRUPTION_COMMAND, DISRUPTION_RATE, RETIRED_FOR
 from joinery.objects.karpenter.nodeclaim import NodeClaim

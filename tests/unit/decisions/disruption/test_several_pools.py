@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.admission import admit
+from joinery.decisions.disruption.budget_check import admit
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.disruptions import Disruption
 from joinery.objects.karpenter.disruption import DisruptionReason

@@ -9,7 +9,7 @@ from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.disruptions import Held, HeldCode
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.disrupting.new_commands import as_candidate
-from joinery.decisions.lifecycle.view.second_look import SecondLook
+from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.decisions.lifecycle.view.verdict import Outlook, disruptions_of
 from joinery.objects.annotations.disruption import CommandRecord, Readiness
 from joinery.objects.karpenter.disruption import DisruptionReason, stop_of
@@ -135,7 +135,7 @@ class TestWhatItStops:
         """The stop comes first: what else keeps the node does not matter now."""
         cluster = _stopped()
         cluster.pods = [on("web", "used", annotations={"karpenter.sh/do-not-disrupt": "true"})]
-        look = SecondLook(cluster.problem().packing.snapshot)
+        look = DisruptionCheck(cluster.problem().packing.snapshot)
         objection = look.objection(cluster.claims, DisruptionReason.EMPTY)
         assert objection is not None
         assert objection.message.startswith("NodePool other stops disruption")

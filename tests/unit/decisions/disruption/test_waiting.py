@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.disruptions import HeldCode
-from joinery.decisions.lifecycle.disrupting.orchestration import LONGEST_DRAIN_AWAITED
+from joinery.decisions.lifecycle.disrupting.started_commands import LONGEST_DRAIN_AWAITED
 from joinery.objects.annotations.disruption import CommandRecord, Replaces, encoded
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DISRUPTION_COMMAND, PLANNED_PODS, REPLACES

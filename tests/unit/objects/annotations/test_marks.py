@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 import pytest
 
 from joinery.decisions.lifecycle.pools.registration_health import REGISTRATION_HEALTHY, with_registration_health
+from joinery.objects.annotations.drain_start import deadline
 from joinery.objects.annotations.marks import MOST_AHEAD, believable
-from joinery.objects.annotations.retirement import deadline
 from joinery.objects.karpenter.conditions import Observation, true
 from joinery.objects.karpenter.labels import (
     EMPTY_SINCE,

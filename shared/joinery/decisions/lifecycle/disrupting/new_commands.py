@@ -1,6 +1,6 @@
 """New disruption commands: whether one may start, and what its claims and nodes look like once it has.
 
-``lifecycle.disrupting.orchestration`` says what becomes of a command that has started.
+``lifecycle.disrupting.started_commands`` says what becomes of a command that has started.
 """
 
 import json

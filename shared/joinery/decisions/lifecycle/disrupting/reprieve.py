@@ -6,7 +6,7 @@ money and takes no pod. Karpenter removes such taints whenever it looks for cand
 `Reconcile`); here lifecycle does, as soon as no command can be alive any more.
 
 A claim that is being deleted, or that EC2 has warned of, goes for good, and keeps its taint. Candidates of our own
-commands keep it too: ``lifecycle.disrupting.orchestration`` sees to them.
+commands keep it too: ``lifecycle.disrupting.started_commands`` sees to them.
 """
 
 from datetime import timedelta

@@ -32,7 +32,7 @@ from joinery.objects.actions import (
     UpdateClaim,
     UpdateNode,
 )
-from joinery.objects.annotations.retirement import deadline, is_retired
+from joinery.objects.annotations.drain_start import deadline, is_retired
 from joinery.objects.karpenter.conditions import false, true, unknown
 from joinery.objects.karpenter.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
 from joinery.objects.karpenter.nodeclaim import NodeClaim

@@ -13,7 +13,7 @@ from joinery.decisions.lifecycle.view.view import View
 from joinery.decisions.termination.drain import is_drainable
 from joinery.decisions.termination.taint import disrupted
 from joinery.objects.actions import Announce
-from joinery.objects.annotations.retirement import SCHEDULED_CHANGE, drains_at
+from joinery.objects.annotations.drain_start import SCHEDULED_CHANGE, drains_at
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import (
     CAPACITY_TYPE,

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from joinery.objects.annotations.drain_start import USUAL_GRACE
 from joinery.objects.annotations.marks import is_believable
-from joinery.objects.annotations.retirement import USUAL_GRACE
 from joinery.objects.karpenter.labels import DRAIN_STALLED, INTERRUPTED_AT
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.claims import moment

@@ -29,8 +29,8 @@ from joinery.decisions.termination.surge import (
     restarted,
 )
 from joinery.objects.actions import Announce, RestartDeployment
+from joinery.objects.annotations.drain_start import USUAL_GRACE, deadline, is_retired
 from joinery.objects.annotations.plans import planned_pods
-from joinery.objects.annotations.retirement import USUAL_GRACE, deadline, is_retired
 from joinery.objects.annotations.surged import remembered, surged_pods
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, REPLACEMENT_LAUNCHED, SURGE_BEFORE_EVICTION
 from joinery.objects.karpenter.nodeclaim import NodeClaim

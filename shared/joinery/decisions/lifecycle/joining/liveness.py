@@ -13,7 +13,7 @@ starts again. It costs no more than the instance's price, because its room does 
 
 from datetime import datetime, timedelta
 
-from joinery.decisions.lifecycle.view.rest import rest_since
+from joinery.decisions.lifecycle.view.backoff import backoff_since
 from joinery.objects.annotations.disruption import is_postponed
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claims import LAUNCHED, REGISTERED, is_launched
@@ -37,7 +37,7 @@ def overdue(claim: NodeClaim, now: datetime) -> str | None:
 
 def rest_of_boot(claim: NodeClaim, now: datetime) -> timedelta:
     """How long nobody needs to look again whether the claim's instance has become a node that is fit for pods."""
-    return rest_since(_since(claim, LAUNCHED, now), now)
+    return backoff_since(_since(claim, LAUNCHED, now), now)
 
 
 def _since(claim: NodeClaim, kind: str, now: datetime) -> datetime:

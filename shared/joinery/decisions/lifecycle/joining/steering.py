@@ -7,7 +7,7 @@ another.
 
 The taint is removed as soon as none of these pods waits any more, or when their time is over. Pods that still wait then
 are planned anew; plans use free room first. A replacement of a disruption command is kept for as long as its pods still
-run on the node that goes (``lifecycle.disrupting.orchestration``).
+run on the node that goes (``lifecycle.disrupting.started_commands``).
 
 With the setting ``Steering=off`` nothing of this is done, and a node that is still kept when it is switched off is
 opened with the next step.
@@ -19,7 +19,7 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from joinery.decisions.lifecycle.disrupting.orchestration import is_held
+from joinery.decisions.lifecycle.disrupting.started_commands import is_held
 from joinery.decisions.lifecycle.joining.initialization import not_yet
 from joinery.decisions.lifecycle.view.binding import TIME_TO_BIND, true_since
 from joinery.decisions.lifecycle.view.view import View

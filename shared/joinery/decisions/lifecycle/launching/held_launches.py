@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from joinery.decisions.lifecycle.launching.fleet_groups import FleetGroup
 from joinery.decisions.lifecycle.launching.instance_filters import filtered
-from joinery.decisions.scheduling.admission import Purchase, admit, over
+from joinery.decisions.scheduling.launch_caps import Purchase, admit, over
 from joinery.decisions.scheduling.reason import Reason
 from joinery.objects.actions import Announce
 from joinery.objects.annotations.plans import expected

@@ -15,7 +15,7 @@ from joinery.decisions.lifecycle.pools.zonal_shift import shift_events, with_shi
 from joinery.objects.actions import Announce, Command, Reject, UpdateClass, UpdatePool
 from joinery.objects.annotations.deaths import with_deaths
 from joinery.objects.annotations.displacement import with_moves
-from joinery.objects.annotations.retirements import with_retirements
+from joinery.objects.annotations.recent_disruptions import with_retirements
 from joinery.objects.karpenter.conditions import (
     NODE_POOL_DEPENDENTS,
     READY,

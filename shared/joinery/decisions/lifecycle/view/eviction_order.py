@@ -23,7 +23,7 @@ from joinery.decisions.scheduling.constraints.podclasses import terms_of
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.decisions.termination.drain import plan_drain
-from joinery.objects.annotations.retirement import deadline, is_retired
+from joinery.objects.annotations.drain_start import deadline, is_retired
 from joinery.objects.karpenter.labels import REPLACEMENT_LAUNCHED
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod

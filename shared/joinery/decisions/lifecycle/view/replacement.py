@@ -4,7 +4,7 @@ Provisioning counts the pods of a leaving claim as pending, and buys what they n
 it marks the claim, and lifecycle may start the drain. A node that is lost is drained after fifteen seconds anyway: a
 spot instance has two minutes left, and a pod that is evicted before its next node is there is still better off than one
 that is killed. A node that is retired though nothing forces us, as for its age, keeps its pods until the mark, or until
-its deadline comes (``objects.annotations.retirement``).
+its deadline comes (``objects.annotations.drain_start``).
 """
 
 from collections.abc import Collection, Iterable
@@ -13,7 +13,7 @@ from datetime import datetime
 from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.actions import UpdateClaim
 from joinery.objects.annotations.disruption import ends_first
-from joinery.objects.annotations.retirement import drains_at
+from joinery.objects.annotations.drain_start import drains_at
 from joinery.objects.karpenter.labels import REPLACEMENT_LAUNCHED
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Pod

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from joinery.decisions.lifecycle.view.second_look import SecondLook
+from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.objects.annotations.disruption import DisruptionCommand, Readiness, commands_of
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -51,11 +51,11 @@ def disruptions_of(snapshot: Snapshot) -> Disruptions:
     commands = commands_of(snapshot.managed_claims)
     if not commands:
         return Disruptions()
-    look = SecondLook(snapshot)
+    look = DisruptionCheck(snapshot)
     return Disruptions(commands, {name: judge(command, look, snapshot.now) for name, command in commands.items()})
 
 
-def judge(command: DisruptionCommand, look: SecondLook, now: datetime) -> Verdict:
+def judge(command: DisruptionCommand, look: DisruptionCheck, now: datetime) -> Verdict:
     """What becomes of one command now. Nothing stops a forced one: its nodes go all the same."""
     record = command.record
     if record.rollback:

@@ -1,4 +1,4 @@
-"""Admission: which purchases a run may make under its caps.
+"""Which launches a run may make under its caps.
 
 A cap must not keep every pod waiting because one Deployment runs away. So purchases are admitted one by one, the most
 urgent first: those for pods on nodes that are lost whatever we do, those for pods on nodes that we retire, and then

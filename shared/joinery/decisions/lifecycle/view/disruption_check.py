@@ -1,10 +1,9 @@
-"""The second look: whether a disruption command is still right, just before its candidates are retired.
+"""Whether nodes may be disrupted now (Karpenter `ValidateNodeDisruptable`, `ValidatePodsDisruptable`).
 
-Minutes pass between the decision and the moment when its replacements are ready. A pod may have come that must not be
-disrupted, a disruption budget may have been used up, or somebody may have stopped all disruption. Whoever chooses
-candidates asks the same beforehand (``disruption.candidates``, ``disruption.static_drift``), so that no replacement is
-bought in vain. And a pod may have been bound just before the taint came, for which nobody has looked for a place
-(``newcomer``).
+It is checked twice: when candidates are chosen (``disruption.candidates``, ``disruption.static_drift``), and just
+before they are retired. Minutes pass in between, until their replacements are ready. Meanwhile a pod may have come that
+must not be disrupted, a PodDisruptionBudget may have been used up, or somebody may have stopped all disruption. And a
+pod may have been bound just before the taint came, for which nobody has looked for a place (``newcomer``).
 """
 
 from collections import defaultdict
@@ -44,8 +43,8 @@ class Objection:
     message: str
 
 
-class SecondLook:
-    """Looks at candidates in one snapshot. Many are asked about, so its pods are sorted by their nodes once.
+class DisruptionCheck:
+    """The check of claims in one snapshot. Many are asked about, so its pods are sorted by their nodes once.
 
     The rules are those by which Karpenter chooses candidates (disruption controller, `NewCandidate`).
     """

@@ -1,12 +1,12 @@
-"""Carrying out disruption commands, one claim a step: replacements first, then a second look, then the candidates go.
+"""Started disruption commands, one claim a step: replacements first, then a last check, then the candidates go.
 
 ::
 
-    started ── replacements ready ── second look ── candidates retired ── drained, as every claim that is deleted
+    started ── replacements ready ── last check ─── candidates retired ── drained, as every claim that is deleted
        │               │                  │
        └───────────────┴──────────────────┴── rolled back: candidates stay, unused replacements go
 
-A door starts a command (``controllers.orchestration``): it marks the candidates and writes the replacements. What
+A door starts a command (``controllers.starting_commands``): it marks the candidates and writes the replacements. What
 follows is decided here anew in every run, from what the claims carry (``objects.annotations.disruption``,
 ``lifecycle.view.verdict``), so a crash at any call costs a tick. The rules, for whoever starts commands:
 
@@ -17,10 +17,9 @@ follows is decided here anew in every run, from what the claims carry (``objects
   without replacements goes on at once.
 - Where a command says so, candidates end first: it waits for the claims of its replacements alone, and these are
   launched when the candidates are gone. Their pods wait meanwhile, so their node is drained without a replacement.
-- A candidate is retired by the mark and the deletion that expiration uses (``objects.annotations.retirement``): its
-pods stay until
-  they have another place.
-- The command is rolled back if a replacement is lost, at its deadline, if the second look finds a reason, or if it says
+- A candidate is retired by the mark and the deletion that expiration uses (``objects.annotations.drain_start``): its
+  pods stay until they have another place.
+- The command is rolled back if a replacement is lost, at its deadline, if the last check finds a reason, or if it says
   that it began at a time to come. The candidates take pods again. Replacements that nobody uses are retired, others
   become ordinary nodes.
 - A candidate that leaves for another reason, or whose annotation somebody removes, drops out of the command. The others
@@ -33,7 +32,7 @@ from datetime import timedelta
 
 import msgspec
 
-from joinery.decisions.lifecycle.view.rest import rest_since
+from joinery.decisions.lifecycle.view.backoff import backoff_since
 from joinery.decisions.lifecycle.view.verdict import Outlook, Verdict
 from joinery.decisions.lifecycle.view.view import View
 from joinery.decisions.termination.taint import undisrupted
@@ -87,7 +86,7 @@ def retired(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     return ()
 
 
-def orchestrated(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
+def command_step(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
     """The claim and its node as commands leave them, and Events to send."""
     command, verdict = _command_of(view, claim)
     if command is not None and verdict.outlook is Outlook.ROLL_BACK:
@@ -133,7 +132,7 @@ def rest_of_candidate(view: View, claim: NodeClaim) -> timedelta:
     command, verdict = _command_of(view, claim)
     if command is None or verdict.outlook is not Outlook.WAIT:
         return timedelta()
-    return rest_since(command.record.started, view.snapshot.now)
+    return backoff_since(command.record.started, view.snapshot.now)
 
 
 def is_replacement(view: View, claim: NodeClaim) -> bool:

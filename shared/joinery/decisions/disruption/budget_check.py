@@ -1,5 +1,4 @@
-"""Admission: which of a decision's commands the budgets and rates of NodePools, the rates of workloads, and trials of
-images allow to start now.
+"""Which commands of a decision may start now, by budgets and rates of NodePools, rates of workloads, trials of images.
 
 Commands are asked about in their order. One is admitted only if every NodePool that it takes nodes from has room for
 all of them, for the command's reason. What an admitted command takes counts against the commands after it, whatever
@@ -33,20 +32,20 @@ class Admitted:
 
 def admit(commands: Sequence[Disruption], problem: DisruptionProblem, nodes: Iterable[NodeView]) -> Admitted:
     """Ask about each command in turn. ``nodes``: all of the problem's snapshot (``Candidates.nodes``)."""
-    admission = Admission(problem, nodes)
+    budgets = BudgetCheck(problem, nodes)
     admitted: list[Disruption] = []
     held: list[Held] = []
     for command in commands:
-        if objection := admission.objection(command):
-            code = admission.code(command)
+        if objection := budgets.objection(command):
+            code = budgets.code(command)
             held += [Held(name, code, objection, command.reason) for name in command.retire]
         else:
-            admission.take(command)
+            budgets.take(command)
             admitted.append(command)
     return Admitted(tuple(admitted), tuple(held))
 
 
-class Admission:
+class BudgetCheck:
     """What the budgets still allow, while commands are taken one after another."""
 
     def __init__(self, problem: DisruptionProblem, nodes: Iterable[NodeView]) -> None:

@@ -1,11 +1,11 @@
-"""The second look at nodes that go along with a drifted one: drift has no say about them."""
+"""Whether nodes may be disrupted that go along with a drifted one: by the rules for nodes that have not drifted."""
 
 from datetime import timedelta
 
 import pytest
 
 from joinery.decisions.lifecycle.disrupting.new_commands import as_candidate
-from joinery.decisions.lifecycle.view.second_look import SecondLook
+from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.decisions.lifecycle.view.verdict import Outlook, disruptions_of
 from joinery.objects.annotations.disruption import CommandRecord
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -34,7 +34,7 @@ def test_a_protected_pod_keeps_a_node_that_has_not_drifted() -> None:
     """Its ``terminationGracePeriod`` lets only a drifted node go."""
 
     def objects(cluster: Cluster) -> bool:
-        look = SecondLook(cluster.problem().packing.snapshot)
+        look = DisruptionCheck(cluster.problem().packing.snapshot)
         return look.objection(cluster.claims, DisruptionReason.DRIFTED) is not None
 
     assert objects(_mixed(on_other=_protected("other")))

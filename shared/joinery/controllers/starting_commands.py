@@ -3,7 +3,8 @@
 ::
 
     commands = [NewCommand(reason=DisruptionReason.DRIFTED, candidates=(old,), replacements=(new,))]
-    started = Orchestrator(gateways, actor, snapshot, supply, invocation).start(commands, door="disruption", caps=caps)
+    starter = CommandStarter(gateways, actor, snapshot, supply, invocation)
+    started = starter.start(commands, door="disruption", caps=caps)
 
 - ``snapshot`` is what the commands were decided from. Under the Lease the claims are read once more, and a command
   whose candidates are not what they were is not started. Nor is one of whose NodePool another node has begun to leave:
@@ -11,7 +12,7 @@
 - The Lease is taken and given back in ``start``; whoever calls must not hold it. ``ConflictError`` while another does.
 - Candidates are marked before replacements are written, so that nobody buys for their pods twice, and launches follow
   when the Lease is given back. A crash in between costs time alone: lifecycle rolls back what was not completed, and
-  launches what was written (``lifecycle.disrupting.orchestration``, which says how a command goes on).
+  launches what was written (``lifecycle.disrupting.started_commands``, which says how a command goes on).
 - Replacements come from ``lifecycle.launching.new_claims``. For the pods of some candidates: plan from
   ``as_if_retired``, keep ``for_moves``, and make claims of it (``claims_of``).
 - A call fails by itself: what went wrong is noted with the actor, and the other commands start.
@@ -45,7 +46,7 @@ from joinery.decisions.lifecycle.launching.asks import launching
 from joinery.decisions.lifecycle.launching.fleet_groups import fleet_groups
 from joinery.decisions.lifecycle.launching.held_launches import cheapest
 from joinery.decisions.lifecycle.pools.soaking import owners_that_run_well
-from joinery.decisions.scheduling.admission import Purchase, admit, over
+from joinery.decisions.scheduling.launch_caps import Purchase, admit, over
 from joinery.decisions.termination.taint import tainted
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell
@@ -84,7 +85,7 @@ class Started:
     added_cost: float = 0.0
 
 
-class Orchestrator:
+class CommandStarter:
     """Starts commands that were decided from one snapshot. ``supply``: what can be bought, for the launches."""
 
     def __init__(

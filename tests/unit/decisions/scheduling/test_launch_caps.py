@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.scheduling.admission import Cap, Purchase, admit, admit_launches
+from joinery.decisions.scheduling.launch_caps import Cap, Purchase, admit, admit_launches
 from joinery.decisions.scheduling.reason import ReasonCode
 from joinery.objects.caps import Caps
 from joinery.objects.snapshot.urgency import LEAST_URGENT, Need, Urgency

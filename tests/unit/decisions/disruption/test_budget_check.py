@@ -1,4 +1,4 @@
-"""Admission: which of a decision's commands the budgets of NodePools let start."""
+"""Which of a decision's commands the budgets of NodePools let start."""
 
 from collections import Counter
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.disruption.admission import Admission, admit
+from joinery.decisions.disruption.budget_check import BudgetCheck, admit
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.disruptions import Disruption, Held, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
@@ -106,13 +106,13 @@ def test_who_ignores_budgets_may_do_everything() -> None:
 
 def test_a_command_may_be_fitted_to_what_is_left() -> None:
     """Whoever makes commands may ask how large one can be."""
-    admission = Admission(*_asked(builders.node_pool(budgets=[{"nodes": "3"}])))
-    assert admission.left("default", EMPTY) == 3
-    admission.take(_command("default-0", "default-1"))
-    assert admission.left("default", UNDERUTILIZED) == 1
-    admission.take(_command("default-2", "default-3"))
-    assert admission.left("default", EMPTY) == 0
-    assert admission.left("gone", EMPTY) == 0
+    budgets = BudgetCheck(*_asked(builders.node_pool(budgets=[{"nodes": "3"}])))
+    assert budgets.left("default", EMPTY) == 3
+    budgets.take(_command("default-0", "default-1"))
+    assert budgets.left("default", UNDERUTILIZED) == 1
+    budgets.take(_command("default-2", "default-3"))
+    assert budgets.left("default", EMPTY) == 0
+    assert budgets.left("gone", EMPTY) == 0
 
 
 #: Names of nodes of two pools, by numbers; a command takes some of them, for a reason.
