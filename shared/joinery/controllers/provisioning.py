@@ -7,7 +7,7 @@ given back before EC2 is asked: whatever stops after that, lifecycle or the next
 
 A plan that breaks a rule is refused as a whole, loudly. Three things are put right within the run instead. A plan that
 fails verification is made anew, simpler and at last without the pods at fault (``joinery.decisions.planning``). Of a
-plan that exceeds the caps the most urgent part is carried out, and the other pods are told
+plan that exceeds the caps the most urgent part is carried out, and the other pods get Events
 (``joinery.decisions.capping``); the run still ends in ``RefusedError``, because a person should look at it. A claim
 that the API server refuses is isolated, and the rest is planned again (``joinery.controllers.launching.claim_writer``).
 """
@@ -90,7 +90,7 @@ class Decision:
 
 
 class ProvisioningController:
-    """Woken by its bell; a run serves every pod that waits, however often the bell rang."""
+    """Woken by its bell. One run plans all pods that wait, so rings that come meanwhile need no run of their own."""
 
     def __init__(self, gateways: Gateways, settings: Settings) -> None:
         self._gateways = gateways
@@ -229,7 +229,7 @@ class ProvisioningController:
         return decision, writer, refused
 
     def _refuse_if_objectionable(self, decision: Decision, actor: Actor) -> None:
-        """Raise ``RefusedError`` for a plan that must not be acted upon, and record it for whoever looks into that."""
+        """Raise ``RefusedError`` for a plan that must not be carried out, and record it."""
         for warning in decision.plan.warnings:
             logger.error("a plan was refused", extra={REASON: str(warning)})
         if decision.objection:
@@ -260,9 +260,9 @@ class ProvisioningController:
         tell(self._gateways, invocation, decision.snapshot, decision.packing, writer, self._monitor)
 
     def _record(self, decision: Decision, what: str, actor: Actor) -> None:
-        """Keep the decision. One that was refused is what somebody will want to look at.
+        """Write the decision to the bucket, refused ones too: a person will want to look at them.
 
-        A failure is noted with the actor: what was decided is told, or refused, all the same.
+        If that fails, the actor notes it, and the run goes on.
         """
         now, last = decision.snapshot.now, self._refusal_recorded
         if what == "refused":

@@ -57,8 +57,8 @@ class WebhookController:
         self._rung: dict[Bell, int] = {}
 
     def answer(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """The response to a call (``controllers.waking.admission``): 403 for a stranger, 503 while nobody can be known
-        because the secret could not be read yet, else ``allowed: true``.
+        """The response to a call (``controllers.waking.admission``): 403 for a wrong token, 503 while the secret could
+        not be read yet, else ``allowed: true``.
         """
         try:
             is_known = self._knows(call)
@@ -78,7 +78,7 @@ class WebhookController:
         return allowed(request["uid"])
 
     def _knows(self, call: Mapping[str, Any]) -> bool:
-        """Whether the path is a secret one, in constant time. Without a secret, nobody is known."""
+        """Whether the path has a valid token, compared in constant time. Without a secret no token is valid."""
         path = path_of(call)
         # Every token is compared: the time must not tell which one was nearly right.
         return any([hmac.compare_digest(path, f"/{token}".encode()) for token in self._tokens.valid()])

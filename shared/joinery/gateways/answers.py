@@ -1,9 +1,9 @@
-"""AWS's answers as far as they are needed: what they lack is one line that names the call and the field.
+"""Reading AWS's answers: of a missing field there is one line, which names the call and the field.
 
 Nearly every member of an answer may be absent by the services' own models, and some are while a thing is being made. An
-entry of a list that lacks what it is read for is left out, which is told, and takes no other with it; where nothing is
-left to go on with, the whole answer is as good as none. Null and empty count as absent: botocore leaves nulls out,
-plain JSON does not.
+entry of a list that lacks a field that is needed is left out and logged, and the other entries count. Where nothing
+can be done without the field, the call counts as failed (``needed``). Null and empty count as absent: botocore leaves
+nulls out, plain JSON does not.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,7 @@
 """What each name of ours below ``joinery.dev`` is for, in the words of the reference, which is generated from here.
 
-``joinery.objects.karpenter.labels`` names them; how a value is read is said where it is read. The command line asks
-this table where an annotation belongs, so that a misplaced one is told.
+``joinery.objects.karpenter.labels`` names them; how a value is read is said where it is read. The command line looks
+here which kinds an annotation belongs on, and warns of a misplaced one.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Settings: the environment of a function, as a frozen object. The template declares exactly these variables.
 
-A door that is told nothing has safe defaults; a door that lacks an address it needs says so when it is built, and not
-hours later when it first wants it. ``NEEDS`` is that knowledge, and a contract test compares it with the template.
+Defaults are safe. A door that lacks an address that it needs fails when it is built, and not hours later at its first
+use: ``NEEDS`` lists what each door needs, and a contract test compares that with the template.
 """
 
 from collections.abc import Callable, Mapping

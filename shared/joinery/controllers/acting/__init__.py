@@ -1,1 +1,1 @@
-"""Carrying commands out: chains of calls, side by side, within a run's time under its Lease, and told in Events."""
+"""Commands carried out: chains of calls, side by side, within a run's time and under its Lease, with their Events."""

@@ -328,7 +328,7 @@ class Actor:
         chain.outcomes.clear()
 
     def _remembered(self, command: Change | Ask, error: Exception | None, refusals: Refusals) -> Sequence[Announce]:
-        """Take note that a command was refused, or granted after all; what is to be told of that.
+        """Note that a command was refused, or accepted after refusals. Returns the Events about that.
 
         ``refusals``: those before.
         """

@@ -23,7 +23,7 @@ def announce(gateways: Gateways, invocation: Invocation, announcements: Iterable
     """Send them to the cluster, several at a time, as long as the run has time. Never raises, as ``Recorder`` never
     does.
 
-    Of several about one object that give one reason the first is sent: the others would be told that it exists.
+    Of several with one reason about one object only the first is sent: the API server would answer the others with 409.
     """
     events: dict[tuple[str, str, str, str, str], Event] = {}
     for event in map(_event, announcements):

@@ -26,7 +26,7 @@ class Invocation:
     remaining: Callable[[], float] = _a_minute
 
     def stopwatch(self) -> Callable[[], float]:
-        """What tells the seconds since now."""
+        """A function that returns the seconds since this call."""
         begun = self.remaining()
         return lambda: begun - self.remaining()
 

@@ -160,7 +160,7 @@ class ClaimWriter:
 
 
 def _waves(claims: Iterable[tuple[Launch, NodeClaim]]) -> Iterator[list[tuple[Launch, NodeClaim]]]:
-    """What is written side by side: one claim of each NodePool first, because it tells most about the others."""
+    """What is written side by side. First one claim of each NodePool: if it is refused, others probably are."""
     first: dict[str, tuple[Launch, NodeClaim]] = {}
     others = []
     for launch, claim in claims:

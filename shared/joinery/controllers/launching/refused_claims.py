@@ -140,7 +140,7 @@ class RefusedClaims:
     def _dry_run(self, claim: NodeClaim) -> ConfigurationError | None:
         """What the API server says against the claim, if anything.
 
-        Once a dry run told nothing, no more are sent: the next would not either.
+        Once a dry run found no reason, no more are sent: the next would find none either.
         """
         if self._is_blind:
             return None
@@ -184,7 +184,7 @@ def _refused_pod(pod: str, why: str, node_pool: str) -> Unplaced:
 
 
 def _without_pods(claim: NodeClaim, snapshot: Snapshot) -> NodeClaim:
-    """The claim without what its pods brought into it: what its NodePool would write whoever it is for."""
+    """The claim without what its pods brought into it: what its NodePool would write for any pods."""
     pool_name = claim.metadata.labels.get(NODE_POOL, "")
     template = snapshot.pools_by_name[pool_name].spec.template
     of_pool = {*template.metadata.labels, NODE_POOL, template.spec.node_class_ref.of_kind.label}

@@ -1,1 +1,1 @@
-"""What is told of a decision: Events and log lines for people, and the record from which it can be made again."""
+"""What a decision leaves for people: Events, log lines, and a record from which it can be made again."""

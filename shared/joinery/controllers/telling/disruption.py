@@ -1,12 +1,12 @@
-"""What people are told of a decision about disruption: Events on the nodes and pools that it is about, and the log.
+"""Events on nodes and NodePools about a decision on disruption, and lines in the log.
 
 The reasons of the Events are Karpenter's (disruption events): ``DisruptionBlocked`` where a rule keeps a node,
 ``Unconsolidatable`` where nothing better than it was found, ``ConsolidationCandidate`` where it is to be replaced,
 ``ConsolidationApproved`` where Balanced NodePools agree to that, ``ConsolidationRejected`` where the cluster had
 changed before it began.
 
-In most clusters most nodes stay, and every run finds that anew. So ``Unconsolidatable`` is told of a node
-once in a quarter of an hour, as Karpenter tells it, and of each node in another minute of it.
+In most clusters most nodes stay, and every run finds that anew. So a node gets ``Unconsolidatable`` once in a quarter
+of an hour, as from Karpenter, and each node in another minute of it.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ _UNTOLD = frozenset(
         HeldCode.CONSOLIDATE_AFTER, HeldCode.NOT_REPAID,
     }
 )  # fmt: skip
-#: What holds all nodes of a NodePool alike is told once, about the NodePool.
+#: These reasons hold for all nodes of a NodePool, so the NodePool gets one Event.
 _OF_POOLS = frozenset({HeldCode.BUDGET, HeldCode.STOPPED, HeldCode.CANARY})
 #: Nothing forbids it: the pool's policy does not ask for it, or it would not pay.
 _UNCONSOLIDATABLE = frozenset({HeldCode.POLICY, HeldCode.UNPRICED, HeldCode.NOT_WORTH_IT, HeldCode.TIME_LIMIT})

@@ -1,8 +1,8 @@
-"""What people are told of a plan: Events on the pods that it is about, and lines in the log.
+"""Events on pods about a plan, and lines in the log.
 
-Whoever may make pods has a part in both, so both are bounded. What has not changed is not said again in the next run
-(``ChangeMonitor``, ``Recorder.is_news``); of what is new, as much as there is room for, in turns of namespaces; and no
-text is longer than an Event's note.
+Users who may create pods decide how many there are, so their number is bounded. What has not changed is not sent again
+in the next run (``ChangeMonitor``, ``Recorder.is_news``). Of what is new a run sends a bounded number, and namespaces
+take turns. No text is longer than an Event's note.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence

@@ -4,24 +4,23 @@
   says.
 - Its **disruption cost** multiplies that: Karpenter's figure from what its annotations say (``disruption.costs``) and
   the pod's priority, which is 1 for an ordinary pod. Below 0 it counts as 0.
-- The **only replica** of its workload counts twice: while it moves, nobody does its work. That has to be known
-  (``DisruptionProblem.replicas``): a file may hold one pod of many.
+- The **only replica** of its workload counts twice: while it moves, nobody does its work. It counts so only if
+  the number of replicas is known (``DisruptionProblem.replicas``): a file may hold one pod of many.
 - A pod that **runs to completion** (a Job's, or one that is not restarted when it ends well) begins anew elsewhere, so
-  what it has done is lost. That is what its share of its node has cost since it started, or one ordinary eviction for
+  what it has done is lost. That is the price of its share of the node since it started, or one ordinary eviction for
   each ten minutes, whichever is more: a light pod that waited for hours has lost hours too.
 - Such a pod with ``activeDeadlineSeconds`` **ends soon** by itself if its time is up before the payback time is over.
   Moving it frees its share for that long only. The rest of the payback time is no gain, so it is added to its price.
 - A node that **expires soon**, before the payback time is over, has all of its pods evicted then. So an eviction now
   counts for as much of its price as is left of that time. Karpenter has the cost of a node fall with its age in the
   same way, over its whole lifetime (`disruption.LifetimeRemaining`).
-- A pod that was **displaced** lately (``objects.annotations.displacement``) may need a new node once more. What that
-node costs over
-  the payback time counts once for all pods of its workload on a node, and less the longer ago it was: after a day
-  nothing is left of it. Each try that was in vain adds as much and a day, so what is in vain is tried ever less often.
+- A pod that was **displaced** lately (``objects.annotations.displacement``) may need a new node once more. The price
+  of that node over the payback time counts once for all pods of its workload on a node, and less the longer ago it was:
+  after a day nothing is left of it. Each failed try adds as much and a day, so they become ever less frequent.
 - ``joinery.dev/disruption-price`` on the pod takes the place of all that.
 
-Pods that do not move cost nothing. Where ``move_price`` is 0 the question is what the cluster could cost, and none
-does; where a NodePool's price is 0, none on its nodes does but those with a price of their own.
+Pods that do not move cost nothing. With ``move_price`` 0 no move costs anything: that asks what the cluster could
+cost. With a NodePool's price 0 only pods with a price of their own cost anything to move from its nodes.
 """
 
 from collections import Counter, defaultdict
@@ -57,8 +56,8 @@ T = TypeVar("T")
 _HOUR = timedelta(hours=1)
 #: How long a pod that runs to completion runs until losing its work counts as much as an eviction.
 _WORK_OF_AN_EVICTION = timedelta(minutes=10)
-#: How long one try in vain is held against the next. Load has its daily rhythm: what had no room yesterday at this time
-#: may have it today.
+#: For how long a failed try makes the next one dearer. Load has a daily rhythm: pods that had no room yesterday at this
+#: time may have it today.
 _DISPLACEMENT_FORGOTTEN = timedelta(days=1)
 #: What fills a node. Other resources have no price of their own.
 _PRICED = ("cpu", "memory")

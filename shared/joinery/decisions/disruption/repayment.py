@@ -8,12 +8,12 @@ is as good as any other. So a new node is held from consolidation while it has p
   decided (``objects.annotations.purchases``). Prices that change later make it neither sooner nor later.
 - **Bought for anything else**: for pods that waited, or in place of a node that had drifted, expired or was
   interrupted. Nothing was to be saved, so nothing says when it has paid. It stays until it has cost as much as moving
-  its pods away would count as. Whoever keeps a node for so long, and gives it up then, pays at most twice what he would
-  have paid if he had known how long its pods stay (the ski rental problem).
+  its pods away would count as. A node that is kept for so long and then given up costs at most twice what the best
+  choice would have cost, with knowledge of how long its pods stay (the ski rental problem).
 
-Both end with the NodePool's payback time at the latest. The time runs from the node's initialisation: before, it serves
-nobody. An empty node may go at once, and so may a drifted one. Nodes that another controller launched are not new to
-anybody here.
+Both end with the NodePool's payback time at the latest. The time runs from the node's initialisation: before, no pod
+runs on it. An empty node may go at once, and so may a drifted one. Nodes that another controller launched have nothing
+to repay.
 """
 
 from dataclasses import dataclass

@@ -6,8 +6,8 @@ instance type is bought in the same place. Its pods wait meanwhile, so:
 
 - Only drift is a reason. What saves money is never worth that pods wait.
 - All pods must go at once: if a budget let one go and kept the other, the first would wait for a node that never ends.
-- The packing core says what is bought, and verification agrees, in the cluster as it is once the node is gone. No other
-  node receives the pods: whether one has room then is for others to say.
+- The packing core says what is bought, and verification agrees, in the cluster as it is once the node is gone. No pod
+  is planned onto another node: whether one has room by then is not known yet.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence

@@ -1,9 +1,9 @@
-"""Whose an instance is that no claim knows: perhaps ours, if a claim is just about to learn of it.
+"""Whether an instance that no claim names may be ours all the same, because its launch is still in progress.
 
 A claim is written before its instance is launched, and learns the instance's id when EC2 has answered. That takes some
-seconds, and more than a minute if the run that asked was killed (``lifecycle.step.LAUNCHING``). An instance that fails
-while it boots, or is taken back at once, is told of before that. If such a notice were dropped, its claim would wait
-for a dead instance until the registration timeout, which is fifteen minutes (``lifecycle.joining.liveness``).
+seconds, and more than a minute if the run that asked was killed (``lifecycle.step.LAUNCHING``). The notice of an
+instance that fails while it boots, or is taken back at once, comes before that. If it were dropped, the claim would
+wait for a dead instance until the registration timeout, which is fifteen minutes (``lifecycle.joining.liveness``).
 
 Most unknown instances are other people's, because EventBridge's rules are account-wide. So a notice is tried again only
 while it is young, and only while a claim waits that may be its instance's.

@@ -151,8 +151,8 @@ def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) 
 
 
 def is_about_capacity(chain: Sequence[Command]) -> bool:
-    """Whether it remembers a pool that is short. That helps whoever buys the replacement, and a node goes without it:
-    nothing else must wait for whoever remembers.
+    """Whether the chain only remembers that EC2 is short of a spot pool. That helps to buy the replacement, but the
+    node goes without it, so nothing else waits for it.
     """
     return all(isinstance(command, MarkUnavailable) for command in chain)
 

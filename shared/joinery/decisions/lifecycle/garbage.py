@@ -41,8 +41,8 @@ def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
 def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
     """Terminate every instance that has no claim, and delete the Node it may have made.
 
-    A claim that cannot be read still protects its instance, as far as anything can be told of it: by its provider ID,
-    by the instance's tag with the claim's name, or, while it may be waiting for its instance, by its NodePool. So does
+    A claim that cannot be read still protects its instance, as far as the two can be matched: by its provider ID, by
+    the instance's tag with the claim's name, or, while it may be waiting for its instance, by its NodePool. So does
     a claim that has lost its provider ID, and one that the instance's Node names as its owner. What Karpenter up to
     v0.37 has launched is left to it.
     """

@@ -63,7 +63,7 @@ _LATEST = datetime.max.replace(tzinfo=UTC) - timedelta(days=1)
 REBOOT_HELPS_WITHIN = timedelta(minutes=15)
 #: Of the nodes that are looked at together, one in so many may be unhealthy, rounded up (Karpenter node/health, 20 %).
 _ONE_IN = 5
-#: A node that is kept by the brake is told of for a minute, every so often.
+#: A node whose repair is blocked gets an Event in one minute of each quarter of an hour.
 _TOLD_EVERY, _TOLD_FOR = timedelta(minutes=15), timedelta(minutes=1)
 
 
@@ -202,7 +202,7 @@ def _veto(claim: NodeClaim, node: Node) -> str:
 
 
 def _is_told(ailing: Ailment, now: datetime) -> bool:
-    """Whether it is time to tell of a node that is kept: there may be many, and runs come every few seconds."""
+    """Whether an Event about a blocked repair is due: there may be many nodes, and a run every few seconds."""
     return (now - ailing.due) % _TOLD_EVERY < _TOLD_FOR
 
 

@@ -158,7 +158,7 @@ def _living(view: View, claim: NodeClaim) -> Step:
         invited=steered.invited,
         is_short=steered.is_short,
     )
-    # Only where the webhook tells of what is waited for: nothing tells of a pod that its node is kept for.
+    # Only a change that the webhook reports may be waited for. It does not report pods that are bound to a node.
     if steered.is_kept or any(not isinstance(command, Announce) for command in step.commands):
         return step
     return replace(step, rest=rest_of_boot(claim, view.snapshot.now) if is_booting else rest_of_candidate(view, claim))

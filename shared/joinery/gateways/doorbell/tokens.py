@@ -1,7 +1,7 @@
 """The tokens by which the webhook knows its caller, read from Secrets Manager and remembered for minutes.
 
-A review never waits for Secrets Manager, but for the first of a new execution environment. What strangers send makes
-no request either: the tokens are read again when they are old, and not because one is unknown.
+Only the first review of a new execution environment waits for Secrets Manager. A wrong token makes no request either:
+the tokens are read again when they are old, and not because one is unknown.
 """
 
 import json

@@ -1,10 +1,10 @@
 """The recorder: decisions as Kubernetes Events (events.k8s.io/v1), where people look for them.
 
-An Event's name derives from what it is about, its reason and a slot of two minutes, so the same news within a slot is
-the same object: the second writer, in whatever function, is told that it exists already. What this function has told
-in the slot is not even sent: a drain that stalls has the same news with every tick. Nor is what has not changed since
-it was told, for half an hour: a thousand pods that fit nowhere need no thousand Events every two minutes, and the API
-server keeps an Event for an hour (kube-apiserver ``--event-ttl``).
+An Event's name derives from what it is about, its reason and a slot of two minutes, so the same Event within a slot
+is the same object: the API server answers a second writer, in whatever function, with 409. A function sends none twice
+in a slot: a drain that stalls has the same Event at every tick. Nor does it repeat a message for half an hour: a
+thousand pods that fit nowhere need no thousand Events every two minutes, and the API server keeps an Event for an hour
+(kube-apiserver ``--event-ttl``).
 """
 
 import hashlib

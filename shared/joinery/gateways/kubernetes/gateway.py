@@ -176,7 +176,7 @@ class Recorder(Protocol):
     """Where a decision explains itself to ``kubectl describe``."""
 
     def is_news(self, event: Event) -> bool:
-        """Whether this function would publish it: it has told nothing of that reason about the object for two minutes,
+        """Whether this function would publish it: it has sent no Event of that reason about the object for two minutes,
         nor this very message for half an hour.
         """
         ...

@@ -13,7 +13,7 @@ but it ignores ``limit``: half a gigabyte of pods in one answer.
 
 A kind is listed anew when the watch has expired (410: compaction, or an API server that was restarted), was dropped, or
 hangs; when the numbers of objects differ; and once in half an hour in any case, one kind a read. Objects that
-were missed until then, or came late, are told: there should be none.
+were missed until then, or came late, are logged: there should be none.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,8 +1,8 @@
 """What came of trials of images, as node classes remember it (``joinery.dev/canaries``).
 
-The nodes that tell may be gone within minutes: one that did not get ready is retired. So lifecycle writes a verdict on
-the node class, and it counts for as long as the class selects the image. Users may edit annotations: a verdict that
-cannot be read is none, and one that somebody removes is found anew by the next trial.
+A node that did not get ready is retired, and what it shows of the image is gone within minutes. So lifecycle writes a
+verdict on the node class, which counts for as long as the class selects the image. A verdict that cannot be read
+counts as none; one that a user removes is found anew by the next trial.
 """
 
 from collections.abc import Iterable, Mapping

@@ -161,7 +161,7 @@ class EC2NodeClassSpec(Model):
 
     @property
     def family(self) -> str:
-        """The AMI family that decides user data, disks and pod density: named, or told by the alias."""
+        """The AMI family, which decides user data, disks and pod density: ``amiFamily``, or that of the alias."""
         if self.ami_family:
             return self.ami_family
         by_alias = {name.lower(): name for name in FAMILIES}
@@ -245,7 +245,7 @@ class EC2NodeClass(NodeClass):
     @property
     def unsupported(self) -> tuple[Unsupported, ...]:
         kubelet = self.spec.kubelet
-        # Up to v1.14 Karpenter passed over what nodes are not told; a class of an older API stays as it was.
+        # Up to v1.14 Karpenter ignored settings that do not reach nodes; a class of an older API stays as it was.
         unusable = kubelet.unusable(self.spec.family) if kubelet and self.origin is None else ()
         return (*_unsupported(self.spec), *unusable)
 

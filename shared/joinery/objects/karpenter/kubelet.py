@@ -88,7 +88,7 @@ class KubeletConfiguration(Model):
     """Whether CPU limits of containers are enforced."""
 
     def unusable(self, family: str) -> Iterator[Unsupported]:
-        """What the kubelet would ignore or refuse, and what nodes of the AMI family would not be told of."""
+        """Settings that the kubelet would ignore or refuse, or that user data of the AMI family cannot pass on."""
         given = self.model_dump(by_alias=True, exclude_unset=True)
         for name, problem in (*_invalid(given), *_invalid_signals(given)):
             yield _unusable(name, problem, "InvalidKubeletConfiguration")
@@ -111,8 +111,8 @@ def _invalid(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _invalid_signals(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What fields of ours hold has its form when it is read; a kubelet does not start by a negative one all the same.
-    ``evictionMinimumReclaim`` is none of ours.
+    """Negative eviction settings, with which a kubelet does not start; and malformed ``evictionMinimumReclaim``, which
+    the model does not have, so that nothing has checked it.
     """
     for name in ("evictionHard", "evictionSoft", "evictionSoftGracePeriod", "evictionMinimumReclaim"):
         signals = given.get(name)
@@ -128,7 +128,7 @@ def _invalid_signals(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _dropped(given: Mapping[str, Any], family: str) -> Iterator[tuple[str, str]]:
-    """AL2023 is told everything, in the kubelet's own form. Custom is told nothing: its user data are the user's."""
+    """Settings that the family's user data cannot pass on. AL2023's passes on all; that of Custom is the user's."""
     if family in ("AL2023", "Custom"):
         return
     ours = {field.alias or name for name, field in KubeletConfiguration.model_fields.items()}

@@ -1,4 +1,4 @@
-"""Admission rules that span fields, each told twice: in CEL to the API server, in Python to us.
+"""Admission rules that span fields, each in two forms: CEL for the API server, Python for files.
 
 A type and a range say little about an object: ``In`` needs values, ``role`` excludes ``instanceProfile``. The API
 server learns such rules from the CRD (``x-kubernetes-validations``), and a file given to ``joinery plan`` never meets

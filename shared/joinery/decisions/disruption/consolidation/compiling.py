@@ -84,10 +84,10 @@ def model_of(ground: Ground) -> Model:
 
 
 def loosened(ground: Ground, model: Model) -> Model:
-    """The same problem, in which nothing is taken more strictly than kube-scheduler does: for a bound.
+    """The same problem, in which no rule is stricter than kube-scheduler's: for a bound.
 
-    Pods leave their domains, keep no preferences, mind no rules over hosts, and new nodes come from any NodePool. It is
-    the model itself where that makes no difference.
+    Pods may leave their domains, preferences and rules over hosts do not count, and new nodes come from any NodePool.
+    It is the model itself where that makes no difference.
     """
     return _Compiler(ground, is_loose=True).model() if model.is_strict else model
 

@@ -1,7 +1,7 @@
 """The curve: what the cluster would cost after how many evictions, if a move counted as more or less.
 
-The chosen commands and their prefixes are points of it. Others come from the optimiser at other prices of a move. Those
-are a look at what could be chosen: nobody has tried them under every rule.
+The chosen commands and their prefixes are points of it. Others come from the optimiser at other prices of a move. They
+are estimates: no trial has checked them under every rule.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Drift that makes the bill rise: replacing a drifted node is not asked whether it pays, so whoever begins it says so.
+"""Replacing drifted nodes may raise the bill. Nothing checks whether it pays, so an Event says what it costs.
 
 Most drift costs nothing: the same type is bought again. It does cost where the NodePool now requires dearer types, or
 where the old node was on spot or in a reservation that has no more room.

@@ -169,7 +169,7 @@ def _closed(so_far: _Pass, node: Node) -> _Pass:
 
 
 def _kept(so_far: _Pass, node: Node) -> _Pass:
-    """Leave the pods where they are. Who looks at a node that is retired is told what it waits for."""
+    """Leave the pods where they are. A node that is retired gets an Event that says what it waits for."""
     if not is_retired(so_far.claim):
         return so_far
     text = "its pods stay until they have another place: their own Events say what is in the way"
@@ -203,7 +203,7 @@ def _drained(so_far: _Pass, node: Node) -> _Pass:
 
 
 def _asked(so_far: _Pass, node: Node, drain: Drain, ends: datetime | None) -> _Pass:
-    """Ask the pods to go, unless they were asked in vain a moment ago. What a deadline forces waits for nothing."""
+    """Evict the pods, unless that failed a moment ago. Pods whose deadline has come are deleted in any case."""
     later = so_far.view.awaiting_larger
     chosen = tuple(pod for pod in drain.evict if pod.key not in later)
     if drain.evict and not chosen:

@@ -1,9 +1,9 @@
-"""What the pods on a node that goes are told: what happens to it, why and by when; and whether they may stay.
+"""Events for the pods on a node that goes: what happens to the node, why and by when, and whether they may stay.
 
-An Event of its own tells each pod, because its owner looks at the pod and not at the node. That may be thousands of
-requests, so it happens once for each node, in the step that closes it; the controller sends these Events after
-everything else, and so many in a run at most. What becomes of the annotation ``karpenter.sh/do-not-disrupt`` is told
-for as long as the node is drained; the recorder drops what was told a moment ago.
+Each pod gets an Event of its own, because its owner looks at the pod and not at the node. That may be thousands of
+requests, so they are sent once for each node, in the step that taints it; the controller sends them after everything
+else, and a bounded number in a run. Those about ``karpenter.sh/do-not-disrupt`` are sent for as long as the node is
+drained; the recorder drops those that it sent a moment ago.
 """
 
 from collections.abc import Iterable

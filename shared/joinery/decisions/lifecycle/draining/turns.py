@@ -1,7 +1,7 @@
 """In which order nodes are drained: a run may not have the time for all of them, and none may wait for ever.
 
-First those that EC2 takes, because they have two minutes, and those whose deadline comes. Then whoever was not asked
-for the longest time: a drain that the last run had no time for comes before those that it had time for.
+First those that EC2 takes, because they have two minutes, and those whose deadline comes. Then the drains
+whose last attempt is the longest ago: one that the last run had no time for comes before those that it tried.
 """
 
 from collections.abc import Iterable

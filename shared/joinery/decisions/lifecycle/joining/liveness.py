@@ -36,7 +36,7 @@ def overdue(claim: NodeClaim, now: datetime) -> str | None:
 
 
 def rest_of_boot(claim: NodeClaim, now: datetime) -> timedelta:
-    """How long nobody needs to look again whether the claim's instance has become a node that is fit for pods."""
+    """How long to wait before the next look whether the claim's instance has become a Ready node."""
     return backoff_since(_since(claim, LAUNCHED, now), now)
 
 

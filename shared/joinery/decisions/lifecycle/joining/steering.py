@@ -153,7 +153,7 @@ def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
 
 
 def unserved_by(view: View, claim: NodeClaim, node: Node) -> frozenset[str]:
-    """The needs of pods that a fit node was kept for in vain, as digests: some wait on, and it has none of their kind.
+    """Digests of the needs of planned pods that wait though the node was kept for them, but of needs that it serves.
 
     kube-scheduler had the node to itself for these pods, and time. So it has a reason that plans do not know, and the
     next node would be refused as well. A node that has got one of them serves; that others had no room is another

@@ -225,8 +225,8 @@ class View:
 
 
 def _was_ended(claim: NodeClaim, end: Instance) -> bool:
-    """Whether somebody who is not us has ended a claim's instance: what ends one before it has joined will end the
-    next. EC2 says the same of everybody, so the claim has to say whether we have asked for it.
+    """Whether a caller other than Joinery terminated the claim's instance: what ends one before it has joined will
+    end the next. EC2 gives one reason for all callers, so the claim says whether Joinery asked for it.
     """
     is_asked = claim.condition(INSTANCE_TERMINATING) is not None
     if end.serves or end.is_out_of_stock or is_asked:

@@ -183,8 +183,8 @@ class Solver:
         return np.asarray(solution.col_value) if solution.value_valid else None
 
     def integer_bound(self, branches: int) -> float:
-        """What no solution in whole numbers undercuts, as far as so many branch-and-bound nodes tell, or those until
-        patience runs out; minus infinity if they tell nothing.
+        """A lower bound on every solution in whole numbers, from at most so many branch-and-bound nodes, or as many as
+        there is time for; minus infinity if they prove nothing.
         """
         self._highs.setOptionValue("mip_max_nodes", branches)
         self._highs.run()

@@ -17,8 +17,8 @@ from joinery.objects.karpenter.labels import HOSTNAME
 Domains = Mapping[str, str]
 """Topology key to the one domain it is pinned to; to the empty string where the node must lack the label.
 
-Where minValues ask for a choice, and only anti-affinity minds, a node may be left several domains: joined by commas,
-which no label's value has.
+Where minValues ask for several values and only anti-affinity depends on the domain, a node may keep several domains:
+joined by commas, which no label's value has.
 """
 
 Identity = tuple[str, ...]

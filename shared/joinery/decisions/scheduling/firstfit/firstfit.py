@@ -108,7 +108,7 @@ class FirstFit:
         self._deferral = None
 
     def place_deferred(self) -> None:
-        """Buy nodes for the deferred pods after all. Where there are none, whoever was left has been tried already."""
+        """Buy nodes for the deferred pods after all. If there are none, all pods were tried already."""
         if self.deferred:
             self._take_back()
             self._place_all()
@@ -219,7 +219,7 @@ class FirstFit:
                 self.left[pod_class] = [name for name in names if name not in kept]
 
     def _buy_wished(self) -> None:
-        """Buy the nodes that whoever asks wishes for, as far as rules agree."""
+        """Buy the nodes that the problem wishes for (``Wishes.launches``), as far as the rules permit."""
         wished = self._work.problem.wishes.launches
         pools = {pool.name: pool for pool in self._work.pools} if wished else {}
         waiting = {name: pod_class for pod_class, names in self.left.items() for name in names} if wished else {}

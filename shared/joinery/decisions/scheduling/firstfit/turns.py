@@ -1,4 +1,4 @@
-"""In which order classes are placed when time is up: whoever may create pods may not take all of the time that is left.
+"""In which order classes are placed when time is up: one user's pods must not take all of the time that is left.
 
 Until then first-fit's order packs best. From then on namespaces take turns of a few classes each, in first-fit's order
 within a turn: pods of a high priority go first, but not thousands of them. Classes that no NodePool sells a node for

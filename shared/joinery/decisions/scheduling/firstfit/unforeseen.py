@@ -2,9 +2,9 @@
 
 A spread ranges over the domains that have nodes, and over those in which something is sold for its pods. A node that is
 bought for other pods, in a zone where nothing is sold for these, is one more domain to kube-scheduler, and an empty
-one: the spread that looked even is not. The same goes for other labels, such as the architecture, which a node may
-still have any value of. So a packing is looked over, and if it opened such domains it is made again: they are counted
-from the start, or closed to all pods.
+one, so the spread is uneven. The same goes for other labels, such as the architecture, of which a node may still get
+any value. So a packing that opened such domains is made again: they are counted from the start, or closed to all
+pods.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -153,8 +153,8 @@ def _is_preferred(rule: TopologyRule) -> bool:
 
 
 def _is_joined(order: Order, other: Order, rule: TopologyRule) -> bool:
-    """Whether pods that have given the rule up are on each node of an order that keeps it: they came later. Where it
-    is one node, it takes nobody's preference to leave them there.
+    """Whether pods that have dropped the rule are on each node of an order that keeps it, because they were placed
+    later. On a single node they may stay: no preference is lost by that.
     """
     is_joined = bool(order.nodes) and order.nodes <= other.nodes
     return is_joined and len(order.pods) == 1 and rule not in other.demand.variant.rules

@@ -86,7 +86,7 @@ class Topology(Ledger):
     def _has_residents(self, group: TopologyGroup) -> bool:
         """Whether every new node brings a DaemonSet's pod that the affinity wants, whatever domain it comes to.
 
-        Not asked over hosts: there each new node's pods are counted as the node is opened (``furnish``).
+        Not asked over hosts: there each new node's pods are counted when the node is opened.
         """
         return group.rule.key != HOSTNAME and 0 < len(self._residents.pools) == len(group.residents)
 
