@@ -145,6 +145,8 @@ class _Attempts:
             at_fault = _at_fault(self.problem, self.packing, self.violations) if rounds_left else {}
             first = self.violations[0]
             reasons = {name: _left_out_for(at_fault.get(name, first)) for name in at_fault or planned}
+            if not reasons:
+                break
             self.packing = _without(self.packing, reasons)
             self.warnings.append(PlanWarning(code=WarningCode.PODS_LEFT_OUT, pods=tuple(reasons)))
             self.violations = verify(self.problem, self.packing)

@@ -6,11 +6,18 @@ from itertools import count
 import pytest
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.consolidation.choosing import FEW_KINDS, MOST_KINDS, most_kinds, of_few_kinds
+from joinery.decisions.disruption.consolidation.choosing import (
+    FEW_KINDS,
+    MOST_KINDS,
+    chosen,
+    most_kinds,
+    of_few_kinds,
+)
 from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.disruptions import Disruptions, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation import OUT_OF_TIME, validate
+from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.solve import GRACE, Stopwatch
 from simulator import builders
 from tests.unit.decisions.disruption.clusters import Cluster, on
@@ -87,6 +94,20 @@ def test_more_kinds_of_pods_are_looked_at_where_there_is_more_time() -> None:
     assert [most_kinds(limit) for limit in (0.0, 20.0, 1e6, None)] == [FEW_KINDS, 1_000, MOST_KINDS, MOST_KINDS]
 
 
+def test_a_choice_among_few_kinds_is_made_once() -> None:
+    """Where others are left out for want of time, what took so long is not done again with the same nodes."""
+    cluster = Cluster()
+    cluster.machine("few", [on("p-few", "few", cpu="1")])
+    cluster.machine("many", [on(f"p-{kind}", "many", cpu=f"{kind}m") for kind in range(1, FEW_KINDS + 1)])
+    problem = _limited(cluster.problem(), 1.0)
+    judged, looks = candidates(problem), count()
+    first = Effort.until(0.0, lambda: float(next(looks)), seed=0)
+    begun = next(looks)
+    choice = chosen(problem, judged, judged.candidates, first, Effort())
+    assert [one.claim.metadata.name for one in choice.left_out] == ["claim-many"]
+    assert next(looks) == begun + 1
+
+
 def test_commands_that_do_not_hold_together_are_not_looked_at_apart_once_it_is_late() -> None:
     """Those without pods hold whatever the others do."""
     problem = _cluster().problem()
@@ -98,9 +119,12 @@ def test_commands_that_do_not_hold_together_are_not_looked_at_apart_once_it_is_l
 
 
 def _decided(problem: DisruptionProblem, stopwatch: Stopwatch) -> Disruptions:
-    packing = replace(problem.packing, options=replace(problem.packing.options, time_limit=_LIMIT))
-    options = replace(problem.options, time_limit=_LIMIT)
-    return decide(replace(problem, packing=packing, options=options), stopwatch=stopwatch)
+    return decide(_limited(problem), stopwatch=stopwatch)
+
+
+def _limited(problem: DisruptionProblem, limit: float = _LIMIT) -> DisruptionProblem:
+    packing = replace(problem.packing, options=replace(problem.packing.options, time_limit=limit))
+    return replace(problem, packing=packing, options=replace(problem.options, time_limit=limit))
 
 
 def _retired(decision: Disruptions) -> set[str]:

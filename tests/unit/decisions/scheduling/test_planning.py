@@ -107,8 +107,10 @@ def test_a_wrong_bound_is_left_out_of_a_right_plan(asked: Problem) -> None:
     assert len(made.warnings) == 1
 
 
-def test_a_plan_that_stays_wrong_keeps_its_violations(asked: Problem) -> None:
-    """Nobody acts upon it: there is no pod that could be left out."""
-    made = checked(asked, lambda given, refused: Packing())
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_plan_that_stays_wrong_keeps_its_violations(asked: Problem, *, is_late: bool) -> None:
+    """Nobody acts upon it: there is no pod that could be left out, and no warning of such pods."""
+    made = checked(asked, lambda given, refused: Packing(), is_late=lambda: is_late)
     assert {reason.code for reason in made.violations} == {"PodMissing"}
-    assert len(made.warnings) == 2
+    assert {warning.code for warning in made.warnings} == {WarningCode.PLAN_REFUSED}
+    assert all(map(str, made.warnings))

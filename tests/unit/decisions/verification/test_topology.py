@@ -6,6 +6,9 @@ import pytest
 
 from joinery.decisions.scheduling.packing import Launch, Packing
 from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.verification.final_state import final_state
+from joinery.decisions.verification.topology.affinity import anti_affinity_terms, check_anti_affinity
+from joinery.decisions.verification.topology.census import Census
 from joinery.decisions.verification.verify import verify
 from joinery.objects.karpenter.labels import HOSTNAME, ZONE
 from joinery.objects.kubernetes.core import Pod
@@ -265,3 +268,24 @@ def test_a_launch_may_not_leave_a_zone_open_in_which_its_pod_may_not_run(spec: d
     asked = problem(node_pool(), node("n1", zone=B), *old, *beside, _web("w1", **spec))
     assert violated(asked, packing(launch(asked, "default/w1", zone=A))) == set()
     assert violated(asked, packing(_open(asked, "default/w1"))) == {"Alternatives"}
+
+
+def test_terms_that_only_bound_pods_break_are_nobodys_fault_and_little_work() -> None:
+    """Thousands of running pods may each repel all others: the plan's own pods alone are looked through."""
+    running = [_web(name, node="n1", affinity=_apart()) for name in ("r1", "r2")]
+    asked = problem(node_pool(), node("n1", zone=A), *running, _web("w1"))
+    for zone, listings in ((B, 0), (A, 1)):
+        state = final_state(asked, _in(asked, w1=zone))
+        terms = anti_affinity_terms(state, Census(state))
+        state.classes = classes = _Listed(state.classes)
+        assert len(list(check_anti_affinity(state, terms))) == classes.listings == listings
+
+
+class _Listed(dict[Any, Any]):
+    """Counts how often all values are listed."""
+
+    listings = 0
+
+    def values(self) -> Any:
+        self.listings += 1
+        return super().values()

@@ -16,6 +16,7 @@ from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.optimizer.consolidation.choice import ROUGH, consolidate
 from joinery.decisions.optimizer.consolidation.instance import Consolidation
 from joinery.decisions.optimizer.effort import Effort
+from joinery.decisions.scheduling.constraints.topology_rules import rules_about_pods
 
 MOST_KINDS, KINDS_A_SECOND = 5_000, 50
 """Kinds of pods at most: their arrays take 750 MB, and their optimum minutes. Fewer where a time limit is short."""
@@ -54,13 +55,13 @@ def chosen(
     """
     ground = Ground(problem, judged, candidates)
     kinds = _kinds_of(ground, candidates)
-    for most, effort in ((most_kinds(problem.options.time_limit), first), (FEW_KINDS, last)):
-        plain, left_out = of_few_kinds(candidates, kinds, most)
-        is_last = len(frozenset[Hashable]().union(*kinds.values())) <= FEW_KINDS or effort is last
+    most = min(most_kinds(problem.options.time_limit), len(frozenset[Hashable]().union(*kinds.values())))
+    for few, effort in ((most, first), (FEW_KINDS, last)) if most > FEW_KINDS else ((FEW_KINDS, last),):
+        plain, left_out = of_few_kinds(candidates, kinds, few)
         some = Ground(problem, judged, plain) if left_out else ground
         model = model_of(some)
-        result = Chosen(some, model, consolidate(model.instance, last if is_last else effort), left_out)
-        if is_last or not result.is_rough:
+        result = Chosen(some, model, consolidate(model.instance, effort), left_out)
+        if not result.is_rough:
             break
     return result
 
@@ -68,7 +69,7 @@ def chosen(
 def _kinds_of(ground: Ground, candidates: Sequence[Candidate]) -> Mapping[str, frozenset[Hashable]]:
     """By name of the claim, the kinds of its pods: their classes, and where those must stay, in which zone."""
     class_of = {name: pod_class for pod_class in ground.work.possible for name in pod_class.names}
-    counted = {pod_class: bool(ground.present.rules[pod_class]) for pod_class in ground.work.possible}
+    counted = {one: bool(rules_about_pods(one) or one.volumes.unbound) for one in ground.work.possible}
     kinds = {}
     for candidate in candidates:
         classes = {class_of[pod.key] for pod in candidate.pods if pod.key in class_of}

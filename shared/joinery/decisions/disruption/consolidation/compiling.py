@@ -13,6 +13,7 @@ word for is taken strictly:
 from collections import defaultdict, deque
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import chain
 
 import numpy as np
@@ -37,7 +38,6 @@ from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
 from joinery.decisions.scheduling.optimise.dominance import bin_types_for
 from joinery.decisions.scheduling.optimise.orders import Order, host_rules
-from joinery.decisions.scheduling.pools.residents import residents_of
 from joinery.decisions.scheduling.topology.groups import TopologyGroup
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME
@@ -47,31 +47,29 @@ from joinery.objects.snapshot.nodes import NodeView
 class Ground:
     """What every model of one decision is made from, built once. ``chosen``: the candidates that may go.
 
-    ``work``: the cluster without them. ``nodes``: those that may go or receive pods; ``targets``: their room.
-    ``present``: counts of all rules with all pods where they are: what a node that is kept lets in beside its own.
+    ``work``: the cluster without them. ``nodes``: those that may go or receive pods.
     """
 
     def __init__(self, problem: DisruptionProblem, judged: Candidates, chosen: Iterable[Candidate]) -> None:
-        self._destinations = judged.destinations
+        self._judged = judged
         self._by_claim = {candidate.claim.metadata.name: candidate for candidate in chosen}
-        snapshot = problem.packing.snapshot
-        asked = replace(problem.packing, snapshot=as_if_retired(snapshot, self._by_claim), is_by_choice=True)
-        self.work = Workspace(asked)
+        retired = as_if_retired(problem.packing.snapshot, self._by_claim)
+        self.work = Workspace(replace(problem.packing, snapshot=retired, is_by_choice=True))
         self.nodes = tuple(view for view in judged.nodes if view.claim in self._by_claim or self.receives(view))
-        room = self.work.room
-        self.targets: Sequence[ExistingNode] = [room.existing(view) for view in self.nodes]
-        self.present = Topology(
-            self.work.possible,
-            [room.with_daemons(view) for view in judged.nodes],
-            snapshot.namespaces,
-            self.work.universe,
-            (),
-            residents_of(self.work.pools, snapshot.namespaces),
-        )
+
+    @cached_property
+    def targets(self) -> Sequence[ExistingNode]:
+        """The room of each node with all its pods."""
+        return [self.work.room.existing(view) for view in self.nodes]
+
+    @cached_property
+    def present(self) -> Topology:
+        """Counts of all rules with all pods where they are: what a node that is kept lets in beside its own."""
+        return self.work.topology_of(self._judged.nodes)
 
     def receives(self, view: NodeView) -> bool:
         """Whether moved pods may go there."""
-        return view.node in self._destinations
+        return view.node in self._judged.destinations
 
     def candidate(self, view: NodeView) -> Candidate | None:
         """The candidate of this node, if it may go."""
@@ -261,19 +259,16 @@ class _Compiler:
     def _has_room(self, sizes: Ints, free: Ints) -> Mask:
         """bool[items, standing bins]: whether the node, with all its pods, would hold one more."""
         has_room: Mask = np.asarray((sizes[:, None, :] <= free[None]).all(axis=2))
-        for item, order in enumerate(self._orders):
-            demand = order.demand
-            is_counted = any(rule.key == HOSTNAME for rule in demand.variant.rules)
-            is_counted = is_counted or bool(self._present.foreign_over(demand.pod_class, HOSTNAME))
-            if not self._is_loose and (is_counted or demand.pod_class.volumes.claims):
-                for index in np.flatnonzero(has_room[item]):
-                    has_room[item, index] = self._holds(demand, self._ground.targets[index])
+        targets = self._ground.targets
+        hosts = [target.host for target in targets]
+        for item, order in enumerate(() if self._is_loose else self._orders):
+            demand, room = order.demand, has_room[item]
+            is_open = np.zeros_like(room)
+            is_open[self._present.open_hosts(demand.pod_class, demand.variant.rules, hosts)] = True
+            room &= is_open
+            for index in np.flatnonzero(room) if demand.pod_class.volumes.claims else ():
+                room[index] = targets[index].holds(demand) > 0
         return has_room
-
-    def _holds(self, demand: Demand, target: ExistingNode) -> bool:
-        rules = demand.variant.rules
-        allowed = self._present.allowance(demand.pod_class, rules, HOSTNAME, target.host, cautious=False)
-        return allowed > 0 and target.holds(demand) > 0
 
     def _uses(self) -> Iterator[PoolUse]:
         """Which types and offerings may hold each item: those of the heaviest NodePools that have any."""

@@ -119,6 +119,12 @@ def rules_of(pod_class: PodClass, namespaces: Namespaces) -> tuple[TopologyRule,
     return tuple(sorted(rules, key=lambda rule: rule.weight is not None))
 
 
+def rules_about_pods(pod_class: PodClass) -> int:
+    """How many rules about other pods the class has."""
+    pod = pod_class.example
+    return len(pod.spec.topology_spread_constraints) + sum(1 for _ in _terms_of(pod))
+
+
 def needed_keys(pod_class: PodClass) -> frozenset[str]:
     """Labels without which no node takes the class: the topology keys of its hard spreads (kube-scheduler
     PodTopologySpread, ``Filter``). Every node has a hostname.

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.selectors import Namespaces
-from joinery.decisions.scheduling.constraints.topology_rules import rules_of
+from joinery.decisions.scheduling.constraints.topology_rules import rules_about_pods, rules_of
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 from joinery.decisions.scheduling.topology.selection import Selection
 from joinery.objects.kubernetes.core import Namespace
@@ -37,24 +37,13 @@ def within_bounds(
     listed = tuple(_within_tries(pod_class, most) for pod_class in classes)
     possible = [pod_class for pod_class in listed if not pod_class.problems]
     # Each rule selects all of them at most, and where even that is not too much nobody need know how many.
-    if sum(map(_rules, possible)) * len(possible) <= most_looks:
+    if sum(map(rules_about_pods, possible)) * len(possible) <= most_looks:
         return listed
     return tuple(_within_looks(listed, possible, Namespaces(namespaces), most_looks))
 
 
-def _rules(pod_class: PodClass) -> int:
-    """How many rules about other pods the class has."""
-    affinity = pod_class.affinity
-    sides = [side for side in (affinity.pod_affinity, affinity.pod_anti_affinity) if side is not None]
-    return len(pod_class.example.spec.topology_spread_constraints) + sum(
-        len(side.required_during_scheduling_ignored_during_execution)
-        + len(side.preferred_during_scheduling_ignored_during_execution)
-        for side in sides
-    )
-
-
 def _within_tries(pod_class: PodClass, most: int) -> PodClass:
-    rules = _rules(pod_class)
+    rules = rules_about_pods(pod_class)
     tries = len(pod_class.terms) + len(pod_class.preferred) + rules
     if pod_class.problems or tries * (1 + rules) <= most:
         return pod_class

@@ -34,7 +34,7 @@ from joinery.decisions.scheduling.topology.groups import UnforeseenDomain
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.annotations.plans import needs_of, unserved_needs
 from joinery.objects.karpenter.labels import PREFER_NO_SCHEDULE
-from joinery.objects.snapshot.nodes import views
+from joinery.objects.snapshot.nodes import NodeView, views
 from joinery.objects.snapshot.priorities import priorities_of
 
 
@@ -56,7 +56,6 @@ class Workspace:
     free_volumes    which free PersistentVolumes the packing has taken
     pools           what can be bought, by weight and name; ``rejected_pools``: why the others cannot
     reservations    how many nodes each capacity reservation takes before the packing
-    topology        the counts of topology rules
     fair_prices     $/h of one pod of a class in a pool, as far as anyone asked (``NewNodes.fair_price_in``)
 
     What a packing notes for the reasons of pods that it leaves:
@@ -95,13 +94,23 @@ class Workspace:
         self.left_reserved: Mapping[str, int] = self.reservations
         self.dealt: set[PodClass] = set()
         self._universes: dict[Hashable, frozenset[str]] = {}
-        self.topology = Topology(
+        self._unforeseen = tuple(unforeseen)
+
+    @cached_property
+    def topology(self) -> Topology:
+        """The counts of topology rules."""
+        return self.topology_of(self.views, self._unforeseen)
+
+    def topology_of(self, views: Iterable[NodeView], unforeseen: Iterable[UnforeseenDomain] = ()) -> Topology:
+        """Their counts with the pods of these nodes."""
+        namespaces = self.problem.snapshot.namespaces
+        return Topology(
             self.possible,
-            [self.room.with_daemons(view) for view in self.views],
-            snapshot.namespaces,
+            [self.room.with_daemons(view) for view in views],
+            namespaces,
             self.universe,
             unforeseen,
-            residents_of(self.pools, snapshot.namespaces),
+            residents_of(self.pools, namespaces),
         )
 
     def _classes(self) -> tuple[PodClass, ...]:

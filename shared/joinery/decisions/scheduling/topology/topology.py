@@ -58,10 +58,26 @@ class Topology(Ledger):
                 continue
             if rule.kind == "anti-affinity":
                 left = [position for position in left if not group.counts.get(hosts[position])]
+                if group.selects(pod_class):
+                    left = [position for position in left if not group.owners.get(hosts[position])]
             elif group.selects(pod_class):
                 most = rule.max_skew + group.least
                 left = [position for position in left if group.counts.get(hosts[position], 0) < most]
         return left
+
+    def open_hosts(self, pod_class: PodClass, rules: Sequence[TopologyRule], hosts: Sequence[str]) -> Sequence[int]:
+        """The positions of the hosts that may take one more pod of the class (``allowance``).
+
+        Where all rules keep pods apart, which counts they ask for is enough.
+        """
+        left = self.unfilled(pod_class, rules, hosts)
+        if self.foreign_over(pod_class, HOSTNAME):
+            left = [position for position in left if not self.is_kept_out(pod_class, HOSTNAME, hosts[position])]
+        others = (rule for rule in rules if rule.key == HOSTNAME and rule.kind != "anti-affinity")
+        if next(others, None) is None and not self._binding(pod_class, HOSTNAME):
+            return left
+        allowances = ((at, self.allowance(pod_class, rules, HOSTNAME, hosts[at], cautious=False)) for at in left)
+        return [position for position, allowed in allowances if allowed > 0]
 
     def _binding(self, pod_class: PodClass, key: str) -> Sequence[TopologyGroup]:
         """The ``foreign`` groups over this key that may keep the class out, beside anti-affinity."""

@@ -97,7 +97,9 @@ def check_anti_affinity(state: FinalState, terms: Sequence[AntiAffinityTerm]) ->
     for term in terms:
         concerned = term.owned_by | term.matched
         for domain in _domains(term) if term.matched else ():
-            if term.tally.number(term.matched, domain) and term.tally.number(concerned, domain) > 1:
+            # Where only bound pods break the term, the plan is not at fault.
+            is_at_fault = concerned & term.tally.planned(domain)
+            if is_at_fault and term.tally.number(term.matched, domain) and term.tally.number(concerned, domain) > 1:
                 yield from _repelled(state, term, domain)
 
 
@@ -107,10 +109,7 @@ def _domains(term: AntiAffinityTerm) -> list[str]:
 
 
 def _repelled(state: FinalState, term: AntiAffinityTerm, domain: str) -> Iterator[Violation]:
-    """A violation by the first planned pod in the domain.
-
-    Where only bound pods break the term, the plan is not at fault.
-    """
+    """A violation by the first planned pod in the domain."""
     matched = (pod_class for pod_class in state.classes.values() if includes(term.matched, pod_class))
     for pod_class in chain(matched, term.owners):
         for node in pod_class.planned_on:

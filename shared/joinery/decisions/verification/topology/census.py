@@ -115,18 +115,25 @@ class Tally:
 
     def __init__(self, nodes: Iterable[FinalNode], key: str) -> None:
         pods: dict[str, Counter[int]] = defaultdict(Counter)
+        planned: dict[str, set[int]] = defaultdict(set)
         for node in nodes:
             if key in node.labels:
                 here = pods[node.labels[key]]
                 for pod_class, number in node.held.items():
                     here[pod_class.index] += number
+                planned[node.labels[key]].update(pod_class.index for pod_class in node.planned)
         self._by_domain = {domain: _by_number(here) for domain, here in pods.items()}
+        self._planned = {domain: as_set(here) for domain, here in planned.items()}
         self._everywhere = _by_number(sum_of(pods.values()))
         self._counts: dict[ClassSet, dict[str, int]] = {}
 
     def number(self, classes: ClassSet, domain: str) -> int:
         """How many pods of the classes run in the domain."""
         return _number(self._by_domain.get(domain, {}), classes)
+
+    def planned(self, domain: str) -> ClassSet:
+        """The classes of which the plan puts pods into the domain."""
+        return self._planned.get(domain, 0)
 
     def total(self, classes: ClassSet) -> int:
         """How many pods of the classes run in all domains together."""
