@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from joinery.controllers.acting.announcements import MOST_EVENTS
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
 from joinery.objects.kubernetes.core import Pod
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from simulator import builders
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
@@ -27,8 +27,8 @@ def test_a_pod_on_an_interrupted_node_is_told_why_and_by_when(stand: Stand) -> N
     (message,) = stand.messages("NodeLeaving").values()
     assert stand.claim.status.node_name in message
     assert "EC2 takes its instance away" in message
-    assert told(begun + timedelta(seconds=15)) in message
-    assert f"gone by {told(begun + timedelta(minutes=2))}" in message
+    assert rfc3339(begun + timedelta(seconds=15)) in message
+    assert f"gone by {rfc3339(begun + timedelta(minutes=2))}" in message
 
 
 def test_a_pod_on_an_expired_node_is_told_that_it_stays_for_now(stand: Stand) -> None:
@@ -119,7 +119,7 @@ def test_what_do_not_disrupt_does_is_told_while_the_node_is_drained(stand: Stand
     )
     stand.world.cluster.delete_node_claim(stand.claim)
     stand.live()
-    until = told(now + timedelta(hours=1))
+    until = rfc3339(now + timedelta(hours=1))
     assert stand.messages("DoNotDisruptUntil") == {"hour": f"{DO_NOT_DISRUPT} keeps it on its node until {until}"}
     assert set(stand.messages("InvalidDoNotDisruptAnnotation")) == {"wrong", "past"}
 

@@ -8,7 +8,7 @@ import pytest
 
 from joinery.objects.errors import ConfigurationError, DeniedError, UnavailableError
 from joinery.objects.karpenter.labels import SURGE_BEFORE_EVICTION, SURGED_PODS, TERMINATION_TIMESTAMP
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from simulator import builders
 from simulator.actors.workloads import workload
 from simulator.kubernetes.resources import with_metadata
@@ -48,7 +48,7 @@ def test_the_pod_is_told_what_is_waited_for_and_until_when() -> None:
     shop.warn().turn()
     assert shop.stand.messages("AwaitingSuccessor")[pod.metadata.name] == (
         "a rollout of Deployment web brings its successor, and it stays until that is Ready, "
-        f"at the latest until {told(until)}"
+        f"at the latest until {rfc3339(until)}"
     )
 
 

@@ -20,7 +20,7 @@ from joinery.objects.actions import Announce
 from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError, UnavailableError, UnreachableError
 from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claim_changes import newly_leaving
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 
@@ -110,7 +110,7 @@ class ExpirationController:
 
 def _blocked_event(staying: Waiting) -> Announce:
     names = f"{', '.join(staying.claims[:3])}{' and others' if len(staying.claims) > 3 else ''}"
-    latest = f"; the first goes at {told(staying.until)} at the latest" if staying.until else ""
+    latest = f"; the first goes at {rfc3339(staying.until)} at the latest" if staying.until else ""
     return Announce("DisruptionBlocked", f"expired, and waiting: {names}: {staying.why}{latest}", staying.pool)
 
 

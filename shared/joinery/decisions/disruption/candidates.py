@@ -39,7 +39,7 @@ from joinery.objects.karpenter.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INST
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.nodes import NodeView, is_leaving, views
 from joinery.objects.snapshot.offerings import price_among
@@ -272,7 +272,7 @@ class _Judge:
         quiet = self._quiet_since(candidate.view, candidate.claim)
         if quiet is None or self._now - quiet >= after:
             return None
-        since, until = map(told, (quiet, quiet + after))
+        since, until = map(rfc3339, (quiet, quiet + after))
         text = f"quiet since {since}, and its NodePool's consolidateAfter is {disruption.consolidate_after}"
         return _Hold(HeldCode.CONSOLIDATE_AFTER, f"{text}: it is looked at from {until} on", quiet + after)
 

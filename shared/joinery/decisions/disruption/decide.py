@@ -195,7 +195,7 @@ class _Planner:
         has_frugal = self._review.is_purchase_refused and not self._effort.is_over()
         if has_frugal:
             yield self._commands(model, consolidate(without_new(model), self._effort))
-        if self._review.is_company_refused and not self._effort.is_over():
+        if self._review.are_companions_refused and not self._effort.is_over():
             yield self._commands(model, consolidate(limited(model, choice, self._budget_left_for_drift), self._effort))
         yield from self._within_limits(model, has_frugal=has_frugal)
 

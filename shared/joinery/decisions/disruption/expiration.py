@@ -15,7 +15,7 @@ from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import RESERVATION_ID, RETIRED_FOR
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import annotated
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 
@@ -67,7 +67,7 @@ def _leave_block(claim: NodeClaim) -> tuple[Command, ...]:
 
 def given_up(claim: NodeClaim, at: datetime) -> tuple[Command, ...]:
     """The commands that retire a claim that has expired at that moment."""
-    text = f"expired at {told(at)}, {claim.spec.expire_after} after it was created"
+    text = f"expired at {rfc3339(at)}, {claim.spec.expire_after} after it was created"
     retired = annotated(claim, {RETIRED_FOR: DisruptionReason.EXPIRED.value})
     # The mark first: a deletion without it would be drained after fifteen seconds.
     mark = (UpdateClaim(claim, retired, text),) if retired != claim else ()

@@ -14,7 +14,7 @@ from joinery.objects.karpenter.disruption import MOST_REMEMBERED, DisruptionReas
 from joinery.objects.karpenter.labels import DISRUPTION_RATE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 
 
 def allowance(
@@ -40,5 +40,5 @@ def allowance(
     why = f"the rate {text.strip()} allows {left} more nodes now: {len(lately)} were disrupted in that time"
     if left == 0 and limit:
         again = lately[len(lately) - limit].at + rate.length
-        why = f"{why}, and the next may be at {told(again)}"
+        why = f"{why}, and the next may be at {rfc3339(again)}"
     return Allowance(left, why)

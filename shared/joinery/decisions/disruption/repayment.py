@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 from joinery.objects.annotations.purchases import Purchase, purchase_of
 from joinery.objects.karpenter.labels import LAUNCH_TOKEN
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import INITIALIZED
 
 
@@ -47,7 +47,7 @@ def repayment(
     purchase = purchase_of(claim)
     # Whoever writes a moment that is still to come has another clock, or none.
     until = min(since, now) + (purchase or Purchase(price, move_price)).repaid_within(payback)
-    at = told(until)
+    at = rfc3339(until)
     if purchase is None:
         rule = f"it costs ${price:.4f}/h, and until {at} less in all than moving its pods counts as (${move_price:.4f})"
         return Repayment(until, f"Joinery launched it lately: {rule}")

@@ -32,7 +32,7 @@ class Review:
 
     ``holds``: by name of the claim, why a candidate stays, if it does after all: the first reason that came up.
     ``refused``: by their claims' names, commands that the check found wrong. ``is_budget_exceeded``,
-    ``is_purchase_refused``, ``is_company_refused``: whether commands were held because they are larger than a budget,
+    ``is_purchase_refused``, ``are_companions_refused``: whether commands were held because they exceed a budget,
     because of what they buy, or because of nodes that go along with drifted ones; then a plan of smaller ones, of those
     that buy nothing, or of drifted nodes alone, may do more.
     ``unplaced``: names of claims whose pods a trial, or the check, has found no place for; ``is_limited``: whether
@@ -48,7 +48,7 @@ class Review:
         self.refused: dict[tuple[str, ...], Refused] = {}
         self.unplaced: set[str] = set()
         self.is_limited = any(pool.spec.limits for pool in problem.packing.snapshot.node_pools)
-        self.is_budget_exceeded = self.is_purchase_refused = self.is_company_refused = False
+        self.is_budget_exceeded = self.is_purchase_refused = self.are_companions_refused = False
 
     def hold(self, holds: Iterable[Held]) -> None:
         """Note why these stay."""
@@ -126,7 +126,7 @@ class Review:
     def _admitted(self, commands: Sequence[Disruption]) -> tuple[Disruption, ...]:
         """The commands that Balanced NodePools and budgets let start now."""
         balanced = approved(commands, self._problem, self._judged)
-        self.is_company_refused |= any(held.disruption is DisruptionReason.DRIFTED for held in balanced.held)
+        self.are_companions_refused |= any(held.disruption is DisruptionReason.DRIFTED for held in balanced.held)
         admitted = admit(balanced.commands, self._problem, self._judged.nodes)
         self.is_budget_exceeded = self.is_budget_exceeded or bool(admitted.held)
         self.is_purchase_refused |= any(held.code is HeldCode.CANARY for held in admitted.held)

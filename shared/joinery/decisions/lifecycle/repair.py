@@ -28,7 +28,7 @@ from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_REPAIR, NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Condition, Node
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.policies import NodeRepair
 from joinery.objects.snapshot.claims import annotated, moment
 from joinery.objects.snapshot.instances import instance_id
@@ -111,7 +111,7 @@ class Ailment:
 
     def __str__(self) -> str:
         said = self.condition
-        since = f" since {told(said.last_transition_time)}" if said.last_transition_time else ""
+        since = f" since {rfc3339(said.last_transition_time)}" if said.last_transition_time else ""
         return f"its condition {said.type} has been {said.status}{since} ({said.reason})"
 
 

@@ -3,11 +3,11 @@
 First-fit settles one class after another, and each choice of domains is final. What suits one class may leave the next
 without a place, or make it dear. No single strategy is right for all, so a few are tried where they might help.
 
-- Heedless of DaemonSets: for spreads that count DaemonSets' pods. Often every domain gets as many nodes anyway.
+- Without DaemonSets: for spreads that count DaemonSets' pods. Often every domain gets as many nodes anyway.
 - Dealt ahead of neighbours: for pods that must be near others and spread over zones too. The others go where few are.
 - Closed to zones without neighbours: for the same pods, if those that they must be near are in some zones only.
 - Closed to what is unbuyable: for pods that are left because a spread waits for a domain that nothing can be bought in.
-- In small plans with pods left: cautious on hosts, sowing, gathered, backwards, three shuffles. They may place more.
+- In small plans with pods left: cautious on hosts, neighbours next, gathered, backwards, shuffled. They may place more.
 - In small plans, for the price, also where pods are left: where what fits is cheapest, or gathered, where pods were
   dealt to one domain rather than another without need; and more of that kind where the price is far above its bound.
 - Dealt as the bound's proof would: in small plans, and in larger ones whose price is far above their bound.
@@ -40,7 +40,7 @@ def alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
     """
     left, work = tuple(usual.packer.left), usual.work
     if work.topology.counting_daemons:
-        yield replace(strategy, manner=Manner(heedless=True))
+        yield replace(strategy, manner=Manner(ignores_daemons=True))
     if any(both_near_and_spread(pod_class, work.topology) for pod_class in left):
         yield replace(strategy, manner=Manner(dealing="ahead"))
         if without_neighbours := zones_without_neighbours(work.possible, work.topology):

@@ -24,7 +24,7 @@ from joinery.objects.karpenter.labels import (
     ZONE,
 )
 from joinery.objects.kubernetes.core import Pod, Taint
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import observed, with_status
 from joinery.objects.snapshot.offerings import Offering, Reservation
 from joinery.objects.snapshot.pod_events import PODS_SEEN
@@ -408,7 +408,7 @@ class TestConsolidateAfter:
     def test_the_message_says_when_it_is_over(self) -> None:
         """A person wants to know how long to wait."""
         (held,) = _judged(_one(pool=builders.node_pool(consolidateAfter="5m"), quiet=MINUTE)).held
-        since, until = (told(START + n * MINUTE) for n in (-1, 4))
+        since, until = (rfc3339(START + n * MINUTE) for n in (-1, 4))
         expected = f"quiet since {since}, and its NodePool's consolidateAfter is 5m: it is looked at from {until} on"
         assert held.message == expected
 

@@ -18,7 +18,7 @@ from joinery.objects.karpenter.labels import DISRUPTED_LATELY, DISRUPTION_COMMAN
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.validation import validate
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from simulator import builders
 from simulator.clock import START
 from tests.unit.decisions.disruption.clusters import Cluster, annotated
@@ -162,7 +162,7 @@ class TestWhatItAllows:
         claims = [_going("a", since=START - 50 * MINUTE), _going("b", since=START - 10 * MINUTE)]
         assert allowance(_pool("3 nodes per 1h"), EMPTY, PoolNodes(20), claims, START).allowed == 1
         used_up = allowance(_pool("2 nodes per 1h"), EMPTY, PoolNodes(20), claims, START)
-        again = told(START + 10 * MINUTE)
+        again = rfc3339(START + 10 * MINUTE)
         assert (used_up.allowed, used_up.why) == (
             0,
             "the rate 2 nodes per 1h allows 0 more nodes now: 2 were disrupted in that time, "

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 
 
 @pytest.mark.parametrize(
@@ -16,4 +16,4 @@ from joinery.objects.kubernetes.moments import told
 )
 def test_a_moment_is_told_as_kubectl_shows_it(written: str, said: str) -> None:
     """To the second, so that it can be looked for in an object, and given to ``--now``; whatever moment it is."""
-    assert told(datetime.fromisoformat(written)) == said
+    assert rfc3339(datetime.fromisoformat(written)) == said

@@ -38,7 +38,7 @@ from joinery.objects.karpenter.labels import TERMINATION_FINALIZER, TERMINATION_
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClassKind
 from joinery.objects.kubernetes.core import Node
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import (
     INSTANCE_TERMINATING,
     annotated,
@@ -134,7 +134,7 @@ def _with_deadline(so_far: _Pass) -> _Pass:
 
 
 def _expiring(subject: NodeClaim | Node, ends: datetime) -> Announce:
-    text = f"all of its pods will be gone by {told(ends)}"
+    text = f"all of its pods will be gone by {rfc3339(ends)}"
     return Announce("TerminationGracePeriodExpiring", text, subject)
 
 
@@ -228,7 +228,7 @@ def _drain_commands(view: View, node: Node, drain: Drain, ends: datetime | None)
         text = f"{len(drain.waiting)} pods are waiting to be evicted"
         yield Announce("FailedDraining", text, node)
     if ends is not None:
-        text = f"its node must be gone by {told(ends)}"
+        text = f"its node must be gone by {rfc3339(ends)}"
         yield from (DeletePod(pod, grace(view.snapshot.now, ends), text) for pod in drain.force)
     yield from (Evict(pod, node, "its node is being drained") for pod in drain.evict if not view.awaits_successor(pod))
 

@@ -25,7 +25,7 @@ from joinery.objects.karpenter.labels import (
 )
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import moment
 from joinery.objects.snapshot.pods import go_duration, is_reschedulable
 
@@ -72,9 +72,9 @@ def _why(view: View, claim: NodeClaim | None) -> str:
 
 def _when(view: View, claim: NodeClaim | None, node: Node) -> str:
     at = drains_at(claim, view.pods_on(node)) if claim is not None else view.snapshot.now
-    evicted = "the pod stays until it has another place" + (f", until {told(at)} at the latest" if at else "")
+    evicted = "the pod stays until it has another place" + (f", until {rfc3339(at)} at the latest" if at else "")
     gone = _gone_by(claim) if claim is not None else None
-    return f"{evicted}; the node is gone by {told(gone)}" if gone else evicted
+    return f"{evicted}; the node is gone by {rfc3339(gone)}" if gone else evicted
 
 
 def _gone_by(claim: NodeClaim) -> datetime | None:
@@ -99,5 +99,5 @@ def _protected(pods: Iterable[Pod], now: datetime) -> Iterable[Announce]:
         elif pod.status.start_time is not None and now - pod.status.start_time < lasts:
             # A kubelet may write any moment: from one that is to come, the end cannot be reckoned.
             until = min(pod.status.start_time, now) + lasts
-            text = f"{DO_NOT_DISRUPT} keeps it on its node until {told(until)}"
+            text = f"{DO_NOT_DISRUPT} keeps it on its node until {rfc3339(until)}"
             yield Announce("DoNotDisruptUntil", text, pod)

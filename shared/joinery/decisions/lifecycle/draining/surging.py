@@ -35,7 +35,7 @@ from joinery.objects.annotations.surged import remembered, surged_pods
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, REPLACEMENT_LAUNCHED, SURGE_BEFORE_EVICTION
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.kubernetes.rollouts import Deployment
 from joinery.objects.snapshot.claims import INITIALIZED, REGISTERED, annotated, moment
 from joinery.objects.snapshot.pods import comes_with_node, is_protected, is_terminating, own_grace
@@ -135,7 +135,7 @@ def _surge(leaving: LeavingPod, owners: Owners, has_capacity: bool, now: datetim
     pod, claim = leaving.pod, leaving.claim
     progress = assess(pod, owners, pod.key in surged_pods(claim))
     until = _until(claim, pod)
-    limit = f", at the latest until {told(until)}" if until else ""
+    limit = f", at the latest until {rfc3339(until)}" if until else ""
     if progress is Obstacle.NOT_A_DEPLOYMENT:
         return Surge(_impossible(pod, f"{progress}; it is evicted like any other pod"), is_held=False)
     if until is not None and now >= until:

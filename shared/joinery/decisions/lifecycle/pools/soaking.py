@@ -14,7 +14,7 @@ from joinery.objects.karpenter.labels import INTERRUPTED_AT, RAN_WELL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod
 from joinery.objects.kubernetes.decoding import decode
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import INITIALIZED, moment
 from joinery.objects.snapshot.nodes import nodes_by_provider_id
 from joinery.objects.snapshot.pods import bound_at, is_active, is_reschedulable, owner_uid, owner_uids
@@ -57,7 +57,7 @@ class Witnesses:
             return ""
         since = _unready_since(node)
         if claim.is_true(INITIALIZED) and since is not None and self.now - since >= UNREADY_FOR:
-            return f"node {node.metadata.name} of {name} is not ready since {told(since)}"
+            return f"node {node.metadata.name} of {name} is not ready since {rfc3339(since)}"
         for pod in self._pods[node.metadata.name]:
             what = self._complaint(pod)
             if what and self._ran_well(pod, claim, with_image):

@@ -9,7 +9,7 @@ from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.objects.annotations.disruption import DisruptionCommand, Readiness, commands_of
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.kubernetes.moments import told
+from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import DRIFTED, INITIALIZED, LAUNCHED
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -66,7 +66,7 @@ def judge(command: DisruptionCommand, look: DisruptionCheck, now: datetime) -> V
     if record.started - now >= _SHORTEST:
         # Somebody edited it: none of its times would ever be over. The clock of another function may be minutes ahead:
         # that delays a command, and rolled back it would be started anew at once, with another replacement.
-        return Verdict(Outlook.ROLL_BACK, f"it says that it began at {told(record.started)}")
+        return Verdict(Outlook.ROLL_BACK, f"it says that it began at {rfc3339(record.started)}")
     missing = [*command.lost, *(command.absent if now - record.started >= WRITING else ())]
     if missing:
         return Verdict(Outlook.ROLL_BACK, f"its replacement {missing[0]} was lost")

@@ -49,11 +49,11 @@ class Allotment:
         self._given = dict(dealt)
         self._used: dict[Demand, set[tuple[tuple[str, str], ...]]] = {}
         self._is_unlimited = not any(pool.limits for pool in work.pools)
-        self._minds_newcomers = bool(work.topology.counting_daemons) and not manner.heedless
+        self._counts_daemons = bool(work.topology.counting_daemons) and not manner.ignores_daemons
         self._relaxes = work.problem.options.best_effort_min_values
 
     @cached_property
-    def _telling(self) -> frozenset[str]:
+    def _keys_of_some(self) -> frozenset[str]:
         """Keys that nodes of some pools have and nodes of others lack: there "no such label" is a domain of its own."""
         return frozenset().union(*(pool.requirements.sets.keys() | pool.market.type_keys for pool in self._work.pools))
 
@@ -75,7 +75,7 @@ class Allotment:
         if demand.gathers:
             yield from self._alone(demand, combinations, count)
         else:
-            at_once = self._is_unlimited and is_bought and not self._minds_newcomers
+            at_once = self._is_unlimited and is_bought and not self._counts_daemons
             yield from self._shares(demand, combinations, count if at_once else 1)
 
     def _offered_over(self, demand: Demand, refused: Sequence[Domains]) -> tuple[list[Domains], bool]:
@@ -84,7 +84,7 @@ class Allotment:
         To be in a known zone may be more than minValues permit, and a preference keeps nobody pending.
         """
         pods, rules = demand.pod_class, demand.variant.rules
-        newcomers = {group.rule.key for group in self._topology.counting_daemons} if self._minds_newcomers else set()
+        newcomers = {group.rule.key for group in self._topology.counting_daemons} if self._counts_daemons else set()
         found: tuple[list[Domains], bool] = [], False
         for keys in (self._topology.keys(pods, rules), self._topology.binding_keys(pods, rules)):
             wanted = tuple(sorted({*keys, *newcomers}))
@@ -137,7 +137,7 @@ class Allotment:
             options = [self._options(node, demand, key) for key in keys]
             for values in islice(product(*options), _COMBINATIONS):
                 named = zip(keys, values, strict=True)
-                domains = {key: value for key, value in named if value or key in self._telling}
+                domains = {key: value for key, value in named if value or key in self._keys_of_some}
                 if not self._work.reservations and decides(node, domains, keys):
                     sale = sale or Sale(node, demand, fitting=self._fitting)
                     price = sale.price(domains)

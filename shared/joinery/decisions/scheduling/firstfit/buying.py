@@ -59,7 +59,7 @@ class Buyer:
                 break
         if self._relaxes and self._has_reservations:
             placed += self._start_reserved(pools, demand, domains, names[placed:], relaxing=True)
-        if needs_neighbours(demand) or self.nodes.minds_daemons:
+        if needs_neighbours(demand) or self.nodes.counts_daemons:
             placed += self._grow(pools, demand, domains, names[placed:])
         return placed
 

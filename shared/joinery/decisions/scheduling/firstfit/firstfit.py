@@ -102,7 +102,7 @@ class FirstFit:
             self._deferral = Deferral(self._work, self.nodes.tiers[0], self.classes)
         self._keep_plans()
         self._buy_wished()
-        if self._manner.sowing:
+        if self._manner.neighbours_next:
             self._sow()
         self._place_all()
         self._deferral = None

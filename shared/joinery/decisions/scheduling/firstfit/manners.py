@@ -34,12 +34,12 @@ class Manner:
     shuffle          the number of a random order of classes of one priority; 0 for the usual order
     cautious         no host takes so many pods that a spread over hosts counts that its owners, which may
                      have to join them there, would be too many
-    heedless         pods are dealt out as if new nodes brought no DaemonSets' pods that spreads count; that is right
+    ignores_daemons  pods are dealt out as if new nodes brought no DaemonSets' pods that spreads count; that is right
                      where every domain gets as many nodes, and no node may be in several
     fitting          domains are ranked by the cheapest node there that holds a pod of the class. Usually they are
                      ranked by the cheapest of any size: that is the same for all classes, so that they share nodes
     listed           required node affinity terms are tried in the order in which they are listed, as in Karpenter
-    sowing           pods that must share a host with others come right after one of those, before the host is full
+    neighbours_next  pods that must share a host with others come right after one of those, before the host is full
     """
 
     dealing: Dealing = "even"
@@ -47,10 +47,10 @@ class Manner:
     backwards: bool = False
     shuffle: int = 0
     cautious: bool = False
-    heedless: bool = False
+    ignores_daemons: bool = False
     fitting: bool = False
     listed: bool = False
-    sowing: bool = False
+    neighbours_next: bool = False
 
     def place(self, name: str, depth: int, sizes: Sequence[int]) -> tuple[int, ...]:
         """The sort key of a class among those of one priority.
@@ -73,7 +73,7 @@ def manners_for_left(left: Sequence[PodClass], topology: Topology) -> Iterator[M
         if any(_needs_spread_neighbours(pod_class, topology) for pod_class in left):
             yield Manner(cautious=True)
         if any(neighbours_on_host(pod_class, topology) for pod_class in left):
-            yield Manner(sowing=True)
+            yield Manner(neighbours_next=True)
         yield Manner(dealing="gathered")
         yield Manner(backwards=True)
         yield from (Manner(shuffle=number) for number in (1, 2, 3))

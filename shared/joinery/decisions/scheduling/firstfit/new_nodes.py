@@ -40,7 +40,7 @@ class NewNodes:
     tiers         the pools by weight, heaviest first; pools of one weight compete by price
     reservations  what is left of capacity reservations
     fair_price    may be set once a relaxation has priced the classes
-    minds_daemons   whether spreads count DaemonSets' pods that new nodes bring, and the packing is to mind it
+    counts_daemons  whether spreads count DaemonSets' pods that new nodes bring, and the packing allows for it
     prefix        keeps the names of these nodes apart from those of another packing, and of nodes that exist
     """
 
@@ -52,7 +52,7 @@ class NewNodes:
         self._fair_prices = work.fair_prices
         self._fresh: dict[str, NewNode] = {}
         self._unappraised: list[int] = []
-        self.minds_daemons = bool(work.topology.counting_daemons) and not manner.heedless
+        self.counts_daemons = bool(work.topology.counting_daemons) and not manner.ignores_daemons
         self.limits = {pool.name: Limits(pool) for pool in work.pools}
         self.reservations = Reservations(work.reservations)
         self.tiers = [tuple(group) for _, group in groupby(work.pools, key=lambda pool: pool.weight)]
@@ -102,7 +102,7 @@ class NewNodes:
 
         Whether there are any.
         """
-        if self.minds_daemons:
+        if self.counts_daemons:
             node.types = node.types & self._topology.bearable(
                 demand.pod_class, demand.variant.rules, domains, node.pool
             )

@@ -139,7 +139,7 @@ class Ledger(RuleGroups):
                 owned += [(group, part) for part in parts(domain)]
             if group.selects(pod_class) and counts(group.rule.nodes):
                 counted += [(group, part) for part in parts(domain)]
-        for group in self._strangers(pod_class):
+        for group in self._groups_of_others(pod_class):
             domain = domains.get(group.rule.key)
             nodes = group.rule.nodes
             if domain is not None and group.is_asked and (nodes is ALL_NODES or counts(nodes)):

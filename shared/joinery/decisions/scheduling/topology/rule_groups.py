@@ -61,7 +61,7 @@ class RuleGroups:
         self._binding_over: dict[tuple[PodClass, str], tuple[TopologyGroup, ...]] = {}
         self._watching: dict[PodClass, tuple[NodeFilter, ...]] = {}
         self._hard: dict[PodClass, frozenset[TopologyGroup]] = {}
-        self._strange: dict[PodClass, tuple[TopologyGroup, ...]] = {}
+        self._others: dict[PodClass, tuple[TopologyGroup, ...]] = {}
         self._meeting: dict[TopologyGroup, frozenset[str]] = {}
         self._owning: dict[TopologyGroup, list[PodClass]] = defaultdict(list)
         self._classes = classes
@@ -156,7 +156,7 @@ class RuleGroups:
             hard = self._own_hard(pod_class)
             preferred = [g for g in own if g.is_hard and g.rule.kind != "affinity" and g not in hard]
             alike = [g for g in preferred if g.selects(pod_class)]
-            foreign = self._foreign[pod_class] = (*self._strangers(pod_class), *alike)
+            foreign = self._foreign[pod_class] = (*self._groups_of_others(pod_class), *alike)
         return foreign
 
     def foreign_over(self, pod_class: PodClass, key: str) -> tuple[TopologyGroup, ...]:
@@ -183,13 +183,13 @@ class RuleGroups:
             groups = self._hard[pod_class] = frozenset(map(self.group, hard))
         return groups
 
-    def _strangers(self, pod_class: PodClass) -> tuple[TopologyGroup, ...]:
+    def _groups_of_others(self, pod_class: PodClass) -> tuple[TopologyGroup, ...]:
         """Groups that count the class without being its own in any way."""
-        groups = self._strange.get(pod_class)
+        groups = self._others.get(pod_class)
         if groups is None:
             own = {self.group(rule) for rule in self.rules.get(pod_class, ())}
             number = self._numbers[pod_class]
-            groups = self._strange[pod_class] = tuple(g for g in self._selecting[number] if g not in own)
+            groups = self._others[pod_class] = tuple(g for g in self._selecting[number] if g not in own)
         return groups
 
     @cached_property
@@ -205,7 +205,7 @@ class RuleGroups:
         """The filters of hard spreads of others that count the class only on nodes with certain labels."""
         filters = self._watching.get(pod_class)
         if filters is None:
-            spreads = (g for g in self._strangers(pod_class) if g.is_hard and g.rule.kind == "spread")
+            spreads = (g for g in self._groups_of_others(pod_class) if g.is_hard and g.rule.kind == "spread")
             filters = tuple({g.rule.nodes.identity: g.rule.nodes for g in spreads if g.rule.nodes.terms}.values())
             self._watching[pod_class] = filters
         return filters
