@@ -13,12 +13,13 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer import BadParameter
+from typer.core import TyperGroup, TyperOption
 from typer.exceptions import TyperException
 
 from joinery import __version__
 from joinery.objects.errors import ConfigurationError, JoineryError
-from joinery_cli.arguments import said_of
+from joinery.objects.wording import of_model_error, one_of
 from joinery_cli.catalog import catalog
 from joinery_cli.disrupt import disrupt
 from joinery_cli.doctor.command import doctor
@@ -123,7 +124,7 @@ def _end(error: Exception, status: int) -> NoReturn:
         for line in error.lines():
             print(f"joinery: {line_of(line)}", file=sys.stderr)
         raise SystemExit(status)
-    said = said_of(error) if isinstance(error, TyperException) else str(error)
+    said = _said_of(error) if isinstance(error, TyperException) else str(error)
     lines = (line_of(line) for line in said.split("\n")) if status == FAILED else (line_of(said),)
     if said:
         print("joinery: " + "\n".join(lines), file=sys.stderr)
@@ -136,3 +137,21 @@ def _end_unheard(error: OSError) -> NoReturn:
     if not isinstance(error, BrokenPipeError):
         print(f"joinery: {line_of(error)}", file=sys.stderr)
     raise SystemExit(FAILED)
+
+
+def _said_of(error: TyperException) -> str:
+    """A bad argument in one line: ``--output: must be one of table, json, html, is 'JSON'; is it json?``.
+
+    Of every other error what it says itself.
+    """
+    from pydantic import ValidationError
+
+    option, cause = getattr(error, "param", None), error.__cause__
+    if not isinstance(error, BadParameter) or not isinstance(option, TyperOption):
+        return error.format_message()
+    if not isinstance(cause, ValidationError):
+        return error.format_message()
+    wrong, choices = cause.errors(include_url=False)[0], option.type_descriptor.choices
+    words = one_of([*map(str, choices)], wrong["input"]) if choices else of_model_error(wrong)
+    longest = max(option.opts, key=len)
+    return f"{longest}: {words}" if words else error.format_message()

@@ -5,16 +5,18 @@ A page asks the network for nothing; a content security policy forbids it to. Ev
 
 import base64
 import hashlib
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import resources
 from string import Template
 
-from joinery_cli.notices import Notice
-from joinery_cli.page import notices
+from joinery_cli.notices import Notice, Severity
 from joinery_cli.page.bars import colours, legend
 from joinery_cli.page.text import NOTHING, Html, element, text
 from joinery_cli.prices import Prices
+from joinery_cli.view.figures import count
 from joinery_cli.view.workloads import Workload
 
 _PAGE = resources.files("joinery_cli.page")
@@ -53,7 +55,7 @@ def framed(frame: Frame) -> str:
         now=text(frame.now.isoformat().replace("+00:00", "Z")),
         headline=text(frame.headline),
         estimate=_estimate(frame.prices),
-        notices=notices.section(frame.notices),
+        notices=_notices(frame.notices),
         figures=frame.figures,
         under_figures=frame.under_figures,
         sections=frame.sections,
@@ -83,3 +85,19 @@ def _estimate(prices: Prices) -> Html:
         return NOTHING
     said = f"Prices are an ESTIMATE: the cluster is in {prices.cluster_region}, the catalogue is of {prices.region}."
     return element("p", text(said), class_="estimate")
+
+
+def _notices(notices: Sequence[Notice]) -> Html:
+    """A list that is open where there is a warning; nothing where there is nothing to say."""
+    if not notices:
+        return NOTHING
+    numbers = Counter(notice.severity for notice in notices)
+    said = ", ".join(count(numbers[severity], severity.value) for severity in Severity if numbers[severity])
+    ranked = sorted(notices, key=lambda notice: list(Severity).index(notice.severity))
+    is_open = {"open_": "open"} if numbers[Severity.WARNING] else {}
+    summary = element("summary", text(said))
+    return element("details", summary, element("ul", *map(_line, ranked)), class_="notices", **is_open)
+
+
+def _line(notice: Notice) -> Html:
+    return element("li", element("b", text(f"{notice.severity}: ")), text(notice.message), class_=notice.severity.value)
