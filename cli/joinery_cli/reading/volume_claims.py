@@ -48,11 +48,11 @@ def owned(claims: dict[str, PersistentVolumeClaim], pods: Iterable[Pod]) -> Iter
     """A claim that has the name of a pod's ephemeral volume and says of no owner is taken for the pod's: tools that
     tidy exports take owners out. A cluster would refuse the pod (``ephemeral.VolumeIsForPod``).
     """
-    for pod in pods:
-        for key in sorted(made_with(pod)):
-            claim = claims.get(key)
-            if claim is None or claim.metadata.owner_references:
-                continue
+    ownerless = {key for key, claim in claims.items() if not claim.metadata.owner_references}
+    for pod in pods if ownerless else ():
+        for key in sorted(made_with(pod) & ownerless):
+            ownerless.remove(key)
+            claim = claims[key]
             owner = OwnerReference(
                 api_version="v1", kind="Pod", name=pod.metadata.name, uid=pod.metadata.uid, controller=True
             )

@@ -58,14 +58,18 @@ class MountedClaims:
 
 def claims_of(pod: Pod) -> set[str]:
     """All claims (namespace/name) that the pod uses."""
+    return _named(pod, pod.spec.volumes)
+
+
+def _named(pod: Pod, volumes: Iterable[Volume]) -> set[str]:
     namespace = pod.metadata.namespace or "default"
-    return {f"{namespace}/{name}" for volume in pod.spec.volumes if (name := _claim_name(pod, volume))}
+    return {f"{namespace}/{name}" for volume in volumes if (name := _claim_name(pod, volume))}
 
 
 def made_with(pod: Pod) -> set[str]:
     """The claims (namespace/name) of the pod's generic ephemeral volumes."""
-    namespace = pod.metadata.namespace or "default"
-    return {f"{namespace}/{_claim_name(pod, volume)}" for volume in pod.spec.volumes if volume.ephemeral is not None}
+    ephemeral = (volume for volume in pod.spec.volumes if volume.persistent_volume_claim is None)
+    return _named(pod, ephemeral)
 
 
 def default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
