@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from joinery.gateways.kubernetes.patches import changes, document
 from joinery.objects.errors import ConflictError, NotFoundError
 from joinery.objects.karpenter.legacy import called_now, is_legacy, recorded_status, rewritten
-from joinery.objects.karpenter.meta import CustomResource, Origin
+from joinery.objects.karpenter.meta import CustomResource, Origin, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.legacy import LegacyReader
@@ -74,7 +74,7 @@ class LegacyObjects:
         whole = document(after).get("status", {}) if status else None
         self._write(stored, before.kind, before.metadata.name, patch.get("metadata", {}), whole)
         version = self._stored.get(origin, stored)["metadata"]["resourceVersion"]
-        return after.model_copy(update={"metadata": after.metadata.model_copy(update={"resource_version": version})})
+        return with_metadata(after, resource_version=version)
 
     def reject(self, kind: str, name: str, judged: Callable[[list[Any], int], list[Any]]) -> None:
         """Write the conditions of an object that cannot be read; ``kind``: as v1 calls it. Raises ``NotFoundError``."""

@@ -5,8 +5,8 @@ import re
 from typing import Any
 
 from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.snapshot.claims import with_metadata
 from simulator.story.simulation import Simulation
 from simulator.story.speech import tail
 

@@ -20,8 +20,8 @@ from joinery.objects.errors import ConflictError, NotFoundError
 from joinery.objects.karpenter.conditions import Observation, true
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, SubnetStatus
 from joinery.objects.karpenter.labels import TERMINATION_FINALIZER
-from joinery.objects.karpenter.meta import OwnerReference
-from joinery.objects.snapshot.claims import LAUNCHED, with_condition, with_metadata
+from joinery.objects.karpenter.meta import OwnerReference, with_metadata
+from joinery.objects.snapshot.claims import LAUNCHED, with_condition
 from simulator import builders
 from tests.controlplane.objects import MANIFEST_FILES, MANIFESTS, connect, documents, install, put, sweep, uninstall
 from tests.functional.older import beta, provisioner, template

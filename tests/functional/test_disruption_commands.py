@@ -19,9 +19,10 @@ from joinery.objects.karpenter.labels import (
     REPLACES,
     RETIRED_FOR,
 )
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod
-from joinery.objects.snapshot.claims import annotated, with_metadata
+from joinery.objects.snapshot.claims import annotated
 from simulator import builders
 from tests.functional.disrupting import disrupt, is_tainted, now, others, running, stays
 from tests.functional.fuse import Fuse

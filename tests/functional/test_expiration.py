@@ -11,8 +11,9 @@ from joinery.controllers.acting.lease import LEASE
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.objects.errors import DeniedError, UnavailableError
 from joinery.objects.karpenter.labels import DISRUPTION, EXPIRATION_OBEYS_BUDGETS, NODE_POOL, RETIRED_FOR
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.snapshot.claims import INSTANCE_TERMINATING, with_metadata
+from joinery.objects.snapshot.claims import INSTANCE_TERMINATING
 from simulator import builders
 from simulator.world import World
 from tests.functional.disrupting import disrupt

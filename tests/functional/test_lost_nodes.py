@@ -8,9 +8,10 @@ from msgspec.structs import replace
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.objects.karpenter.conditions import Observation, unknown
 from joinery.objects.karpenter.labels import DISRUPTED_TAINT, INITIALIZED, REGISTERED, TERMINATION_FINALIZER
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Condition, Node
-from joinery.objects.snapshot.claims import with_metadata, with_status
+from joinery.objects.snapshot.claims import with_status
 from simulator import builders
 from tests.functional.stand import Stand
 

@@ -10,8 +10,9 @@ from joinery.decisions.interruption.notice import Notice, NoticeKind
 from joinery.decisions.interruption.ownership import EarlyNoticeError
 from joinery.decisions.interruption.recent import RECENT, suffice
 from joinery.objects.karpenter.labels import INTERRUPTED_AT
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaimStatus
-from joinery.objects.snapshot.claims import annotated, with_metadata
+from joinery.objects.snapshot.claims import annotated
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 from simulator import builders
 from simulator.clock import START

@@ -8,8 +8,7 @@ from joinery.gateways.kubernetes.legacy import ABSENT_SECONDS, LegacyApis, Serve
 from joinery.gateways.kubernetes.transport import Transport
 from joinery.objects.errors import UnavailableError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
-from joinery.objects.karpenter.meta import Origin
-from joinery.objects.snapshot.claims import with_metadata
+from joinery.objects.karpenter.meta import Origin, with_metadata
 from simulator import builders
 from simulator.clock import Clock
 from tests.gateways.scripted import page, refuses, says, scripted

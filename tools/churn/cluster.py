@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from joinery.decisions.scheduling.packing import PlacedOffering
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.conditions import put
-from joinery.objects.karpenter.meta import Condition
+from joinery.objects.karpenter.meta import Condition, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes import core
 from joinery.objects.kubernetes.quantity import texts
-from joinery.objects.snapshot.claims import INITIALIZED, LAUNCHED, REGISTERED, with_metadata, with_status
+from joinery.objects.snapshot.claims import INITIALIZED, LAUNCHED, REGISTERED, with_status
 from joinery.objects.snapshot.snapshot import Snapshot
 from tools.churn.day import Template
 from tools.churn.market import Market

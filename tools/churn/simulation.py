@@ -17,7 +17,7 @@ from joinery.decisions.scheduling.packing import Launch, Packing
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import REPLACES
-from joinery.objects.snapshot.claims import with_metadata
+from joinery.objects.karpenter.meta import with_metadata
 from tools.churn.cluster import Bought, Cluster, Machine, RunningPod, Work, by_template, moment
 from tools.churn.day import Day, Service
 from tools.churn.figures import Figures

@@ -29,10 +29,10 @@ from joinery.gateways.doorbell.gateway import Bell, ring_each
 from joinery.objects.actions import Command
 from joinery.objects.errors import ConflictError, JoineryError, NotFoundError, together
 from joinery.objects.karpenter.labels import NODE_POOL
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node
 from joinery.objects.policies import Rebalance
-from joinery.objects.snapshot.claims import with_metadata
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 
 Outcome = Mapping[str, Any]

@@ -65,9 +65,9 @@ from joinery.objects.actions import (
     subject,
 )
 from joinery.objects.errors import ConflictError, JoineryError, NotFoundError, RefusedError, TimeIsOverError, together
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.refusals import Due, Refusals, due, failure_events, is_refusal, is_told, refused, request
-from joinery.objects.snapshot.claims import with_metadata
 
 
 class Actor:

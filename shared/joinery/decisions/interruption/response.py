@@ -31,10 +31,11 @@ from joinery.objects.karpenter.labels import (
     TERMINATION_TIMESTAMP,
     ZONE,
 )
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node
 from joinery.objects.policies import Rebalance
-from joinery.objects.snapshot.claims import annotated, moment, with_metadata
+from joinery.objects.snapshot.claims import annotated, moment
 from joinery.objects.snapshot.instances import instance_id
 from joinery.objects.snapshot.offerings import OfferingKey
 

@@ -46,6 +46,7 @@ from joinery.objects.actions import Announce, Command, DeleteClaim, TagInstance,
 from joinery.objects.annotations.disruption import is_postponed, replaces_of
 from joinery.objects.annotations.plans import unserved, unserved_needs
 from joinery.objects.karpenter.labels import INSTANCE_TAGGED, INTERRUPTED_AT, TERMINATION_FINALIZER
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node
 from joinery.objects.refusals import request
@@ -56,7 +57,6 @@ from joinery.objects.snapshot.claims import (
     annotated,
     has_lost_node,
     settled,
-    with_metadata,
     with_status,
 )
 from joinery.objects.snapshot.instances import INSTANCE_CLAIM_TAG

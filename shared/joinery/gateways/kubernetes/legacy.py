@@ -32,7 +32,7 @@ from joinery.objects.karpenter.legacy import (
     rewritten,
     written_claim,
 )
-from joinery.objects.karpenter.meta import CustomResource, Origin
+from joinery.objects.karpenter.meta import CustomResource, Origin, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodepool import NodePool
@@ -185,10 +185,7 @@ class LegacyApis:
         """Write what has changed on the stored object. ``ConflictError`` if a claim has changed since it was read."""
         patch, status = changes(before, after)
         if not patch and not status:
-            version = before.metadata.resource_version
-            return after.model_copy(
-                update={"metadata": after.metadata.model_copy(update={"resource_version": version})}
-            )
+            return with_metadata(after, resource_version=before.metadata.resource_version)
         stored = self._stored(origin)
         if stored["metadata"].get("uid", "") != before.metadata.uid:
             raise ConflictError(f"{origin.kind} {origin.name} is another object: its UID differs")
@@ -199,7 +196,7 @@ class LegacyApis:
         whole = document(after).get("status", {}) if status else None
         metadata = patch.get("metadata", {})
         version = self._send(origin, stored, before.kind, before.metadata.name, metadata=metadata, status=whole)
-        return after.model_copy(update={"metadata": after.metadata.model_copy(update={"resource_version": version})})
+        return with_metadata(after, resource_version=version)
 
     def reject(self, kind: str, name: str, judged: Callable[[list[Any], int], list[Any]]) -> None:
         """Write the conditions of an object that cannot be read. ``judged`` makes them of those before and the

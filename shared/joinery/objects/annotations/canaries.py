@@ -12,6 +12,7 @@ from enum import StrEnum
 import msgspec
 
 from joinery.objects.karpenter.labels import CANARIES, CANARY_APPROVED
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.kubernetes.decoding import decode_each, with_entries
 
@@ -43,8 +44,7 @@ def with_verdicts(node_class: NodeClass, verdicts: Iterable[Verdict]) -> NodeCla
     """The class with the annotation that says so; without it where there are none."""
     listed = sorted(verdicts, key=lambda verdict: verdict.image)
     annotations = with_entries(node_class.metadata.annotations, CANARIES, listed)
-    metadata = node_class.metadata.model_copy(update={"annotations": annotations})
-    return node_class.model_copy(update={"metadata": metadata})
+    return with_metadata(node_class, annotations=annotations)
 
 
 def approved_images(node_class: NodeClass) -> frozenset[str]:

@@ -12,6 +12,7 @@ import msgspec
 
 from joinery.objects.annotations.marks import is_believable
 from joinery.objects.karpenter.labels import DIED_AT_LAUNCH
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.kubernetes.decoding import decode_each, with_entries
@@ -73,8 +74,7 @@ def with_deaths(
             known[instance.reason_code] = _after(known.get(instance.reason_code), claim, instance, node_class, now)
     lasting = [one for _, one in sorted(known.items()) if not any(_is_over(one, claim, now) for claim in of_class)]
     annotations = with_entries(node_class.metadata.annotations, DIED_AT_LAUNCH, lasting)
-    metadata = node_class.metadata.model_copy(update={"annotations": annotations})
-    return node_class.model_copy(update={"metadata": metadata})
+    return with_metadata(node_class, annotations=annotations)
 
 
 def _after(before: Deaths | None, claim: NodeClaim, instance: Instance, node_class: NodeClass, now: datetime) -> Deaths:

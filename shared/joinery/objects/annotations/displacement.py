@@ -27,6 +27,7 @@ from joinery.objects.annotations.disruption import record_of
 from joinery.objects.annotations.plans import owners_planned
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import BOUGHT_FOR_DISPLACED, MOVED_LATELY, NODE_POOL
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
@@ -130,7 +131,7 @@ def with_moves(pool: NodePool, claims: Iterable[NodeClaim], now: datetime) -> No
     annotations = with_entries(pool.metadata.annotations, MOVED_LATELY, lately)
     if annotations == pool.metadata.annotations:
         return pool
-    return pool.model_copy(update={"metadata": pool.metadata.model_copy(update={"annotations": annotations})})
+    return with_metadata(pool, annotations=annotations)
 
 
 def _merged(moves: Iterable[Move]) -> Iterable[Move]:

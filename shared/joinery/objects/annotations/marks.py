@@ -21,6 +21,7 @@ from joinery.objects.karpenter.labels import (
     REBOOTED_AT,
     REPLACEMENT_LAUNCHED,
 )
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Node
@@ -60,7 +61,7 @@ def believable_claim(claim: NodeClaim, latest: datetime) -> NodeClaim:
     kept = _kept(claim.metadata.annotations, latest)
     if kept is claim.metadata.annotations:
         return claim
-    return claim.model_copy(update={"metadata": claim.metadata.model_copy(update={"annotations": kept})})
+    return with_metadata(claim, annotations=kept)
 
 
 def _node(node: Node, latest: datetime) -> Node:

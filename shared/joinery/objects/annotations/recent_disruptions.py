@@ -16,6 +16,7 @@ import msgspec
 from joinery.objects.annotations.disruption import record_of
 from joinery.objects.karpenter.disruption import MOST_REMEMBERED, VOLUNTARY, rate_of
 from joinery.objects.karpenter.labels import DISRUPTED_LATELY, DISRUPTION_RATE, NODE_POOL, RETIRED_FOR
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.decoding import decode_each, with_entries
@@ -62,7 +63,7 @@ def with_retirements(pool: NodePool, claims: Iterable[NodeClaim], now: datetime)
     except ValueError:
         return pool
     kept = with_entries(annotations, DISRUPTED_LATELY, lately)
-    return pool.model_copy(update={"metadata": pool.metadata.model_copy(update={"annotations": kept})})
+    return with_metadata(pool, annotations=kept)
 
 
 def _disrupted_since(claim: NodeClaim) -> datetime | None:

@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 from pydantic import (
     AfterValidator,
@@ -344,3 +344,11 @@ class CustomResource(Model):
         """The document that the API server accepts: camel case, RFC3339 times, nothing that is null or says nothing."""
         document = self.model_dump(mode="json", by_alias=True)
         return {"apiVersion": self.api_version, "kind": self.kind, **document}
+
+
+R = TypeVar("R", bound=CustomResource)
+
+
+def with_metadata(resource: R, **changes: Any) -> R:
+    """A copy with other metadata."""
+    return resource.model_copy(update={"metadata": resource.metadata.model_copy(update=changes)})

@@ -19,7 +19,7 @@ from joinery.objects.karpenter.conditions import (
     with_ready,
 )
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, RESERVATION_ID, TERMINATION_FINALIZER
-from joinery.objects.karpenter.meta import Condition
+from joinery.objects.karpenter.meta import Condition, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 
 LAUNCHED, REGISTERED, INITIALIZED = NODE_CLAIM_DEPENDENTS
@@ -130,10 +130,6 @@ def unannotated(claim: NodeClaim, *keys: str) -> NodeClaim:
 def without_finalizer(claim: NodeClaim) -> NodeClaim:
     """The claim without our finalizer, so that the API server can remove it."""
     return with_metadata(claim, finalizers=[f for f in claim.metadata.finalizers if f != TERMINATION_FINALIZER])
-
-
-def with_metadata(claim: NodeClaim, **changes: Any) -> NodeClaim:
-    return claim.model_copy(update={"metadata": claim.metadata.model_copy(update=changes)})
 
 
 def with_status(claim: NodeClaim, **changes: Any) -> NodeClaim:

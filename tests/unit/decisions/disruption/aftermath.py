@@ -13,10 +13,11 @@ from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_r
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
 from joinery.decisions.scheduling.packing import Launch, Packing
 from joinery.objects.karpenter.labels import REPLACES
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod
 from joinery.objects.kubernetes.quantity import texts
-from joinery.objects.snapshot.claims import unannotated, with_metadata, with_status
+from joinery.objects.snapshot.claims import unannotated, with_status
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders

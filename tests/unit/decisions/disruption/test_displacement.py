@@ -32,11 +32,11 @@ from joinery.objects.karpenter.labels import (
     MOVED_LATELY,
     PAYBACK,
 )
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.decoding import decode_each
 from joinery.objects.snapshot.claims import annotated as with_annotations
-from joinery.objects.snapshot.claims import with_metadata
 from joinery.objects.snapshot.nodes import views
 from simulator import builders
 from simulator.clock import START

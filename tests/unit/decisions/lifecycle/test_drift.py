@@ -20,9 +20,9 @@ from joinery.objects.karpenter.labels import (
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
 )
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.snapshot.claims import with_metadata
 from joinery.objects.snapshot.instances import Instance
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders

@@ -16,8 +16,9 @@ from joinery.objects.actions import Announce
 from joinery.objects.annotations.disruption import CommandRecord
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.snapshot.claims import DRIFTED, with_metadata
+from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START

@@ -5,9 +5,10 @@ from datetime import UTC, datetime
 import pytest
 
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, NODE_POOL_HASH, PLANNED_PODS
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claim_changes import changed_claims
-from joinery.objects.snapshot.claims import annotated, with_metadata, with_status
+from joinery.objects.snapshot.claims import annotated, with_status
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 from simulator import builders
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node
-from joinery.objects.snapshot.claims import with_metadata
 from joinery.objects.snapshot.instance_owners import copies, lost_provider_ids
 from joinery.objects.snapshot.instances import INSTANCE_CLAIM_TAG, Instance
 from joinery.objects.snapshot.nodes import views

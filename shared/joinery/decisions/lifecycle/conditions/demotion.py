@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from joinery.decisions.lifecycle.view.view import View
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ON_DEMAND, RESERVATION_LABELS, RESERVED
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node
-from joinery.objects.snapshot.claims import with_metadata
 
 
 def demoted(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]:

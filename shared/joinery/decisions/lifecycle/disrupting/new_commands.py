@@ -24,9 +24,9 @@ from joinery.objects.annotations.disruption import (
 from joinery.objects.karpenter.conditions import put
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import BOUGHT_FOR, DISRUPTION_COMMAND, NODE_POOL, RAN_WELL, REPLACES
-from joinery.objects.karpenter.meta import Condition
+from joinery.objects.karpenter.meta import Condition, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.snapshot.claims import INITIALIZED, annotated, with_metadata, with_status
+from joinery.objects.snapshot.claims import INITIALIZED, annotated, with_status
 from joinery.objects.snapshot.nodes import is_leaving
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery.objects.snapshot.snapshot import Snapshot

@@ -20,6 +20,7 @@ from joinery.decisions.lifecycle.launching.instance_filters import tenancy
 from joinery.objects.actions import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim
 from joinery.objects.karpenter.conditions import true, unknown
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, LAUNCH_TOKEN, RESERVATION_LABELS, TENANCY, ZONE, ZONE_ID
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.kubernetes.quantity import Resources, amounts, texts
@@ -30,7 +31,6 @@ from joinery.objects.snapshot.claims import (
     observed,
     settled,
     with_condition,
-    with_metadata,
     with_status,
 )
 from joinery.objects.snapshot.instances import Instance, instance_id

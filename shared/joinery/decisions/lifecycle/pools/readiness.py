@@ -29,7 +29,7 @@ from joinery.objects.karpenter.conditions import (
 )
 from joinery.objects.karpenter.hashing import HASH_VERSION, node_pool_hash
 from joinery.objects.karpenter.labels import INITIALIZED, NODE_POOL, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, OWN_GROUP
-from joinery.objects.karpenter.meta import Condition
+from joinery.objects.karpenter.meta import Condition, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassRef, NodeClassStatus
 from joinery.objects.karpenter.nodepool import NodePool
@@ -123,7 +123,7 @@ def _class(node_class: NodeClass, status: NodeClassStatus | None, *, is_used: bo
         # The finalizer is Karpenter's. One that came with the cluster is honoured, so that its class can be deleted
         # here.
         kept = [finalizer for finalizer in metadata.finalizers if finalizer != kind.finalizer]
-        return node_class.model_copy(update={"metadata": metadata.model_copy(update={"finalizers": kept})})
+        return with_metadata(node_class, finalizers=kept)
     stamp = {kind.hash_annotation: node_class.static_hash, kind.hash_version_annotation: HASH_VERSION}
     return node_class.model_copy(
         update={"metadata": _annotated(metadata, stamp), "status": node_class.status if status is None else status}
