@@ -10,7 +10,6 @@ from joinery.decisions.scheduling.packing import Launch, PlacedOffering
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, Subject
 from joinery.objects.errors import ConfigurationError
-from joinery.objects.snapshot.nodes import views
 from joinery_cli.notices import some_of
 from joinery_cli.view.figures import count, money
 from joinery_cli.visible import visible
@@ -28,7 +27,7 @@ def pods_meant(asked: Iterable[str], problem: Problem) -> tuple[str, ...]:
 
     Raises ``ConfigurationError`` for one that is none.
     """
-    waiting = [pod.key for pod in pending(problem, views(problem.snapshot))]
+    waiting = [pod.key for pod in pending(problem, problem.snapshot.views)]
     return tuple(dict.fromkeys(_meant(name, waiting, problem) for name in asked))
 
 

@@ -12,7 +12,6 @@ from joinery.decisions.disruption.moves import MoveCause
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter.duration import spoken
-from joinery.objects.snapshot.nodes import views
 from joinery_cli.explained import aligned, wrapped
 from joinery_cli.notices import some_of
 from joinery_cli.output_json import moment_text
@@ -31,7 +30,7 @@ def nodes_meant(asked: Iterable[str], problem: DisruptionProblem) -> tuple[str, 
 
     Raises ``ConfigurationError`` for a name that is neither.
     """
-    node_views = views(problem.packing.snapshot)
+    node_views = problem.packing.snapshot.views
     by_name = {view.claim: view.name for view in node_views if view.claim} | {
         view.name: view.name for view in node_views
     }

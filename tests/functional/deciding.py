@@ -11,7 +11,7 @@ from joinery.decisions.scheduling.packing import ExistingPlacement, Packing
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.objects.karpenter.disruption import DisruptionReason
-from joinery.objects.snapshot.nodes import NodeView, views
+from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -19,7 +19,7 @@ from joinery.objects.snapshot.snapshot import Snapshot
 def emptying(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
     """Every node without pods goes, one command for each, as far as the budgets of its NodePool allow."""
     snapshot = problem.packing.snapshot
-    nodes = views(snapshot)
+    nodes = snapshot.views
     counted = pool_nodes(nodes)
     commands: list[Disruption] = []
     for name, pool in snapshot.pools_by_name.items():
@@ -41,7 +41,7 @@ class Retiring:
 
     def __call__(self, problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
         snapshot = problem.packing.snapshot
-        retired = [node for node in views(snapshot) if node.claim in self._names and _may_go(node)]
+        retired = [node for node in snapshot.views if node.claim in self._names and _may_go(node)]
         if len(retired) < len(self._names):
             return Disruptions()
         after = Problem(

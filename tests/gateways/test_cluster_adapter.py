@@ -28,7 +28,6 @@ from joinery.gateways.kubernetes.transport import ATTEMPTS, Transport
 from joinery.objects.errors import ConfigurationError, UnavailableError, UnreachableError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.kubernetes.core import CSINode, Pod
-from joinery.objects.snapshot.nodes import views
 from simulator import builders
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
@@ -68,7 +67,7 @@ def test_a_node_with_an_amount_that_is_none_has_no_room_and_is_told(field: str) 
     with KubernetesServer(memory) as server:
         transport = Transport(connection(server.url))
         seen = KubernetesCluster(transport, now=memory.clock.now, node_class=EC2NodeClass).snapshot()
-    room = {view.name: bool(view.allocatable) for view in views(seen)}
+    room = {view.name: bool(view.allocatable) for view in seen.views}
     assert room == {"good": True, "odd": False}
     assert [(bad.kind, bad.name, bad.reason) for bad in seen.invalid] == [
         ("Node", "odd", f"status.{field}: 'many' is not a quantity")

@@ -14,7 +14,6 @@ from joinery.objects.karpenter.labels import INTERRUPTED_AT, RESERVATION_ID
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node
 from joinery.objects.kubernetes.decoding import convert
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.pods import is_pending, is_reschedulable
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
@@ -58,7 +57,7 @@ def test_its_node_is_a_node_like_any_other_and_what_it_will_be_is_not_counted_on
     """The scheduler may use the node; a claim without one promises us nothing."""
     there, coming = auto_mode(node="theirs"), auto_mode(name="coming", conditions=("Launched",))
     snapshot = Snapshot(now=START, nodes=(builders.node("theirs", node_pool=""),), node_claims=(there, coming))
-    (seen,) = views(snapshot)
+    (seen,) = snapshot.views
     assert (seen.node, seen.claim, seen.is_initialized) == ("theirs", "", True)
 
 
@@ -84,7 +83,7 @@ def test_its_nodes_and_those_of_fargate_windows_and_hybrid_are_read() -> None:
         "booting-not-ready",
     )
     nodes = tuple(convert(item, Node) for name in names for item in objects(FOLDER / "nodes" / f"{name}.yaml"))
-    seen = views(Snapshot(now=START, nodes=nodes))
+    seen = Snapshot(now=START, nodes=nodes).views
     assert len(seen) == len(names)
     assert all(view.allocatable["memory"] > 0 and view.allocatable["pods"] > 0 for view in seen)
 

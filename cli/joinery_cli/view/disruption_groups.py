@@ -13,7 +13,7 @@ from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.packing import Launch
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from joinery.objects.kubernetes.quantity import NOTHING, total
-from joinery.objects.snapshot.nodes import NodeView, views
+from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery_cli.notices import Notice
 from joinery_cli.prices import Prices
@@ -68,7 +68,7 @@ class _Cluster:
 
     def __init__(self, problem: DisruptionProblem, disruptions: Disruptions, sold: Sold) -> None:
         snapshot = problem.packing.snapshot
-        node_views = views(snapshot)
+        node_views = snapshot.views
         movable = {one.name: [pod for pod in one.staying if is_reschedulable(pod)] for one in node_views}
         placed = frozenset(_placed(disruptions.commands))
         here, self._coming = workloads_of(

@@ -5,7 +5,7 @@ from collections import defaultdict
 from joinery.decisions.disruption.moves import MovePrice, MovePrices
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.objects.kubernetes.core import Pod
-from joinery.objects.snapshot.nodes import NodeView, views
+from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery_cli.view.disruption_view import DisruptionView, NodeExplanation, PricedPods
 from joinery_cli.view.figures import natural
@@ -14,7 +14,7 @@ from joinery_cli.view.workloads import owner_of
 
 def explain(name: str, problem: DisruptionProblem, seen: DisruptionView) -> NodeExplanation:
     """Explain the node of that name, of the Node or, where there is none, of the NodeClaim."""
-    node_view = next(one for one in views(problem.packing.snapshot) if one.name == name)
+    node_view = next(one for one in problem.packing.snapshot.views if one.name == name)
     node = next(one for one in seen.before if one.name == name)
     moving = [pod for pod in node_view.pods if is_reschedulable(pod)]
     pool = problem.packing.snapshot.pools_by_name.get(node_view.pool)

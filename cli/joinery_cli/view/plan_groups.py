@@ -12,7 +12,7 @@ from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, Pack
 from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.karpenter.labels import INSTANCE_TYPE, ZONE
 from joinery.objects.kubernetes.quantity import NOTHING, Resources, total
-from joinery.objects.snapshot.nodes import NodeView, views
+from joinery.objects.snapshot.nodes import NodeView
 from joinery_cli.notices import Notice
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import Costs
@@ -125,7 +125,7 @@ def _groups(alike: Iterable[Sequence[tuple[Launch, Filled]]]) -> tuple[Group, ..
 
 
 def _existing(problem: Problem, packing: Packing, workload_of: WorkloadOf) -> tuple[Existing, ...]:
-    by_name = {(node.node, node.claim): node for node in views(problem.snapshot)} if packing.existing else {}
+    by_name = {(node.node, node.claim): node for node in problem.snapshot.views} if packing.existing else {}
     placements = [
         _filled_up(placement, by_name.get((placement.node, placement.node_claim)), workload_of)
         for placement in packing.existing

@@ -41,7 +41,7 @@ from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import DRIFTED
-from joinery.objects.snapshot.nodes import NodeView, is_leaving, views
+from joinery.objects.snapshot.nodes import NodeView, is_leaving
 from joinery.objects.snapshot.offerings import price_among
 from joinery.objects.snapshot.pod_events import empty_since, is_empty, quiet_since
 from joinery.objects.snapshot.pods import is_reschedulable, is_terminal
@@ -141,7 +141,7 @@ class _Judge:
         self._awaited = awaited
         self._snapshot = problem.packing.snapshot
         self._now, self._options = self._snapshot.now, problem.options
-        self._views = views(self._snapshot)
+        self._views = self._snapshot.views
         self._claims = {claim.metadata.name: claim for claim in self._snapshot.managed_claims}
         self._nodes_of = Counter(view.claim for view in self._views if view.claim)
         self._finished: dict[str, list[Pod]] = defaultdict(list)

@@ -32,7 +32,6 @@ from joinery.objects.karpenter.disruption import DisruptionReason, switch_of
 from joinery.objects.karpenter.labels import EXPIRATION_OBEYS_BUDGETS, NODE_POOL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.snapshot import Snapshot
 
 
@@ -85,7 +84,7 @@ def waiting(snapshot: Snapshot, pools: Collection[str]) -> tuple[Waiting, ...]:
 
 
 def _waiting(snapshot: Snapshot, pools: Collection[str]) -> Iterator[Waiting]:
-    nodes = pool_nodes(views(snapshot))
+    nodes = pool_nodes(snapshot.views)
     stop = stop_in_force(snapshot)
     all_due = [claim for _, claim in expired(snapshot)]
     look = DisruptionCheck(snapshot) if any(pool.origin for pool in snapshot.node_pools) else None

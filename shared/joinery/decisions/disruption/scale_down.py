@@ -18,7 +18,7 @@ from joinery.objects.actions import Announce, Command, DeleteClaim
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, ZONE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claims import DRIFTED
-from joinery.objects.snapshot.nodes import NodeView, views
+from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import comes_with_node, is_active, is_protected
 from joinery.objects.snapshot.priorities import priorities_of
 from joinery.objects.snapshot.replicas import StaticPool, static_pools
@@ -64,7 +64,7 @@ def scale_down(snapshot: Snapshot) -> tuple[tuple[Command, ...], ...]:
     pools = [pool for pool in static_pools(snapshot).values() if pool.lacking < 0]
     if not pools:
         return ()
-    views_of = {view.claim: view for view in views(snapshot) if view.claim}
+    views_of = {view.claim: view for view in snapshot.views if view.claim}
     priorities = priorities_of(snapshot.priority_classes)
     nodes = _Nodes(snapshot, views_of, priorities)
     return tuple(_give_up(claim, pool) for pool in pools for claim in nodes.to_give_up(pool))

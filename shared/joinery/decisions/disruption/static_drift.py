@@ -38,7 +38,6 @@ from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.quantity import amount
 from joinery.objects.policies import TerminateFirst
 from joinery.objects.snapshot.claims import DRIFTED, INITIALIZED, INSTANCE_TERMINATING
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery.objects.snapshot.replicas import StaticPool, static_pools
 from joinery.objects.snapshot.snapshot import Snapshot
@@ -88,7 +87,7 @@ class _Choice:
         self._trials = judged
         self._taken: Counter[tuple[str, str]] = Counter()
         self._look = DisruptionCheck(snapshot)
-        nodes = views(snapshot)
+        nodes = snapshot.views
         self._nodes = pool_nodes(nodes)
         self._claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
         self._used = {view.claim for view in nodes if any(is_reschedulable(pod) for pod in view.pods)}

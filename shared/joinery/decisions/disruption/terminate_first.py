@@ -38,7 +38,7 @@ from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Condition, Pod
 from joinery.objects.policies import TerminateFirst, terminate_first_of
 from joinery.objects.sizes import CHEAPEST
-from joinery.objects.snapshot.nodes import NodeView, cordoned, views
+from joinery.objects.snapshot.nodes import NodeView, cordoned
 from joinery.objects.snapshot.offerings import InstanceType, Offering
 from joinery.objects.snapshot.pods import bound_to
 from joinery.objects.snapshot.snapshot import Snapshot
@@ -123,7 +123,7 @@ def once_gone(view: NodeView, pods: Iterable[Pod], problem: Problem) -> Problem 
 
 def violation(command: Disruption, problem: Problem) -> str:
     """What verification holds against the command, in the problem's cluster without its node; empty if nothing."""
-    views_by_claim = {view.claim: view for view in views(problem.snapshot) if view.claim in command.retire}
+    views_by_claim = {view.claim: view for view in problem.snapshot.views if view.claim in command.retire}
     view = views_by_claim.get(command.retire[0])
     if view is None:
         return f"{command.retire[0]} is gone"

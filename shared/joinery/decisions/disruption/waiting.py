@@ -23,7 +23,7 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.solve import Stopwatch, solve
 from joinery.objects.annotations.disruption import is_candidate
 from joinery.objects.snapshot.claims import leaving_since
-from joinery.objects.snapshot.nodes import NodeView, is_leaving, pending_pods, views
+from joinery.objects.snapshot.nodes import NodeView, is_leaving, pending_pods
 from joinery.objects.snapshot.pods import bound_to, is_reschedulable
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -60,7 +60,7 @@ def _with_departing(problem: DisruptionProblem) -> tuple[DisruptionProblem, Mapp
     it is kept for.
     """
     snapshot = problem.packing.snapshot
-    nodes = views(snapshot)
+    nodes = snapshot.views
     leaves = _leaving(snapshot, nodes)
     if not leaves:
         return problem, {}
@@ -91,7 +91,7 @@ def _with_room_elsewhere(
     # A command's pods will have gone before another one could move any.
     candidates = [claim.metadata.name for claim in snapshot.managed_claims if is_candidate(claim)]
     packing = replace(problem.packing, snapshot=as_if_retired(snapshot, candidates))
-    nodes = views(packing.snapshot)
+    nodes = packing.snapshot.views
     if not pending(packing, nodes):
         return problem, {}
     leaves = _leaving(packing.snapshot, nodes)

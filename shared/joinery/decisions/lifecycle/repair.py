@@ -32,7 +32,6 @@ from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.policies import NodeRepair
 from joinery.objects.snapshot.claims import annotated, moment
 from joinery.objects.snapshot.instances import instance_id
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.snapshot import Snapshot
 
 #: By the type and status of a node's condition, how long it is borne (Karpenter for AWS `RepairPolicies`).
@@ -175,7 +174,7 @@ class _Room:
 
     @cached_property
     def _nodes(self) -> Mapping[str, PoolNodes]:
-        return pool_nodes(views(self._snapshot))
+        return pool_nodes(self._snapshot.views)
 
     def objection(self, claim: NodeClaim) -> str:
         """Why the claim's NodePool lets none be repaired now; empty if it does. What goes already asks nobody."""

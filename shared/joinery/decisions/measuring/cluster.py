@@ -13,7 +13,6 @@ from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes import quantity
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -55,7 +54,7 @@ def by_node_pool(problem: DisruptionProblem, decision: Disruptions) -> Iterator[
     costs: Counter[str] = Counter()
     for name, price in decision.prices.items():
         costs[pool_of.get(name, "")] += price  # type: ignore[assignment]  # of dollars
-    budgets = BudgetCheck(problem, views(snapshot))
+    budgets = BudgetCheck(problem, snapshot.views)
     for pool in sorted(_ours(snapshot), key=lambda pool: pool.metadata.name)[:MOST_NODE_POOLS]:
         label = {NODE_POOL_LABEL: pool.metadata.name}
         yield Measurement(Gauge.POOL_COST, costs[pool.metadata.name], label)

@@ -29,7 +29,7 @@ from joinery.decisions.scheduling.pools.type_choice import choose_types, lowered
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject
 from joinery.objects.karpenter.labels import ZONE
-from joinery.objects.snapshot.nodes import NodeView, views
+from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.replicas import static_pools
 
 METHOD = "replicas"
@@ -47,7 +47,7 @@ def replenish(problem: Problem) -> Packing:
     snapshot = problem.snapshot
     daemons = read_daemons(snapshot.daemons, snapshot.pods)
     axis = Axis.of([daemon.requests for daemon in daemons], map(offered_by, problem.kinds))
-    nodes = views(snapshot)
+    nodes = snapshot.views
     pools, reasons = build_static_pools(problem, axis, daemons, nodes, names=lacking)
     on_trial = {hold.node_class for hold in launch_holds(snapshot) if hold.is_tried}
     stock = dict(nodes_left(pools, snapshot.managed_claims))

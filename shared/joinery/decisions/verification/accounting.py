@@ -11,7 +11,7 @@ from joinery.decisions.verification.violation import Violation, ViolationCode, o
 from joinery.objects.annotations.surged import all_surged_pods
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, NODE_POOL
 from joinery.objects.kubernetes.core import LabelSelector, Pod
-from joinery.objects.snapshot.nodes import pending_pods, views
+from joinery.objects.snapshot.nodes import pending_pods
 from joinery.objects.snapshot.pods import asks_no_budget, is_reschedulable
 
 
@@ -69,7 +69,7 @@ def _expected(state: FinalState) -> tuple[dict[str, None], set[str]]:
 def _stranded(state: FinalState) -> Iterator[Pod]:
     """The pods of nodes that are leaving that nobody has a place for yet."""
     surged = all_surged_pods(state.problem.snapshot)
-    all_views = views(state.problem.snapshot)
+    all_views = state.problem.snapshot.views
     replaced: dict[str, set[str]] = defaultdict(set)
     for view in all_views:
         for claim in view.replaces if not view.is_leaving else ():

@@ -23,7 +23,6 @@ from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import Resources, fits
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.offerings import InstanceType, Offering
 from joinery.objects.snapshot.pods import is_daemon, is_terminal, lasting
 
@@ -151,7 +150,7 @@ def final_state(problem: Problem, packing: Packing) -> FinalState:
 def _add_existing(state: FinalState, named: set[str]) -> dict[str, FinalNode]:
     by_name: dict[str, FinalNode] = {}
     raw = {node.metadata.name: node for node in state.problem.snapshot.nodes}
-    for view in views(state.problem.snapshot):
+    for view in state.problem.snapshot.views:
         node = existing_node(view, raw.get(view.node))
         state.nodes.append(node)
         by_name |= {name: node for name in (view.node, view.claim) if name}

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace as with_fields
 
@@ -43,7 +43,9 @@ from joinery.objects.kubernetes.quantity import Resources, amounts
 from joinery.objects.snapshot.claims import INSTANCE_TERMINATING, has_lost_node
 from joinery.objects.snapshot.instance_owners import copies, lost_provider_ids
 from joinery.objects.snapshot.pods import is_pending, is_terminal, is_terminating
-from joinery.objects.snapshot.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from joinery.objects.snapshot.snapshot import Snapshot
 
 #: How long a Node must have been without sign of life for its kubelet to be gone. One that has just been started under
 #: another name is not Ready at first, while the Node under its old name still is, for forty seconds
@@ -110,8 +112,8 @@ class NodeView:
         return tuple(pod for pod in self.pods if not is_terminating(pod))
 
 
-def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
-    """All nodes and claims of ours, initialised ones first, then by name.
+def views(snapshot: "Snapshot") -> tuple[NodeView, ...]:
+    """All nodes and claims of ours, initialised ones first, then by name (``Snapshot.views`` keeps them).
 
     A node of another provider's claim is a node like any other; what that claim will become is not ours to count on.
     """
@@ -207,7 +209,7 @@ def unfinalized(node: Node) -> Node:
     return with_fields(node, metadata=with_fields(node.metadata, finalizers=kept))
 
 
-def pending_pods(snapshot: Snapshot, *, only_marked: bool) -> tuple[Pod, ...]:
+def pending_pods(snapshot: "Snapshot", *, only_marked: bool) -> tuple[Pod, ...]:
     """The pods that Joinery should find a node for (``pods.is_pending``).
 
     kube-scheduler pre-empts others for a pod that it nominates for a node, whose room is then the pod's. Of a node that
@@ -216,7 +218,7 @@ def pending_pods(snapshot: Snapshot, *, only_marked: bool) -> tuple[Pod, ...]:
     waiting = tuple(pod for pod in snapshot.pods if is_pending(pod, only_marked=only_marked))
     if not any(pod.status.nominated_node_name for pod in waiting):
         return waiting
-    standing = {view.node for view in views(snapshot) if view.node and not view.is_leaving}
+    standing = {view.node for view in snapshot.views if view.node and not view.is_leaving}
     return tuple(pod for pod in waiting if pod.status.nominated_node_name not in standing)
 
 

@@ -25,6 +25,7 @@ from joinery.objects.kubernetes.core import (
 )
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.daemons import inferred_from_pods
+from joinery.objects.snapshot.nodes import NodeView, views
 from joinery.objects.snapshot.successors import FIELDS, OwnerKey, successor
 
 
@@ -84,6 +85,11 @@ class Snapshot(ClaimsSnapshot):
     def classes_by_name(self) -> Mapping[str, NodeClass]:
         """The node classes by name."""
         return {node_class.metadata.name: node_class for node_class in self.node_classes}
+
+    @cached_property
+    def views(self) -> tuple[NodeView, ...]:
+        """Nodes as the scheduler will meet them (``objects.snapshot.nodes``)."""
+        return views(self)
 
     @cached_property
     def daemons(self) -> tuple[DaemonSet, ...]:

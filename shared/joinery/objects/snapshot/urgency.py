@@ -9,7 +9,6 @@ from typing import NamedTuple
 from joinery.objects.annotations.drain_start import LONGEST_WAIT_FOR_REPLACEMENT, drains_at, is_retired
 from joinery.objects.annotations.plans import planned_pods
 from joinery.objects.snapshot.claims import awaits_launch
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.priorities import priorities_of, priority_of
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -69,7 +68,7 @@ def namespace_of(pod: str) -> str:
 def _needs(snapshot: Snapshot) -> dict[str, Need]:
     """By the name of a node that is leaving, why its pods need another one."""
     claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
-    leaving = [view for view in views(snapshot) if view.is_leaving and view.node]
+    leaving = [view for view in snapshot.views if view.is_leaving and view.node]
     needs = {}
     for view in leaving:
         if view.is_candidate:

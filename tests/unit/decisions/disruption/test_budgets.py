@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from joinery.decisions.lifecycle.view.budgets import UNLIMITED, Allowance, PoolNodes, allowed, pool_nodes
 from joinery.objects.karpenter.disruption import DisruptionReason
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -159,7 +158,7 @@ def test_initialised_nodes_count_and_those_that_go_or_are_not_ready_are_disrupte
         builders.node_claim("c-bought", conditions=("Launched",)),
     ]
     snapshot = Snapshot(now=START, nodes=tuple(nodes), node_claims=tuple(claims))
-    assert pool_nodes(views(snapshot)) == {"default": PoolNodes(total=4, disrupted=3, leaving=2)}
+    assert pool_nodes(snapshot.views) == {"default": PoolNodes(total=4, disrupted=3, leaving=2)}
 
 
 BUDGETS = st.lists(

@@ -37,7 +37,6 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.decoding import decode_each
 from joinery.objects.snapshot.claims import annotated as with_annotations
-from joinery.objects.snapshot.nodes import views
 from simulator import builders
 from simulator.clock import START
 from tests.unit.decisions.disruption.clusters import Cluster, annotated, on
@@ -270,7 +269,7 @@ def _cluster(*ages: timedelta, price: float = PRICE, tries: int = 1) -> Cluster:
 
 def _price(cluster: Cluster, pod: int = 0, **options: Any) -> MovePrice:
     problem = cluster.problem(**options)
-    view = next(view for view in views(problem.packing.snapshot) if view.node == cluster.pods[pod].spec.node_name)
+    view = next(view for view in problem.packing.snapshot.views if view.node == cluster.pods[pod].spec.node_name)
     price = MovePrices(problem).price(cluster.pods[pod], view, PRICE)
     assert price.dollars == pytest.approx(sum(part.dollars for part in price.parts))
     return price

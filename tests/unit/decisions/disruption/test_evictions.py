@@ -14,7 +14,6 @@ from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import INTERRUPTED_AT
 from joinery.objects.kubernetes.core import Condition, Pod, PodDisruptionBudget
-from joinery.objects.snapshot.nodes import views
 from simulator import builders
 from simulator.clock import START
 from tests.unit.decisions.disruption.clusters import Cluster, on
@@ -78,7 +77,7 @@ def test_its_pods_are_planned_when_it_goes_for_another_reason(pod: Pod, budgets:
     cluster = _cluster(pod, budgets)
     cluster.claims = [builders.node_claim("claim-n", node="n", annotations={INTERRUPTED_AT: START.isoformat()})]
     problem = cluster.problem().packing
-    assert [one.key for one in pending(problem, views(problem.snapshot))] == ["default/p"]
+    assert [one.key for one in pending(problem, problem.snapshot.views)] == ["default/p"]
 
 
 def test_a_budget_bears_no_more_pods_at_once_than_it_allows() -> None:

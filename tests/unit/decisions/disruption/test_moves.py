@@ -10,7 +10,6 @@ from joinery.decisions.disruption.moves import MoveCause, MovePrice, MovePrices,
 from joinery.objects.karpenter.labels import DISRUPTION_PRICE, PAYBACK, POD_DELETION_COST
 from joinery.objects.karpenter.validation import validate
 from joinery.objects.kubernetes.core import Pod, PriorityClass
-from joinery.objects.snapshot.nodes import views
 from simulator import builders
 from simulator.clock import START
 from tests.unit.decisions.disruption.clusters import Cluster, annotated, on
@@ -36,7 +35,7 @@ def _price(
 ) -> MovePrice:
     cluster = Cluster()
     cluster.machine(pods=[pod])
-    (view,) = views(cluster.problem().packing.snapshot)
+    (view,) = cluster.problem().packing.snapshot.views
     price = _prices(pool or {}, replicas or {}, classes or [], **options).price(pod, view, HOURLY)
     assert price.dollars == pytest.approx(sum(part.dollars for part in price.parts))
     return price
@@ -177,7 +176,7 @@ class TestNodesThatExpireSoon:
         age = timedelta(hours=24)
         cluster.machine(pods=[on("web")], created=START - age, expire_after=f"{int((age + left).total_seconds())}s")
         problem = cluster.problem()
-        (view,) = views(problem.packing.snapshot)
+        (view,) = problem.packing.snapshot.views
         price = MovePrices(problem).price(cluster.pods[0], view, HOURLY)
         assert price.dollars == pytest.approx(dollars)
         assert ("ExpiresSoon" in _causes(price)) is (left < HOUR)
@@ -189,7 +188,7 @@ class TestNodesThatExpireSoon:
         cluster = Cluster(pools=[annotated(builders.node_pool(), {PAYBACK: "0s"})])
         cluster.machine(pods=[on("web")], created=START - 25 * HOUR, expire_after="24h")
         problem = cluster.problem()
-        (view,) = views(problem.packing.snapshot)
+        (view,) = problem.packing.snapshot.views
         assert MovePrices(problem).price(cluster.pods[0], view, HOURLY).dollars == 0.0
         decide(problem)
 
@@ -208,7 +207,7 @@ class TestNodesThatExpireSoon:
         job = on("job", owner=JOB, started=START - HOUR)
         cluster.machine(pods=[job, on("dear", annotations={DISRUPTION_PRICE: "5"})], expire_after="24h")
         problem = cluster.problem()
-        (view,) = views(problem.packing.snapshot)
+        (view,) = problem.packing.snapshot.views
         prices = MovePrices(problem)
         assert prices.price(cluster.pods[1], view, HOURLY).dollars == 5
         assert {"LostWork", "ExpiresSoon"} <= _causes(prices.price(job, view, HOURLY)).keys()

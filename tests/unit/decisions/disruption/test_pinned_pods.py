@@ -12,7 +12,6 @@ from joinery.decisions.termination.drain import plan_drain
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import HOSTNAME, INTERRUPTED_AT
 from joinery.objects.kubernetes.core import Pod
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.pods import is_pending
 from simulator import builders
 from simulator.clock import START
@@ -70,7 +69,7 @@ def test_no_place_is_planned_for_them(pod: Pod) -> None:
     cluster = _cluster(pod)
     cluster.claims[0] = builders.node_claim("claim-n", node="n", annotations={INTERRUPTED_AT: START.isoformat()})
     problem = cluster.problem().packing
-    assert not pending(problem, views(problem.snapshot))
+    assert not pending(problem, problem.snapshot.views)
     assert pod not in plan_drain([pod, on("web")], now=START, deadline=None).evict
 
 

@@ -14,7 +14,6 @@ from joinery.objects.annotations.plans import MOST_BYTES, expected, needs, plann
 from joinery.objects.karpenter.labels import PLANNED_TAINT
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Pod
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -103,7 +102,7 @@ def test_a_plan_and_steering_see_the_same_pods() -> None:
     """Whoever the room is kept for in a plan is let in onto the node."""
     claim, twin = _claim(_web("web-a")), _web("web-b")
     snapshot = Snapshot(now=START, node_claims=(claim,), pods=(twin,))
-    (node,) = views(snapshot)
+    (node,) = snapshot.views
     assert node.planned == view_of(snapshot, ()).expected["claim-1"] == (twin.key,)
 
 

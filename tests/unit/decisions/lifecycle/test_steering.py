@@ -16,7 +16,6 @@ from joinery.objects.karpenter.labels import PLANNED_PODS, PLANNED_TAINT, UNREGI
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.snapshot.instances import Instance
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -188,13 +187,13 @@ def test_a_daemon_that_makes_the_node_fit_is_let_in(
 def test_a_plan_looks_past_the_taint() -> None:
     """What room a kept node has left may be planned with: whoever is planned for it gets to tolerate it."""
     snapshot = Snapshot(now=START, nodes=(_kept(),), node_claims=(_claim(*LIVING),))
-    (found,) = views(snapshot)
+    (found,) = snapshot.views
     assert found.taints == ()
 
 
 def test_a_node_without_a_claim_speaks_for_itself() -> None:
     """Nobody would take such a taint off it."""
-    (found,) = views(Snapshot(now=START, nodes=(_kept(),)))
+    (found,) = Snapshot(now=START, nodes=(_kept(),)).views
     assert [taint.key for taint in found.taints] == [PLANNED_TAINT]
 
 

@@ -10,7 +10,6 @@ from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, RESTARTED_AT
 from joinery.objects.kubernetes.core import Condition, Pod
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -35,7 +34,7 @@ def _planned(*pods: Pod, **budget: Any) -> set[str]:
         disruption_budgets=(builders.pdb(labels={"app": "web"}, **budget),),
     )
     problem = Problem(snapshot=snapshot, instance_types={})
-    return {pod.metadata.name for pod in pending(problem, views(snapshot))}
+    return {pod.metadata.name for pod in pending(problem, snapshot.views)}
 
 
 def test_the_last_old_pod_of_a_rollout_needs_no_other_node_while_its_budget_keeps_it() -> None:

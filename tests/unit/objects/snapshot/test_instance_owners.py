@@ -11,7 +11,6 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node
 from joinery.objects.snapshot.instance_owners import copies, lost_provider_ids
 from joinery.objects.snapshot.instances import INSTANCE_CLAIM_TAG, Instance
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.replicas import static_pools
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
@@ -71,7 +70,7 @@ def test_a_copy_is_no_node_and_its_deletion_is_not_its_owners() -> None:
     snapshot = Snapshot(
         now=START, node_claims=(_claim("owner", age=2), _claim("copy", deleted=START)), nodes=(_node(),)
     )
-    assert [(view.name, view.claim, view.is_leaving) for view in views(snapshot)] == [("node-1", "owner", False)]
+    assert [(view.name, view.claim, view.is_leaving) for view in snapshot.views] == [("node-1", "owner", False)]
 
 
 def test_a_copy_is_no_replica() -> None:
@@ -84,4 +83,4 @@ def test_a_copy_is_no_replica() -> None:
 def test_a_claim_that_has_lost_its_provider_id_is_its_node() -> None:
     """It is no second node on its way."""
     snapshot = Snapshot(now=START, node_claims=(_claim("owner", provider_id=""),), nodes=(_node(owner="owner"),))
-    assert [(view.name, view.claim) for view in views(snapshot)] == [("node-1", "owner")]
+    assert [(view.name, view.claim) for view in snapshot.views] == [("node-1", "owner")]

@@ -1,7 +1,6 @@
 """Nodes as the scheduler will meet them."""
 
 from joinery.objects.karpenter.labels import NO_EXECUTE, UNREGISTERED_TAINT
-from joinery.objects.snapshot.nodes import views
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -16,4 +15,4 @@ def test_a_node_that_does_not_say_yet_which_instance_it_is_has_no_room_of_its_ow
     joined = builders.node("node-1", provider_id="", initialized=False, taints=booting)
     own = builders.node("own", node_pool="", provider_id="")
     snapshot = Snapshot(now=START, node_claims=(claim,), nodes=(joined, own))
-    assert sorted(view.name for view in views(snapshot)) == ["claim", "own"]
+    assert sorted(view.name for view in snapshot.views) == ["claim", "own"]

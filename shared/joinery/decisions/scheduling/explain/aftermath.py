@@ -29,7 +29,7 @@ from joinery.objects.karpenter.labels import (
 )
 from joinery.objects.kubernetes.core import Node, NodeSpec, NodeStatus, ObjectMeta, Pod, Taint
 from joinery.objects.kubernetes.quantity import Resources, texts
-from joinery.objects.snapshot.nodes import NodeView, views
+from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.pods import bound_to
 
@@ -46,7 +46,7 @@ def aftermath(problem: Problem, packing: Packing, pod: str) -> Problem:
     target = {name: placement.node or placement.node_claim for placement in packing.existing for name in placement.pods}
     target |= {name: launch.name for launch in packing.launches for name in launch.pods}
     launches = [launch for launch in packing.launches if launch.pods != (pod,)]
-    existing = (_standing(problem, view, pod) for view in views(snapshot))
+    existing = (_standing(problem, view, pod) for view in snapshot.views)
     after = replace(
         snapshot,
         pods=tuple(_pods(snapshot.pods, target, pod)),

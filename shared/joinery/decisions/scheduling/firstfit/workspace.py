@@ -34,7 +34,7 @@ from joinery.decisions.scheduling.topology.groups import UnforeseenDomain
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.annotations.plans import needs_of, unserved_needs
 from joinery.objects.karpenter.labels import PREFER_NO_SCHEDULE
-from joinery.objects.snapshot.nodes import NodeView, views
+from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.priorities import priorities_of
 
 
@@ -70,7 +70,7 @@ class Workspace:
     ) -> None:
         snapshot = problem.snapshot
         self.problem = problem
-        all_views = views(snapshot)
+        all_views = snapshot.views
         self.volumes = Volumes(snapshot)
         self.pending = tuple(pod for pod in pending(problem, all_views) if pod.key not in staying)
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
