@@ -12,8 +12,8 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.explain.reasons import reasons_for
 from joinery.decisions.scheduling.firstfit.demand import Dealt
 from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
-from joinery.decisions.scheduling.firstfit.manners import USUAL, Manner
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
+from joinery.decisions.scheduling.firstfit.options import USUAL, Manner
 from joinery.decisions.scheduling.firstfit.unforeseen import Place, closable, closed, unforeseen_domains
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.launches import Slack, launch_of

@@ -8,7 +8,7 @@ import numpy as np
 from joinery.decisions.scheduling.constraints.attachments import driver_of
 from joinery.decisions.scheduling.constraints.requirements import Requirements, one_of, written
 from joinery.decisions.scheduling.firstfit.limits import charge_of
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.packing import Launch, PlacedOffering
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Mask
 from joinery.decisions.scheduling.pools.pool import Pool

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from joinery.decisions.scheduling.firstfit.targets import NewNode, empty_node
+from joinery.decisions.scheduling.firstfit.new_node import NewNode, empty_node
 from joinery.decisions.scheduling.launches import Slack, launch_of
 from joinery.decisions.scheduling.packing import Launch, Packing
 from joinery.decisions.scheduling.pools.builder import build_static_pools

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from joinery.decisions.scheduling.attempt import Attempt, Strategy
-from joinery.decisions.scheduling.firstfit.manners import (
+from joinery.decisions.scheduling.firstfit.options import (
     Manner,
     both_near_and_spread,
     manners_for_left,

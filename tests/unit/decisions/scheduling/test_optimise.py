@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
-from joinery.decisions.scheduling.firstfit.manners import Manner
+from joinery.decisions.scheduling.firstfit.options import Manner
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options, Problem

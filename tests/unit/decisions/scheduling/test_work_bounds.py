@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.scheduling.firstfit.work_bounds import MOST_LOOKS, MOST_TRIES, within_bounds
+from joinery.decisions.scheduling.constraints.work_bounds import MOST_LOOKS, MOST_TRIES, within_bounds
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.reason import ReasonCode
 from joinery.decisions.scheduling.solve import solve

@@ -31,9 +31,9 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.relaxation import variants
 from joinery.decisions.scheduling.constraints.requirements import NO_REQUIREMENTS
 from joinery.decisions.scheduling.firstfit.demand import Demand
+from joinery.decisions.scheduling.firstfit.new_node import ExistingNode
 from joinery.decisions.scheduling.firstfit.new_nodes import is_open_to
 from joinery.decisions.scheduling.firstfit.pending import must_move
-from joinery.decisions.scheduling.firstfit.targets import ExistingNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
 from joinery.decisions.scheduling.optimise.dominance import bin_types_for

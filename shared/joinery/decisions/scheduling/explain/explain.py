@@ -12,7 +12,7 @@ from joinery.decisions.scheduling.explain.pool_rules import rule_counts
 from joinery.decisions.scheduling.explain.reasons import own_problem, reasons_of_pool
 from joinery.decisions.scheduling.explain.stages import Asked
 from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.packing import Packing, PlacedOffering
 from joinery.decisions.scheduling.pools.reserved import nodes_left

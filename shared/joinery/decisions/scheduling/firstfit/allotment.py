@@ -19,10 +19,10 @@ from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.constraints.topology_rules import ALL_NODES, NodeFilter
 from joinery.decisions.scheduling.firstfit.buying import Buyer
 from joinery.decisions.scheduling.firstfit.demand import Dealt, Demand, Domains, present
-from joinery.decisions.scheduling.firstfit.manners import Manner
+from joinery.decisions.scheduling.firstfit.domain_offers import Sale, decides, holding
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import is_open_to
-from joinery.decisions.scheduling.firstfit.sale import Sale, decides, holding
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.options import Manner
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.topology.groups import UNLIMITED
 from joinery.decisions.scheduling.topology.ledger import Counts

@@ -13,9 +13,9 @@ import numpy as np
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
 from joinery.decisions.scheduling.firstfit.gathering import is_host_bound, may_start, needs_neighbours
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes, is_open_to
-from joinery.decisions.scheduling.firstfit.reserving import ReservedStarts
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.reserved_nodes import ReservedNodes
 from joinery.decisions.scheduling.firstfit.value import bearable_ratio, best_start, grown
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.pools.market import Amounts, Mask, Prices
@@ -35,7 +35,7 @@ class Buyer:
     def __init__(self, work: Workspace, nodes: NewNodes, effort: Effort) -> None:
         self.nodes = nodes
         self._effort = effort
-        self.reserved = ReservedStarts(work, nodes)
+        self.reserved = ReservedNodes(work, nodes)
         self._topology: Topology = work.topology
         self._has_reservations = bool(work.reservations)
         self._relaxes = work.problem.options.best_effort_min_values

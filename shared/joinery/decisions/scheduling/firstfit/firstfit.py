@@ -21,10 +21,10 @@ from joinery.decisions.scheduling.firstfit.allotment import Allotment
 from joinery.decisions.scheduling.firstfit.buying import Buyer
 from joinery.decisions.scheduling.firstfit.deferral import Deferral, Deferred
 from joinery.decisions.scheduling.firstfit.demand import Dealt, Demand, Domains
-from joinery.decisions.scheduling.firstfit.existing import ExistingCapacity
-from joinery.decisions.scheduling.firstfit.manners import USUAL, Manner, neighbours_on_host
+from joinery.decisions.scheduling.firstfit.existing_nodes import ExistingNodes
+from joinery.decisions.scheduling.firstfit.new_node import ExistingNode, NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes, Wanted, is_open_to
-from joinery.decisions.scheduling.firstfit.targets import ExistingNode, NewNode
+from joinery.decisions.scheduling.firstfit.options import USUAL, Manner, neighbours_on_host
 from joinery.decisions.scheduling.firstfit.turns import in_turns
 from joinery.decisions.scheduling.firstfit.value import fair_price_of_one
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
@@ -64,7 +64,7 @@ class FirstFit:
         self._work = work
         self._topology: Topology = work.topology
         self._effort = effort or Effort()
-        self._existing = ExistingCapacity(work, manner, self._effort)
+        self._existing = ExistingNodes(work, manner, self._effort)
         self._may_open_nodes = True
         self._only_reservations: dict[PodClass, frozenset[str]] = {}
         self._remembered_demands: dict[tuple[PodClass, int], tuple[Demand, ...]] = {}

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.pools.market import Amounts, Mask
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.topology.groups import UNLIMITED

@@ -14,10 +14,10 @@ import numpy as np
 
 from joinery.decisions.scheduling.firstfit.demand import Demand, Domains, present
 from joinery.decisions.scheduling.firstfit.limits import Limits
-from joinery.decisions.scheduling.firstfit.manners import USUAL, Manner
+from joinery.decisions.scheduling.firstfit.new_node import Batch, NewNode, empty_node
 from joinery.decisions.scheduling.firstfit.opened import OpenedNodes
+from joinery.decisions.scheduling.firstfit.options import USUAL, Manner
 from joinery.decisions.scheduling.firstfit.reservations import Reservations
-from joinery.decisions.scheduling.firstfit.targets import Batch, NewNode, empty_node
 from joinery.decisions.scheduling.firstfit.value import fair_price_of_one
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.pools.market import Amounts, Mask

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joinery.decisions.scheduling.firstfit.demand import Demand
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.value import bearable_ratio
 from joinery.decisions.scheduling.pools.market import Amounts, Prices
 

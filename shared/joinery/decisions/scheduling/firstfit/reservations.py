@@ -8,7 +8,7 @@ the same plan (docs/scheduling.md).
 from collections.abc import Iterable, Mapping
 
 from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.pools.reserved import is_sold_unreserved
 

@@ -16,7 +16,7 @@ import numpy as np
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.requirements import Requirements, one_of
 from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter, TopologyRule
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.packing import Launch
 from joinery.decisions.scheduling.problem import Problem

@@ -12,20 +12,20 @@ from joinery.decisions.scheduling.constraints.podclasses import Classifier, PodC
 from joinery.decisions.scheduling.constraints.requirements import EXISTS, Requirements
 from joinery.decisions.scheduling.constraints.topology_rules import needed_keys, selector_keys
 from joinery.decisions.scheduling.constraints.volumes import Volumes
-from joinery.decisions.scheduling.firstfit.chains import depths
-from joinery.decisions.scheduling.firstfit.free_volumes import FreeVolumes
-from joinery.decisions.scheduling.firstfit.manners import Manner
-from joinery.decisions.scheduling.firstfit.node_room import NodeRoom
+from joinery.decisions.scheduling.constraints.work_bounds import within_bounds
+from joinery.decisions.scheduling.firstfit.class_order import depths
+from joinery.decisions.scheduling.firstfit.existing_node import NodeRoom
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
+from joinery.decisions.scheduling.firstfit.options import Manner
 from joinery.decisions.scheduling.firstfit.pending import pending, without
-from joinery.decisions.scheduling.firstfit.targets import NewNode
-from joinery.decisions.scheduling.firstfit.work_bounds import within_bounds
+from joinery.decisions.scheduling.firstfit.volume_binder import VolumeBinder
 from joinery.decisions.scheduling.pools.builder import build_pools
 from joinery.decisions.scheduling.pools.daemonsets import read_daemons
 from joinery.decisions.scheduling.pools.holdoff import InitializedNode, held_off, initialized_since
-from joinery.decisions.scheduling.pools.labelled import PoolsByLabel
 from joinery.decisions.scheduling.pools.market import Amounts, Axis, Mask, offered_by
 from joinery.decisions.scheduling.pools.node_size import most_pods
 from joinery.decisions.scheduling.pools.pool import Fit, Pool
+from joinery.decisions.scheduling.pools.pools_by_label import PoolsByLabel
 from joinery.decisions.scheduling.pools.reserved import nodes_left
 from joinery.decisions.scheduling.pools.residents import residents_of
 from joinery.decisions.scheduling.problem import Problem
@@ -121,9 +121,9 @@ class Workspace:
         limited = frozenset(driver for kind in self.problem.kinds for driver in kind.attachments)
         return Classifier(self.volumes, priorities, keys, in_use, limited).classes(self.pending)
 
-    def _free_volumes(self) -> FreeVolumes:
+    def _free_volumes(self) -> VolumeBinder:
         """Those of pods that have a node and whose claims are still without a volume are taken."""
-        free = FreeVolumes()
+        free = VolumeBinder()
         for view in self.views:
             for pod in view.pods:
                 for way in self.volumes.needs(pod).ways if self.volumes.is_unbound(pod) else ():

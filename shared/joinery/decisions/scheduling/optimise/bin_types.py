@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from joinery.decisions.optimizer.arrays import UNLIMITED, Floats, Ints, Mask
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.pools.reserved import reserved_columns
 from joinery.objects.karpenter.labels import SPOT

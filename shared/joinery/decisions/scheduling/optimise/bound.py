@@ -14,7 +14,7 @@ from joinery.decisions.optimizer.bounds.lower_bound import lower_bound
 from joinery.decisions.optimizer.bounds.market_bound import market_bound
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.proof_demands import (
     ProofDemand,

@@ -21,7 +21,7 @@ import numpy as np
 from joinery.decisions.optimizer.arrays import Floats
 from joinery.decisions.optimizer.instance.side_constraints import SideConstraint
 from joinery.decisions.scheduling.constraints.requirements import Requirements, one_of
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import PoolUse
 from joinery.decisions.scheduling.optimise.proof_demands import ProofDemand

@@ -15,9 +15,9 @@ from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.firstfit.deferral import Deferred
 from joinery.decisions.scheduling.firstfit.demand import Demand
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes
 from joinery.decisions.scheduling.firstfit.reservations import must_reserve
-from joinery.decisions.scheduling.firstfit.targets import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import Preferences, spot_factor
 from joinery.decisions.scheduling.optimise.limited import passed_over

@@ -12,8 +12,8 @@ from joinery.decisions.optimizer.arrays import Floats
 from joinery.decisions.optimizer.instance.patterns import Pattern
 from joinery.decisions.optimizer.instance.side_constraints import SideConstraint
 from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes
-from joinery.decisions.scheduling.firstfit.targets import NewNode
 from joinery.decisions.scheduling.optimise.bin_types import BinTypes
 from joinery.decisions.scheduling.pools.pool import Pool
 

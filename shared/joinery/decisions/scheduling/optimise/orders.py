@@ -20,7 +20,7 @@ from joinery.decisions.scheduling.constraints.resources import WILDCARDS, HostPo
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
 from joinery.decisions.scheduling.firstfit.deferral import Deferred
 from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.topology.topology import Topology

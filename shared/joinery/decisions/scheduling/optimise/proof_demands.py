@@ -12,7 +12,7 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.requirements import Requirements
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
 from joinery.decisions.scheduling.firstfit.demand import Demand, Identity
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.packing import Kept
 from joinery.decisions.scheduling.pools.market import Amounts

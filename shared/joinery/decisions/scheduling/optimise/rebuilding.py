@@ -21,8 +21,8 @@ from joinery.decisions.optimizer.relaxation.relaxation import relax
 from joinery.decisions.optimizer.search import pack
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.firstfit.buying import Buyer
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import FairPrice, NewNodes, is_open_to
-from joinery.decisions.scheduling.firstfit.targets import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, supplies
 from joinery.decisions.scheduling.optimise.dominance import bin_types_for

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from joinery.decisions.optimizer.bounds.exact import SMALL_DEMAND
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.optimise.domain_rows import KEYS
 from joinery.decisions.scheduling.optimise.proof_demands import ProofDemand, kept_by
 from joinery.decisions.scheduling.packing import Kept

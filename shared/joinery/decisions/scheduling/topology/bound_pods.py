@@ -4,9 +4,9 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 
+from joinery.decisions.scheduling.constraints.pod_index import PodIndex, numbers_of
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
 from joinery.decisions.scheduling.topology.groups import TopologyGroup, admits
-from joinery.decisions.scheduling.topology.selection import Selection, numbers_of
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_terminating
@@ -26,7 +26,7 @@ class BoundPods:
                 examples.setdefault(sort, pod)
                 where.setdefault(sort, Counter())[number] += 1
         self._examples, self._where = list(examples.values()), list(where.values())
-        self._selection = Selection(self._examples)
+        self._index = PodIndex(self._examples)
         self._ending = sum(1 << sort for sort, pod in enumerate(self._examples) if is_terminating(pod))
 
     @cached_property
@@ -44,7 +44,7 @@ class BoundPods:
         kube-scheduler leaves terminating pods out of a spread, and counts them for affinity until they are gone.
         """
         rule = group.rule
-        sorts = 0 if rule.claim else self._selection.of(rule.matchers)
+        sorts = 0 if rule.claim else self._index.selected_by(rule.matchers)
         if rule.kind == "spread":
             sorts &= ~self._ending
         is_counting = lru_cache(maxsize=None)(partial(self._is_counting, rule))

@@ -54,7 +54,7 @@ class TopologyGroup:
     newcomers         by domain: new nodes
     awaited_daemons   by domain without any node: how many DaemonSets' pods its first node will bring, as it counts
     numbers           of the classes that are to be placed
-    selected          which of those it counts: their numbers as bits (``Selection``)
+    selected          which of those it counts: their numbers as bits (``PodIndex``)
     """
 
     rule: TopologyRule

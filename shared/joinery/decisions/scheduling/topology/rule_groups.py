@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, reduce
 from operator import or_
 
+from joinery.decisions.scheduling.constraints.pod_index import PodIndex, numbers_of
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.selectors import Namespaces
 from joinery.decisions.scheduling.constraints.topology_rules import (
@@ -19,7 +20,6 @@ from joinery.decisions.scheduling.constraints.topology_rules import (
 from joinery.decisions.scheduling.pools.residents import Residents
 from joinery.decisions.scheduling.topology.bound_pods import BoundPods
 from joinery.decisions.scheduling.topology.groups import TopologyGroup, UnforeseenDomain, admits, counts_class
-from joinery.decisions.scheduling.topology.selection import Selection, numbers_of
 from joinery.objects.karpenter.labels import HOSTNAME, ZONE
 from joinery.objects.kubernetes.core import Namespace
 from joinery.objects.snapshot.nodes import NodeView
@@ -66,7 +66,7 @@ class RuleGroups:
         self._owning: dict[TopologyGroup, list[PodClass]] = defaultdict(list)
         self._classes = classes
         self._numbers = {pod_class: number for number, pod_class in enumerate(classes)}
-        self._selection = Selection([pod_class.example for pod_class in classes])
+        self._index = PodIndex([pod_class.example for pod_class in classes])
         known = Namespaces(namespaces)
         self.rules: dict[PodClass, tuple[TopologyRule, ...]] = {}
         for pod_class in classes:
@@ -104,7 +104,7 @@ class RuleGroups:
         if rule.claim:
             bits = sum(1 << number for pods, number in self._numbers.items() if counts_class(rule, pods))
         else:
-            bits = self._selection.of(rule.matchers)
+            bits = self._index.selected_by(rule.matchers)
         return TopologyGroup(rule, domains, residents=residents, numbers=self._numbers, selected=bits)
 
     def _domains(self, pod_class: PodClass, rule: TopologyRule) -> frozenset[str]:

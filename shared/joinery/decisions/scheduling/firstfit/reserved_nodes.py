@@ -11,15 +11,15 @@ import numpy as np
 
 from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
 from joinery.decisions.scheduling.firstfit.gathering import is_host_bound, may_start
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes
-from joinery.decisions.scheduling.firstfit.targets import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.topology.topology import Topology
 
 
-class ReservedStarts:
+class ReservedNodes:
     """The nodes that may be launched in reservations.
 
     ``kept_back``: reservations that other pods need, which have nothing else.

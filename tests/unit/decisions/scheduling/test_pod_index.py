@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joinery.decisions.scheduling.constraints.pod_index import PodIndex, numbers_of
 from joinery.decisions.scheduling.constraints.selectors import NOTHING, Clause, SelectedNamespaces, Selector
 from joinery.decisions.scheduling.constraints.topology_rules import Matcher, TopologyRule
-from joinery.decisions.scheduling.topology.selection import Selection, numbers_of
 from simulator.builders import pod
 from tests.properties import examples
 
@@ -40,5 +40,5 @@ _pods = st.lists(
 def test_bits_say_what_the_rule_says_of_each_pod(pods: list[object], matchers: tuple[Matcher, ...]) -> None:
     """Whatever the selectors and namespaces."""
     rule = TopologyRule("affinity", "zone", matchers)
-    selected = numbers_of(Selection(pods).of(matchers))  # type: ignore[arg-type]
+    selected = numbers_of(PodIndex(pods).selected_by(matchers))  # type: ignore[arg-type]
     assert selected == [number for number, one in enumerate(pods) if rule.selects(one)]  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from typing import Literal
 
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME, ZONE
 

@@ -24,7 +24,7 @@ def numbers_of(bits: int) -> list[int]:
     return numbers
 
 
-class Selection:
+class PodIndex:
     """The pods by namespace and label; their bits are numbered in the order in which they are given."""
 
     def __init__(self, pods: Sequence[Pod]) -> None:
@@ -32,7 +32,7 @@ class Selection:
         self._labelled = _Labelled([pod.metadata.labels for pod in pods])
         self._in_listed: tuple[_Labelled, int] | None = None
 
-    def of(self, matchers: Iterable[Matcher]) -> int:
+    def selected_by(self, matchers: Iterable[Matcher]) -> int:
         """The pods that all of them match. Their namespaces, if selected, are of one cluster."""
         bits = self._labelled.all
         for matcher in matchers:

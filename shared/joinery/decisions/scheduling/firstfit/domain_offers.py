@@ -6,7 +6,7 @@ import numpy as np
 
 from joinery.decisions.scheduling.constraints.requirements import one_of
 from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
-from joinery.decisions.scheduling.firstfit.targets import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts
 
 

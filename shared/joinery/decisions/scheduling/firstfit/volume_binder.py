@@ -23,7 +23,7 @@ class _Looking:
     number: int
 
 
-class FreeVolumes:
+class VolumeBinder:
     """Which of them are taken, and by which of the claims that several pods share (``Choice.claim``)."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.scheduling.firstfit.chains import LONGEST_CHAIN, depths
+from joinery.decisions.scheduling.firstfit.class_order import LONGEST_CHAIN, depths
 from joinery.decisions.scheduling.solve import solve
 from joinery.objects.karpenter.labels import ZONE
 from simulator import builders

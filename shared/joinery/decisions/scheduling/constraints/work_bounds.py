@@ -14,11 +14,11 @@ times what any known workload needs.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from joinery.decisions.scheduling.constraints.pod_index import PodIndex
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.selectors import Namespaces
 from joinery.decisions.scheduling.constraints.topology_rules import rules_about_pods, rules_of
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
-from joinery.decisions.scheduling.topology.selection import Selection
 from joinery.objects.kubernetes.core import Namespace
 
 MOST_TRIES = 2_500
@@ -62,9 +62,9 @@ def _within_tries(pod_class: PodClass, most: int) -> PodClass:
 def _within_looks(
     classes: Sequence[PodClass], possible: Sequence[PodClass], namespaces: Namespaces, most: int
 ) -> Iterable[PodClass]:
-    selection = Selection([pod_class.example for pod_class in possible])
+    index = PodIndex([pod_class.example for pod_class in possible])
     looks = {
-        pod_class: sum(selection.of(rule.matchers).bit_count() for rule in rules_of(pod_class, namespaces))
+        pod_class: sum(index.selected_by(rule.matchers).bit_count() for rule in rules_of(pod_class, namespaces))
         for pod_class in possible
     }
     left, too_many = most, dict[PodClass, Reason]()

@@ -8,8 +8,8 @@ import pytest
 
 from joinery.decisions.scheduling.constraints.relaxation import variants
 from joinery.decisions.scheduling.firstfit.demand import Demand
+from joinery.decisions.scheduling.firstfit.domain_offers import Sale, decides, holding
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes
-from joinery.decisions.scheduling.firstfit.sale import Sale, decides, holding
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ZONE
 from simulator.builders import ZONES, instance_type, node_pool, pod

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.firstfit.demand import Demand
 from joinery.decisions.scheduling.firstfit.gathering import may_start
-from joinery.decisions.scheduling.firstfit.manners import Manner
-from joinery.decisions.scheduling.firstfit.targets import ExistingNode
+from joinery.decisions.scheduling.firstfit.new_node import ExistingNode
+from joinery.decisions.scheduling.firstfit.options import Manner
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME
 
 
-class ExistingCapacity:
+class ExistingNodes:
     """The nodes of the workspace, in their order."""
 
     def __init__(self, work: Workspace, manner: Manner, effort: Effort) -> None:

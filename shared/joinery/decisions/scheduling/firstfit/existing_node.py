@@ -9,7 +9,7 @@ from joinery.decisions.scheduling.constraints.attachments import NO_LIMIT
 from joinery.decisions.scheduling.constraints.mounted_claims import claims_of
 from joinery.decisions.scheduling.constraints.resources import host_ports_of, requests_of
 from joinery.decisions.scheduling.constraints.volumes import Volumes
-from joinery.decisions.scheduling.firstfit.targets import ExistingNode
+from joinery.decisions.scheduling.firstfit.new_node import ExistingNode
 from joinery.decisions.scheduling.pools.daemonsets import Daemon
 from joinery.decisions.scheduling.pools.market import Amounts, Axis
 from joinery.decisions.scheduling.pools.node_size import own_pods
