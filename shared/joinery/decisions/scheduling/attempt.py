@@ -13,7 +13,7 @@ from joinery.decisions.scheduling.explain.reasons import reasons_for
 from joinery.decisions.scheduling.firstfit.demand import Dealt
 from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
-from joinery.decisions.scheduling.firstfit.options import USUAL, Manner
+from joinery.decisions.scheduling.firstfit.options import USUAL, FirstFitOptions
 from joinery.decisions.scheduling.firstfit.unforeseen import Place, closable, closed, unforeseen_domains
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.launches import Slack, launch_of
@@ -36,14 +36,14 @@ _PROVEN = 1e-6
 class Strategy:
     """How a packing is made.
 
-    manner       in which order classes are placed, and how they are dealt out over domains
+    options      in which order classes are placed, and how they are dealt out over domains
     unforeseen   domains that earlier packings opened without having counted them: they are counted from the start
     staying      pods without another place than on a node that is going: they stay, and count there
     closed       places in which nothing may be bought
     dealt        how pods are dealt out over domains, of demands that are not to be dealt out anew
     """
 
-    manner: Manner = USUAL
+    options: FirstFitOptions = USUAL
     unforeseen: frozenset[UnforeseenDomain] = frozenset()
     staying: frozenset[str] = frozenset()
     closed: frozenset[Place] = frozenset()
@@ -197,7 +197,7 @@ def first_fit(problem: Problem, strategy: Strategy, effort: Effort) -> tuple[Wor
     work, packer = _packed(problem, strategy, effort)
     is_bounded = not work.pools or any(pool.limits for pool in work.pools)
     if packer.left and is_bounded and not effort.is_over():
-        smallest_first = replace(strategy, manner=replace(strategy.manner, smallest_first=True))
+        smallest_first = replace(strategy, options=replace(strategy.options, smallest_first=True))
         other_work, other = _packed(problem, smallest_first, effort)
         if left_by_priority(other) < left_by_priority(packer):
             work, packer = other_work, other
@@ -216,7 +216,7 @@ def _packed(problem: Problem, strategy: Strategy, effort: Effort) -> tuple[Works
     asked = closed(problem, strategy.closed) if strategy.closed else problem
     work = Workspace(asked, strategy.unforeseen, strategy.staying)
     defers = not problem.options.first_fit_only
-    packer = FirstFit(work, strategy.manner, defers=defers, effort=effort, dealt=strategy.dealt)
+    packer = FirstFit(work, strategy.options, defers=defers, effort=effort, dealt=strategy.dealt)
     packer.run()
     return work, packer
 

@@ -13,19 +13,16 @@ without a place, or make it dear. No single strategy is right for all, so a few 
 - Dealt as the bound's proof would: in small plans, and in larger ones whose price is far above their bound.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from joinery.decisions.scheduling.attempt import Attempt, Strategy
-from joinery.decisions.scheduling.firstfit.options import (
-    Manner,
-    both_near_and_spread,
-    manners_for_left,
-    manners_for_much,
-    manners_for_price,
-    zones_without_neighbours,
-)
+from joinery.decisions.scheduling.constraints.podclasses import PodClass
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
+from joinery.decisions.scheduling.firstfit.options import FirstFitOptions
 from joinery.decisions.scheduling.firstfit.unforeseen import unbuyable
+from joinery.decisions.scheduling.topology.topology import Topology
+from joinery.objects.karpenter.labels import HOSTNAME, ZONE
 
 _SMALL = 40
 """Pods up to which strategies are tried that are seldom better:
@@ -40,15 +37,15 @@ def alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
     """
     left, work = tuple(usual.packer.left), usual.work
     if work.topology.counting_daemons:
-        yield replace(strategy, manner=Manner(ignores_daemons=True))
-    if any(both_near_and_spread(pod_class, work.topology) for pod_class in left):
-        yield replace(strategy, manner=Manner(dealing="ahead"))
-        if without_neighbours := zones_without_neighbours(work.possible, work.topology):
+        yield replace(strategy, options=FirstFitOptions(ignores_daemons=True))
+    if any(_both_near_and_spread(pod_class, work.topology) for pod_class in left):
+        yield replace(strategy, options=FirstFitOptions(dealing="ahead"))
+        if without_neighbours := _zones_without_neighbours(work.possible, work.topology):
             yield replace(strategy, closed=without_neighbours)
     if out_of_reach := unbuyable(work, left, usual.packer.bought):
         yield replace(strategy, closed=strategy.closed | out_of_reach)
     if left and len(work.pending) <= _SMALL:
-        yield from (replace(strategy, manner=manner) for manner in manners_for_left(left, work.topology))
+        yield from (replace(strategy, options=options) for options in _options_for_left(left, work.topology))
     if not left:
         yield from cheaper_alternatives(strategy, usual)
 
@@ -56,9 +53,9 @@ def alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
 def cheaper_alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
     """What to try for a lower price alone, whether or not the ``usual`` attempt leaves pods."""
     if len(usual.work.pending) <= _SMALL:
-        yield from (replace(strategy, manner=manner) for manner in manners_for_price(usual.packer.bought))
+        yield from (replace(strategy, options=options) for options in _options_for_price(usual.packer.bought))
         if usual.is_far:
-            yield from (replace(strategy, manner=manner) for manner in manners_for_much(usual.packer.bought))
+            yield from (replace(strategy, options=options) for options in _options_far_from_bound(usual.packer.bought))
     if (len(usual.work.pending) <= _SMALL or usual.is_far) and (dealt := usual.dealt_for_less):
         yield replace(strategy, dealt=dealt)
 
@@ -71,3 +68,69 @@ def repairs(attempt: Attempt) -> Iterator[Strategy]:
     yield replace(attempt.strategy, unforeseen=attempt.unforeseen)
     if attempt.closable:
         yield replace(attempt.strategy, closed=attempt.closable)
+
+
+def _options_for_left(left: Sequence[PodClass], topology: Topology) -> Iterator[FirstFitOptions]:
+    """Options that might place pods that are left, if rules about pods are what keeps them from a place."""
+    if any(topology.rules[pod_class] or topology.concerns(pod_class) for pod_class in left):
+        if any(_needs_spread_neighbours(pod_class, topology) for pod_class in left):
+            yield FirstFitOptions(cautious=True)
+        if any(topology.host_affinity(pod_class) for pod_class in left):
+            yield FirstFitOptions(neighbours_next=True)
+        yield FirstFitOptions(dealing="gathered")
+        yield FirstFitOptions(backwards=True)
+        yield from (FirstFitOptions(shuffle=number) for number in (1, 2, 3))
+
+
+def _needs_spread_neighbours(pod_class: PodClass, topology: Topology) -> bool:
+    """Whether the class must share a host with others, and a spread over hosts is its own or counts it."""
+    hard = [rule for rule in topology.rules[pod_class] if rule.weight is None and rule.key == HOSTNAME]
+    spreads = [rule for rule in hard if rule.kind == "spread"]
+    foreign = [group for group in topology.foreign_over(pod_class, HOSTNAME) if group.rule.kind == "spread"]
+    return bool(topology.host_affinity(pod_class)) and bool(spreads or foreign)
+
+
+def _options_for_price(nodes: Sequence[NewNode]) -> Iterator[FirstFitOptions]:
+    """Options that might need fewer or cheaper nodes: none unless pods were dealt to domains, or have a choice of
+    terms.
+    """
+    if any(len(batch.demand.pod_class.terms) > 1 for node in nodes for batch in node.placed):
+        yield FirstFitOptions(listed=True)
+    if _are_dealt(nodes):
+        yield FirstFitOptions(fitting=True)
+        if len(nodes) > 1:
+            yield FirstFitOptions(dealing="gathered")
+
+
+def _options_far_from_bound(nodes: Sequence[NewNode]) -> Iterator[FirstFitOptions]:
+    """More of them, for packings that are far above their bound: pods that are free go where others must be."""
+    if len(nodes) > 1 and _are_dealt(nodes):
+        yield FirstFitOptions(dealing="gathered", smallest_first=True)
+        yield FirstFitOptions(dealing="gathered", fitting=True)
+
+
+def _are_dealt(nodes: Sequence[NewNode]) -> bool:
+    """Whether pods on them were dealt to domains."""
+    return any(batch.domains for node in nodes for batch in node.placed)
+
+
+def _both_near_and_spread(pod_class: PodClass, topology: Topology) -> frozenset[str]:
+    """The topology keys, without the host's, over which the class must be near other pods and evenly spread as well."""
+    hard = [rule for rule in topology.rules[pod_class] if rule.weight is None and rule.key != HOSTNAME]
+    near = {rule.key for rule in hard if rule.kind == "affinity"}
+    return frozenset(near & {rule.key for rule in hard if rule.kind == "spread"})
+
+
+def _zones_without_neighbours(classes: Sequence[PodClass], topology: Topology) -> frozenset[tuple[str, str]]:
+    """The zones that keep pods from a place only because their spread ranges over them.
+
+    Their affinity lets no pod in there. Returned as places (topology key and zone). Zones over which another spread
+    ranges are left out: it would be uneven without them.
+    """
+    torn = [pod_class for pod_class in classes if ZONE in _both_near_and_spread(pod_class, topology)]
+    ranged, others = set[str](), set[str]()
+    for pod_class in classes:
+        for rule in topology.rules[pod_class]:
+            if (rule.kind, rule.key) == ("spread", ZONE):
+                (ranged if pod_class in torn else others).update(topology.group(rule).domains)
+    return frozenset((ZONE, zone) for zone in ranged - others - topology.neighbouring(torn, ZONE))

@@ -8,7 +8,7 @@ import pytest
 
 from joinery.decisions.scheduling.constraints.relaxation import variants
 from joinery.decisions.scheduling.firstfit.demand import Demand
-from joinery.decisions.scheduling.firstfit.domain_offers import Sale, decides, holding
+from joinery.decisions.scheduling.firstfit.domain_offers import PinnedPrices, decides, holding
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ZONE
@@ -39,14 +39,14 @@ def _demands(work: Workspace) -> list[Demand]:
 
 @pytest.mark.parametrize("fitting", [False, True])
 @pytest.mark.parametrize("cpu", ["500m", "2", "40"])
-def test_a_sale_prices_each_combination_as_a_node_pinned_to_it(cpu: str, fitting: bool) -> None:
+def test_each_combination_has_the_price_of_a_node_pinned_to_it(cpu: str, fitting: bool) -> None:
     """Also where nothing there is sold, or holds the pod; or by what holds the pod alone."""
     pool = node_pool("p", requirements=[f"{ZONE}={','.join(ZONES[1:])}"])
     work = Workspace(problem(pool, pod("a", cpu=cpu), types=(SMALL, LARGE)))
     (demand,) = _demands(work)
     node = NewNodes(work).start(work.pools[0], demand, {})
     assert node is not None
-    sale = Sale(node, demand, fitting=fitting)
+    prices = PinnedPrices(node, demand, fitting=fitting)
     for zone, capacity_type in product(ZONES, ("spot", "on-demand")):
         domains = {ZONE: zone, CAPACITY_TYPE: capacity_type}
         assert decides(node, domains, (ZONE, CAPACITY_TYPE))
@@ -55,7 +55,7 @@ def test_a_sale_prices_each_combination_as_a_node_pinned_to_it(cpu: str, fitting
         least = None
         if pinned is not None and has_room:
             least = pinned.least_prices[holding(pinned, demand) if fitting else pinned.types].min()
-        assert sale.price(domains) == least
+        assert prices.least(domains) == least
 
 
 @pytest.mark.parametrize(

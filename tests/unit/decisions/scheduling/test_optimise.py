@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
-from joinery.decisions.scheduling.firstfit.options import Manner
+from joinery.decisions.scheduling.firstfit.options import FirstFitOptions
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options, Problem
@@ -31,7 +31,7 @@ CHEAPEST = Options(only_marked_unschedulable=False, node_size="cheapest", spot_t
 
 def first_fit(asked: Problem, *, smallest_first: bool = False) -> FirstFit:
     """What first-fit alone makes of the problem."""
-    packer = FirstFit(Workspace(asked), Manner(smallest_first=smallest_first))
+    packer = FirstFit(Workspace(asked), FirstFitOptions(smallest_first=smallest_first))
     packer.run()
     return packer
 

@@ -7,7 +7,7 @@ are alike in the labels named, and what its tolerations say once for each set of
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from joinery.decisions.scheduling.firstfit.new_node import ExistingNode
+from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
 from joinery.decisions.scheduling.optimise.orders import Order
 
 

@@ -31,7 +31,7 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.relaxation import variants
 from joinery.decisions.scheduling.constraints.requirements import NO_REQUIREMENTS
 from joinery.decisions.scheduling.firstfit.demand import Demand
-from joinery.decisions.scheduling.firstfit.new_node import ExistingNode
+from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
 from joinery.decisions.scheduling.firstfit.new_nodes import is_open_to
 from joinery.decisions.scheduling.firstfit.pending import must_move
 from joinery.decisions.scheduling.firstfit.workspace import Workspace

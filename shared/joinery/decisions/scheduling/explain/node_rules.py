@@ -9,7 +9,7 @@ from joinery.decisions.scheduling.constraints.resources import ports_clash
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
 from joinery.decisions.scheduling.explain.explanation import NodesExplanation, RuleCount
 from joinery.decisions.scheduling.explain.shortfall import requests_in_words
-from joinery.decisions.scheduling.firstfit.new_node import ExistingNode
+from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.objects.karpenter.labels import HOSTNAME
 

@@ -13,7 +13,7 @@ from joinery.decisions.scheduling.explain.blockers import blocking_rules, is_unb
 from joinery.decisions.scheduling.explain.exhaustion import exhausted
 from joinery.decisions.scheduling.explain.shortfall import counted, shortages
 from joinery.decisions.scheduling.explain.stages import Asked, Stage, Way, stages
-from joinery.decisions.scheduling.firstfit.new_node import ExistingNode
+from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 

@@ -11,12 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from joinery.decisions.optimizer.effort import Effort
-from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
-from joinery.decisions.scheduling.firstfit.gathering import is_host_bound, may_start, needs_neighbours
+from joinery.decisions.scheduling.firstfit.demand import Demand, Domains, is_host_bound, may_start, needs_neighbours
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes, is_open_to
+from joinery.decisions.scheduling.firstfit.opened import bearable_ratio, best_start, grown
 from joinery.decisions.scheduling.firstfit.reserved_nodes import ReservedNodes
-from joinery.decisions.scheduling.firstfit.value import bearable_ratio, best_start, grown
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.pools.market import Amounts, Mask, Prices
 from joinery.decisions.scheduling.pools.pool import Pool

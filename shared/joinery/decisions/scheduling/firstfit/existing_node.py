@@ -1,23 +1,91 @@
-"""What nodes that exist have left for pods, beside those that run there and those that DaemonSets will still bring."""
+"""A node that exists, or is on its way, and what it has left for pods."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from joinery.decisions.scheduling.constraints.attachments import NO_LIMIT
 from joinery.decisions.scheduling.constraints.mounted_claims import claims_of
-from joinery.decisions.scheduling.constraints.resources import host_ports_of, requests_of
+from joinery.decisions.scheduling.constraints.podclasses import PodClass
+from joinery.decisions.scheduling.constraints.resources import host_ports_of, ports_clash, requests_of
+from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter
 from joinery.decisions.scheduling.constraints.volumes import Volumes
-from joinery.decisions.scheduling.firstfit.new_node import ExistingNode
+from joinery.decisions.scheduling.firstfit.demand import Demand
 from joinery.decisions.scheduling.pools.daemonsets import Daemon
 from joinery.decisions.scheduling.pools.market import Amounts, Axis
 from joinery.decisions.scheduling.pools.node_size import own_pods
-from joinery.objects.karpenter.labels import INSTANCE_TYPE
+from joinery.decisions.scheduling.topology.groups import UNLIMITED, admits
+from joinery.objects.karpenter.labels import HOSTNAME, INSTANCE_TYPE
 from joinery.objects.kubernetes.core import CSINode, Pod
 from joinery.objects.kubernetes.quantity import fits, total
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_daemon
+
+
+@dataclass(eq=False)
+class ExistingNode:
+    """A node that exists, or that is on its way, with the room that it has left.
+
+    free          what is allocatable and not taken, by resource; negative where the node is overcommitted
+    attachments   how many more volumes it takes, by CSI driver that has a limit
+    attached      the volume claims whose volumes it has attached
+    ports         host ports in use: (protocol, host IP, port)
+    placed        the pods of the plan that it takes, by class
+    """
+
+    view: NodeView
+    free: Amounts
+    attachments: dict[str, int]
+    attached: set[str]
+    ports: set[tuple[str, str, int]]
+    placed: list[tuple[PodClass, Sequence[str]]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.view.name
+
+    @property
+    def host(self) -> str:
+        """What its label says, which need not be its name: kubelets go by the machine,
+        API objects by the cloud's DNS.
+        """
+        return self.view.labels.get(HOSTNAME, self.name)
+
+    def admits(self, demand: Demand) -> bool:
+        """Whether labels, taints and ports let the class in at all."""
+        view = self.view
+        if view.is_unlaunched or demand.is_repelled(view.taints) or (self.free < 0).any():
+            return False
+        if demand.pod_class.ports and ports_clash(demand.pod_class.ports, self.ports):
+            return False
+        return demand.requirements.matches(view.labels)
+
+    def domain(self, key: str) -> str | None:
+        """The node's domain of that topology key; None without the label."""
+        return self.view.labels.get(key)
+
+    def holds(self, demand: Demand) -> int:
+        """How many more pods of the class there is room for."""
+        asked = demand.asked
+        room = int((self.free[asked] // demand.requests[asked]).min()) if len(asked) else UNLIMITED
+        for driver, (shared, own) in demand.pod_class.volumes.taken(self.attachments, self.attached).items():
+            left = self.attachments[driver] - shared
+            room = min(room, left // own if own else room) if left >= 0 else 0
+        return min(room, 1) if demand.pod_class.ports else max(room, 0)
+
+    def place(self, demand: Demand, names: Sequence[str]) -> None:
+        """Take what the pods need from the room that is left."""
+        self.free -= demand.requests * len(names)
+        self.ports |= demand.pod_class.ports
+        for driver, (shared, own) in demand.pod_class.volumes.taken(self.attachments, self.attached).items():
+            self.attachments[driver] -= shared + own * len(names)
+        self.attached |= {name for name, _ in demand.pod_class.volumes.shared}
+        self.placed.append((demand.pod_class, names))
+
+    def counts(self, nodes: NodeFilter) -> bool:
+        """Whether the node counts for a spread with that filter."""
+        return admits(nodes, self.view)
 
 
 @dataclass(frozen=True)

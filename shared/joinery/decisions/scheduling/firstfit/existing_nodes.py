@@ -6,10 +6,9 @@ Whatever places pods takes the names of those that wait, and returns how many of
 from collections.abc import Iterable, Mapping, Sequence
 
 from joinery.decisions.optimizer.effort import Effort
-from joinery.decisions.scheduling.firstfit.demand import Demand
-from joinery.decisions.scheduling.firstfit.gathering import may_start
-from joinery.decisions.scheduling.firstfit.new_node import ExistingNode
-from joinery.decisions.scheduling.firstfit.options import Manner
+from joinery.decisions.scheduling.firstfit.demand import Demand, may_start
+from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
+from joinery.decisions.scheduling.firstfit.options import FirstFitOptions
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME
@@ -18,12 +17,12 @@ from joinery.objects.karpenter.labels import HOSTNAME
 class ExistingNodes:
     """The nodes of the workspace, in their order."""
 
-    def __init__(self, work: Workspace, manner: Manner, effort: Effort) -> None:
+    def __init__(self, work: Workspace, options: FirstFitOptions, effort: Effort) -> None:
         self._nodes = work.nodes
         self._effort = effort
         self._free_volumes = work.free_volumes
         self._topology: Topology = work.topology
-        self._cautious_on_hosts = manner.cautious
+        self._cautious_on_hosts = options.cautious
 
     def take(self, demand: Demand, names: Sequence[str]) -> int:
         """Put as many of the pods there as there is room for."""

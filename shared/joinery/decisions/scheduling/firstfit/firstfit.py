@@ -19,14 +19,15 @@ from joinery.decisions.scheduling.constraints.requirements import Requirements
 from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter
 from joinery.decisions.scheduling.firstfit.allotment import Allotment
 from joinery.decisions.scheduling.firstfit.buying import Buyer
+from joinery.decisions.scheduling.firstfit.class_order import in_turns, ordered
 from joinery.decisions.scheduling.firstfit.deferral import Deferral, Deferred
 from joinery.decisions.scheduling.firstfit.demand import Dealt, Demand, Domains
+from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
 from joinery.decisions.scheduling.firstfit.existing_nodes import ExistingNodes
-from joinery.decisions.scheduling.firstfit.new_node import ExistingNode, NewNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes, Wanted, is_open_to
-from joinery.decisions.scheduling.firstfit.options import USUAL, Manner, neighbours_on_host
-from joinery.decisions.scheduling.firstfit.turns import in_turns
-from joinery.decisions.scheduling.firstfit.value import fair_price_of_one
+from joinery.decisions.scheduling.firstfit.opened import fair_price_of_one
+from joinery.decisions.scheduling.firstfit.options import USUAL, FirstFitOptions
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.pools.market import Amounts
 from joinery.decisions.scheduling.pools.reserved import only_reservations
@@ -54,22 +55,22 @@ class FirstFit:
     def __init__(
         self,
         work: Workspace,
-        manner: Manner = USUAL,
+        options: FirstFitOptions = USUAL,
         *,
         defers: bool = False,
         effort: Effort | None = None,
         dealt: Dealt = MappingProxyType({}),
     ) -> None:
-        self._manner, self._dealt = manner, dealt
+        self._options, self._dealt = options, dealt
         self._work = work
         self._topology: Topology = work.topology
         self._effort = effort or Effort()
-        self._existing = ExistingNodes(work, manner, self._effort)
+        self._existing = ExistingNodes(work, options, self._effort)
         self._may_open_nodes = True
         self._only_reservations: dict[PodClass, frozenset[str]] = {}
         self._remembered_demands: dict[tuple[PodClass, int], tuple[Demand, ...]] = {}
         self._remembered_terms: dict[PodClass, Sequence[Requirements]] = {}
-        self._use(Buyer(work, NewNodes(work, manner), self._effort))
+        self._use(Buyer(work, NewNodes(work, options), self._effort))
         self.relaxed: dict[str, tuple[str, ...]] = {}
         self.left: dict[PodClass, Sequence[str]] = {}
         self.classes: tuple[PodClass, ...] = ()
@@ -90,7 +91,7 @@ class FirstFit:
 
     def run(self) -> None:
         """Place everything that can be placed."""
-        self.classes = tuple(self._work.ordered(self._manner))
+        self.classes = tuple(ordered(self._work.possible, self._topology, self._options))
         self.left = {pod_class: pod_class.names for pod_class in self.classes}
         if self._work.reservations:
             only = (
@@ -102,7 +103,7 @@ class FirstFit:
             self._deferral = Deferral(self._work, self.nodes.tiers[0], self.classes)
         self._keep_plans()
         self._buy_wished()
-        if self._manner.neighbours_next:
+        if self._options.neighbours_next:
             self._sow()
         self._place_all()
         self._deferral = None
@@ -140,7 +141,7 @@ class FirstFit:
 
     def _use(self, buyer: Buyer) -> None:
         self._buyer = buyer
-        self._allotment = Allotment(self._work, buyer, self._manner, self._effort, self._dealt)
+        self._allotment = Allotment(self._work, buyer, self._options, self._effort, self._dealt)
 
     def _hosts(self, nodes: NodeFilter) -> Iterator[str]:
         """The hosts of the plan that count for such a spread."""
@@ -182,7 +183,7 @@ class FirstFit:
     def _sow(self) -> None:
         """Place one pod that others must share a host with, then as many of these as find room there, and so on."""
         for pod_class in self.classes:
-            groups = [self._topology.group(rule) for rule in neighbours_on_host(pod_class, self._topology)]
+            groups = [self._topology.group(rule) for rule in self._topology.host_affinity(pod_class)]
             wanted = [other for other in self.classes if any(group.selects(other) for group in groups)]
             others = [other for other in wanted if other is not pod_class]
             while self.left[pod_class] and others and not self._effort.is_late():
@@ -265,7 +266,7 @@ class FirstFit:
 
         Those that NodePools of other weights serve keep their order, as in Karpenter, which tries one after another.
         """
-        if self._manner.listed or not 1 < len(pod_class.terms) <= _FEW_TERMS:
+        if self._options.listed or not 1 < len(pod_class.terms) <= _FEW_TERMS:
             return ()
         if pod_class not in self._remembered_terms:
             row = self._work.axis.asked(pod_class.requests)

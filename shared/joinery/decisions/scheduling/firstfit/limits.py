@@ -1,8 +1,14 @@
-"""What a NodePool may still add (``spec.limits``), counting each new node as its cheapest type.
+"""What a packing may still launch: what limits of NodePools (``spec.limits``) and capacity reservations leave.
+
+A new node counts as its cheapest type.
 
 Karpenter charges a new node with the largest type that it might become, and gives nothing back when it turns out
 smaller. Here a launch in a limited pool carries no larger type than what the plan leaves of the limits bears
 (``launches.Slack``). So it is safe to charge the type that it counts on, and limits are used to the full.
+
+A new node is launched in one certain reservation, or bought as spot or on-demand; which of the two is decided when it
+is opened. So it is known at every moment what is left of each reservation, and what does not fit into one is bought in
+the same plan (docs/scheduling.md).
 """
 
 from collections.abc import Mapping
@@ -72,3 +78,27 @@ def charge_of(node: NewNode, capacity: Amounts) -> Amounts:
     if not node.needs_more_than(cheapest):
         return np.asarray(capacity[cheapest])
     return np.asarray(capacity[node.types].max(axis=0))
+
+
+class Reservations:
+    """What is left of capacity reservations: each takes so many nodes and no more, whoever's they are.
+
+    ``stock``: how many nodes each reservation takes, by id, before this packing.
+    """
+
+    def __init__(self, stock: Mapping[str, int]) -> None:
+        self._stock = stock
+        self._used: dict[str, set[str]] = {}
+
+    def left(self, reservation: str) -> int:
+        """How many more nodes it takes now."""
+        return self._stock.get(reservation, 0) - len(self._used.get(reservation, ()))
+
+    def charge(self, node: NewNode) -> None:
+        """Count a node that is launched in one. Counting it again changes nothing."""
+        if node.reservation:
+            self._used.setdefault(node.reservation, set()).add(node.name)
+
+    def remaining(self) -> Mapping[str, int]:
+        """What is left of all."""
+        return {name: self.left(name) for name in self._stock}

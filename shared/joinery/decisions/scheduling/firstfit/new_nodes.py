@@ -13,12 +13,10 @@ from itertools import groupby
 import numpy as np
 
 from joinery.decisions.scheduling.firstfit.demand import Demand, Domains, present
-from joinery.decisions.scheduling.firstfit.limits import Limits
+from joinery.decisions.scheduling.firstfit.limits import Limits, Reservations
 from joinery.decisions.scheduling.firstfit.new_node import Batch, NewNode, empty_node
-from joinery.decisions.scheduling.firstfit.opened import OpenedNodes
-from joinery.decisions.scheduling.firstfit.options import USUAL, Manner
-from joinery.decisions.scheduling.firstfit.reservations import Reservations
-from joinery.decisions.scheduling.firstfit.value import fair_price_of_one
+from joinery.decisions.scheduling.firstfit.opened import OpenedNodes, fair_price_of_one
+from joinery.decisions.scheduling.firstfit.options import USUAL, FirstFitOptions
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.pools.market import Amounts, Mask
 from joinery.decisions.scheduling.pools.pool import Pool
@@ -44,15 +42,15 @@ class NewNodes:
     prefix        keeps the names of these nodes apart from those of another packing, and of nodes that exist
     """
 
-    def __init__(self, work: Workspace, manner: Manner = USUAL, *, prefix: str = "new/") -> None:
+    def __init__(self, work: Workspace, options: FirstFitOptions = USUAL, *, prefix: str = "new/") -> None:
         self._work = work
-        self._cautious = manner.cautious
+        self._cautious = options.cautious
         self._prefix = prefix
         self._topology: Topology = work.topology
         self._fair_prices = work.fair_prices
         self._fresh: dict[str, NewNode] = {}
         self._unappraised: list[int] = []
-        self.counts_daemons = bool(work.topology.counting_daemons) and not manner.ignores_daemons
+        self.counts_daemons = bool(work.topology.counting_daemons) and not options.ignores_daemons
         self.limits = {pool.name: Limits(pool) for pool in work.pools}
         self.reservations = Reservations(work.reservations)
         self.tiers = [tuple(group) for _, group in groupby(work.pools, key=lambda pool: pool.weight)]

@@ -9,8 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
-from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
-from joinery.decisions.scheduling.firstfit.gathering import is_host_bound, may_start
+from joinery.decisions.scheduling.firstfit.demand import Demand, Domains, is_host_bound, may_start
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes
 from joinery.decisions.scheduling.firstfit.workspace import Workspace

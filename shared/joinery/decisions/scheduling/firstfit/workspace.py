@@ -6,17 +6,14 @@ Built once for each attempt from the frozen problem. The packing changes what is
 from collections.abc import Container, Hashable, Iterable, Mapping
 from functools import cached_property
 
-from joinery.decisions.scheduling.constraints.attachments import driver_of
 from joinery.decisions.scheduling.constraints.mounted_claims import claims_of
 from joinery.decisions.scheduling.constraints.podclasses import Classifier, PodClass
 from joinery.decisions.scheduling.constraints.requirements import EXISTS, Requirements
 from joinery.decisions.scheduling.constraints.topology_rules import needed_keys, selector_keys
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.constraints.work_bounds import within_bounds
-from joinery.decisions.scheduling.firstfit.class_order import depths
 from joinery.decisions.scheduling.firstfit.existing_node import NodeRoom
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
-from joinery.decisions.scheduling.firstfit.options import Manner
 from joinery.decisions.scheduling.firstfit.pending import pending, without
 from joinery.decisions.scheduling.firstfit.volume_binder import VolumeBinder
 from joinery.decisions.scheduling.pools.builder import build_pools
@@ -181,21 +178,6 @@ class Workspace:
             taint.effect == PREFER_NO_SCHEDULE for view in self.views for taint in view.taints
         )
 
-    def ordered(self, manner: Manner) -> list[PodClass]:
-        """Classes in the order of packing: priority, then those that few free volumes suit, then usually those that
-        others' affinity waits for, then size.
-        """
-        depth = self._depths()
-        return sorted(
-            self.possible,
-            key=lambda pod_class: (
-                -pod_class.priority,
-                _volumes_to_choose_from(pod_class),
-                *manner.place(pod_class.name, depth[pod_class], _sizes(pod_class)),
-                pod_class.name,
-            ),
-        )
-
     def universe(self, pod_class: PodClass, key: str) -> frozenset[str]:
         """The domains in which some pool that the class may use could add a node that holds one of its pods.
 
@@ -236,29 +218,6 @@ class Workspace:
     def within_limits(self, pool: Pool) -> Mask:
         """The types of which the pool's limits leave room for one more node, after those that the packing buys."""
         return pool.within_limits(self.bought.get(pool.name, 0), self.charged.get(pool.name, 0))
-
-    def _depths(self) -> Mapping[PodClass, int]:
-        """How many classes must be placed before each, because its pod affinity waits for theirs."""
-        ahead_of: dict[PodClass, list[PodClass]] = {}
-        for pod_class in self.possible:
-            affinities = [rule for rule in self.topology.rules[pod_class] if rule.kind == "affinity"]
-            wanted = self.topology.selected(affinities) if affinities else ()
-            ahead_of[pod_class] = [other for other in wanted if other is not pod_class]
-        return depths(ahead_of)
-
-
-def _volumes_to_choose_from(pod_class: PodClass) -> float:
-    """A volume that suits a small claim may be the only one that suits a large one."""
-    choices = [choice for choices in pod_class.volumes.choices for choice in choices]
-    volumes = (len(choice.stock.volumes) - choice.stock.first(choice.size) for choice in choices)
-    return sum(volumes) if choices else float("inf")
-
-
-def _sizes(pod_class: PodClass) -> tuple[int, int, int]:
-    """What makes a class hard to place: special resources, then CPU, then memory."""
-    usual = {"cpu", "memory", "pods", "ephemeral-storage"}
-    special = [name for name in pod_class.requests if name not in usual and not driver_of(name)]
-    return len(special), pod_class.requests.get("cpu", 0), pod_class.requests.get("memory", 0)
 
 
 def _values_of(key: str, pool: Pool, fit: Fit, requests: Amounts, types: Mask) -> set[str]:

@@ -17,13 +17,13 @@ from joinery.decisions.scheduling.firstfit.deferral import Deferred
 from joinery.decisions.scheduling.firstfit.demand import Demand
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes
-from joinery.decisions.scheduling.firstfit.reservations import must_reserve
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import Preferences, spot_factor
 from joinery.decisions.scheduling.optimise.limited import passed_over
 from joinery.decisions.scheduling.optimise.orders import all_together, are_joined, gathers, order_of, orders_of
 from joinery.decisions.scheduling.optimise.rebuilding import Better, Incumbent, Rebuilding
 from joinery.decisions.scheduling.pools.node_size import factors
+from joinery.decisions.scheduling.pools.reserved import is_sold_unreserved
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.kubernetes.quantity import total
 
@@ -161,5 +161,12 @@ def _kept_and_free(
 
 
 def _has_no_choice(work: Workspace, node: NewNode) -> bool:
+    """Whether some of its pods can only be in a reservation."""
+    if not node.reservation:
+        return False
     tier = [pool for pool in work.pools if pool.weight == node.pool.weight]
-    return bool(node.reservation) and any(must_reserve(tier, batch.demand, batch.domains) for batch in node.placed)
+    asked = [(batch.demand, batch.domains) for batch in node.placed]
+    return any(
+        not any(is_sold_unreserved(pool, demand.fit(pool, domains)[1], demand.requests) for pool in tier)
+        for demand, domains in asked
+    )

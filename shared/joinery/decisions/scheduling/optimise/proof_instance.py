@@ -20,7 +20,8 @@ from joinery.decisions.optimizer.instance.side_constraints import ConstrainedIns
 from joinery.decisions.scheduling.constraints.resources import ports_clash
 from joinery.decisions.scheduling.constraints.taints import first_untolerated
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
-from joinery.decisions.scheduling.firstfit.new_node import ExistingNode, NewNode
+from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
+from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, supplies
 from joinery.decisions.scheduling.optimise.domain_rows import KEYS, Item, domain_rules, inside, items_of, rows_of

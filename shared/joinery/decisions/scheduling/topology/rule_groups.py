@@ -175,6 +175,11 @@ class RuleGroups:
         is_required = all(rule.weight is None for rule in own)
         return is_required and {rule.kind for rule in (*own, *others, *bringing)} == {"anti-affinity"}
 
+    def host_affinity(self, pod_class: PodClass) -> tuple[TopologyRule, ...]:
+        """The rules by which the class must share a host with others."""
+        hard = (rule for rule in self.rules[pod_class] if rule.weight is None)
+        return tuple(rule for rule in hard if (rule.kind, rule.key) == ("affinity", HOSTNAME))
+
     def _own_hard(self, pod_class: PodClass) -> frozenset[TopologyGroup]:
         """The groups of the class's own hard rules."""
         groups = self._hard.get(pod_class)
