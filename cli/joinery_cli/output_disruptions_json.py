@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from joinery.decisions.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, Refused
+from joinery.decisions.disruption.decision import CurvePoint, Disruption, Disruptions, Held, Refused
 from joinery_cli.notices import Notice
 from joinery_cli.output_json import DIGITS, existing_document, launch_document, moment_text, rounded_down
 from joinery_cli.prices import Prices

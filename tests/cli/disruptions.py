@@ -5,7 +5,7 @@ with.
 from dataclasses import replace
 from datetime import timedelta
 
-from joinery.decisions.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.decision import CurvePoint, Disruption, Disruptions, Held, HeldCode
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.scheduling.packing import ExistingPlacement, PlacedOffering
 from joinery.decisions.scheduling.problem import Problem

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from joinery.decisions.disruption.disruptions import Disruption, Disruptions
+from joinery.decisions.disruption.decision import Disruption, Disruptions
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired, for_moves
 from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowed, pool_nodes

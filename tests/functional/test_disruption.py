@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from joinery.controllers.acting.lease import LEASE
-from joinery.decisions.disruption.disruptions import Disruption, Disruptions, Refused
+from joinery.decisions.disruption.decision import Disruption, Disruptions, Refused
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.gateways.doorbell.gateway import Bell

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace as with_fields
 
-from joinery.decisions.disruption.budget_check import admit
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.disruptions import Disruption, Disruptions
+from joinery.decisions.disruption.decision import Disruption, Disruptions
 from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.disruption.validation.budget_check import admit
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import (

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from joinery.controllers.disruption import DisruptionController
-from joinery.decisions.disruption.disruptions import Balance, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.decision import Balance, Disruptions, Held, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.objects.karpenter.nodeclaim import NodeClaim

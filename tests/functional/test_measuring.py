@@ -8,7 +8,7 @@ import pytest
 
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.telemetry import count, metrics
-from joinery.decisions.disruption.disruptions import HeldCode
+from joinery.decisions.disruption.decision import HeldCode
 from joinery.decisions.measures import DETAILED, MEASURES, Count, Duration, Gauge, Measurement, Metric
 from joinery.decisions.measuring.cluster import PASSING
 from joinery.objects.actions import MarkUnavailable

@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from joinery.decisions.disruption.budget_check import BudgetCheck
 from joinery.decisions.disruption.candidates import Candidate, candidates
 from joinery.decisions.disruption.costs import eviction_cost
 from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.scheduling.packing import Launch
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import ON_DEMAND, SPOT

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from joinery.decisions.disruption.budget_check import BudgetCheck
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.decision import Disruption
 from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch
 from joinery.objects.karpenter.disruption import DisruptionReason
 

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from joinery.decisions.disruption.disruptions import CurvePoint
+from joinery.decisions.disruption.decision import CurvePoint
 from joinery_cli.page.text import NOTHING, Html, element, join, text
 from joinery_cli.view.disruption_view import DisruptionView
 from joinery_cli.view.figures import count, money

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from joinery.decisions.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.decision import Disruption, Disruptions, Held, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.packing import Launch

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 
-from joinery.decisions.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.decision import Disruption, Disruptions, Held, HeldCode
 from joinery.decisions.disruption.moves import MovePrice
 from joinery_cli.notices import Notice
 from joinery_cli.prices import Prices

@@ -6,7 +6,7 @@ One place, so that table, page and explanations agree.
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from joinery.decisions.disruption.disruptions import HeldCode
+from joinery.decisions.disruption.decision import HeldCode
 from joinery.objects.karpenter.duration import spoken
 from joinery_cli.view.disruption_view import CommandView, DisruptionView
 from joinery_cli.view.figures import TELLING, count, money, monthly

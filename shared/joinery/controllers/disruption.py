@@ -1,7 +1,7 @@
 """Consolidation and drift: read the cluster, decide, begin the disruption commands.
 
 A decision may take minutes, so it is made without the Lease, and its commands are validated in a new snapshot before
-they begin (``joinery.decisions.disruption.validation``). ``controllers.starting_commands`` begins them, and lifecycle
+they begin (``joinery.decisions.disruption.validation.verified``). ``controllers.starting_commands`` begins them, and lifecycle
 carries them out. From then on their nodes count as leaving, so the next run neither touches them nor exceeds a budget
 by them.
 
@@ -25,13 +25,13 @@ from joinery.controllers.telling.disruption import Begun, tell
 from joinery.controllers.telling.record import disruption_document
 from joinery.controllers.waking.pacing import reading
 from joinery.decisions.disruption.decide import decide
+from joinery.decisions.disruption.decision import Disruption, Disruptions, Refused
 from joinery.decisions.disruption.deletion_costs import deletion_costs
-from joinery.decisions.disruption.disruptions import Disruption, Disruptions, Refused
 from joinery.decisions.disruption.instance_type_drift import instance_type_drift
 from joinery.decisions.disruption.moves import replicas_of
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
-from joinery.decisions.disruption.readmission import readmit
-from joinery.decisions.disruption.validation import Dropped, validate
+from joinery.decisions.disruption.validation.readmission import readmit
+from joinery.decisions.disruption.validation.verified import Dropped, validate
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
 from joinery.decisions.lifecycle.view.drift import drift_noted

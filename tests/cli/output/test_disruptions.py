@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
+from joinery.decisions.disruption.decision import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery_cli.output_disruptions_json import disruptions_document
 from joinery_cli.output_disruptions_table import print_disruptions

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.disruptions import CurvePoint, Disruption, Held, HeldCode
+from joinery.decisions.disruption.decision import CurvePoint, Disruption, Held, HeldCode
 from joinery.decisions.scheduling.packing import ExistingPlacement
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery_cli.page.disruptions import page

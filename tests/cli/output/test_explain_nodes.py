@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.disruptions import Held, HeldCode
+from joinery.decisions.disruption.decision import Held, HeldCode
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.objects.errors import ConfigurationError
 from joinery_cli.explained_nodes import explanation_document, lines, nodes_meant

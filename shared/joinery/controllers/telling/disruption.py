@@ -21,8 +21,8 @@ from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.starting_commands import Started
 from joinery.controllers.telemetry import CODE, REASON, logger
 from joinery.controllers.telling.change_monitor import ChangeMonitor
-from joinery.decisions.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
-from joinery.decisions.disruption.validation import Dropped
+from joinery.decisions.disruption.decision import Disruption, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.validation.verified import Dropped
 from joinery.gateways.bundles import Gateways
 from joinery.objects.actions import Announce, Subject
 from joinery.objects.karpenter.disruption import DisruptionReason

@@ -21,7 +21,7 @@ import msgspec
 from pydantic import BaseModel
 
 from joinery import __version__
-from joinery.decisions.disruption.disruptions import Disruptions
+from joinery.decisions.disruption.decision import Disruptions
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem

@@ -15,7 +15,7 @@ cluster.
 
 A stop (``objects.annotations.stops``) holds all nodes. Budgets and rates of NodePools are about commands, not about
 nodes:
-``disruption.budget_check`` applies them afterwards.
+``disruption.validation.budget_check`` applies them afterwards.
 """
 
 from collections import Counter, defaultdict
@@ -23,11 +23,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from joinery.decisions.disruption.disruptions import Held, HeldCode
-from joinery.decisions.disruption.eviction_rates import rate_fault
+from joinery.decisions.disruption.decision import Held, HeldCode
 from joinery.decisions.disruption.moves import MovePrices
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.repayment import repayment
+from joinery.decisions.disruption.validation.eviction_rates import rate_fault
 from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck, ObjectionKind
 from joinery.decisions.lifecycle.view.drift import by_drift
 from joinery.objects.annotations.disruption import record_of

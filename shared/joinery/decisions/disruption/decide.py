@@ -14,8 +14,6 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from joinery.decisions.disruption.budget_check import BudgetCheck, admit
-from joinery.decisions.disruption.canaries import held_back, image_for
 from joinery.decisions.disruption.candidates import Candidate, Candidates, candidates
 from joinery.decisions.disruption.consolidation.bonds import bonds_of
 from joinery.decisions.disruption.consolidation.choosing import Chosen, chosen
@@ -33,10 +31,12 @@ from joinery.decisions.disruption.consolidation.model import (
 )
 from joinery.decisions.disruption.consolidation.trial import Trial, idle, left_empty, trial, without_stuck
 from joinery.decisions.disruption.consolidation.wishes import wishes_of
-from joinery.decisions.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
+from joinery.decisions.disruption.decision import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
 from joinery.decisions.disruption.problem import DisruptionProblem
-from joinery.decisions.disruption.review import Review
 from joinery.decisions.disruption.terminate_first import ended_in_full_reservations, ended_where_scarce
+from joinery.decisions.disruption.validation.budget_check import BudgetCheck, admit
+from joinery.decisions.disruption.validation.canaries import held_back, image_for
+from joinery.decisions.disruption.validation.validate import Review
 from joinery.decisions.disruption.waiting import settled
 from joinery.decisions.optimizer.consolidation.choice import consolidate
 from joinery.decisions.optimizer.consolidation.instance import Consolidation

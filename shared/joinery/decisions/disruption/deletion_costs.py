@@ -26,7 +26,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.disruptions import Disruptions, HeldCode
+from joinery.decisions.disruption.decision import Disruptions, HeldCode
 from joinery.decisions.disruption.moves import MovePrices
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.objects.actions import UpdatePod

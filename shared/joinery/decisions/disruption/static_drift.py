@@ -10,7 +10,7 @@ The rules are Karpenter's (disruption, StaticDrift), and those by which it choos
 - The longest drifted go first, and before them those without pods.
 - A node with ``do-not-disrupt``, or with pods that must not be disrupted, stays (``lifecycle.view.disruption_check``);
   unless its claim has a ``terminationGracePeriod``, which promises that it can be replaced.
-- A node whose replacement would boot an image that is on trial waits (``disruption.canaries``).
+- A node whose replacement would boot an image that is on trial waits (``disruption.validation.canaries``).
 - A pool whose new nodes do not register (``lifecycle.pools.registration_health``) keeps the ones that it has, until its
   launches succeed again or it or its node class is changed.
 """
@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from joinery.decisions.disruption.canaries import image_for, sentence
 from joinery.decisions.disruption.rates import allowance
 from joinery.decisions.disruption.terminate_first import wishes_of
+from joinery.decisions.disruption.validation.canaries import image_for, sentence
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, obstacle
 from joinery.decisions.lifecycle.pools.canary import Trials, trials
 from joinery.decisions.lifecycle.pools.registration_health import REGISTRATION_HEALTHY

@@ -17,7 +17,7 @@ from itertools import takewhile
 import msgspec
 
 from joinery.decisions.disruption.candidates import Candidate
-from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.decision import Disruption
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.view.drift import by_drift
 from joinery.decisions.scheduling.constraints.budgets import Coverage

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from joinery.decisions.disruption.budget_check import BudgetCheck
-from joinery.decisions.disruption.disruptions import Disruptions, HeldCode
+from joinery.decisions.disruption.decision import Disruptions, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.lifecycle.view.budgets import UNLIMITED
 from joinery.decisions.measures import MOST_NODE_POOLS, NODE_POOL_LABEL, Gauge, Measurement
 from joinery.objects.karpenter.disruption import DisruptionReason

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.decision import Disruption
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_replacement, record_for
 from joinery.decisions.lifecycle.launching.new_claims import claims_of

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruptions
+from joinery.decisions.disruption.decision import Disruptions
 from joinery.objects.karpenter.labels import EVICTION_RATE, LAUNCH_TOKEN
 from joinery.objects.snapshot.claims import with_status
 from simulator import builders

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.balance import Balances, approved
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruption, HeldCode
+from joinery.decisions.disruption.decision import Disruption, HeldCode
+from joinery.decisions.disruption.validation.balance import Balances, approved
 from joinery.objects.karpenter.disruption import DisruptionReason
 from simulator import builders
 from tests.unit.decisions.disruption.clusters import Cluster, on

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.disruption.budget_check import BudgetCheck, admit
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.disruptions import Disruption, Held, HeldCode
+from joinery.decisions.disruption.decision import Disruption, Held, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.disruption.validation.budget_check import BudgetCheck, admit
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.snapshot.nodes import NodeView
 from simulator import builders

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace as with_fields
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates, candidates
-from joinery.decisions.disruption.disruptions import Held, HeldCode
+from joinery.decisions.disruption.decision import Held, HeldCode
 from joinery.objects.annotations.disruption import CommandRecord, Replaces, encoded
 from joinery.objects.karpenter.conditions import put, true
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -291,7 +291,7 @@ class TestPolicies:
 
     @pytest.mark.parametrize("policy", ["WhenEmptyOrUnderutilized", "Balanced"])
     def test_two_policies_look_at_nodes_with_pods(self, policy: str) -> None:
-        """Whether a move is balanced is asked of commands (``disruption.balance``)."""
+        """Whether a move is balanced is asked of commands (``disruption.validation.balance``)."""
         assert _only(_one(on("web"), pool=builders.node_pool(consolidationPolicy=policy))).reasons == {UNDERUTILIZED}
 
     def test_when_empty_leaves_nodes_with_pods(self) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.decisions.disruption.consolidation.curve import merged
-from joinery.decisions.disruption.disruptions import CurvePoint
+from joinery.decisions.disruption.decision import CurvePoint
 from tests.properties import examples
 
 _POINT = st.builds(CurvePoint, st.integers(0, 9), st.integers(1, 9).map(float))

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruptions, HeldCode
+from joinery.decisions.disruption.decision import Disruptions, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
-from joinery.decisions.disruption.validation import violations_of
+from joinery.decisions.disruption.validation.verified import violations_of
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import ZONE
 from joinery.objects.snapshot.offerings import InstanceType

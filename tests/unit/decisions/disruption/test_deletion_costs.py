@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from joinery.decisions.disruption.costs import eviction_cost
+from joinery.decisions.disruption.decision import Disruption, Disruptions, Held, HeldCode
 from joinery.decisions.disruption.deletion_costs import MOST_AT_ONCE, deletion_costs
-from joinery.decisions.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
 from joinery.objects.actions import UpdatePod
 from joinery.objects.karpenter.disruption import OUR_DELETION_COST, DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, POD_DELETION_COST

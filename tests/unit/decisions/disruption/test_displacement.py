@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruptions
+from joinery.decisions.disruption.decision import Disruptions
 from joinery.decisions.disruption.moves import MovePrice, MovePrices
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
 from joinery.decisions.planning import plan

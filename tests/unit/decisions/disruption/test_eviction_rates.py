@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.budget_check import admit
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.disruptions import Disruption, HeldCode
+from joinery.decisions.disruption.decision import Disruption, HeldCode
+from joinery.decisions.disruption.validation.budget_check import admit
 from joinery.objects.karpenter.disruption import DisruptionReason, Rate, eviction_rate_of
 from joinery.objects.karpenter.labels import EVICTION_RATE
 from joinery.objects.kubernetes.core import Pod

@@ -3,8 +3,8 @@
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruptions
-from joinery.decisions.disruption.validation import violations_of
+from joinery.decisions.disruption.decision import Disruptions
+from joinery.decisions.disruption.validation.verified import violations_of
 from joinery.objects.karpenter.labels import NODE_POOL
 from simulator import builders
 from tests.unit.decisions.disruption.clusters import Cluster, on

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import HeldCode
+from joinery.decisions.disruption.decision import HeldCode
 from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.termination.drain import plan_drain

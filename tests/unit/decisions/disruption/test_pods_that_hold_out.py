@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import HeldCode
+from joinery.decisions.disruption.decision import HeldCode
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
 from joinery.objects.kubernetes.core import Pod, PodDisruptionBudget

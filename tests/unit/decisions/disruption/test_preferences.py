@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.consolidation.preferences import agreeable
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.decision import Disruption
 from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.disruption.validation.preferences import agreeable
 from joinery.decisions.scheduling.packing import ExistingPlacement
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import HOSTNAME, ZONE

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.consolidation.model import hourly
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruptions, HeldCode
+from joinery.decisions.disruption.decision import Disruptions, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
-from joinery.decisions.disruption.validation import violations_of
+from joinery.decisions.disruption.validation.verified import violations_of
 from joinery.objects.karpenter.labels import HOSTNAME, NODE_POOL, ZONE
 from joinery.objects.kubernetes.core import PersistentVolume, VolumeNodeAffinity
 from simulator import builders

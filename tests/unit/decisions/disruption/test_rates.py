@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.budget_check import admit
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.disruptions import Disruption, HeldCode
+from joinery.decisions.disruption.decision import Disruption, HeldCode
 from joinery.decisions.disruption.rates import allowance
 from joinery.decisions.disruption.static_drift import to_replace
+from joinery.decisions.disruption.validation.budget_check import admit
 from joinery.decisions.lifecycle.view.budgets import PoolNodes
 from joinery.objects.annotations.disruption import CommandRecord, encoded
 from joinery.objects.annotations.recent_disruptions import retirements, with_retirements

@@ -3,9 +3,9 @@
 import pytest
 from msgspec.structs import replace
 
-from joinery.decisions.disruption.disruptions import Disruption
-from joinery.decisions.disruption.readmission import readmit
-from joinery.decisions.disruption.validation import Failure
+from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.validation.readmission import readmit
+from joinery.decisions.disruption.validation.verified import Failure
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
 from simulator import builders

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruptions, HeldCode
+from joinery.decisions.disruption.decision import Disruptions, HeldCode
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.snapshot.offerings import Offering, Reservation
 from simulator import builders

@@ -7,7 +7,7 @@ import pytest
 
 from joinery.decisions.disruption.candidates import Candidates, candidates
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Held, HeldCode
+from joinery.decisions.disruption.decision import Held, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import BOUGHT_FOR, LAUNCH_TOKEN, NEW_NODES_REPAY, PAYBACK

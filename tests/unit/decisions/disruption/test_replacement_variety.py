@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruption, HeldCode
+from joinery.decisions.disruption.decision import Disruption, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.packing import Launch
 from joinery.objects.karpenter.labels import AWS_GROUP, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID

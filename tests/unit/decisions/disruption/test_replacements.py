@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.consolidation.replacements import Replacements
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.decision import Disruption
 from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.disruption.validation.replacements import Replacements
 from joinery.decisions.scheduling.packing import Launch
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, POD_DELETION_COST, SPOT, ZONE

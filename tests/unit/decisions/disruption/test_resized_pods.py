@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.decision import Disruption
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.verification.verify import verify
 from joinery.objects.annotations.plans import needs, remembered

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.budget_check import admit
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.validation.budget_check import admit
 from joinery.objects.karpenter.disruption import DisruptionReason
 from simulator import builders
 from tests.unit.decisions.disruption.clusters import Cluster, on

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.disruptions import Held, HeldCode
+from joinery.decisions.disruption.decision import Held, HeldCode
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.disrupting.new_commands import as_candidate
 from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck

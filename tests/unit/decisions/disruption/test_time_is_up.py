@@ -14,9 +14,9 @@ from joinery.decisions.disruption.consolidation.choosing import (
     of_few_kinds,
 )
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruptions, HeldCode
+from joinery.decisions.disruption.decision import Disruptions, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
-from joinery.decisions.disruption.validation import OUT_OF_TIME, validate
+from joinery.decisions.disruption.validation.verified import OUT_OF_TIME, validate
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.solve import GRACE, Stopwatch
 from simulator import builders

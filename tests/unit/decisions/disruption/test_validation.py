@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from joinery.decisions.disruption.disruptions import Disruption
-from joinery.decisions.disruption.validation import Failure, validate
+from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.validation.verified import Failure, validate
 from joinery.decisions.scheduling.packing import ExistingPlacement
 from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.karpenter.disruption import DisruptionReason

@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import HeldCode
+from joinery.decisions.disruption.decision import HeldCode
 from joinery.decisions.lifecycle.disrupting.started_commands import LONGEST_DRAIN_AWAITED
 from joinery.objects.annotations.disruption import CommandRecord, Replaces, encoded
 from joinery.objects.karpenter.disruption import DisruptionReason

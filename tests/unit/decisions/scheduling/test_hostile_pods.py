@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.disruptions import Disruptions
+from joinery.decisions.disruption.decision import Disruptions
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.planning import Plan, plan
 from joinery.decisions.scheduling.packing import placed_pods

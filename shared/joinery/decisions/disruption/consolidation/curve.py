@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from joinery.decisions.disruption.consolidation.model import Model
-from joinery.decisions.disruption.disruptions import CurvePoint, Disruption
+from joinery.decisions.disruption.decision import CurvePoint, Disruption
 from joinery.decisions.optimizer.consolidation.choice import consolidate
 from joinery.decisions.optimizer.effort import Effort
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from joinery.decisions.disruption.candidates import Candidate
 from joinery.decisions.disruption.consolidation.model import NEGLIGIBLE, hourly
 from joinery.decisions.disruption.consolidation.trial import Trial
-from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.decision import Disruption
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch
 from joinery.objects.karpenter.disruption import DisruptionReason
 

@@ -20,7 +20,7 @@ no longer selects are there, each image that it does select is on trial:
 it is worked
   out anew from the claims, their Nodes and pods, so a run that was stopped anywhere loses nothing.
 
-Whoever chooses nodes to disrupt asks ``Trials`` (``disruption.canaries``); lifecycle writes the verdicts.
+Whoever chooses nodes to disrupt asks ``Trials`` (``disruption.validation.canaries``); lifecycle writes the verdicts.
 """
 
 from collections import defaultdict

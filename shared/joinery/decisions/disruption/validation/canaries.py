@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from joinery.decisions.disruption.candidates import Candidate
-from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.decision import Disruption
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.pools.canary import Stage, Trial, Trials, trials
 from joinery.decisions.lifecycle.view.drift import drifted_since

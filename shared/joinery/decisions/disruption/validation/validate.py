@@ -5,16 +5,16 @@ They repay their moves, the check of all rules agrees, pods keep what they prefe
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from joinery.decisions.disruption.balance import approved
-from joinery.decisions.disruption.budget_check import admit
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.consolidation.grouping import is_worth_it
 from joinery.decisions.disruption.consolidation.model import Model
-from joinery.decisions.disruption.consolidation.preferences import agreeable
-from joinery.decisions.disruption.consolidation.replacements import Replacements
-from joinery.decisions.disruption.disruptions import Disruption, Held, HeldCode, Refused
+from joinery.decisions.disruption.decision import Disruption, Held, HeldCode, Refused
 from joinery.decisions.disruption.problem import DisruptionProblem
-from joinery.decisions.disruption.validation import OUT_OF_TIME, Failure, validate, violations_of
+from joinery.decisions.disruption.validation.balance import approved
+from joinery.decisions.disruption.validation.budget_check import admit
+from joinery.decisions.disruption.validation.preferences import agreeable
+from joinery.decisions.disruption.validation.replacements import Replacements
+from joinery.decisions.disruption.validation.verified import OUT_OF_TIME, Failure, validate, violations_of
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.verification.violation import ViolationCode
 from joinery.objects.karpenter.disruption import DisruptionReason

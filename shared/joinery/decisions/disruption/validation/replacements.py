@@ -26,7 +26,7 @@ from types import MappingProxyType
 
 from joinery.decisions.disruption.candidates import Candidate
 from joinery.decisions.disruption.consolidation.model import hourly
-from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.decision import Disruption
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.constraints.requirements import ValueSet, read
 from joinery.decisions.scheduling.packing import Launch

@@ -3,16 +3,16 @@
 A decision takes up to minutes. Meanwhile somebody may have stopped disruption or protected a node or a pod, a budget of
 pods may be used up, and a node that broke or was interrupted counts against the budgets of its NodePool. So whoever
 begins commands asks all of it again, in the cluster as it is now (Karpenter disruption, validation). Where the moved
-pods would go is checked by ``disruption.validation``.
+pods would go is checked by ``disruption.validation.verified``.
 """
 
 from collections.abc import Iterable
 
-from joinery.decisions.disruption.budget_check import BudgetCheck
 from joinery.decisions.disruption.candidates import Candidates, candidates
-from joinery.decisions.disruption.disruptions import Disruption, HeldCode
+from joinery.decisions.disruption.decision import Disruption, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
-from joinery.decisions.disruption.validation import Dropped, Failure, Validation
+from joinery.decisions.disruption.validation.budget_check import BudgetCheck
+from joinery.decisions.disruption.validation.verified import Dropped, Failure, Validation
 from joinery.objects.karpenter.disruption import DisruptionReason
 
 #: The node is as it was: it is only not to go just now.

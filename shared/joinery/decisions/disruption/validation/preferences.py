@@ -7,8 +7,8 @@ not count (Karpenter, PREFERENCE_POLICY Ignore) has them weigh nothing here eith
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from joinery.decisions.disruption.disruptions import Disruption
-from joinery.decisions.disruption.validation import OUT_OF_TIME, sift, state_after
+from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.validation.verified import OUT_OF_TIME, sift, state_after
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.verification.preferences import honoured, is_anything_preferred
 from joinery.objects.karpenter.disruption import DisruptionReason

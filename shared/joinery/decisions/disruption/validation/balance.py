@@ -16,11 +16,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
-from joinery.decisions.disruption.budget_check import Admitted
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.costs import eviction_cost
-from joinery.decisions.disruption.disruptions import THRESHOLD, Balance, Disruption, Held, HeldCode
+from joinery.decisions.disruption.decision import THRESHOLD, Balance, Disruption, Held, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.disruption.validation.budget_check import Admitted
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import comes_with_node

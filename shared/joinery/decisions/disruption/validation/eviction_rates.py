@@ -12,7 +12,7 @@ goes.
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.decision import Disruption
 from joinery.decisions.disruption.moves import workloads_of
 from joinery.objects.karpenter.disruption import Rate, eviction_rate_of
 from joinery.objects.karpenter.labels import EVICTION_RATE

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
-from joinery.decisions.disruption.disruptions import Disruption
+from joinery.decisions.disruption.decision import Disruption
 from joinery.decisions.disruption.terminate_first import violation
 from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.decisions.scheduling.constraints.resources import requests_of

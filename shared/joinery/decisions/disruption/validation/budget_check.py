@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from joinery.decisions.disruption.canaries import CanaryLimit
-from joinery.decisions.disruption.disruptions import Disruption, Held, HeldCode
-from joinery.decisions.disruption.eviction_rates import EvictionRates
+from joinery.decisions.disruption.decision import Disruption, Held, HeldCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.rates import allowance
+from joinery.decisions.disruption.validation.canaries import CanaryLimit
+from joinery.decisions.disruption.validation.eviction_rates import EvictionRates
 from joinery.decisions.lifecycle.pools.canary import Trials
 from joinery.decisions.lifecycle.view.budgets import Allowance, PoolNodes, pool_nodes
 from joinery.objects.karpenter.disruption import DisruptionReason
