@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from joinery.decisions.disruption.decision import CurvePoint, Disruption, Disruptions, Held, Refused
+from joinery.decisions.disruption.decision import CurvePoint, DecidedCommand, DisruptionDecision, Refused, StayingNode
 from joinery_cli.notices import Notice
 from joinery_cli.output_json import DIGITS, existing_document, launch_document, moment_text, rounded_down
 from joinery_cli.prices import Prices
@@ -12,7 +12,7 @@ from joinery_cli.view.costs import CURRENCY
 
 
 def disruptions_document(
-    disruptions: Disruptions, prices: Prices, notices: Iterable[Notice] = (), *, now: datetime, seconds: float
+    disruptions: DisruptionDecision, prices: Prices, notices: Iterable[Notice] = (), *, now: datetime, seconds: float
 ) -> Mapping[str, Any]:
     """The whole decision, as ``joinery disrupt -o json`` prints it."""
     return {
@@ -41,7 +41,7 @@ def disruptions_document(
     }
 
 
-def _command(command: Disruption) -> Mapping[str, Any]:
+def _command(command: DecidedCommand) -> Mapping[str, Any]:
     return {
         "reason": command.reason.value,
         "message": command.message,
@@ -54,7 +54,7 @@ def _command(command: Disruption) -> Mapping[str, Any]:
     }
 
 
-def _held(held: Held) -> Mapping[str, Any]:
+def _held(held: StayingNode) -> Mapping[str, Any]:
     """``disruption``: what the node is kept from; null where it is kept from all. ``until``: when the rule ends by
     itself; null where nobody knows.
     """

@@ -5,7 +5,13 @@ with.
 from dataclasses import replace
 from datetime import timedelta
 
-from joinery.decisions.disruption.decision import CurvePoint, Disruption, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.decision import (
+    CurvePoint,
+    DecidedCommand,
+    DisruptionDecision,
+    ObjectionCode,
+    StayingNode,
+)
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.scheduling.packing import ExistingPlacement, PlacedOffering
 from joinery.decisions.scheduling.problem import Problem
@@ -48,15 +54,15 @@ PROBLEM = DisruptionProblem(
     options=DisruptionOptions(payback=timedelta(minutes=90)),
 )
 
-DISRUPTIONS = Disruptions(
+DISRUPTIONS = DisruptionDecision(
     commands=(
-        Disruption(
+        DecidedCommand(
             reason=DisruptionReason.EMPTY,
             message="its node runs no pods",
             retire=("claim-2",),
             savings=PRICE,
         ),
-        Disruption(
+        DecidedCommand(
             reason=DisruptionReason.UNDERUTILIZED,
             message="its pods fit on node-3 and on a smaller node",
             retire=("claim-1",),
@@ -75,9 +81,11 @@ DISRUPTIONS = Disruptions(
         ),
     ),
     held=(
-        Held("claim-3", HeldCode.NOT_WORTH_IT, "its pods fit nowhere for less"),
-        Held("claim-4", HeldCode.POD, "pod default/job must not be disrupted", DisruptionReason.UNDERUTILIZED),
-        Held("claim-4", HeldCode.UNPRICED, "the catalogue does not sell t1.micro"),
+        StayingNode("claim-3", ObjectionCode.NOT_WORTH_IT, "its pods fit nowhere for less"),
+        StayingNode(
+            "claim-4", ObjectionCode.POD, "pod default/job must not be disrupted", DisruptionReason.UNDERUTILIZED
+        ),
+        StayingNode("claim-4", ObjectionCode.UNPRICED, "the catalogue does not sell t1.micro"),
     ),
     before=3 * PRICE,
     after=PRICE + SMALL_PRICE,

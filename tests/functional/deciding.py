@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable
 
-from joinery.decisions.disruption.decision import Disruption, Disruptions
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired, for_moves
-from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowed, pool_nodes
+from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowed_by_budgets, pool_nodes
 from joinery.decisions.planning import plan
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing
 from joinery.decisions.scheduling.problem import Problem
@@ -16,17 +16,17 @@ from joinery.objects.snapshot.pods import is_reschedulable
 from joinery.objects.snapshot.snapshot import Snapshot
 
 
-def emptying(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
+def emptying(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision:
     """Every node without pods goes, one command for each, as far as the budgets of its NodePool allow."""
     snapshot = problem.packing.snapshot
     nodes = snapshot.views
     counted = pool_nodes(nodes)
-    commands: list[Disruption] = []
+    commands: list[DecidedCommand] = []
     for name, pool in snapshot.pools_by_name.items():
-        room = allowed(pool, DisruptionReason.EMPTY, counted.get(name, PoolNodes()), snapshot.now).allowed
+        room = allowed_by_budgets(pool, DisruptionReason.EMPTY, counted.get(name, PoolNodes()), snapshot.now).allowed
         empty = [node for node in nodes if node.pool == name and _may_go(node) and not _pods_of(node)]
         commands += [_command(DisruptionReason.EMPTY, [node.claim]) for node in empty[:room]]
-    return Disruptions(commands=tuple(commands), method="emptying")
+    return DisruptionDecision(commands=tuple(commands), method="emptying")
 
 
 class Retiring:
@@ -39,11 +39,11 @@ class Retiring:
         self._names = names
         self._reason = reason
 
-    def __call__(self, problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
+    def __call__(self, problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision:
         snapshot = problem.packing.snapshot
         retired = [node for node in snapshot.views if node.claim in self._names and _may_go(node)]
         if len(retired) < len(self._names):
-            return Disruptions()
+            return DisruptionDecision()
         after = Problem(
             snapshot=as_if_retired(snapshot, self._names),
             instance_types=problem.packing.instance_types,
@@ -53,7 +53,7 @@ class Retiring:
         command = _command(
             self._reason, self._names, packing, snapshot, [p for node in retired for p in _pods_of(node)]
         )
-        return Disruptions(commands=(command,), method="retiring")
+        return DisruptionDecision(commands=(command,), method="retiring")
 
 
 def _may_go(node: NodeView) -> bool:
@@ -70,15 +70,15 @@ def _command(
     packing: Packing | None = None,
     snapshot: Snapshot | None = None,
     pods: Iterable[str] = (),
-) -> Disruption:
+) -> DecidedCommand:
     names, moved = tuple(names), tuple(pods)
     if packing is None or snapshot is None:
-        return Disruption(reason=reason, message=f"{reason.value}: {', '.join(names)}", retire=names)
+        return DecidedCommand(reason=reason, message=f"{reason.value}: {', '.join(names)}", retire=names)
     placements = (
         ExistingPlacement(placement.node, placement.node_claim, tuple(pod for pod in placement.pods if pod in moved))
         for placement in packing.existing
     )
-    return Disruption(
+    return DecidedCommand(
         reason=reason,
         message=f"{reason.value}: {', '.join(names)}",
         retire=names,

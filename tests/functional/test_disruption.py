@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from joinery.controllers.acting.lease import LEASE
-from joinery.decisions.disruption.decision import Disruption, Disruptions, Refused
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, Refused
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.gateways.doorbell.gateway import Bell
@@ -206,10 +206,10 @@ def test_a_command_that_breaks_a_rule_is_dropped_and_the_others_begin(stand: Sta
     """Whatever the decision says: nothing begins that the check in the present cluster does not agree with."""
     first, second = _two_of_which_one_is_empty(stand)
 
-    def wrong(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
+    def wrong(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision:
         right = emptying(problem, stopwatch=stopwatch).commands
         missing = replace(right[0], reason=DisruptionReason.UNDERUTILIZED, retire=(second.metadata.name,))
-        return Disruptions(commands=(missing, *right))
+        return DisruptionDecision(commands=(missing, *right))
 
     stand.consolidate(wrong)
     assert is_tainted(stand, first)
@@ -285,12 +285,12 @@ def test_a_command_that_breaks_a_rule_is_told_and_the_others_begin(
     emptied(stand, 2)
     first, second = stand.claims
 
-    def wrong(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
+    def wrong(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision:
         going, refused = (
-            Disruption(reason=DisruptionReason.EMPTY, message="", retire=(claim.metadata.name,))
+            DecidedCommand(reason=DisruptionReason.EMPTY, message="", retire=(claim.metadata.name,))
             for claim in (first, second)
         )
-        return Disruptions(commands=(going,), refused=(Refused(refused, "pod default/p has no place"),))
+        return DisruptionDecision(commands=(going,), refused=(Refused(refused, "pod default/p has no place"),))
 
     with pytest.raises(RefusedError, match=f"{second.metadata.name} breaks a rule: pod default/p has no place"):
         stand.consolidate(wrong)

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace as with_fields
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import Disruption, Disruptions
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import admit
 from joinery.decisions.scheduling.solve import Stopwatch
@@ -49,16 +49,16 @@ def _annotate(stand: Stand, key: str, value: str | None) -> None:
     stand.world.cluster.add(annotated(pool, kept | ({key: value} if value is not None else {})))
 
 
-def _emptying(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
+def _emptying(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision:
     """All empty nodes that may go, as far as the NodePools admit them."""
     judged = candidates(problem)
     commands = [
-        Disruption(reason=DisruptionReason.EMPTY, message="", retire=(candidate.claim.metadata.name,))
+        DecidedCommand(reason=DisruptionReason.EMPTY, message="", retire=(candidate.claim.metadata.name,))
         for candidate in judged.candidates
         if candidate.is_empty
     ]
     admitted = admit(commands, problem, judged.nodes)
-    return Disruptions(commands=admitted.commands, held=(*judged.held, *admitted.held))
+    return DisruptionDecision(commands=admitted.commands, held=(*judged.held, *admitted.held))
 
 
 def _run(stand: Stand, minutes: int) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from joinery.controllers.disruption import DisruptionController
-from joinery.decisions.disruption.decision import Balance, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.decision import Balance, DisruptionDecision, ObjectionCode, StayingNode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -29,12 +29,20 @@ def test_people_are_told_why_nodes_stay(stand: Stand, counted: Callable[[], dict
     """Rules of nodes on the nodes, those of NodePools once on the pool, and nothing of what passes by itself. That a
     node earns its price is told once in a quarter of an hour.
     """
-    codes = (HeldCode.POD, HeldCode.NOT_WORTH_IT, HeldCode.BUDGET, HeldCode.BUDGET, HeldCode.LEAVING)
+    codes = (
+        ObjectionCode.POD,
+        ObjectionCode.NOT_WORTH_IT,
+        ObjectionCode.BUDGET,
+        ObjectionCode.BUDGET,
+        ObjectionCode.LEAVING,
+    )
     claims = running(stand, len(codes))
 
-    def holding(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
+    def holding(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision:
         named = zip(claims, codes, strict=True)
-        return Disruptions(held=tuple(Held(claim.metadata.name, code, f"because of {code}") for claim, code in named))
+        return DisruptionDecision(
+            held=tuple(StayingNode(claim.metadata.name, code, f"because of {code}") for claim, code in named)
+        )
 
     before = len(stand.world.cluster.events)
     stand.consolidate(holding)
@@ -62,7 +70,7 @@ class Agreed:
     def __init__(self, *claims: NodeClaim) -> None:
         self._retiring = Retiring(*(claim.metadata.name for claim in claims))
 
-    def __call__(self, problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
+    def __call__(self, problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision:
         decision = self._retiring(problem, stopwatch=stopwatch)
         balances = (Balance("default", 0.5, 0.25),)
         return replace(decision, commands=tuple(replace(it, balances=balances) for it in decision.commands))
@@ -110,8 +118,10 @@ def test_the_log_says_once_what_holds_nodes_and_again_what_has_changed(
     names = [claim.metadata.name for claim in running(stand, 2)]
     decided = [names, names, names[:1], names[:1]]
 
-    def holding(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
-        return Disruptions(held=tuple(Held(name, HeldCode.POD, "its pod") for name in decided.pop(0)))
+    def holding(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision:
+        return DisruptionDecision(
+            held=tuple(StayingNode(name, ObjectionCode.POD, "its pod") for name in decided.pop(0))
+        )
 
     controller = DisruptionController(stand.gateways, stand.settings, holding)
     capsys.readouterr()

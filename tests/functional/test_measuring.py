@@ -8,7 +8,7 @@ import pytest
 
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.telemetry import count, metrics
-from joinery.decisions.disruption.decision import HeldCode
+from joinery.decisions.disruption.decision import ObjectionCode
 from joinery.decisions.measures import DETAILED, MEASURES, Count, Duration, Gauge, Measurement, Metric
 from joinery.decisions.measuring.cluster import PASSING
 from joinery.objects.actions import MarkUnavailable
@@ -129,7 +129,7 @@ def test_many_durations_are_all_sent(sent: Callable[[], list[dict[str, Any]]]) -
 
 def test_who_is_held_is_told_by_a_few_codes() -> None:
     """As many series as the reference says: the codes that a person can do something about."""
-    assert len(set(HeldCode) - PASSING) == Gauge.HELD.value.series
+    assert len(set(ObjectionCode) - PASSING) == Gauge.HELD.value.series
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: str(measure))

@@ -21,7 +21,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from joinery.decisions.disruption.candidates import Candidate, candidates
-from joinery.decisions.disruption.costs import eviction_cost
+from joinery.decisions.disruption.moves import eviction_cost
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.scheduling.packing import Launch

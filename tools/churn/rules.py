@@ -6,7 +6,7 @@ from typing import Protocol
 
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch
@@ -70,7 +70,7 @@ class WhenEmpty(Never):
         commands = []
         for candidate in judged.candidates:
             name, reason = candidate.claim.metadata.name, DisruptionReason.EMPTY
-            command = Disruption(reason=reason, message="", retire=(name,), savings=candidate.price)
+            command = DecidedCommand(reason=reason, message="", retire=(name,), savings=candidate.price)
             if reason in candidate.reasons and not budgets.objection(command):
                 budgets.take(command)
                 commands.append(_of(command))
@@ -84,7 +84,7 @@ class Joinery(Never):
         return [_of(command) for command in decide(problem).commands]
 
 
-def _of(command: Disruption) -> Command:
+def _of(command: DecidedCommand) -> Command:
     return Command(
         reason=command.reason,
         retire=command.retire,

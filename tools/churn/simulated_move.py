@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
-from joinery.decisions.disruption.consolidation.trial import trial
+from joinery.decisions.disruption.consolidation.simulation import simulate
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch
@@ -113,7 +113,7 @@ class Mover:
         """
         if not self._fits_first(members, below):
             return None
-        tried = trial(self._problem, self._judged, members, Wishes(), lambda: _LATE)
+        tried = simulate(self._problem, self._judged, members, Wishes(), lambda: _LATE)
         if tried.stuck:
             return None
         if not tried.launches:

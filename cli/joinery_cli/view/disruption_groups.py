@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from joinery.decisions.disruption.decision import Disruption, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, ObjectionCode, StayingNode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.packing import Launch
@@ -26,7 +26,7 @@ from joinery_cli.view.workloads import Filled, Workload, parts_of, workloads_of
 
 def view(
     problem: DisruptionProblem,
-    disruptions: Disruptions,
+    disruptions: DisruptionDecision,
     sold: Sold,
     prices: Prices,
     notices: Iterable[Notice] = (),
@@ -66,7 +66,7 @@ class _Cluster:
     A pod that moves is made anew, and so it may ask for something else from then on (``objects.snapshot.successors``).
     """
 
-    def __init__(self, problem: DisruptionProblem, disruptions: Disruptions, sold: Sold) -> None:
+    def __init__(self, problem: DisruptionProblem, disruptions: DisruptionDecision, sold: Sold) -> None:
         snapshot = problem.packing.snapshot
         node_views = snapshot.views
         movable = {one.name: [pod for pod in one.staying if is_reschedulable(pod)] for one in node_views}
@@ -88,7 +88,7 @@ class _Cluster:
         """All that are there now."""
         return _ranked(map(self._node, self._nodes))
 
-    def carry_out(self, number: int, command: Disruption) -> CommandView:
+    def carry_out(self, number: int, command: DecidedCommand) -> CommandView:
         """Retire and buy, and move the pods."""
         going = [self._name_of[claim] for claim in command.retire if claim in self._name_of]
         retired = _ranked(map(self._node, going))
@@ -122,7 +122,7 @@ class _Cluster:
             alternatives=len(launch.instance_types) - 1,
         )
 
-    def _move(self, command: Disruption) -> tuple[Route, ...]:
+    def _move(self, command: DecidedCommand) -> tuple[Route, ...]:
         targets = {
             pod: placement.node or placement.node_claim for placement in command.existing for pod in placement.pods
         }
@@ -144,13 +144,13 @@ class _Cluster:
         )
 
 
-def _placed(commands: Iterable[Disruption]) -> Iterator[str]:
+def _placed(commands: Iterable[DecidedCommand]) -> Iterator[str]:
     for command in commands:
         yield from (pod for placement in command.existing for pod in placement.pods)
         yield from (pod for launch in command.launches for pod in launch.pods)
 
 
-def _fates(commands: Iterable[Disruption]) -> Mapping[str, Fate]:
+def _fates(commands: Iterable[DecidedCommand]) -> Mapping[str, Fate]:
     """By name of the NodeClaim, or of the Node; whoever is missing stays as it is."""
     fates: dict[str, Fate] = {}
     for command in commands:
@@ -179,15 +179,15 @@ def _without_pods(node: NodeView, fates: Mapping[str, Fate], price: float | None
 # --- what is held ---
 
 
-def _staying(disruptions: Disruptions) -> Iterator[Held]:
+def _staying(disruptions: DisruptionDecision) -> Iterator[StayingNode]:
     """What holds nodes that stay. One that goes for one reason may be held from another, and would be told twice."""
     going = {name for command in disruptions.commands for name in command.retire}
     return (one for one in disruptions.held if one.node_claim not in going)
 
 
-def _held(held: Iterable[Held], node_of: Mapping[str, str]) -> tuple[HeldGroup, ...]:
+def _held(held: Iterable[StayingNode], node_of: Mapping[str, str]) -> tuple[HeldGroup, ...]:
     """One group for each rule, the rule that holds most nodes first. ``node_of``: by name of the NodeClaim."""
-    groups: dict[HeldCode, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
+    groups: dict[ObjectionCode, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
     for one in held:
         groups[one.code][one.message][node_of.get(one.node_claim, one.node_claim)] = None
     return tuple(
@@ -195,7 +195,7 @@ def _held(held: Iterable[Held], node_of: Mapping[str, str]) -> tuple[HeldGroup, 
     )
 
 
-def _group(code: HeldCode, said: Mapping[str, Mapping[str, None]]) -> HeldGroup:
+def _group(code: ObjectionCode, said: Mapping[str, Mapping[str, None]]) -> HeldGroup:
     messages = [(message, tuple(sorted(nodes, key=natural))) for message, nodes in said.items()]
     nodes = sorted({node for _, names in messages for node in names}, key=natural)
     return HeldGroup(code, tuple(nodes), tuple(sorted(messages, key=lambda entry: (-len(entry[1]), entry[0]))))

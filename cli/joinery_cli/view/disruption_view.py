@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 
-from joinery.decisions.disruption.decision import Disruption, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, ObjectionCode, StayingNode
 from joinery.decisions.disruption.moves import MovePrice
 from joinery_cli.notices import Notice
 from joinery_cli.prices import Prices
@@ -73,7 +73,7 @@ class CommandView:
     """A command. ``number``: its place in the order, from 1. ``retired``, ``bought``: its nodes."""
 
     number: int
-    command: Disruption
+    command: DecidedCommand
     retired: tuple[DrawnNode, ...]
     bought: tuple[DrawnNode, ...]
     routes: tuple[Route, ...]
@@ -88,7 +88,7 @@ class CommandView:
 class HeldGroup:
     """Nodes that one rule holds. ``messages``: what is said of them, with the nodes' names; the most frequent first."""
 
-    code: HeldCode
+    code: ObjectionCode
     nodes: tuple[str, ...]
     messages: tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -121,7 +121,7 @@ class NodeExplanation:
     node: DrawnNode
     command: CommandView | None
     receives: tuple[tuple[int, Route], ...]
-    held: tuple[Held, ...]
+    held: tuple[StayingNode, ...]
     moving: tuple[PricedPods, ...]
     staying: int
     payback: timedelta
@@ -130,7 +130,7 @@ class NodeExplanation:
     @property
     def is_leaving(self) -> bool:
         """It goes whatever is decided: it is being deleted, or EC2 takes it away."""
-        return any(held.code is HeldCode.LEAVING for held in self.held)
+        return any(held.code is ObjectionCode.LEAVING for held in self.held)
 
     @property
     def is_consolidated(self) -> bool:
@@ -151,7 +151,7 @@ class DisruptionView:
     payback         within which what is saved must repay the moves, where a NodePool says nothing else
     """
 
-    disruptions: Disruptions
+    disruptions: DisruptionDecision
     prices: Prices
     notices: tuple[Notice, ...]
     now: datetime

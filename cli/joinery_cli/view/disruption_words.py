@@ -6,7 +6,7 @@ One place, so that table, page and explanations agree.
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from joinery.decisions.disruption.decision import HeldCode
+from joinery.decisions.disruption.decision import ObjectionCode
 from joinery.objects.karpenter.duration import spoken
 from joinery_cli.view.disruption_view import CommandView, DisruptionView
 from joinery_cli.view.figures import TELLING, count, money, monthly
@@ -16,31 +16,31 @@ _TOLD = 0.0005
 _SAME = 1e-6
 """What sums of prices may differ by and be one price."""
 
-RULES: Mapping[HeldCode, str] = {
-    HeldCode.NOT_INITIALIZED: "not fit for pods yet",
-    HeldCode.LEAVING: "leaving already",
-    HeldCode.IN_COMMAND: "in a disruption command already",
-    HeldCode.NOMINATED: "pods are nominated to it",
-    HeldCode.DO_NOT_DISRUPT: "annotated do-not-disrupt",
-    HeldCode.UNPRICED: "nobody knows its price",
-    HeldCode.NOT_REPAID: "new, and has not paid for itself",
-    HeldCode.NO_NODE_POOL: "no NodePool that could replace it",
-    HeldCode.POLICY: "its NodePool's consolidationPolicy",
-    HeldCode.CONSOLIDATE_AFTER: "its NodePool's consolidateAfter",
-    HeldCode.BUDGET: "its NodePool's budgets",
-    HeldCode.CANARY: "a new image is tried first",
-    HeldCode.STOPPED: "disruption is stopped",
-    HeldCode.POD: "pods that must not be disrupted",
-    HeldCode.POD_DISRUPTION_BUDGET: "budgets of its pods",
-    HeldCode.PREFERENCE: "what its pods prefer",
-    HeldCode.NOT_WORTH_IT: "moving its pods costs more than it saves",
-    HeldCode.NO_PLACE: "its pods have no other place",
-    HeldCode.TIME_LIMIT: "time was up",
+RULES: Mapping[ObjectionCode, str] = {
+    ObjectionCode.NOT_INITIALIZED: "not fit for pods yet",
+    ObjectionCode.LEAVING: "leaving already",
+    ObjectionCode.IN_COMMAND: "in a disruption command already",
+    ObjectionCode.NOMINATED: "pods are nominated to it",
+    ObjectionCode.DO_NOT_DISRUPT: "annotated do-not-disrupt",
+    ObjectionCode.UNPRICED: "nobody knows its price",
+    ObjectionCode.NOT_REPAID: "new, and has not paid for itself",
+    ObjectionCode.NO_NODE_POOL: "no NodePool that could replace it",
+    ObjectionCode.POLICY: "its NodePool's consolidationPolicy",
+    ObjectionCode.CONSOLIDATE_AFTER: "its NodePool's consolidateAfter",
+    ObjectionCode.BUDGET: "its NodePool's budgets",
+    ObjectionCode.CANARY: "a new image is tried first",
+    ObjectionCode.STOPPED: "disruption is stopped",
+    ObjectionCode.POD: "pods that must not be disrupted",
+    ObjectionCode.POD_DISRUPTION_BUDGET: "budgets of its pods",
+    ObjectionCode.PREFERENCE: "what its pods prefer",
+    ObjectionCode.NOT_WORTH_IT: "moving its pods costs more than it saves",
+    ObjectionCode.NO_PLACE: "its pods have no other place",
+    ObjectionCode.TIME_LIMIT: "time was up",
 }
 """Which rule holds a node, as a heading."""
 
 
-def rule(code: HeldCode) -> str:
+def rule(code: ObjectionCode) -> str:
     """The rule in words; one that is newer than these by its code."""
     return RULES.get(code, code.value)
 
@@ -99,7 +99,7 @@ def uncounted(view: DisruptionView) -> Iterator[str]:
 
 def leaving(view: DisruptionView) -> Iterator[str]:
     """Nodes that are in the bill before and after, and are soon in neither."""
-    nodes = [name for group in view.held if group.code is HeldCode.LEAVING for name in group.nodes]
+    nodes = [name for group in view.held if group.code is ObjectionCode.LEAVING for name in group.nodes]
     if nodes:
         leave = "is leaving already, and is" if len(nodes) == 1 else "are leaving already, and are"
         yield f"{count(len(nodes), 'node')} {leave} still counted"

@@ -1,7 +1,7 @@
 """Consolidation and drift: read the cluster, decide, begin the disruption commands.
 
 A decision may take minutes, so it is made without the Lease, and its commands are validated in a new snapshot before
-they begin (``joinery.decisions.disruption.validation.verified``). ``controllers.starting_commands`` begins them, and lifecycle
+they begin (``decisions.disruption.validation``). ``controllers.starting_commands`` begins them, and lifecycle
 carries them out. From then on their nodes count as leaving, so the next run neither touches them nor exceeds a budget
 by them.
 
@@ -25,16 +25,15 @@ from joinery.controllers.telling.disruption import Begun, tell
 from joinery.controllers.telling.record import disruption_document
 from joinery.controllers.waking.pacing import reading
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruption, Disruptions, Refused
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, Refused
 from joinery.decisions.disruption.deletion_costs import deletion_costs
-from joinery.decisions.disruption.instance_type_drift import instance_type_drift
 from joinery.decisions.disruption.moves import replicas_of
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.disruption.validation.readmission import readmit
 from joinery.decisions.disruption.validation.verified import Dropped, validate
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
-from joinery.decisions.lifecycle.view.drift import drift_noted
+from joinery.decisions.lifecycle.view.drift import drift_noted, instance_type_drift
 from joinery.decisions.measuring.cluster import by_node_pool, standing
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem
@@ -58,7 +57,7 @@ READING_SECONDS = 30.0
 class Decide(Protocol):
     """Which nodes go: ``disruption.decide.decide``."""
 
-    def __call__(self, problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions: ...
+    def __call__(self, problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision: ...
 
 
 class DisruptionController:
@@ -137,7 +136,7 @@ class DisruptionController:
     # --- acting on the decision ---
 
     def _act(
-        self, problem: DisruptionProblem, decision: Disruptions, supply: Supply, invocation: Invocation
+        self, problem: DisruptionProblem, decision: DisruptionDecision, supply: Supply, invocation: Invocation
     ) -> tuple[Begun, Actor]:
         """Begin the commands that are still right. The actor holds what went wrong with them."""
         decided = problem.packing.snapshot
@@ -162,7 +161,7 @@ class DisruptionController:
             actor.ring(Bell.DISRUPTION)
         return Begun(tuple(zip(readmitted.valid, started, strict=True)), dropped), actor
 
-    def _measure(self, problem: DisruptionProblem, decision: Disruptions, begun: Begun) -> None:
+    def _measure(self, problem: DisruptionProblem, decision: DisruptionDecision, begun: Begun) -> None:
         metrics.add(*standing(problem, decision))
         if self._settings.metrics == MetricsDetail.NODE_POOLS:
             metrics.add(*by_node_pool(problem, decision))
@@ -170,7 +169,7 @@ class DisruptionController:
             done = "replace" if disruption.launches else "delete"
             count(Count.DISRUPTION_DECISIONS, decision=done, reason=disruption.reason.value.lower())
 
-    def _record(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply) -> Exception | None:
+    def _record(self, problem: DisruptionProblem, decision: DisruptionDecision, supply: Supply) -> Exception | None:
         """Keep the decision, if it is one to act on or to look into.
 
         Returns what went wrong with that: consolidation goes on all the same.
@@ -193,7 +192,7 @@ class DisruptionController:
         return actor
 
 
-def _commands(disruptions: Sequence[Disruption], snapshot: Snapshot) -> Sequence[NewCommand]:
+def _commands(disruptions: Sequence[DecidedCommand], snapshot: Snapshot) -> Sequence[NewCommand]:
     """Each with its candidates, and with complete claims for its replacements."""
     claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
     pods = {pod.key: pod for pod in snapshot.pods}
@@ -237,7 +236,7 @@ def _log_dropped(dropped: Sequence[Dropped]) -> None:
         logger.info("dropped", extra={COMMAND: f"disrupt {', '.join(one.command.retire)}", REASON: one.why})
 
 
-def _outcome(decision: Disruptions, begun: Sequence[Disruption]) -> Mapping[str, Any]:
+def _outcome(decision: DisruptionDecision, begun: Sequence[DecidedCommand]) -> Mapping[str, Any]:
     """The run in figures: commands, nodes, evictions, and $/h."""
     return {
         "decided": len(decision.commands),

@@ -1,6 +1,6 @@
 """Claims that have lived long enough are retired; their pods get a new node before the old one is drained.
 
-Where a NodePool asks for it, its expired nodes wait for its budgets (``disruption.expiration_budgets``). Only then is
+Where a NodePool asks for it, its expired nodes wait for its budgets (``disruption.expiration``). Only then is
 the whole cluster read: otherwise the NodeClaims tell enough. And only then is the Lease taken, because whoever else
 disrupts nodes of that NodePool counts them, too.
 """
@@ -12,8 +12,7 @@ from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.telemetry import REASON, Count, count, logger
-from joinery.decisions.disruption.expiration import expire, expired, given_up
-from joinery.decisions.disruption.expiration_budgets import Waiting, may_go, obeys_budgets, waiting
+from joinery.decisions.disruption.expiration import Waiting, expire, expired, given_up, may_go, obeys_budgets, waiting
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell, ring_each
 from joinery.objects.actions import Announce

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.decision import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
+from joinery.decisions.disruption.decision import (
+    CurvePoint,
+    DecidedCommand,
+    DisruptionDecision,
+    ObjectionCode,
+    Refused,
+    StayingNode,
+)
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery_cli.output_disruptions_json import disruptions_document
 from joinery_cli.output_disruptions_table import print_disruptions
@@ -57,14 +64,16 @@ def test_nothing_to_do_is_said_with_its_proof(capsys: pytest.CaptureFixture[str]
 
 def test_a_node_that_is_leaving_is_told_to_be_in_the_bill(capsys: pytest.CaptureFixture[str]) -> None:
     """Else whoever adds up what is left would wonder at the sum."""
-    leaving = tuple(Held(f"claim-{number}", HeldCode.LEAVING, "it is leaving already") for number in (1, 3))
+    leaving = tuple(StayingNode(f"claim-{number}", ObjectionCode.LEAVING, "it is leaving already") for number in (1, 3))
     assert "1 node is leaving already, and is still counted\n" in _printed(capsys, commands=(), held=leaving[:1])
     assert "2 nodes are leaving already, and are still counted\n" in _printed(capsys, commands=(), held=leaving)
 
 
 def test_a_node_that_goes_is_not_held_as_well() -> None:
     """It is held from one reason and goes for another; nodes that go and that are held are all nodes together."""
-    also = Held("claim-1", HeldCode.POD_DISRUPTION_BUDGET, "its budget is used up", DisruptionReason.UNDERUTILIZED)
+    also = StayingNode(
+        "claim-1", ObjectionCode.POD_DISRUPTION_BUDGET, "its budget is used up", DisruptionReason.UNDERUTILIZED
+    )
     assert _seen(held=(*DISRUPTIONS.held, also)).held == _seen().held
 
 
@@ -97,7 +106,7 @@ def test_the_cluster_is_seen_before_and_after() -> None:
 def test_a_pod_that_moves_twice_is_followed() -> None:
     """A later command may retire the node that an earlier one moved a pod to."""
     first, second = DISRUPTIONS.commands
-    again = Disruption(
+    again = DecidedCommand(
         reason=DisruptionReason.UNDERUTILIZED,
         message="again",
         retire=("claim-3",),
@@ -121,7 +130,8 @@ def test_many_commands_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> No
 def test_the_table_fits_eighty_columns(capsys: pytest.CaptureFixture[str]) -> None:
     """Also with long reasons; a line is longer only where names are."""
     held = tuple(
-        Held(f"claim-{n}", HeldCode.BUDGET, "NodePool default: " + "only so many at once, " * 9) for n in (1, 2)
+        StayingNode(f"claim-{n}", ObjectionCode.BUDGET, "NodePool default: " + "only so many at once, " * 9)
+        for n in (1, 2)
     )
     printed = _printed(capsys, held=held)
     assert [line for line in printed.splitlines() if len(line) > 80] == []
@@ -131,7 +141,9 @@ def test_an_empty_cluster_is_no_failure(capsys: pytest.CaptureFixture[str]) -> N
     """No nodes, no prices, no curve."""
     nothing = replace(PROBLEM.packing.snapshot, nodes=(), node_claims=(), pods=())
     problem = replace(PROBLEM, packing=replace(PROBLEM.packing, snapshot=nothing))
-    print_disruptions(view(problem, Disruptions(curve=(CurvePoint(0, 0.0, is_chosen=True),)), SOLD, PRICES, seconds=0))
+    print_disruptions(
+        view(problem, DisruptionDecision(curve=(CurvePoint(0, 0.0, is_chosen=True),)), SOLD, PRICES, seconds=0)
+    )
     assert capsys.readouterr().out.startswith(
         "Nothing to do: there is no node with a NodeClaim of an EC2NodeClass\n$0/h: "
     )

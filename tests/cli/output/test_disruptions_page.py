@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.decision import CurvePoint, Disruption, Held, HeldCode
+from joinery.decisions.disruption.decision import CurvePoint, DecidedCommand, ObjectionCode, StayingNode
 from joinery.decisions.scheduling.packing import ExistingPlacement
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery_cli.page.disruptions import page
@@ -124,7 +124,7 @@ def test_the_filter_finds_pods_nodes_and_rules(look: Look, words: str, rows: int
 
 def test_hostile_names_are_only_names(look: Look) -> None:
     """A message, a node and a claim called like markup are shown as they are called, and nothing of it runs."""
-    held = (Held(HOSTILE, HeldCode.POD, f"pod {IMAGE} must not be disrupted"),)
+    held = (StayingNode(HOSTILE, ObjectionCode.POD, f"pod {IMAGE} must not be disrupted"),)
     commands = (replace(DISRUPTIONS.commands[0], message=IMAGE, retire=("claim-2", HOSTILE)),)
     shown = look(_written(held=held, commands=commands))
     shown.ask("document.getElementById('unfold').click()")
@@ -159,7 +159,7 @@ def test_a_large_cluster_is_a_page_that_opens(look: Look) -> None:
     snapshot = replace(PROBLEM.packing.snapshot, nodes=tuple(nodes), node_claims=tuple(claims), pods=tuple(pods))
     problem = replace(PROBLEM, packing=replace(PROBLEM.packing, snapshot=snapshot))
     commands = tuple(
-        Disruption(
+        DecidedCommand(
             reason=DisruptionReason.UNDERUTILIZED,
             message="its pods fit elsewhere",
             retire=(f"claim-{number}",),

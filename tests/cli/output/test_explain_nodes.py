@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.decision import Held, HeldCode
+from joinery.decisions.disruption.decision import ObjectionCode, StayingNode
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.objects.errors import ConfigurationError
 from joinery_cli.explained_nodes import explanation_document, lines, nodes_meant
@@ -90,7 +90,7 @@ def test_pods_that_cannot_be_priced_are_not_told_in_part() -> None:
 
 def test_a_node_that_is_leaving_is_not_said_to_stay() -> None:
     """Nor what would have to take its place."""
-    leaving = Held("claim-3", HeldCode.LEAVING, "it is leaving already")
+    leaving = StayingNode("claim-3", ObjectionCode.LEAVING, "it is leaving already")
     said = _sentences("node-3", commands=(), held=(leaving,))
     assert said.startswith("node-3 is leaving already m7a.xlarge")
     assert "It goes, whatever is decided here." in said

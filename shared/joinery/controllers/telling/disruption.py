@@ -21,7 +21,7 @@ from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.starting_commands import Started
 from joinery.controllers.telemetry import CODE, REASON, logger
 from joinery.controllers.telling.change_monitor import ChangeMonitor
-from joinery.decisions.disruption.decision import Disruption, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, ObjectionCode, StayingNode
 from joinery.decisions.disruption.validation.verified import Dropped
 from joinery.gateways.bundles import Gateways
 from joinery.objects.actions import Announce, Subject
@@ -34,14 +34,16 @@ from joinery.objects.snapshot.snapshot import Snapshot
 #: A node that is not there yet, is going anyway, or is only to wait: that explains itself, and passes.
 _UNTOLD = frozenset(
     {
-        HeldCode.NOT_INITIALIZED, HeldCode.LEAVING, HeldCode.IN_COMMAND, HeldCode.NOMINATED,
-        HeldCode.CONSOLIDATE_AFTER, HeldCode.NOT_REPAID,
+        ObjectionCode.NOT_INITIALIZED, ObjectionCode.LEAVING, ObjectionCode.IN_COMMAND, ObjectionCode.NOMINATED,
+        ObjectionCode.CONSOLIDATE_AFTER, ObjectionCode.NOT_REPAID,
     }
 )  # fmt: skip
 #: These reasons hold for all nodes of a NodePool, so the NodePool gets one Event.
-_OF_POOLS = frozenset({HeldCode.BUDGET, HeldCode.STOPPED, HeldCode.CANARY})
+_OF_POOLS = frozenset({ObjectionCode.BUDGET, ObjectionCode.STOPPED, ObjectionCode.CANARY})
 #: Nothing forbids it: the pool's policy does not ask for it, or it would not pay.
-_UNCONSOLIDATABLE = frozenset({HeldCode.POLICY, HeldCode.UNPRICED, HeldCode.NOT_WORTH_IT, HeldCode.TIME_LIMIT})
+_UNCONSOLIDATABLE = frozenset(
+    {ObjectionCode.POLICY, ObjectionCode.UNPRICED, ObjectionCode.NOT_WORTH_IT, ObjectionCode.TIME_LIMIT}
+)
 
 #: Minutes between two Events that a node stays though nothing forbids that it goes (Karpenter: 15 minutes).
 _TOLD_EVERY = 15
@@ -51,11 +53,11 @@ _TOLD_EVERY = 15
 class Begun:
     """What became of a decision. ``outcomes``: of the commands that were still right. ``dropped``: the others."""
 
-    outcomes: tuple[tuple[Disruption, Started], ...] = ()
+    outcomes: tuple[tuple[DecidedCommand, Started], ...] = ()
     dropped: tuple[Dropped, ...] = ()
 
     @property
-    def commands(self) -> Sequence[Disruption]:
+    def commands(self) -> Sequence[DecidedCommand]:
         """Those that have begun."""
         return [disruption for disruption, outcome in self.outcomes if outcome.record is not None]
 
@@ -64,7 +66,7 @@ def tell(
     gateways: Gateways,
     invocation: Invocation,
     snapshot: Snapshot,
-    decision: Disruptions,
+    decision: DisruptionDecision,
     begun: Begun,
     monitor: ChangeMonitor,
 ) -> None:
@@ -86,12 +88,12 @@ def tell(
     announce(gateways, invocation, news(gateways, chain.from_iterable(sorts)))
 
 
-def _is_due(held: Held, now: datetime) -> bool:
+def _is_due(held: StayingNode, now: datetime) -> bool:
     """Whether it is the node's minute of the quarter of an hour. Nobody has to remember when it was told last."""
     return crc32(held.node_claim.encode()) % _TOLD_EVERY == now.minute % _TOLD_EVERY
 
 
-def _is_consolidation(disruption: Disruption) -> bool:
+def _is_consolidation(disruption: DecidedCommand) -> bool:
     return disruption.reason is DisruptionReason.UNDERUTILIZED
 
 
@@ -103,19 +105,19 @@ class _Subjects:
         self._nodes: Mapping[str, tuple[Node, ...]] = nodes_by_provider_id(snapshot.nodes)
         self._pools = snapshot.pools_by_name
 
-    def observed(self, disruptions: Iterable[Disruption]) -> Iterator[Announce]:
+    def observed(self, disruptions: Iterable[DecidedCommand]) -> Iterator[Announce]:
         """What would be done, if it were not for ``observe`` mode."""
         for disruption in disruptions:
             text = f"observe mode: would be retired ({disruption.reason.value}): {disruption.message}"
             yield from (Announce("Observed", text, subject) for subject in self._of(disruption.retire))
 
-    def candidates(self, disruptions: Iterable[Disruption]) -> Iterator[Announce]:
+    def candidates(self, disruptions: Iterable[DecidedCommand]) -> Iterator[Announce]:
         """Which nodes are consolidated, and what that saves."""
         for disruption in filter(_is_consolidation, disruptions):
             for subject in self._of(disruption.retire):
                 yield Announce("ConsolidationCandidate", disruption.message, subject)
 
-    def approved(self, disruptions: Iterable[Disruption]) -> Iterator[Announce]:
+    def approved(self, disruptions: Iterable[DecidedCommand]) -> Iterator[Announce]:
         """What Balanced NodePools say of commands that they agree to: on its node if it is one, else on the pools."""
         for disruption in filter(_is_consolidation, disruptions):
             for balance in disruption.balances:
@@ -130,7 +132,7 @@ class _Subjects:
             for subject in self._of(one.command.retire) if _is_consolidation(one.command) else ():
                 yield Announce("ConsolidationRejected", f"{one.failure}: {one.why}", subject)
 
-    def blocked_pools(self, held_nodes: Iterable[Held]) -> Iterator[Announce]:
+    def blocked_pools(self, held_nodes: Iterable[StayingNode]) -> Iterator[Announce]:
         """Which NodePools let no more nodes be disrupted now, each with the first reason."""
         announced: set[str] = set()
         for held in held_nodes:
@@ -139,14 +141,14 @@ class _Subjects:
                 announced.add(pool)
                 yield Announce("DisruptionBlocked", held.message, self._pools[pool])
 
-    def blocked(self, held_nodes: Iterable[Held]) -> Iterator[Announce]:
+    def blocked(self, held_nodes: Iterable[StayingNode]) -> Iterator[Announce]:
         """Which nodes a rule of their own, or of their pods, keeps."""
         for held in held_nodes:
             is_blocked = held.code not in _UNTOLD | _OF_POOLS | _UNCONSOLIDATABLE
             subjects = self._of([held.node_claim]) if is_blocked else ()
             yield from (Announce("DisruptionBlocked", held.message, subject) for subject in subjects)
 
-    def unconsolidatable(self, held_nodes: Iterable[Held]) -> Iterator[Announce]:
+    def unconsolidatable(self, held_nodes: Iterable[StayingNode]) -> Iterator[Announce]:
         """Which nodes stay though no rule keeps them."""
         for held in held_nodes:
             subjects = self._of([held.node_claim]) if held.code in _UNCONSOLIDATABLE else ()

@@ -21,7 +21,7 @@ import msgspec
 from pydantic import BaseModel
 
 from joinery import __version__
-from joinery.decisions.disruption.decision import Disruptions
+from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem
@@ -83,7 +83,7 @@ def decision_document(problem: Problem, packing: Packing, unavailable: Iterable[
 
 
 def disruption_document(
-    problem: DisruptionProblem, disruptions: Disruptions, unavailable: Iterable[OfferingKey]
+    problem: DisruptionProblem, disruptions: DisruptionDecision, unavailable: Iterable[OfferingKey]
 ) -> dict[str, Any]:
     """The document of one decision about disruption."""
     alone = sorted(name for name, replicas in problem.replicas.items() if replicas == 1)

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from joinery.decisions.disruption.decision import Held, HeldCode
+from joinery.decisions.disruption.decision import ObjectionCode, StayingNode
 from joinery.decisions.disruption.moves import MovePrices
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.repayment import repayment
@@ -48,9 +48,9 @@ from joinery.objects.snapshot.pods import is_reschedulable, is_terminal
 
 EMPTY, UNDERUTILIZED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
 _CODES = {
-    ObjectionKind.NODE: HeldCode.DO_NOT_DISRUPT,
-    ObjectionKind.POD: HeldCode.POD,
-    ObjectionKind.POD_DISRUPTION_BUDGET: HeldCode.POD_DISRUPTION_BUDGET,
+    ObjectionKind.NODE: ObjectionCode.DO_NOT_DISRUPT,
+    ObjectionKind.POD: ObjectionCode.POD,
+    ObjectionKind.POD_DISRUPTION_BUDGET: ObjectionCode.POD_DISRUPTION_BUDGET,
 }
 
 
@@ -58,13 +58,13 @@ _CODES = {
 class _Hold:
     """Which rule keeps a node, the sentence about it, and when it ends by itself if that is known."""
 
-    code: HeldCode
+    code: ObjectionCode
     message: str
     until: datetime | None = None
 
-    def of(self, claim: str, disruption: DisruptionReason | None = None) -> Held:
+    def of(self, claim: str, disruption: DisruptionReason | None = None) -> StayingNode:
         """The same about the node of that claim."""
-        return Held(claim, self.code, self.message, disruption, self.until)
+        return StayingNode(claim, self.code, self.message, disruption, self.until)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,7 @@ class Candidates:
     """
 
     candidates: tuple[Candidate, ...] = ()
-    held: tuple[Held, ...] = ()
+    held: tuple[StayingNode, ...] = ()
     destinations: frozenset[str] = frozenset()
     resting: frozenset[str] = frozenset()
     nodes: tuple[NodeView, ...] = ()
@@ -133,10 +133,10 @@ class Candidates:
 
 def candidates(problem: DisruptionProblem, awaited: Mapping[str, str] | None = None) -> Candidates:
     """Judge every node of the problem's snapshot. ``awaited``: by Node, for which pod it is kept, as a sentence."""
-    return _Judge(problem, awaited or {}).judge()
+    return _CandidateFinder(problem, awaited or {}).judge()
 
 
-class _Judge:
+class _CandidateFinder:
     def __init__(self, problem: DisruptionProblem, awaited: Mapping[str, str]) -> None:
         self._awaited = awaited
         self._snapshot = problem.packing.snapshot
@@ -160,7 +160,7 @@ class _Judge:
 
     def judge(self) -> Candidates:
         chosen: list[Candidate] = []
-        held: dict[Held, None] = {}
+        held: dict[StayingNode, None] = {}
         destinations: set[str] = set()
         resting: set[str] = set()
         for view in self._views:
@@ -181,7 +181,7 @@ class _Judge:
 
     # --- one node ---
 
-    def _of(self, view: NodeView) -> tuple[Candidate | None, Iterable[Held]]:
+    def _of(self, view: NodeView) -> tuple[Candidate | None, Iterable[StayingNode]]:
         claim, pool = self._claims[view.claim], self._pool(view)
         barrier = self._state_barrier(view, claim) or self._pool_barrier(view)
         if barrier or pool is None:
@@ -213,9 +213,9 @@ class _Judge:
             is_empty=not any(map(self._moves.weight, pods)),
         )
         if terms.fault:
-            return candidate, _Hold(HeldCode.POLICY, terms.fault)
+            return candidate, _Hold(ObjectionCode.POLICY, terms.fault)
         faults = (*(move.fault for move in moves), *(() if self._options.ignore_budgets else map(rate_fault, pods)))
-        return candidate, next((_Hold(HeldCode.POD, fault) for fault in faults if fault), None)
+        return candidate, next((_Hold(ObjectionCode.POD, fault) for fault in faults if fault), None)
 
     def _holds(self, candidate: Candidate, fault: _Hold | None) -> dict[DisruptionReason, _Hold | None]:
         """By what it might be disrupted for: what keeps it from that, None if nothing does."""
@@ -230,33 +230,35 @@ class _Judge:
 
     def _state_barrier(self, view: NodeView, claim: NodeClaim) -> _Hold | None:
         if record_of(claim) is not None or view.replaces:
-            return _Hold(HeldCode.IN_COMMAND, "it is in a disruption command already")
+            return _Hold(ObjectionCode.IN_COMMAND, "it is in a disruption command already")
         if is_leaving(None, claim):
-            return _Hold(HeldCode.LEAVING, "it is leaving already")
+            return _Hold(ObjectionCode.LEAVING, "it is leaving already")
         if not view.node and view.is_leaving:
-            return _Hold(HeldCode.NOT_INITIALIZED, "the Node that it had is not there")
+            return _Hold(ObjectionCode.NOT_INITIALIZED, "the Node that it had is not there")
         if not view.node or not view.is_initialized:
-            return _Hold(HeldCode.NOT_INITIALIZED, "its node is not initialised yet")
+            return _Hold(ObjectionCode.NOT_INITIALIZED, "its node is not initialised yet")
         if self._nodes_of[view.claim] > 1:
-            return _Hold(HeldCode.NOT_INITIALIZED, "its instance has more than one Node, and only one is its kubelet's")
+            return _Hold(
+                ObjectionCode.NOT_INITIALIZED, "its instance has more than one Node, and only one is its kubelet's"
+            )
         if view.node in self._kept:
-            return _Hold(HeldCode.NOMINATED, "it is kept for the pods that it was bought for")
+            return _Hold(ObjectionCode.NOMINATED, "it is kept for the pods that it was bought for")
         if nominated := next((pod.key for pod in view.pods if not pod.spec.node_name), ""):
-            return _Hold(HeldCode.NOMINATED, f"pod {nominated} is nominated for it")
+            return _Hold(ObjectionCode.NOMINATED, f"pod {nominated} is nominated for it")
         if view.node in self._awaited:
-            return _Hold(HeldCode.NOMINATED, self._awaited[view.node])
+            return _Hold(ObjectionCode.NOMINATED, self._awaited[view.node])
         if view.annotations.get(DO_NOT_DISRUPT) == "true":
-            return _Hold(HeldCode.DO_NOT_DISRUPT, f"its Node has the annotation {DO_NOT_DISRUPT}")
+            return _Hold(ObjectionCode.DO_NOT_DISRUPT, f"its Node has the annotation {DO_NOT_DISRUPT}")
         return None
 
     def _pool_barrier(self, view: NodeView) -> _Hold | None:
         pool = self._pool(view)
         if pool is None or not self._snapshot.serves(pool):
             named = f"its NodePool {view.pool} is unknown" if view.pool else "it belongs to no NodePool"
-            return _Hold(HeldCode.NO_NODE_POOL, named)
+            return _Hold(ObjectionCode.NO_NODE_POOL, named)
         if not self._types.get(pool.spec.template.spec.node_class_ref.name):
-            return _Hold(HeldCode.NO_NODE_POOL, f"its NodePool {view.pool} has no instance types to choose from")
-        return _Hold(HeldCode.STOPPED, self._stop) if self._stop else None
+            return _Hold(ObjectionCode.NO_NODE_POOL, f"its NodePool {view.pool} has no instance types to choose from")
+        return _Hold(ObjectionCode.STOPPED, self._stop) if self._stop else None
 
     def _policy_hold(self, candidate: Candidate) -> _Hold | None:
         """What the NodePool says of consolidation."""
@@ -264,17 +266,17 @@ class _Judge:
         if disruption.consolidation_policy == "WhenEmpty" and not candidate.is_empty:
             pods = f"{len(candidate.pods)} pod{'s' if len(candidate.pods) > 1 else ''}"
             return _Hold(
-                HeldCode.POLICY, f"its NodePool consolidates empty nodes only (WhenEmpty), and {pods} would move"
+                ObjectionCode.POLICY, f"its NodePool consolidates empty nodes only (WhenEmpty), and {pods} would move"
             )
         after = duration.parse(disruption.consolidate_after)
         if after is None:
-            return _Hold(HeldCode.POLICY, "its NodePool consolidates nothing (consolidateAfter: Never)")
+            return _Hold(ObjectionCode.POLICY, "its NodePool consolidates nothing (consolidateAfter: Never)")
         quiet = self._quiet_since(candidate.view, candidate.claim)
         if quiet is None or self._now - quiet >= after:
             return None
         since, until = map(rfc3339, (quiet, quiet + after))
         text = f"quiet since {since}, and its NodePool's consolidateAfter is {disruption.consolidate_after}"
-        return _Hold(HeldCode.CONSOLIDATE_AFTER, f"{text}: it is looked at from {until} on", quiet + after)
+        return _Hold(ObjectionCode.CONSOLIDATE_AFTER, f"{text}: it is looked at from {until} on", quiet + after)
 
     def _repayment_hold(self, candidate: Candidate) -> _Hold | None:
         """Whether it has still to pay for itself. Where moves cost nothing, nothing has to be repaid."""
@@ -287,7 +289,7 @@ class _Judge:
             payback=candidate.payback,
             now=self._now,
         )
-        return _Hold(HeldCode.NOT_REPAID, due.message, due.until) if due and due.until > self._now else None
+        return _Hold(ObjectionCode.NOT_REPAID, due.message, due.until) if due and due.until > self._now else None
 
     def _pod_hold(self, claim: NodeClaim, reason: DisruptionReason) -> _Hold | None:
         objection = self._look.objection([claim], reason)
@@ -345,13 +347,13 @@ def _price_hold(candidate: Candidate) -> _Hold | None:
     offering = (candidate.instance_type, candidate.zone, candidate.capacity_type)
     for name, value in zip(("instance type", "zone", "capacity type"), offering, strict=True):
         if not value:
-            return _Hold(HeldCode.UNPRICED, f"its Node has no label for its {name}")
+            return _Hold(ObjectionCode.UNPRICED, f"its Node has no label for its {name}")
     if not candidate.price:
-        return _Hold(HeldCode.UNPRICED, f"nobody knows what {' '.join(offering)} costs")
+        return _Hold(ObjectionCode.UNPRICED, f"nobody knows what {' '.join(offering)} costs")
     return None
 
 
-def _as_held(claim: str, holds: dict[DisruptionReason, _Hold | None]) -> Iterator[Held]:
+def _as_held(claim: str, holds: dict[DisruptionReason, _Hold | None]) -> Iterator[StayingNode]:
     """One entry for each reason that is held; one for all where the same rule holds them all."""
     if len(set(holds.values())) == 1 and len(holds) > 1:
         hold = next(iter(holds.values()))

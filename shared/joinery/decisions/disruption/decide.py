@@ -3,7 +3,7 @@
 1. ``waiting``: which pods that wait need no new node. ``candidates``: which nodes may go at all, and for what.
 2. ``consolidation.model`` and ``optimizer.consolidation``: which of them should, all at once, so that the price of
    nodes and of moves is least; with a bound.
-3. ``consolidation.trial``: where their pods really go, by the packing core. A node whose pods have no other place
+3. ``consolidation.simulation``: where their pods really go, by the packing core. A node whose pods have no other place
    stays, and the rest is tried again.
 4. ``consolidation.grouping``: commands that are each right by themselves.
 5. ``review``: which of them are worth their moves, pass the check of all rules, and may start now. The other nodes are
@@ -15,11 +15,10 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates, candidates
-from joinery.decisions.disruption.consolidation.bonds import bonds_of
 from joinery.decisions.disruption.consolidation.choosing import Chosen, chosen
 from joinery.decisions.disruption.consolidation.compiling import loosened
 from joinery.decisions.disruption.consolidation.curve import merged, points_at_other_prices, prefixes
-from joinery.decisions.disruption.consolidation.grouping import commands_of
+from joinery.decisions.disruption.consolidation.grouping import bonds_of, commands_of
 from joinery.decisions.disruption.consolidation.model import (
     Model,
     hourly,
@@ -29,9 +28,22 @@ from joinery.decisions.disruption.consolidation.model import (
     without,
     without_new,
 )
-from joinery.decisions.disruption.consolidation.trial import Trial, idle, left_empty, trial, without_stuck
-from joinery.decisions.disruption.consolidation.wishes import wishes_of
-from joinery.decisions.disruption.decision import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
+from joinery.decisions.disruption.consolidation.simulation import (
+    Simulation,
+    idle,
+    left_empty,
+    simulate,
+    wishes_of,
+    without_stuck,
+)
+from joinery.decisions.disruption.decision import (
+    CurvePoint,
+    DecidedCommand,
+    DisruptionDecision,
+    ObjectionCode,
+    Refused,
+    StayingNode,
+)
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.terminate_first import ended_in_full_reservations, ended_where_scarce
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck, admit
@@ -58,7 +70,7 @@ _SMALLER = 3
 """Plans at most that leave more and more nodes out because of limits. In a large cluster each takes seconds."""
 
 
-def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) -> Disruptions:
+def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) -> DisruptionDecision:
     """The commands that make the cluster cheapest, in the order in which they should be carried out."""
     problem, awaited = settled(problem, stopwatch)
     judged = candidates(problem, awaited)
@@ -68,7 +80,7 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
     points = prefixes(before, plan.commands, {one.claim.metadata.name: hourly(one) for one in judged.candidates})
     chosen = points[-1]
     bound, gap = _bounded(plan, before, chosen)
-    return Disruptions(
+    return DisruptionDecision(
         commands=plan.commands,
         held=(*judged.held, *plan.held),
         refused=plan.refused,
@@ -95,12 +107,13 @@ def _effort(problem: DisruptionProblem, part: float, stopwatch: Stopwatch) -> Ef
 
 @dataclass(frozen=True)
 class _Plan:
-    """``held``: the candidates that stay, and why. ``refused``: see ``Disruptions``. ``saved_at_most``: $/h; no choice
-    among the candidates saves more, moves considered. ``other_points``: what other prices of a move would lead to.
+    """``held``: the candidates that stay, and why. ``refused``: see ``DisruptionDecision``. ``saved_at_most``: $/h; no
+    choice among the candidates saves more, moves considered. ``other_points``: what other prices of a move would lead
+    to.
     """
 
-    commands: tuple[Disruption, ...] = ()
-    held: tuple[Held, ...] = ()
+    commands: tuple[DecidedCommand, ...] = ()
+    held: tuple[StayingNode, ...] = ()
     refused: tuple[Refused, ...] = ()
     saved_at_most: float = 0.0
     other_points: tuple[CurvePoint, ...] = ()
@@ -150,7 +163,7 @@ class _Planner:
             method=choice.method,
         )
 
-    def _plans(self, best: Chosen) -> Iterator[tuple[Disruption, ...]]:
+    def _plans(self, best: Chosen) -> Iterator[tuple[DecidedCommand, ...]]:
         """Plans of the choice, and smaller ones. Nodes that must go do so even where there was no time for a choice."""
         model, must_go = best.model, [candidate for candidate in best.left_out if candidate.is_drifted]
         if best.is_rough:
@@ -160,13 +173,15 @@ class _Planner:
         yield self._commands(model, best.choice, must_go)
         yield from self._smaller_plans(model, best.choice)
 
-    def _rank(self, commands: Sequence[Disruption]) -> tuple[int, float]:
+    def _rank(self, commands: Sequence[DecidedCommand]) -> tuple[int, float]:
         """Larger is better: how many drifted nodes go, which must; then $/h saved, less what the moves count as."""
         members = [self._by_name[name] for command in commands for name in command.retire]
         drifted = sum(member.is_drifted for member in members)
         return drifted, sum(command.savings for command in commands) - sum(map(hourly, members))
 
-    def _hold_for_want_of_budget(self, chosen: Sequence[Disruption], plans: Sequence[Sequence[Disruption]]) -> None:
+    def _hold_for_want_of_budget(
+        self, chosen: Sequence[DecidedCommand], plans: Sequence[Sequence[DecidedCommand]]
+    ) -> None:
         """Nodes that go by another plan alone stay because the chosen one uses their budgets up, if it does."""
         budgets = BudgetCheck(self._problem, self._judged.nodes)
         gone = {name for command in chosen for name in command.retire}
@@ -176,9 +191,9 @@ class _Planner:
             others = tuple(name for name in command.retire if name not in gone)
             rest = replace(command, retire=others)
             if others and (objection := budgets.objection(rest)):
-                self._review.hold(Held(name, budgets.code(rest), objection, command.reason) for name in others)
+                self._review.hold(StayingNode(name, budgets.code(rest), objection, command.reason) for name in others)
 
-    def _stays(self, gone: Container[str], best: Chosen | None = None) -> tuple[Held, ...]:
+    def _stays(self, gone: Container[str], best: Chosen | None = None) -> tuple[StayingNode, ...]:
         """Why each candidate stays that does not go."""
         left_out = {candidate.claim.metadata.name for candidate in best.left_out} if best else set[str]()
         is_rough = best is not None and best.is_rough
@@ -188,7 +203,7 @@ class _Planner:
             if name not in gone
         )
 
-    def _smaller_plans(self, model: Model, choice: Consolidation) -> Iterator[tuple[Disruption, ...]]:
+    def _smaller_plans(self, model: Model, choice: Consolidation) -> Iterator[tuple[DecidedCommand, ...]]:
         """Smaller plans, where commands of the whole one may not start, and so never would."""
         if self._review.is_budget_exceeded and not self._effort.is_over():
             yield self._commands(model, consolidate(limited(model, choice, self._budget_left), self._effort))
@@ -199,7 +214,7 @@ class _Planner:
             yield self._commands(model, consolidate(limited(model, choice, self._budget_left_for_drift), self._effort))
         yield from self._within_limits(model, has_frugal=has_frugal)
 
-    def _within_limits(self, model: Model, *, has_frugal: bool) -> Iterator[tuple[Disruption, ...]]:
+    def _within_limits(self, model: Model, *, has_frugal: bool) -> Iterator[tuple[DecidedCommand, ...]]:
         """Plans of fewer nodes, where the limits of NodePools leave no room for what the whole one buys.
 
         The optimiser knows no limits. First what buys nothing, which makes room under a limit for a later decision,
@@ -234,11 +249,11 @@ class _Planner:
             if candidate.is_drifted and name not in closed and not self._objection(name, _DRIFTED)
         ]
         for name, why in held_back(drifted, self._budgets.trials, self._problem.packing.snapshot).items():
-            self._review.hold([Held(name, HeldCode.CANARY, why, _DRIFTED)])
+            self._review.hold([StayingNode(name, ObjectionCode.CANARY, why, _DRIFTED)])
             candidate = self._by_name[name]
             self._by_name[name] = replace(candidate, reasons=candidate.reasons - {_DRIFTED})
 
-    def _ended_in_full_reservations(self, closed: Container[str]) -> Sequence[Disruption]:
+    def _ended_in_full_reservations(self, closed: Container[str]) -> Sequence[DecidedCommand]:
         """Commands for drifted nodes that can only be replaced in the place that they hold. Nothing else is planned
         for these nodes, nor onto them.
         """
@@ -251,9 +266,9 @@ class _Planner:
             self._judged = replace(judged, destinations=judged.destinations - {node}, resting=judged.resting - {node})
         return commands
 
-    def _ended_where_scarce(self, plan: _Plan, closed: Container[str]) -> Sequence[Disruption]:
+    def _ended_where_scarce(self, plan: _Plan, closed: Container[str]) -> Sequence[DecidedCommand]:
         """Commands for drifted nodes whose pods have no other place than the one that they have."""
-        stuck = {held.node_claim for held in plan.held if held.code is HeldCode.NO_PLACE}
+        stuck = {held.node_claim for held in plan.held if held.code is ObjectionCode.NO_PLACE}
         filled = _filled(plan.commands)
         free = [
             candidate
@@ -262,7 +277,7 @@ class _Planner:
         ]
         return ended_where_scarce(free, self._problem, self._stopwatch, self._effort.is_late)
 
-    def _with_ended_first(self, plan: _Plan, ended: Sequence[Disruption]) -> _Plan:
+    def _with_ended_first(self, plan: _Plan, ended: Sequence[DecidedCommand]) -> _Plan:
         """The plan, and as many of the commands that end nodes first as budgets let start beside it."""
         if not ended:
             return plan
@@ -285,7 +300,7 @@ class _Planner:
         for name, candidate in self._by_name.items():
             objections = {reason: why for reason in sorted(candidate.reasons) if (why := self._objection(name, reason))}
             self._review.hold(
-                Held(name, self._budgets.code(_alone(candidate, reason)), why, reason)
+                StayingNode(name, self._budgets.code(_alone(candidate, reason)), why, reason)
                 for reason, why in objections.items()
             )
             if candidate.reasons <= objections.keys():
@@ -309,7 +324,9 @@ class _Planner:
         """The same for drifted nodes, and none of the others."""
         return self._budget_left(candidate) if candidate.is_drifted else 0
 
-    def _commands(self, model: Model, choice: Consolidation, more: Sequence[Candidate] = ()) -> tuple[Disruption, ...]:
+    def _commands(
+        self, model: Model, choice: Consolidation, more: Sequence[Candidate] = ()
+    ) -> tuple[DecidedCommand, ...]:
         """The commands of a trial in which every pod has a place, that are worth it and may start now. ``more``: what
         is to go besides what the choice retires.
         """
@@ -320,10 +337,10 @@ class _Planner:
         commands = commands_of(whole, bonds_of(placed, model))
         started = self._review.startable(commands, model)
         unfilled = () if self._effort.is_late() else self._not_filled(model, commands, started)
-        return self._review.startable((*commands_of(Trial(unfilled)), *started), model) if unfilled else started
+        return self._review.startable((*commands_of(Simulation(unfilled)), *started), model) if unfilled else started
 
     def _not_filled(
-        self, model: Model, commands: Sequence[Disruption], started: Sequence[Disruption]
+        self, model: Model, commands: Sequence[DecidedCommand], started: Sequence[DecidedCommand]
     ) -> tuple[Candidate, ...]:
         """Empty nodes that were to be filled by commands that do not start. They go, unless these only wait."""
         going = {name for command in started for name in command.retire}
@@ -331,7 +348,7 @@ class _Planner:
         wanted, filled = _filled(commands), _filled(coming)
         return tuple(candidate for candidate in left_empty(model, going, filled) if candidate.view.node in wanted)
 
-    def _trial(self, model: Model, choice: Consolidation, more: Sequence[Candidate]) -> Trial:
+    def _trial(self, model: Model, choice: Consolidation, more: Sequence[Candidate]) -> Simulation:
         """The trial of what the choice retires, without the nodes whose pods have no other place."""
         retired = [
             candidate
@@ -343,7 +360,7 @@ class _Planner:
         for _ in range(_ROUNDS):
             if not retired:
                 break
-            result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
+            result = simulate(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
                 return result
             if self._effort.is_late():
@@ -353,7 +370,7 @@ class _Planner:
             self._review.unplaced |= result.stuck
             self._review.hold(map(_without_place, sorted(result.stuck)))
             retired = [candidate for candidate in retired if candidate.claim.metadata.name not in result.stuck]
-        return Trial()
+        return Simulation()
 
     def _in_time(self, retired: Sequence[Candidate]) -> list[Candidate]:
         """As many of these as there is time to find places for: what must go first, then what saves most."""
@@ -370,33 +387,33 @@ class _Planner:
         return going
 
 
-def _filled(commands: Iterable[Disruption]) -> frozenset[str]:
+def _filled(commands: Iterable[DecidedCommand]) -> frozenset[str]:
     """The nodes that pods are moved to."""
     return frozenset(placement.node for command in commands for placement in command.existing)
 
 
-def _alone(candidate: Candidate, reason: DisruptionReason) -> Disruption:
+def _alone(candidate: Candidate, reason: DisruptionReason) -> DecidedCommand:
     """A command that retires the node and buys nothing, to ask whether there is room for it."""
     pods = tuple(pod.key for pod in candidate.pods)
-    return Disruption(reason=reason, message="", retire=(candidate.claim.metadata.name,), pods=pods)
+    return DecidedCommand(reason=reason, message="", retire=(candidate.claim.metadata.name,), pods=pods)
 
 
-def _unchosen(candidate: Candidate) -> Held:
+def _unchosen(candidate: Candidate) -> StayingNode:
     """Why nothing is done about a candidate that no rule holds. A drifted one must go, if its pods can."""
     name = candidate.claim.metadata.name
     if candidate.is_drifted:
         return _without_place(name, _DRIFTED)
-    return Held(name, HeldCode.NOT_WORTH_IT, "it is worth its price: to move its pods saves too little")
+    return StayingNode(name, ObjectionCode.NOT_WORTH_IT, "it is worth its price: to move its pods saves too little")
 
 
-def _late(candidate: Candidate) -> Held:
+def _late(candidate: Candidate) -> StayingNode:
     """Why nothing is done about a candidate that there was no time for."""
     text = "time was up before all of its pods had another place; the next decision tries again"
-    return Held(candidate.claim.metadata.name, HeldCode.TIME_LIMIT, text)
+    return StayingNode(candidate.claim.metadata.name, ObjectionCode.TIME_LIMIT, text)
 
 
-def _without_place(name: str, disruption: DisruptionReason | None = None) -> Held:
-    return Held(name, HeldCode.NO_PLACE, "its pods have no other place", disruption)
+def _without_place(name: str, disruption: DisruptionReason | None = None) -> StayingNode:
+    return StayingNode(name, ObjectionCode.NO_PLACE, "its pods have no other place", disruption)
 
 
 def _immovable(loose: Model) -> list[str]:

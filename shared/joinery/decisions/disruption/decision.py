@@ -10,7 +10,7 @@ from joinery.decisions.scheduling.packing import ExistingPlacement, Launch
 from joinery.objects.karpenter.disruption import DisruptionReason
 
 
-class HeldCode(StrEnum):
+class ObjectionCode(StrEnum):
     """Which rule keeps a node from being disrupted. The spelling is part of what users see."""
 
     # The node itself.
@@ -40,7 +40,7 @@ class HeldCode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StayingNode:
     """A node that stays though something speaks for disrupting it, or that might have been looked at.
 
     ``node_claim``: its name. ``message``: a sentence for people, about the node. ``disruption``: what it is kept from;
@@ -48,7 +48,7 @@ class Held:
     """
 
     node_claim: str
-    code: HeldCode
+    code: ObjectionCode
     message: str
     disruption: DisruptionReason | None = None
     until: datetime | None = None
@@ -88,7 +88,7 @@ class Balance:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Disruption:
+class DecidedCommand:
     """A command: nodes that go together, because their pods share what replaces them. Right by itself.
 
     reason       why
@@ -122,7 +122,7 @@ class Refused:
     That is a mistake of Joinery's own, so somebody should learn of it. ``why``: the rule that it breaks, in words.
     """
 
-    command: Disruption
+    command: DecidedCommand
     why: str
 
 
@@ -139,7 +139,7 @@ class CurvePoint:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Disruptions:
+class DisruptionDecision:
     """A whole decision.
 
     commands      in the order in which they should be carried out: the most saving per dollar of moves first. After
@@ -159,8 +159,8 @@ class Disruptions:
     eligible      how many nodes might go for each reason, budgets apart
     """
 
-    commands: tuple[Disruption, ...] = ()
-    held: tuple[Held, ...] = ()
+    commands: tuple[DecidedCommand, ...] = ()
+    held: tuple[StayingNode, ...] = ()
     refused: tuple[Refused, ...] = ()
     before: float = 0.0
     after: float = 0.0

@@ -26,7 +26,7 @@ from itertools import islice
 from msgspec.structs import replace
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import Disruptions, HeldCode
+from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionCode
 from joinery.decisions.disruption.moves import MovePrices
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.objects.actions import UpdatePod
@@ -46,7 +46,9 @@ _STAYS_WITHIN = 2
 MOST_AT_ONCE = 50
 
 
-def deletion_costs(problem: DisruptionProblem, decision: Disruptions, *, is_wanted: bool) -> tuple[UpdatePod, ...]:
+def deletion_costs(
+    problem: DisruptionProblem, decision: DisruptionDecision, *, is_wanted: bool
+) -> tuple[UpdatePod, ...]:
     """The writes that are due after the decision: marks that are wrong are removed first.
 
     ``is_wanted``: without it all marks are removed. While disruption is stopped, marks stay as they are.
@@ -92,9 +94,9 @@ def _first(views: list[NodeView]) -> Iterator[NodeView]:
 class _Ranking:
     """The order in which nodes are to go."""
 
-    def __init__(self, problem: DisruptionProblem, decision: Disruptions) -> None:
+    def __init__(self, problem: DisruptionProblem, decision: DisruptionDecision) -> None:
         self._snapshot = problem.packing.snapshot
-        self._held_back = {held.node_claim for held in decision.held if held.code is HeldCode.BUDGET}
+        self._held_back = {held.node_claim for held in decision.held if held.code is ObjectionCode.BUDGET}
         judged = candidates(problem)
         self._views, self._prices = judged.nodes, judged.prices
         self._moves = MovePrices(problem)

@@ -2,7 +2,7 @@
 
 - An **ordinary** pod costs ``DisruptionOptions.move_price``, or what ``joinery.dev/disruption-price`` on its NodePool
   says.
-- Its **disruption cost** multiplies that: Karpenter's figure from what its annotations say (``disruption.costs``) and
+- Its **disruption cost** multiplies that: Karpenter's figure from what its annotations say (``eviction_cost``) and
   the pod's priority, which is 1 for an ordinary pod. Below 0 it counts as 0.
 - The **only replica** of its workload counts twice: while it moves, nobody does its work. It counts so only if
   the number of replicas is known (``DisruptionProblem.replicas``): a file may hold one pod of many.
@@ -23,6 +23,7 @@ Pods that do not move cost nothing. With ``move_price`` 0 no move costs anything
 cost. With a NodePool's price 0 only pods with a price of their own cost anything to move from its nodes.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -30,14 +31,19 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TypeVar
 
-from joinery.decisions.disruption.costs import eviction_cost
 from joinery.decisions.disruption.expiration import expires_at
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.objects.annotations.displacement import displacement_of
-from joinery.objects.karpenter.disruption import dollars_of, payback_of, switch_of
+from joinery.objects.karpenter.disruption import OUR_DELETION_COST, dollars_of, payback_of, switch_of
 from joinery.objects.karpenter.duration import spoken
-from joinery.objects.karpenter.labels import DISRUPTION_PRICE, NEW_NODES_REPAY, PAYBACK
+from joinery.objects.karpenter.labels import (
+    DISRUPTION_COST,
+    DISRUPTION_PRICE,
+    NEW_NODES_REPAY,
+    PAYBACK,
+    POD_DELETION_COST,
+)
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.nodes import NodeView
@@ -49,7 +55,7 @@ from joinery.objects.snapshot.pods import (
     is_terminating,
     owner_uid,
 )
-from joinery.objects.snapshot.priorities import priorities_of
+from joinery.objects.snapshot.priorities import priorities_of, priority_of
 from joinery.objects.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -64,6 +70,9 @@ _PRICED = ("cpu", "memory")
 #: Seconds: longer than any time of payback.
 _FOREVER = timedelta(days=365_000).total_seconds()
 _TEMPLATE_HASH = "pod-template-hash"
+_LEAST_COST, _MOST_COST = -10.0, 10.0
+#: How much of either makes a pod count one more (Karpenter `GetPodEvictionCost`).
+_COST_UNIT, _PRIORITY_UNIT = 2.0**27, 2.0**25
 
 
 class MoveCause(StrEnum):
@@ -307,3 +316,26 @@ def _read(pool: NodePool, key: str, read: Callable[[str], T], default: T) -> tup
 
 def _sum(*parts: MovePart) -> MovePrice:
     return MovePrice(sum(part.dollars for part in parts), parts)
+
+
+def eviction_cost(pod: Pod, priorities: Mapping[str, int]) -> float:
+    """What it costs to evict a pod, without a unit, between -10 and 10: 1 for an ordinary one (Karpenter
+    `GetPodEvictionCost`). ``priorities``: see ``objects.snapshot.priorities.priorities_of``.
+
+    It grows with the pod's priority and with ``karpenter.sh/disruption-cost``, or without it with
+    ``controller.kubernetes.io/pod-deletion-cost``. A cost that is no number counts as none, and so does ours
+    (``disruption.deletion_costs``): it tells a ReplicaSet in which order to shrink, and nothing of the pod's worth.
+    """
+    annotations = pod.metadata.annotations
+    told = annotations.get(DISRUPTION_COST, annotations.get(POD_DELETION_COST, "0"))
+    said = 0.0 if told == OUR_DELETION_COST else _number(told)
+    cost = 1.0 + said / _COST_UNIT + priority_of(pod.spec, priorities) / _PRIORITY_UNIT
+    return min(max(cost, _LEAST_COST), _MOST_COST)
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        return 0.0
+    return number if math.isfinite(number) else 0.0

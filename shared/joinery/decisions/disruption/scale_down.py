@@ -10,11 +10,13 @@ place for them is there before the drain begins. Choosing the right nodes is wha
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import IntEnum
 from itertools import groupby, islice
 
-from joinery.decisions.disruption.costs import lifetime_remaining, rescheduling_cost
+from joinery.decisions.disruption.moves import eviction_cost
 from joinery.objects.actions import Announce, Command, DeleteClaim
+from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, ZONE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claims import DRIFTED
@@ -25,7 +27,7 @@ from joinery.objects.snapshot.replicas import StaticPool, static_pools
 from joinery.objects.snapshot.snapshot import Snapshot
 
 
-class Stage(IntEnum):
+class NodeUse(IntEnum):
     """What a node is to its pool's users; the lower goes first.
 
     ``UNLAUNCHED``: it has no instance. ``UNFIT``: it is not initialised, or not ready. ``EMPTY``: it has no pods but
@@ -44,13 +46,13 @@ class _Candidate:
     """A claim that may be given up. ``cost``: of disrupting it; 0 where nobody uses it."""
 
     claim: NodeClaim
-    stage: Stage
+    stage: NodeUse
     zone: str
     cost: float
     lifetime: float
 
     @property
-    def rank(self) -> tuple[Stage, bool, float]:
+    def rank(self) -> tuple[NodeUse, bool, float]:
         """What goes first: among nodes of one stage those that drift would replace anyway, then the cheapest."""
         return self.stage, not self.claim.is_true(DRIFTED), self.cost
 
@@ -66,7 +68,7 @@ def scale_down(snapshot: Snapshot) -> tuple[tuple[Command, ...], ...]:
         return ()
     views_of = {view.claim: view for view in snapshot.views if view.claim}
     priorities = priorities_of(snapshot.priority_classes)
-    nodes = _Nodes(snapshot, views_of, priorities)
+    nodes = _SurplusNodes(snapshot, views_of, priorities)
     return tuple(_give_up(claim, pool) for pool in pools for claim in nodes.to_give_up(pool))
 
 
@@ -77,7 +79,7 @@ def _give_up(claim: NodeClaim, pool: StaticPool) -> tuple[Command, ...]:
 
 
 @dataclass(frozen=True)
-class _Nodes:
+class _SurplusNodes:
     snapshot: Snapshot
     views_of: Mapping[str, NodeView]
     priorities: Mapping[str, int]
@@ -91,20 +93,20 @@ class _Nodes:
     def _candidate(self, claim: NodeClaim) -> _Candidate:
         view, now = self.views_of[claim.metadata.name], self.snapshot.now
         stage, lifetime = self._stage(view), lifetime_remaining(claim, now)
-        is_used = stage in (Stage.USED, Stage.PROTECTED)
-        cost = rescheduling_cost(view.pods, self.priorities) * lifetime if is_used else 0.0
+        is_used = stage in (NodeUse.USED, NodeUse.PROTECTED)
+        cost = sum(eviction_cost(pod, self.priorities) for pod in view.pods) * lifetime if is_used else 0.0
         return _Candidate(claim, stage, view.labels.get(ZONE, ""), cost, lifetime)
 
-    def _stage(self, view: NodeView) -> Stage:
+    def _stage(self, view: NodeView) -> NodeUse:
         pods = [pod for pod in view.pods if is_active(pod)]
         is_kept = view.annotations.get(DO_NOT_DISRUPT) == "true"
         if is_kept or any(is_protected(pod, self.snapshot.now) for pod in pods):
-            return Stage.PROTECTED
+            return NodeUse.PROTECTED
         if view.is_unlaunched:
-            return Stage.UNLAUNCHED
+            return NodeUse.UNLAUNCHED
         if not view.is_initialized or not view.is_ready:
-            return Stage.UNFIT
-        return Stage.EMPTY if all(map(comes_with_node, pods)) else Stage.USED
+            return NodeUse.UNFIT
+        return NodeUse.EMPTY if all(map(comes_with_node, pods)) else NodeUse.USED
 
 
 def _ordered(candidates: Iterable[_Candidate], by_zone: Counter[str]) -> Iterator[_Candidate]:
@@ -124,3 +126,14 @@ def _ordered(candidates: Iterable[_Candidate], by_zone: Counter[str]) -> Iterato
             by_zone[zone] -= 1
             if not queues[zone]:
                 del queues[zone]
+
+
+def lifetime_remaining(claim: NodeClaim, now: datetime) -> float:
+    """The share of its ``expireAfter`` that the claim has left: 1 for a new one, or one that never expires (Karpenter
+    `disruption.LifetimeRemaining`)."""
+    lifetime, created = duration.parse(claim.spec.expire_after), claim.metadata.creation_timestamp
+    if lifetime is None or created is None:
+        return 1.0
+    if not lifetime:
+        return 0.0
+    return min(max(1.0 - (now - created) / lifetime, 0.0), 1.0)

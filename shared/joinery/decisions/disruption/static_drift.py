@@ -2,7 +2,7 @@
 
 The rules are Karpenter's (disruption, StaticDrift), and those by which it chooses candidates:
 
-- Budgets bind, for the reason ``Drifted``; and the pool's rate does (``disruption.rates``).
+- Budgets bind, for the reason ``Drifted``; and the pool's rate does (``lifecycle.view.budgets``).
 - A pool first gets its size: while it lacks nodes or has too many, none is replaced.
 - ``limits.nodes`` binds all nodes that there are, those that are going too, because a replacement comes before its
   candidate goes. So a pool whose limit is its ``replicas`` is not replaced, and says so; unless it is to end its nodes
@@ -19,13 +19,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from joinery.decisions.disruption.rates import allowance
 from joinery.decisions.disruption.terminate_first import wishes_of
 from joinery.decisions.disruption.validation.canaries import image_for, sentence
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, obstacle
-from joinery.decisions.lifecycle.pools.canary import Trials, trials
+from joinery.decisions.lifecycle.pools.canary import ImageTrials, trials
 from joinery.decisions.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
-from joinery.decisions.lifecycle.view.budgets import PoolNodes, pool_nodes
+from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowance, pool_nodes
 from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.decisions.lifecycle.view.drift import by_drift
 from joinery.objects.actions import Announce
@@ -81,7 +80,7 @@ def to_replace(
 
 
 class _Choice:
-    def __init__(self, snapshot: Snapshot, judged: Trials, terminate_first: frozenset[TerminateFirst]) -> None:
+    def __init__(self, snapshot: Snapshot, judged: ImageTrials, terminate_first: frozenset[TerminateFirst]) -> None:
         self._terminate_first = terminate_first
         self._snapshot = snapshot
         self._trials = judged

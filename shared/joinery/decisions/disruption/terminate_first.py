@@ -17,7 +17,7 @@ from itertools import takewhile
 import msgspec
 
 from joinery.decisions.disruption.candidates import Candidate
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.view.drift import by_drift
 from joinery.decisions.scheduling.constraints.budgets import Coverage
@@ -70,7 +70,7 @@ def needs_its_place(candidate: Candidate, problem: Problem) -> bool:
     return own is not None and not own[1].available
 
 
-def in_its_place(candidate: Candidate, problem: Problem, stopwatch: Stopwatch = lambda: 0.0) -> Disruption | None:
+def in_its_place(candidate: Candidate, problem: Problem, stopwatch: Stopwatch = lambda: 0.0) -> DecidedCommand | None:
     """The command that ends the node and buys the same type in its place; None where its pods could not go there, or
     not all at once.
     """
@@ -87,7 +87,7 @@ def in_its_place(candidate: Candidate, problem: Problem, stopwatch: Stopwatch = 
     if verify(after, Packing(launches=launches)):
         return None
     savings = candidate.price - launches[0].offering.price
-    return Disruption(
+    return DecidedCommand(
         reason=DisruptionReason.DRIFTED,
         message=_message(candidate, savings),
         retire=(candidate.claim.metadata.name,),
@@ -121,7 +121,7 @@ def once_gone(view: NodeView, pods: Iterable[Pod], problem: Problem) -> Problem 
     )
 
 
-def violation(command: Disruption, problem: Problem) -> str:
+def violation(command: DecidedCommand, problem: Problem) -> str:
     """What verification holds against the command, in the problem's cluster without its node; empty if nothing."""
     views_by_claim = {view.claim: view for view in problem.snapshot.views if view.claim in command.retire}
     view = views_by_claim.get(command.retire[0])
@@ -181,7 +181,7 @@ def _message(candidate: Candidate, savings: float) -> str:
 
 def ended_in_full_reservations(
     candidates: Iterable[Candidate], problem: DisruptionProblem, stopwatch: Stopwatch, is_late: IsLate
-) -> Sequence[Disruption]:
+) -> Sequence[DecidedCommand]:
     """Commands for drifted nodes that can only be replaced in the place that they hold in a capacity reservation.
 
     ``is_late``: once it says yes, no more are sought.
@@ -193,14 +193,14 @@ def ended_in_full_reservations(
 
 def ended_where_scarce(
     stuck: Iterable[Candidate], problem: DisruptionProblem, stopwatch: Stopwatch, is_late: IsLate
-) -> Sequence[Disruption]:
+) -> Sequence[DecidedCommand]:
     """The same for drifted nodes whose pods have no other place (``stuck``), because nothing like them is to be had."""
     return _in_their_places(_ending(stuck, problem, TerminateFirst.SCARCE), problem, stopwatch, is_late)
 
 
 def _in_their_places(
     drifted: Iterable[Candidate], problem: DisruptionProblem, stopwatch: Stopwatch, is_late: IsLate
-) -> Sequence[Disruption]:
+) -> Sequence[DecidedCommand]:
     in_time = takewhile(lambda _: not is_late(), drifted)
     commands = (in_its_place(one, problem.packing, stopwatch) for one in in_time)
     return [command for command in commands if command is not None]

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
-from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowed, pool_nodes
+from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowed_by_budgets, pool_nodes
 from joinery.decisions.lifecycle.view.view import View
 from joinery.objects.actions import Announce, Command, DeleteClaim, RebootInstance, UpdateClaim
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -182,7 +182,9 @@ class _Room:
         if pool is None or claim.is_deleting:
             return ""
         name = pool.metadata.name
-        most = allowed(pool, DisruptionReason.UNHEALTHY, self._nodes.get(name, PoolNodes()), self._snapshot.now)
+        most = allowed_by_budgets(
+            pool, DisruptionReason.UNHEALTHY, self._nodes.get(name, PoolNodes()), self._snapshot.now
+        )
         return "" if self._taken[name] < most.allowed else f"NodePool {name}: {most.why}"
 
     def take(self, claim: NodeClaim) -> None:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from joinery.decisions.disruption.decision import Disruptions, HeldCode
+from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.lifecycle.view.budgets import UNLIMITED
@@ -20,9 +20,9 @@ from joinery.objects.snapshot.snapshot import Snapshot
 #: person, so these ten are the values of the label ``code``.
 PASSING = frozenset(
     {
-        HeldCode.NOT_INITIALIZED, HeldCode.LEAVING, HeldCode.IN_COMMAND, HeldCode.NOMINATED,
-        HeldCode.CONSOLIDATE_AFTER, HeldCode.NOT_REPAID, HeldCode.POLICY, HeldCode.NOT_WORTH_IT,
-        HeldCode.TIME_LIMIT,
+        ObjectionCode.NOT_INITIALIZED, ObjectionCode.LEAVING, ObjectionCode.IN_COMMAND, ObjectionCode.NOMINATED,
+        ObjectionCode.CONSOLIDATE_AFTER, ObjectionCode.NOT_REPAID, ObjectionCode.POLICY, ObjectionCode.NOT_WORTH_IT,
+        ObjectionCode.TIME_LIMIT,
     }
 )  # fmt: skip
 _BUDGETED = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED)
@@ -32,7 +32,7 @@ Types = Mapping[str, Mapping[str, InstanceType]]
 """By the name of a node class, its instance types by name."""
 
 
-def standing(problem: DisruptionProblem, decision: Disruptions) -> Iterator[Measurement]:
+def standing(problem: DisruptionProblem, decision: DisruptionDecision) -> Iterator[Measurement]:
     """The figures of the whole cluster, after a decision about disruption."""
     snapshot, types = problem.packing.snapshot, _types(problem)
     claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
@@ -47,7 +47,7 @@ def standing(problem: DisruptionProblem, decision: Disruptions) -> Iterator[Meas
         yield Measurement(Gauge.HELD, number, {"code": code.value})
 
 
-def by_node_pool(problem: DisruptionProblem, decision: Disruptions) -> Iterator[Measurement]:
+def by_node_pool(problem: DisruptionProblem, decision: DisruptionDecision) -> Iterator[Measurement]:
     """The figures of each NodePool, the first by name: ``MOST_NODE_POOLS`` of them."""
     snapshot = problem.packing.snapshot
     pool_of = {claim.metadata.name: claim.metadata.labels.get(NODE_POOL, "") for claim in snapshot.managed_claims}

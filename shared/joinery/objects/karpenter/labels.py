@@ -143,7 +143,7 @@ DISRUPTION_PRICE = f"{OWN_GROUP}/disruption-price"
 PAYBACK = f"{OWN_GROUP}/payback"
 #: On a NodePool, ``false``: its new nodes may be consolidated before they have paid for themselves.
 NEW_NODES_REPAY = f"{OWN_GROUP}/new-nodes-repay"
-#: On a NodePool, ``true``: its expired nodes wait for its budgets (``disruption.expiration_budgets``).
+#: On a NodePool, ``true``: its expired nodes wait for its budgets (``disruption.expiration``).
 EXPIRATION_OBEYS_BUDGETS = f"{OWN_GROUP}/expiration-obeys-budgets"
 #: Set on a claim that EC2 recommends to rebalance and whose NodePool wants it replaced. Value: RFC3339 moment.
 REBALANCE_RECOMMENDED_AT = f"{OWN_GROUP}/rebalance-recommended-at"

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_replacement, record_for
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
@@ -28,7 +28,7 @@ BOOT = timedelta(minutes=2)
 
 def carried_out(
     problem: DisruptionProblem,
-    commands: Sequence[Disruption],
+    commands: Sequence[DecidedCommand],
     *,
     given: Callable[[Launch], str] = lambda launch: launch.offering.instance_type,
 ) -> DisruptionProblem:
@@ -57,7 +57,7 @@ def carried_out(
     return replace(problem, packing=replace(problem.packing, snapshot=after))
 
 
-def _launched(commands: Sequence[Disruption], snapshot: Snapshot) -> Iterator[tuple[Launch, NodeClaim]]:
+def _launched(commands: Sequence[DecidedCommand], snapshot: Snapshot) -> Iterator[tuple[Launch, NodeClaim]]:
     """Every launch of the commands, with its claim as the door of disruption writes it."""
     launches = tuple(launch for command in commands for launch in command.launches)
     claims = iter(claims_of(Packing(launches=launches), snapshot))

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruptions
+from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.objects.karpenter.labels import EVICTION_RATE, LAUNCH_TOKEN
 from joinery.objects.snapshot.claims import with_status
 from simulator import builders
@@ -26,7 +26,7 @@ def _beside_an_empty_node(nodes: str = "100%", **pool: Any) -> Cluster:
     return cluster
 
 
-def _goes(decision: Disruptions, claim: str) -> bool:
+def _goes(decision: DisruptionDecision, claim: str) -> bool:
     return any(claim in command.retire for command in decision.commands)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruption, HeldCode
+from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode
 from joinery.decisions.disruption.validation.balance import Balances, approved
 from joinery.objects.karpenter.disruption import DisruptionReason
 from simulator import builders
@@ -33,9 +33,9 @@ def _balances(cluster: Cluster) -> Balances:
     return Balances(problem, candidates(problem))
 
 
-def _command(*nodes: str, savings: float, reason: DisruptionReason = UNDERUTILIZED) -> Disruption:
+def _command(*nodes: str, savings: float, reason: DisruptionReason = UNDERUTILIZED) -> DecidedCommand:
     retire = tuple(f"claim-{node}" for node in nodes)
-    return Disruption(reason=reason, message="", retire=retire, savings=savings)
+    return DecidedCommand(reason=reason, message="", retire=retire, savings=savings)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_an_empty_node_goes_although_the_optimiser_would_fill_it_by_a_move_that_
     assert [(command.reason, command.retire) for command in decision.commands] == [
         (DisruptionReason.EMPTY, ("claim-idle",))
     ]
-    assert {held.node_claim: held.code for held in decision.held}["claim-default-0"] is HeldCode.POLICY
+    assert {held.node_claim: held.code for held in decision.held}["claim-default-0"] is ObjectionCode.POLICY
 
 
 def test_a_command_that_disturbs_too_much_for_what_it_saves_is_held_with_its_figures() -> None:
@@ -86,8 +86,8 @@ def test_a_command_that_disturbs_too_much_for_what_it_saves_is_held_with_its_fig
         "25.0% of its cost saved for 4.2% of its disruption, a score of 6.00"
     ]
     assert [(one.node_claim, one.code, one.disruption) for one in held] == [
-        ("claim-default-0", HeldCode.POLICY, UNDERUTILIZED),
-        ("claim-default-2", HeldCode.POLICY, UNDERUTILIZED),
+        ("claim-default-0", ObjectionCode.POLICY, UNDERUTILIZED),
+        ("claim-default-2", ObjectionCode.POLICY, UNDERUTILIZED),
     ]
     assert held[0].message == (
         "NodePool default is Balanced: 1.2% of its cost saved for 91.7% of its disruption, a score of 0.01, "

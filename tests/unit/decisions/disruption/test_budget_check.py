@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import Disruption, Held, HeldCode
+from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode, StayingNode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck, admit
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -29,11 +29,11 @@ def _asked(*pools: Any, nodes: int = 10, **options: Any) -> tuple[DisruptionProb
     return problem, candidates(problem).nodes
 
 
-def _command(*nodes: str, reason: DisruptionReason = EMPTY) -> Disruption:
-    return Disruption(reason=reason, message="", retire=tuple(f"claim-{node}" for node in nodes))
+def _command(*nodes: str, reason: DisruptionReason = EMPTY) -> DecidedCommand:
+    return DecidedCommand(reason=reason, message="", retire=tuple(f"claim-{node}" for node in nodes))
 
 
-def _admitted(asked: tuple[DisruptionProblem, tuple[NodeView, ...]], *commands: Disruption) -> list[int]:
+def _admitted(asked: tuple[DisruptionProblem, tuple[NodeView, ...]], *commands: DecidedCommand) -> list[int]:
     """The numbers of the commands that are admitted."""
     admitted = admit(commands, *asked)
     return [commands.index(command) for command in admitted.commands]
@@ -47,7 +47,7 @@ def test_commands_are_admitted_in_their_order_while_the_budget_lasts() -> None:
     assert admitted.commands == tuple(commands[:2])
     budget = "the budget 20% allows 2 of 10 nodes, and 0 are leaving or not ready"
     message = f"NodePool default: {budget}; commands before it take 2"
-    assert admitted.held == (Held("claim-default-2", HeldCode.BUDGET, message, EMPTY),)
+    assert admitted.held == (StayingNode("claim-default-2", ObjectionCode.BUDGET, message, EMPTY),)
 
 
 def test_a_command_is_admitted_whole_or_not_and_a_smaller_one_after_it_may_be() -> None:
@@ -159,5 +159,5 @@ def test_a_node_that_has_not_drifted_needs_room_of_its_own_in_a_command_for_drif
     asked = problem, candidates(problem).nodes
     assert _admitted(asked, _command("a", "b", reason=DRIFTED)) == [0]
     (held, *_) = admit([_command("a", "along", reason=DRIFTED)], *asked).held
-    assert held.code is HeldCode.BUDGET
+    assert held.code is ObjectionCode.BUDGET
     assert "the budget 0 for Underutilized allows 0 of 3 nodes" in held.message

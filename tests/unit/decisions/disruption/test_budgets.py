@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.lifecycle.view.budgets import UNLIMITED, Allowance, PoolNodes, allowed, pool_nodes
+from joinery.decisions.lifecycle.view.budgets import UNLIMITED, Allowance, PoolNodes, allowed_by_budgets, pool_nodes
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
@@ -31,7 +31,7 @@ def _allowance(
     reason: DisruptionReason = DRIFTED,
     now: datetime = NOON,
 ) -> Allowance:
-    return allowed(builders.node_pool(budgets=budgets), reason, PoolNodes(total, disrupted), now)
+    return allowed_by_budgets(builders.node_pool(budgets=budgets), reason, PoolNodes(total, disrupted), now)
 
 
 def _allowed(*budgets: dict[str, Any], **given: Any) -> int:
@@ -64,7 +64,7 @@ def test_a_budget_is_a_number_or_a_share_rounded_up_less_what_is_disrupted(
 
 def test_without_budgets_a_tenth_may_go_and_an_empty_list_sets_no_limit() -> None:
     """The default of the API, and how to be rid of it."""
-    default = allowed(builders.node_pool(), DRIFTED, PoolNodes(20), NOON)
+    default = allowed_by_budgets(builders.node_pool(), DRIFTED, PoolNodes(20), NOON)
     assert default.allowed == 2
     assert _allowed() == UNLIMITED
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace as with_fields
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates, candidates
-from joinery.decisions.disruption.decision import Held, HeldCode
+from joinery.decisions.disruption.decision import ObjectionCode, StayingNode
 from joinery.objects.annotations.disruption import CommandRecord, Replaces, encoded
 from joinery.objects.karpenter.conditions import put, true
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -45,7 +45,7 @@ def _only(cluster: Cluster, **given: Any) -> Candidate:
     return candidate
 
 
-def _held(cluster: Cluster, **given: Any) -> list[tuple[HeldCode, DisruptionReason | None]]:
+def _held(cluster: Cluster, **given: Any) -> list[tuple[ObjectionCode, DisruptionReason | None]]:
     judged = _judged(cluster, **given)
     assert not judged.candidates
     return [(held.code, held.disruption) for held in judged.held]
@@ -144,57 +144,59 @@ class TestWhatKeepsANodeFromAll:
     def test_a_node_in_a_command_is_in_no_other(self, rollback: str) -> None:
         """Also while the command is being rolled back."""
         cluster = _one(annotations={DISRUPTION_COMMAND: _command("claim-n", rollback=rollback)})
-        assert _held(cluster) == [(HeldCode.IN_COMMAND, None)]
+        assert _held(cluster) == [(ObjectionCode.IN_COMMAND, None)]
 
     def test_a_replacement_is_in_no_command_of_its_own_until_that_is_over(self) -> None:
         """It is bought for pods that are still elsewhere."""
-        assert _held(_one(annotations={REPLACES: encoded(Replaces("c", ("old",)))})) == [(HeldCode.IN_COMMAND, None)]
+        assert _held(_one(annotations={REPLACES: encoded(Replaces("c", ("old",)))})) == [
+            (ObjectionCode.IN_COMMAND, None)
+        ]
 
     def test_a_claim_without_a_node_and_a_node_that_still_boots_stay(self) -> None:
         """Nothing is known of them yet."""
         cluster = _one(node={"initialized": False})
         cluster.claims.append(builders.node_claim("launched", conditions=["Launched"]))
-        assert _held(cluster) == [(HeldCode.NOT_INITIALIZED, None)] * 2
+        assert _held(cluster) == [(ObjectionCode.NOT_INITIALIZED, None)] * 2
 
     def test_a_claim_whose_node_is_not_there_stays_and_is_not_called_leaving(self) -> None:
         """Nobody makes it leave: its Node has vanished, or is not in the files."""
         cluster = Cluster()
         cluster.claims.append(builders.node_claim("lost", node="lost", created=START - timedelta(days=1)))
         (held,) = _judged(cluster).held
-        assert (held.code, held.message) == (HeldCode.NOT_INITIALIZED, "the Node that it had is not there")
+        assert (held.code, held.message) == (ObjectionCode.NOT_INITIALIZED, "the Node that it had is not there")
 
     @pytest.mark.parametrize(
         "claim", [{"deleted": START}, {"annotations": {INTERRUPTED_AT: START.isoformat()}}], ids=["deleted", "taken"]
     )
     def test_a_node_that_leaves_is_not_disrupted(self, claim: dict[str, Any]) -> None:
         """Whoever made it leave sees to its pods."""
-        assert _held(_one(**claim)) == [(HeldCode.LEAVING, None)]
+        assert _held(_one(**claim)) == [(ObjectionCode.LEAVING, None)]
 
     def test_a_node_that_is_kept_for_its_pods_stays_for_them(self) -> None:
         """They are about to be bound there."""
         taint = {"key": PLANNED_TAINT, "value": "claim-n", "effect": "NoSchedule"}
-        assert _held(_one(node={"taints": [taint]})) == [(HeldCode.NOMINATED, None)]
+        assert _held(_one(node={"taints": [taint]})) == [(ObjectionCode.NOMINATED, None)]
 
     def test_a_node_that_kube_scheduler_nominated_stays(self) -> None:
         """It is pre-empting pods there for another."""
         waiting = builders.pod("waiting")
         waiting = with_fields(waiting, status=with_fields(waiting.status, nominated_node_name="n"))
-        assert _held(_one(waiting)) == [(HeldCode.NOMINATED, None)]
+        assert _held(_one(waiting)) == [(ObjectionCode.NOMINATED, None)]
 
     @pytest.mark.parametrize(("value", "stays"), [("true", True), ("false", False), ("1h", False)])
     def test_do_not_disrupt_on_a_node_is_true_or_nothing(self, value: str, stays: bool) -> None:
         """A duration is for pods."""
         cluster = _one(node={"annotations": {DO_NOT_DISRUPT: value}}, drifted=True, termination_grace_period="1h")
         judged = _judged(cluster)
-        assert [held.code for held in judged.held] == ([HeldCode.DO_NOT_DISRUPT] if stays else [])
+        assert [held.code for held in judged.held] == ([ObjectionCode.DO_NOT_DISRUPT] if stays else [])
         assert len(judged.candidates) == (not stays)
 
     def test_a_node_whose_node_pool_is_gone_or_can_buy_nothing_stays(self) -> None:
         """Karpenter: "NodePool not found"."""
-        assert _held(_one(node_pool="gone")) == [(HeldCode.NO_NODE_POOL, None)]
+        assert _held(_one(node_pool="gone")) == [(ObjectionCode.NO_NODE_POOL, None)]
         nothing = _one()
         nothing.types = ()
-        assert _held(nothing) == [(HeldCode.NO_NODE_POOL, None)]
+        assert _held(nothing) == [(ObjectionCode.NO_NODE_POOL, None)]
 
     def test_a_node_of_a_static_pool_is_left_to_others(self) -> None:
         """``disruption.static_drift`` and ``disruption.scale_down``: it is neither a candidate nor held."""
@@ -205,7 +207,7 @@ class TestWhatKeepsANodeFromAll:
         cluster = _one()
         double = builders.node("renamed", provider_id=cluster.nodes[0].spec.provider_id)
         cluster.nodes.append(double)
-        assert _held(cluster) == [(HeldCode.NOT_INITIALIZED, None)]
+        assert _held(cluster) == [(ObjectionCode.NOT_INITIALIZED, None)]
 
 
 class TestPods:
@@ -219,12 +221,12 @@ class TestPods:
         """``true``, or a duration since it started; it has run for an hour."""
         pod = on("web", annotations={DO_NOT_DISRUPT: value}, started=START - timedelta(hours=1))
         held = [(held.code, held.disruption) for held in _judged(_one(pod)).held]
-        assert held == ([(HeldCode.POD, UNDERUTILIZED)] if stays else [])
+        assert held == ([(ObjectionCode.POD, UNDERUTILIZED)] if stays else [])
 
     def test_a_protected_pod_of_a_daemon_set_keeps_its_node_too(self) -> None:
         """Though it would not move: it would end (Karpenter)."""
         pod = on("agent", owner=builders.owner("DaemonSet", "agent"), annotations={DO_NOT_DISRUPT: "true"})
-        assert _held(_one(pod)) == [(HeldCode.POD, EMPTY)]
+        assert _held(_one(pod)) == [(ObjectionCode.POD, EMPTY)]
 
     @pytest.mark.parametrize("allowed", [0, 1])
     def test_a_used_up_budget_of_pods_keeps_the_node(self, allowed: int) -> None:
@@ -232,19 +234,19 @@ class TestPods:
         cluster = _one(on("web", labels={"app": "web"}))
         cluster.budgets = [builders.pdb("web", labels={"app": "web"}, allowed=allowed)]
         held = [(held.code, held.disruption) for held in _judged(cluster).held]
-        assert held == ([] if allowed else [(HeldCode.POD_DISRUPTION_BUDGET, UNDERUTILIZED)])
+        assert held == ([] if allowed else [(ObjectionCode.POD_DISRUPTION_BUDGET, UNDERUTILIZED)])
 
     def test_a_budget_that_lets_nobody_go_keeps_the_node_whatever_its_status_says(self) -> None:
         """The status is older than the spec. No place would be planned for the pod, because it cannot be evicted."""
         cluster = _one(on("web", labels={"app": "web"}), drifted=True)
         cluster.budgets = [builders.pdb("web", labels={"app": "web"}, allowed=1, max_unavailable=0)]
-        assert _held(cluster) == [(HeldCode.POD_DISRUPTION_BUDGET, None)]
+        assert _held(cluster) == [(ObjectionCode.POD_DISRUPTION_BUDGET, None)]
 
     def test_two_budgets_over_a_pod_always_keep_its_node(self) -> None:
         """The eviction API refuses such a pod."""
         cluster = _one(on("web", labels={"app": "web"}))
         cluster.budgets = [builders.pdb(name, labels={"app": "web"}, allowed=5) for name in ("a", "b")]
-        assert _held(cluster) == [(HeldCode.POD_DISRUPTION_BUDGET, UNDERUTILIZED)]
+        assert _held(cluster) == [(ObjectionCode.POD_DISRUPTION_BUDGET, UNDERUTILIZED)]
 
     @pytest.mark.parametrize(
         ("grace", "reasons"), [(None, frozenset()), ("1h", frozenset({DRIFTED}))], ids=["without", "with"]
@@ -256,14 +258,14 @@ class TestPods:
         pod = on("web", annotations={DO_NOT_DISRUPT: "true"})
         judged = _judged(_one(pod, drifted=True, termination_grace_period=grace))
         assert {reason for candidate in judged.candidates for reason in candidate.reasons} == reasons
-        expected = [(HeldCode.POD, UNDERUTILIZED)] if grace else [(HeldCode.POD, None)]
+        expected = [(ObjectionCode.POD, UNDERUTILIZED)] if grace else [(ObjectionCode.POD, None)]
         assert [(held.code, held.disruption) for held in judged.held] == expected
 
     def test_pods_are_found_where_the_claim_does_not_name_its_node(self) -> None:
         """A claim in a file may have its instance only."""
         cluster = _one(on("web", annotations={DO_NOT_DISRUPT: "true"}))
         cluster.claims = [with_status(cluster.claims[0], node_name="")]
-        assert _held(cluster) == [(HeldCode.POD, UNDERUTILIZED)]
+        assert _held(cluster) == [(ObjectionCode.POD, UNDERUTILIZED)]
 
     def test_a_price_that_cannot_be_read_keeps_the_node_from_consolidation(self) -> None:
         """Someone meant it to be dear. It says nothing about drift."""
@@ -273,12 +275,12 @@ class TestPods:
         message = (
             f"pod default/web has the annotation {DISRUPTION_PRICE}, and 'much' is no amount of dollars, such as 0.05"
         )
-        assert judged.held == (Held("claim-n", HeldCode.POD, message, UNDERUTILIZED),)
+        assert judged.held == (StayingNode("claim-n", ObjectionCode.POD, message, UNDERUTILIZED),)
 
     def test_so_does_one_of_its_node_pool(self) -> None:
         """For all of its nodes."""
         pool = annotated(builders.node_pool(), {DISRUPTION_PRICE: "$1"})
-        assert _held(_one(on("web"), pool=pool)) == [(HeldCode.POLICY, UNDERUTILIZED)]
+        assert _held(_one(on("web"), pool=pool)) == [(ObjectionCode.POLICY, UNDERUTILIZED)]
 
 
 class TestPolicies:
@@ -299,12 +301,12 @@ class TestPolicies:
         cluster = _one(on("web"), pool=builders.node_pool(consolidationPolicy="WhenEmpty"))
         (held,) = _judged(cluster).held
         text = "its NodePool consolidates empty nodes only (WhenEmpty), and 1 pod would move"
-        assert held == Held("claim-n", HeldCode.POLICY, text, UNDERUTILIZED)
+        assert held == StayingNode("claim-n", ObjectionCode.POLICY, text, UNDERUTILIZED)
 
     @pytest.mark.parametrize("label", [INSTANCE_TYPE, ZONE, CAPACITY_TYPE])
     def test_a_node_without_a_price_is_not_consolidated_but_given_up_when_empty(self, label: str) -> None:
         """Nobody can say what is saved, but it is something."""
-        for pods, code in (([on("web")], HeldCode.UNPRICED), ([], None)):
+        for pods, code in (([on("web")], ObjectionCode.UNPRICED), ([], None)):
             cluster = _one(*pods)
             node = cluster.nodes[0]
             labels = {key: value for key, value in node.metadata.labels.items() if key != label}
@@ -341,26 +343,26 @@ class TestConsolidateAfter:
         cluster = _one(*pods, pool=builders.node_pool(consolidateAfter=after), quiet=quiet)
         reason = UNDERUTILIZED if pods else EMPTY
         held = [(held.code, held.disruption) for held in _judged(cluster).held]
-        assert held == ([(HeldCode.CONSOLIDATE_AFTER, reason)] if stays else [])
+        assert held == ([(ObjectionCode.CONSOLIDATE_AFTER, reason)] if stays else [])
 
     @pytest.mark.parametrize("pods", [(), (on("web"),)], ids=["empty", "used"])
     def test_never_is_a_policy_and_not_a_wait(self, pods: tuple[Any, ...]) -> None:
         """So people are told of it, as ``Unconsolidatable``; a wait passes by itself."""
         cluster = _one(*pods, pool=builders.node_pool(consolidateAfter="Never"), quiet=1000 * MINUTE)
-        assert _held(cluster) == [(HeldCode.POLICY, UNDERUTILIZED if pods else EMPTY)]
+        assert _held(cluster) == [(ObjectionCode.POLICY, UNDERUTILIZED if pods else EMPTY)]
 
     def test_it_runs_from_the_last_pod_event_rather_than_from_initialization(self) -> None:
         """``status.lastPodEventTime``."""
         cluster = _one(pool=builders.node_pool(consolidateAfter="5m"))
         cluster.claims = [with_status(cluster.claims[0], last_pod_event_time=START - MINUTE)]
-        assert _held(cluster) == [(HeldCode.CONSOLIDATE_AFTER, EMPTY)]
+        assert _held(cluster) == [(ObjectionCode.CONSOLIDATE_AFTER, EMPTY)]
 
     def test_pods_that_came_since_the_last_look_count_as_coming_now(self) -> None:
         """Nobody has noted them yet (``objects.snapshot.pod_events``)."""
         cluster = _one(on("web"), pool=builders.node_pool(consolidateAfter="5m"))
         seen = true(PODS_SEEN, observed(cluster.claims[0], START)).model_copy(update={"message": "others"})
         cluster.claims = [with_status(cluster.claims[0], conditions=put(cluster.claims[0].status.conditions, seen))]
-        assert _held(cluster) == [(HeldCode.CONSOLIDATE_AFTER, UNDERUTILIZED)]
+        assert _held(cluster) == [(ObjectionCode.CONSOLIDATE_AFTER, UNDERUTILIZED)]
 
     @pytest.mark.parametrize(
         ("pod", "stays"),
@@ -395,7 +397,7 @@ class TestConsolidateAfter:
         cluster = _one(pod, pool=builders.node_pool(consolidateAfter="5m"))
         cluster.claims = [with_status(cluster.claims[0], last_pod_event_time=noted)]
         held = {held.code for held in _judged(cluster).held}
-        assert held == ({HeldCode.CONSOLIDATE_AFTER} if stays else set())
+        assert held == ({ObjectionCode.CONSOLIDATE_AFTER} if stays else set())
 
     @pytest.mark.parametrize(("created", "stays"), [(START - MINUTE, True), (START - 9 * MINUTE, False), (None, False)])
     def test_without_either_it_runs_from_the_creation_and_without_that_it_is_over(
@@ -449,4 +451,4 @@ def test_a_node_that_is_kept_from_all_it_could_go_for_by_one_rule_is_held_once()
     """Who reads it is not told the same twice."""
     pod = on("web", annotations={DO_NOT_DISRUPT: "true"})
     (held,) = _judged(_one(pod, drifted=True)).held
-    assert held == Held("claim-n", HeldCode.POD, "pod default/web must not be disrupted")
+    assert held == StayingNode("claim-n", ObjectionCode.POD, "pod default/web must not be disrupted")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruptions, HeldCode
+from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.verified import violations_of
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -31,11 +31,11 @@ def _cluster(*types: InstanceType, **disruption: Any) -> Cluster:
     return Cluster(pools=[pool], types=types or (LARGE, SMALL))
 
 
-def _retired(decision: Disruptions) -> set[str]:
+def _retired(decision: DisruptionDecision) -> set[str]:
     return {name for command in decision.commands for name in command.retire}
 
 
-def _held(decision: Disruptions, code: HeldCode) -> set[str]:
+def _held(decision: DisruptionDecision, code: ObjectionCode) -> set[str]:
     return {held.node_claim for held in decision.held if held.code is code}
 
 
@@ -84,7 +84,7 @@ def test_moves_that_do_not_repay_themselves_are_not_made() -> None:
     cluster.machine("n", [on("p", cpu="1")])
     decision = decide(cluster.problem(move_price=1.0))
     assert not decision.commands
-    assert _held(decision, HeldCode.NOT_WORTH_IT) == {"claim-n"}
+    assert _held(decision, ObjectionCode.NOT_WORTH_IT) == {"claim-n"}
     assert decision.after == decision.before == pytest.approx(0.40)
 
 
@@ -95,7 +95,7 @@ def test_what_may_not_be_disrupted_stays_and_takes_the_others() -> None:
     cluster.machine("other", [on("p", "other", cpu="1")])
     decision = decide(cluster.problem())
     assert _retired(decision) == {"claim-other"}
-    assert _held(decision, HeldCode.POD) == {"claim-kept"}
+    assert _held(decision, ObjectionCode.POD) == {"claim-kept"}
 
 
 def test_a_budget_of_none_closes_its_nodepool() -> None:
@@ -105,7 +105,7 @@ def test_a_budget_of_none_closes_its_nodepool() -> None:
         cluster.machine(name, [on(f"p-{name}", name, cpu="1")])
     decision = decide(cluster.problem())
     assert not decision.commands
-    assert _held(decision, HeldCode.BUDGET) == {"claim-a", "claim-b"}
+    assert _held(decision, ObjectionCode.BUDGET) == {"claim-a", "claim-b"}
 
 
 def test_a_small_budget_is_used_although_more_nodes_together_would_save_more() -> None:
@@ -182,7 +182,7 @@ def _any(draw: st.DrawFn) -> Cluster:
     return cluster
 
 
-def _assert_right(problem: DisruptionProblem, decision: Disruptions) -> None:
+def _assert_right(problem: DisruptionProblem, decision: DisruptionDecision) -> None:
     """After every prefix of the commands all rules hold, and each is worth its moves."""
     for prefix in range(1, len(decision.commands) + 1):
         assert not violations_of(problem.packing, decision.commands[:prefix])

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from joinery.decisions.disruption.costs import eviction_cost
-from joinery.decisions.disruption.decision import Disruption, Disruptions, Held, HeldCode
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, ObjectionCode, StayingNode
 from joinery.decisions.disruption.deletion_costs import MOST_AT_ONCE, deletion_costs
+from joinery.decisions.disruption.moves import eviction_cost
 from joinery.objects.actions import UpdatePod
 from joinery.objects.karpenter.disruption import OUR_DELETION_COST, DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, POD_DELETION_COST
@@ -16,7 +16,7 @@ from joinery.objects.kubernetes.core import Pod
 from simulator import builders
 from tests.unit.decisions.disruption.clusters import Cluster, annotated, on
 
-NOTHING = Disruptions()
+NOTHING = DisruptionDecision()
 
 
 def cluster(*sizes: int, **pool: Any) -> Cluster:
@@ -27,7 +27,7 @@ def cluster(*sizes: int, **pool: Any) -> Cluster:
     return made
 
 
-def writes(made: Cluster, decision: Disruptions = NOTHING, *, is_wanted: bool = True) -> tuple[UpdatePod, ...]:
+def writes(made: Cluster, decision: DisruptionDecision = NOTHING, *, is_wanted: bool = True) -> tuple[UpdatePod, ...]:
     """What is to be written after the decision."""
     return deletion_costs(made.problem(), decision, is_wanted=is_wanted)
 
@@ -155,15 +155,15 @@ def test_a_drifted_node_comes_first_and_one_that_a_budget_keeps_before_it() -> N
     made = cluster(1, 2)
     made.machine("drifted", [on(f"d-{n}", "drifted") for n in range(3)], drifted=True)
     assert {write.before.spec.node_name for write in writes(made)} == {"drifted"}
-    held = Disruptions(held=(Held("claim-n1", HeldCode.BUDGET, "no room"),))
+    held = DisruptionDecision(held=(StayingNode("claim-n1", ObjectionCode.BUDGET, "no room"),))
     assert {write.before.spec.node_name for write in writes(made, held)} == {"n1"}
 
 
 def test_what_is_evicted_in_this_run_is_not_marked() -> None:
     """The mark would come too late."""
     made = cluster(1, 2, 3)
-    going = Disruption(reason=DisruptionReason.UNDERUTILIZED, message="", retire=("claim-n0",))
-    decision = Disruptions(commands=(going,))
+    going = DecidedCommand(reason=DisruptionReason.UNDERUTILIZED, message="", retire=("claim-n0",))
+    decision = DisruptionDecision(commands=(going,))
     assert {write.before.spec.node_name for write in writes(made, decision)} == {"n1"}
 
 
@@ -171,8 +171,8 @@ def test_marks_on_a_node_that_is_being_emptied_are_not_taken_off() -> None:
     """Its pods are evicted in a moment."""
     made = cluster(1, 3, 3)
     carry_out(made, writes(made))
-    going = Disruption(reason=DisruptionReason.UNDERUTILIZED, message="", retire=("claim-n0",))
-    assert all(write.after.metadata.annotations for write in writes(made, Disruptions(commands=(going,))))
+    going = DecidedCommand(reason=DisruptionReason.UNDERUTILIZED, message="", retire=("claim-n0",))
+    assert all(write.after.metadata.annotations for write in writes(made, DisruptionDecision(commands=(going,))))
 
 
 def test_a_run_writes_to_some_dozens_of_pods_at_most() -> None:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruptions
+from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.decisions.disruption.moves import MovePrice, MovePrices
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
 from joinery.decisions.planning import plan
@@ -335,7 +335,7 @@ def test_free_moves_and_prices_of_a_pods_own_stand() -> None:
 # --- what is decided ---
 
 
-def _decided(cluster: Cluster) -> Disruptions:
+def _decided(cluster: Cluster) -> DisruptionDecision:
     cluster.claims = cluster.claims[:2] + [claim for claim in cluster.claims[2:] if not claim.is_true("Launched")]
     return decide(cluster.problem())
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import Disruption, HeldCode
+from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode
 from joinery.decisions.disruption.validation.budget_check import admit
 from joinery.objects.karpenter.disruption import DisruptionReason, Rate, eviction_rate_of
 from joinery.objects.karpenter.labels import EVICTION_RATE
@@ -25,9 +25,9 @@ def _web(name: str, node: str, rate: str = "2 pods per 1h", *, created: datetime
     return on(name, node, created=created, **{**given, **spec})
 
 
-def _command(*pods: Pod, reason: DisruptionReason = UNDERUTILIZED) -> Disruption:
+def _command(*pods: Pod, reason: DisruptionReason = UNDERUTILIZED) -> DecidedCommand:
     nodes = dict.fromkeys(pod.spec.node_name for pod in pods)
-    return Disruption(
+    return DecidedCommand(
         reason=reason,
         message="",
         retire=tuple(f"claim-{node}" for node in nodes),
@@ -35,7 +35,7 @@ def _command(*pods: Pod, reason: DisruptionReason = UNDERUTILIZED) -> Disruption
     )
 
 
-def _held(pods: list[Pod], *commands: Disruption, leaving: str = "", **options: Any) -> list[str]:
+def _held(pods: list[Pod], *commands: DecidedCommand, leaving: str = "", **options: Any) -> list[str]:
     """Why commands are held that move pods of nodes without any other limit."""
     cluster = Cluster(pools=[builders.node_pool(budgets=[])])
     for node in sorted({pod.spec.node_name for pod in pods}):
@@ -43,7 +43,7 @@ def _held(pods: list[Pod], *commands: Disruption, leaving: str = "", **options: 
     cluster.pods = pods
     problem = cluster.problem(**options)
     held = admit(commands, problem, candidates(problem).nodes).held
-    assert {one.code for one in held} <= {HeldCode.POD_DISRUPTION_BUDGET}
+    assert {one.code for one in held} <= {ObjectionCode.POD_DISRUPTION_BUDGET}
     return [one.message for one in held]
 
 

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import HeldCode
+from joinery.decisions.disruption.decision import ObjectionCode
 from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.scheduling.firstfit.pending import pending
@@ -55,7 +55,7 @@ def _goes(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> tuple[bool, bool]
     problem = cluster.problem()
     judged = candidates(problem)
     look = DisruptionCheck(problem.packing.snapshot)
-    assert {held.code for held in judged.held} <= {HeldCode.POD_DISRUPTION_BUDGET}
+    assert {held.code for held in judged.held} <= {ObjectionCode.POD_DISRUPTION_BUDGET}
     return bool(judged.candidates), look.objection(cluster.claims, DisruptionReason.UNDERUTILIZED) is None
 
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from joinery.decisions.disruption.expiration_budgets import Waiting, obeys_budgets, waiting
+from joinery.decisions.disruption.expiration import Waiting, obeys_budgets, waiting
 from joinery.objects.karpenter.labels import DISRUPTION, EXPIRATION_OBEYS_BUDGETS
 from simulator import builders
 from simulator.clock import START

@@ -3,7 +3,7 @@
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruptions
+from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.decisions.disruption.validation.verified import violations_of
 from joinery.objects.karpenter.labels import NODE_POOL
 from simulator import builders
@@ -20,7 +20,7 @@ def _full() -> Cluster:
     return Cluster(pools=[builders.node_pool(budgets=[{"nodes": "100%"}], limits={"cpu": "0"})], types=TYPES)
 
 
-def _decided(cluster: Cluster) -> Disruptions:
+def _decided(cluster: Cluster) -> DisruptionDecision:
     problem = cluster.problem()
     decision = decide(problem)
     assert not violations_of(problem.packing, decision.commands)

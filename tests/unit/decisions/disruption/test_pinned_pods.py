@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import HeldCode
+from joinery.decisions.disruption.decision import ObjectionCode
 from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.termination.drain import plan_drain
@@ -86,7 +86,7 @@ def test_a_pod_that_nothing_else_can_hold_has_no_place(
     """That, and not what its move would save, is why its node stays."""
     decision = decide(_cluster(pod, drifted=drifted).problem())
     held = {held.node_claim: (held.code, held.disruption) for held in decision.held}
-    assert held["claim-n"] == (HeldCode.NO_PLACE, reason)
+    assert held["claim-n"] == (ObjectionCode.NO_PLACE, reason)
 
 
 def test_what_they_take_is_not_what_daemon_sets_will_still_take() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import HeldCode
+from joinery.decisions.disruption.decision import ObjectionCode
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
 from joinery.objects.kubernetes.core import Pod, PodDisruptionBudget
@@ -72,11 +72,11 @@ def test_without_that_time_they_keep_it() -> None:
     """Nothing would ever end them."""
     decision = decide(_drifted(on("p", annotations=PROTECTED), period=None).problem())
     assert not decision.commands
-    assert [held.code for held in decision.held if held.disruption is DisruptionReason.DRIFTED] == [HeldCode.POD]
+    assert [held.code for held in decision.held if held.disruption is DisruptionReason.DRIFTED] == [ObjectionCode.POD]
 
 
 def test_pods_that_may_be_evicted_and_have_no_other_place_keep_it() -> None:
     """They would wait for ever."""
     decision = decide(_drifted(on("p", node_selector=NOWHERE)).problem())
     assert not decision.commands
-    assert HeldCode.NO_PLACE in {held.code for held in decision.held}
+    assert ObjectionCode.NO_PLACE in {held.code for held in decision.held}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.preferences import agreeable
 from joinery.decisions.scheduling.packing import ExistingPlacement
@@ -53,10 +53,10 @@ def _spread() -> list[dict[str, Any]]:
     ]
 
 
-def _moved(problem: DisruptionProblem, reason: DisruptionReason = DisruptionReason.UNDERUTILIZED) -> Disruption:
+def _moved(problem: DisruptionProblem, reason: DisruptionReason = DisruptionReason.UNDERUTILIZED) -> DecidedCommand:
     """The command that puts the one pod with the others."""
     there = ExistingPlacement("there", "claim-there", ("default/p",))
-    return Disruption(reason=reason, message="", retire=("claim-here",), existing=(there,), pods=("default/p",))
+    return DecidedCommand(reason=reason, message="", retire=("claim-here",), existing=(there,), pods=("default/p",))
 
 
 def _is_agreeable(cluster: Cluster) -> bool:

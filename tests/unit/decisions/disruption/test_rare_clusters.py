@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.consolidation.model import hourly
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruptions, HeldCode
+from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.verified import violations_of
 from joinery.objects.karpenter.labels import HOSTNAME, NODE_POOL, ZONE
@@ -26,7 +26,7 @@ def _cluster(*types: Any, **pool: Any) -> Cluster:
     return Cluster(pools=[builders.node_pool(**{"budgets": [{"nodes": "100%"}], **pool})], types=types or (LARGE,))
 
 
-def _assert_right(problem: DisruptionProblem, decision: Disruptions) -> None:
+def _assert_right(problem: DisruptionProblem, decision: DisruptionDecision) -> None:
     """Each command by itself and all of them together keep every rule, and nothing is cheaper than the bound."""
     assert not violations_of(problem.packing, decision.commands)
     assert not any(violations_of(problem.packing, [command]) for command in decision.commands)
@@ -64,7 +64,7 @@ def test_the_bound_counts_no_penalty_for_a_drifted_node_that_cannot_go() -> None
     _assert_right(problem, decision)
 
 
-def _destinations(decision: Disruptions) -> set[str]:
+def _destinations(decision: DisruptionDecision) -> set[str]:
     return {placement.node for command in decision.commands for placement in command.existing}
 
 
@@ -84,7 +84,7 @@ def test_pods_do_not_move_to_a_claim_whose_node_is_on_its_way() -> None:
     assert not _destinations(decide(cluster.problem()))
 
 
-def _retired(decision: Disruptions) -> set[str]:
+def _retired(decision: DisruptionDecision) -> set[str]:
     return {name for command in decision.commands for name in command.retire}
 
 
@@ -210,4 +210,4 @@ def test_a_drifted_node_stays_for_a_pod_whose_volume_is_its_disk() -> None:
     cluster.more = {"volumes": (_on_the_disk_of("n"),), "volume_claims": (builders.volume_claim(volume="disk"),)}
     decision = decide(cluster.problem())
     assert not decision.commands
-    assert [(held.node_claim, held.code) for held in decision.held] == [("claim-n", HeldCode.NO_PLACE)]
+    assert [(held.node_claim, held.code) for held in decision.held] == [("claim-n", ObjectionCode.NO_PLACE)]

@@ -6,11 +6,10 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import Disruption, HeldCode
-from joinery.decisions.disruption.rates import allowance
+from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.disruption.validation.budget_check import admit
-from joinery.decisions.lifecycle.view.budgets import PoolNodes
+from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowance
 from joinery.objects.annotations.disruption import CommandRecord, encoded
 from joinery.objects.annotations.recent_disruptions import retirements, with_retirements
 from joinery.objects.karpenter.disruption import DisruptionReason, Rate, rate_of
@@ -185,12 +184,13 @@ class TestWhatItAllows:
         wanted = [("claim-a",), ("claim-b", "claim-c"), ("claim-d",), ("claim-e",)]
         reasons = [EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED, EMPTY]
         commands = [
-            Disruption(reason=reason, message="", retire=names) for names, reason in zip(wanted, reasons, strict=True)
+            DecidedCommand(reason=reason, message="", retire=names)
+            for names, reason in zip(wanted, reasons, strict=True)
         ]
         admitted = admit(commands, problem, candidates(problem).nodes)
         assert [command.retire for command in admitted.commands] == [("claim-a",), ("claim-d",)]
         assert {(held.node_claim, held.code) for held in admitted.held} == {
-            (name, HeldCode.BUDGET) for name in ("claim-b", "claim-c", "claim-e")
+            (name, ObjectionCode.BUDGET) for name in ("claim-b", "claim-c", "claim-e")
         }
         assert admitted.held[0].message == (
             "NodePool default: the rate 3 nodes per 1h allows 2 more nodes now: 1 were disrupted in that time; "

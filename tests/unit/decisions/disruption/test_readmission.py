@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.validation.readmission import readmit
 from joinery.decisions.disruption.validation.verified import Failure
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -14,8 +14,8 @@ from tests.unit.decisions.disruption.clusters import Cluster, on
 DRIFTED, EMPTY, UNDERUTILIZED = DisruptionReason.DRIFTED, DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
 
 
-def _command(*nodes: str, reason: DisruptionReason = UNDERUTILIZED) -> Disruption:
-    return Disruption(reason=reason, message="", retire=tuple(f"claim-{node}" for node in nodes))
+def _command(*nodes: str, reason: DisruptionReason = UNDERUTILIZED) -> DecidedCommand:
+    return DecidedCommand(reason=reason, message="", retire=tuple(f"claim-{node}" for node in nodes))
 
 
 def _cluster() -> Cluster:
@@ -40,7 +40,7 @@ def _cluster() -> Cluster:
         (_command("used", "gone"), "claim-gone stays: it is no candidate any more"),
     ],
 )
-def test_all_nodes_of_a_command_must_still_be_candidates_for_its_reason(command: Disruption, why: str) -> None:
+def test_all_nodes_of_a_command_must_still_be_candidates_for_its_reason(command: DecidedCommand, why: str) -> None:
     """A node that drift alone may disrupt is none for consolidation; one that stays ends the command."""
     answer = readmit([command], _cluster().problem())
     assert answer.valid == (() if why else (command,))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruptions, HeldCode
+from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionCode
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.snapshot.offerings import Offering, Reservation
 from simulator import builders
@@ -30,11 +30,11 @@ def _none_for(reason: DisruptionReason, nodes: str = "0") -> dict[str, Any]:
     return {"nodes": nodes, "reasons": [reason.value]}
 
 
-def _reasons(decision: Disruptions) -> dict[str, DisruptionReason]:
+def _reasons(decision: DisruptionDecision) -> dict[str, DisruptionReason]:
     return {name: command.reason for command in decision.commands for name in command.retire}
 
 
-def _held(decision: Disruptions) -> set[tuple[str, HeldCode, DisruptionReason | None]]:
+def _held(decision: DisruptionDecision) -> set[tuple[str, ObjectionCode, DisruptionReason | None]]:
     return {(held.node_claim, held.code, held.disruption) for held in decision.held}
 
 
@@ -69,7 +69,7 @@ class TestBudgetsForOneReason:
         cluster.machine("n", [on("p", cpu="3")], drifted=True)
         decision = decide(cluster.problem())
         assert not decision.commands
-        assert _held(decision) == {("claim-n", HeldCode.BUDGET, DRIFTED)}
+        assert _held(decision) == {("claim-n", ObjectionCode.BUDGET, DRIFTED)}
 
     @pytest.mark.parametrize("closed", [EMPTY, UNDERUTILIZED])
     def test_a_drifted_node_goes_for_drift_while_consolidation_is_closed(self, closed: DisruptionReason) -> None:
@@ -94,7 +94,7 @@ class TestBudgetsForOneReason:
         cluster.machine("old", drifted=True)
         decision = decide(cluster.problem())
         assert _reasons(decision) == {"claim-old": EMPTY}
-        assert _held(decision) == {("claim-idle", HeldCode.BUDGET, EMPTY)}
+        assert _held(decision) == {("claim-idle", ObjectionCode.BUDGET, EMPTY)}
 
 
 class TestEmptyNodesWithoutAPrice:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruption, HeldCode
+from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.packing import Launch
 from joinery.objects.karpenter.labels import AWS_GROUP, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
@@ -28,7 +28,7 @@ ON_SPOT = tuple(
 )  # fmt: skip
 
 
-def _decided(problem: DisruptionProblem) -> tuple[Disruption, ...]:
+def _decided(problem: DisruptionProblem) -> tuple[DecidedCommand, ...]:
     return decide(problem).commands
 
 
@@ -67,7 +67,7 @@ def test_a_node_stays_where_min_values_ask_for_more_than_is_cheaper(key: str) ->
     assert not decision.commands
     assert [(held.code, held.message) for held in decision.held] == [
         (
-            HeldCode.POLICY,
+            ObjectionCode.POLICY,
             f"minValues of NodePool default want 3 values of {key} to replace it, and 2 are cheap enough",
         )
     ]

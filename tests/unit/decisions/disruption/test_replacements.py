@@ -5,7 +5,7 @@ from typing import Any
 
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.replacements import Replacements
 from joinery.decisions.scheduling.packing import Launch
@@ -28,7 +28,7 @@ ON_SPOT = tuple(
 SPOT_ONLY = [{"key": CAPACITY_TYPE, "operator": "In", "values": ["spot"]}]
 
 
-def _decided(problem: DisruptionProblem) -> tuple[Disruption, ...]:
+def _decided(problem: DisruptionProblem) -> tuple[DecidedCommand, ...]:
     return decide(problem).commands
 
 

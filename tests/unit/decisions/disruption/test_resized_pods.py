@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.verification.verify import verify
 from joinery.objects.annotations.plans import needs, remembered
@@ -30,7 +30,7 @@ def _cluster(lives: str, asks: str, **machine: Any) -> Cluster:
     return cluster
 
 
-def _command(cluster: Cluster) -> Disruption | None:
+def _command(cluster: Cluster) -> DecidedCommand | None:
     commands = decide(cluster.problem()).commands
     return next((command for command in commands if "claim-n" in command.retire), None)
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.disruption.costs import eviction_cost, lifetime_remaining
-from joinery.decisions.disruption.scale_down import scale_down
+from joinery.decisions.disruption.moves import eviction_cost
+from joinery.decisions.disruption.scale_down import lifetime_remaining, scale_down
 from joinery.objects.actions import Announce, DeleteClaim
 from joinery.objects.karpenter.labels import DISRUPTION_COST, DO_NOT_DISRUPT, POD_DELETION_COST
 from joinery.objects.karpenter.nodeclaim import NodeClaim

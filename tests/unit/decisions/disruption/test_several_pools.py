@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.validation.budget_check import admit
 from joinery.objects.karpenter.disruption import DisruptionReason
 from simulator import builders
@@ -62,7 +62,7 @@ def test_budgets_say_how_many_go_at_which_hour(
     problem = cluster.problem(now=now)
     judged = candidates(problem)
     commands = [
-        Disruption(reason=reason, message="", retire=(candidate.claim.metadata.name,))
+        DecidedCommand(reason=reason, message="", retire=(candidate.claim.metadata.name,))
         for reason in _BOTH
         for candidate in judged.candidates
         if reason in candidate.reasons

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import Held, HeldCode
+from joinery.decisions.disruption.decision import ObjectionCode, StayingNode
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.disrupting.new_commands import as_candidate
 from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
-from joinery.decisions.lifecycle.view.verdict import Outlook, disruptions_of
+from joinery.decisions.lifecycle.view.verdict import NextStep, disruptions_of
 from joinery.objects.annotations.disruption import CommandRecord, Readiness
 from joinery.objects.karpenter.disruption import DisruptionReason, stop_of
 from joinery.objects.karpenter.labels import DISRUPTION
@@ -69,7 +69,7 @@ class TestTheAnnotation:
         assert validate(cluster.pools[1]) == (f"metadata.annotations[{DISRUPTION}]: {told}",)
         held = candidates(cluster.problem()).held
         message = f"NodePool other has the annotation {DISRUPTION}, which stops disruption: {told}"
-        assert {(one.code, one.message) for one in held} == {(HeldCode.STOPPED, message)}
+        assert {(one.code, one.message) for one in held} == {(ObjectionCode.STOPPED, message)}
 
 
 class TestWhatItStops:
@@ -81,9 +81,9 @@ class TestWhatItStops:
         text = f"NodePool other stops disruption in the whole cluster ({DISRUPTION}: stop)"
         assert judged.candidates == ()
         assert set(judged.held) == {
-            Held("claim-empty", HeldCode.STOPPED, text),
-            Held("claim-used", HeldCode.STOPPED, text),
-            Held("claim-drifted", HeldCode.STOPPED, text),
+            StayingNode("claim-empty", ObjectionCode.STOPPED, text),
+            StayingNode("claim-used", ObjectionCode.STOPPED, text),
+            StayingNode("claim-drifted", ObjectionCode.STOPPED, text),
         }
 
     def test_outside_of_its_windows_it_stops_nothing(self) -> None:
@@ -106,13 +106,13 @@ class TestWhatItStops:
     @pytest.mark.parametrize(
         ("reason", "waits_for", "outlook"),
         [
-            (DisruptionReason.UNDERUTILIZED, Readiness.INITIALIZED, Outlook.ROLL_BACK),
-            (DisruptionReason.REBALANCE, Readiness.INITIALIZED, Outlook.FINISH),
-            (DisruptionReason.EXPIRED, Readiness.LAUNCHED, Outlook.FINISH),
+            (DisruptionReason.UNDERUTILIZED, Readiness.INITIALIZED, NextStep.ROLL_BACK),
+            (DisruptionReason.REBALANCE, Readiness.INITIALIZED, NextStep.FINISH),
+            (DisruptionReason.EXPIRED, Readiness.LAUNCHED, NextStep.FINISH),
         ],
     )
     def test_a_command_that_has_begun_is_rolled_back_if_it_is_voluntary(
-        self, reason: DisruptionReason, waits_for: Readiness, outlook: Outlook
+        self, reason: DisruptionReason, waits_for: Readiness, outlook: NextStep
     ) -> None:
         """A person who stops disruption means what is under way too; what EC2 or age demands goes on."""
         cluster = _stopped()
@@ -129,7 +129,7 @@ class TestWhatItStops:
         ]
         verdict = disruptions_of(cluster.problem().packing.snapshot).verdicts["command"]
         assert verdict.outlook is outlook
-        assert ("stops disruption" in verdict.why) == (outlook is Outlook.ROLL_BACK)
+        assert ("stops disruption" in verdict.why) == (outlook is NextStep.ROLL_BACK)
 
     def test_nothing_else_is_said_of_a_node_while_it_is_in_force(self) -> None:
         """The stop comes first: what else keeps the node does not matter now."""

@@ -14,7 +14,7 @@ from joinery.decisions.disruption.consolidation.choosing import (
     of_few_kinds,
 )
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruptions, HeldCode
+from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.verified import OUT_OF_TIME, validate
 from joinery.decisions.optimizer.effort import Effort
@@ -44,7 +44,7 @@ def test_empty_and_drifted_nodes_go_though_time_is_up(late: float) -> None:
     """Nothing has to be searched for them. Others may be held for that reason, and none as worth its price."""
     decision = _decided(_cluster().problem(), lambda: _LIMIT + late)
     assert {"claim-empty", "claim-old"} <= _retired(decision)
-    assert {held.code for held in decision.held} <= {HeldCode.TIME_LIMIT}
+    assert {held.code for held in decision.held} <= {ObjectionCode.TIME_LIMIT}
     assert not decision.refused
 
 
@@ -118,7 +118,7 @@ def test_commands_that_do_not_hold_together_are_not_looked_at_apart_once_it_is_l
     assert {dropped.why for dropped in checked.dropped} == {OUT_OF_TIME}
 
 
-def _decided(problem: DisruptionProblem, stopwatch: Stopwatch) -> Disruptions:
+def _decided(problem: DisruptionProblem, stopwatch: Stopwatch) -> DisruptionDecision:
     return decide(_limited(problem), stopwatch=stopwatch)
 
 
@@ -127,5 +127,5 @@ def _limited(problem: DisruptionProblem, limit: float = _LIMIT) -> DisruptionPro
     return replace(problem, packing=packing, options=replace(problem.options, time_limit=limit))
 
 
-def _retired(decision: Disruptions) -> set[str]:
+def _retired(decision: DisruptionDecision) -> set[str]:
     return {name for command in decision.commands for name in command.retire}

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.validation.verified import Failure, validate
 from joinery.decisions.scheduling.packing import ExistingPlacement
 from joinery.decisions.scheduling.problem import Problem
@@ -34,12 +34,12 @@ def _pod(name: str, node: str, cpu: str = "1") -> Any:
     return builders.pod(name, cpu=cpu, node=node, phase="Running", owner="web")
 
 
-def _empty(*nodes: str) -> Disruption:
-    return Disruption(reason=DisruptionReason.EMPTY, message="", retire=tuple(f"claim-{node}" for node in nodes))
+def _empty(*nodes: str) -> DecidedCommand:
+    return DecidedCommand(reason=DisruptionReason.EMPTY, message="", retire=tuple(f"claim-{node}" for node in nodes))
 
 
-def _moving(source: str, to: str, *pods: str) -> Disruption:
-    return Disruption(
+def _moving(source: str, to: str, *pods: str) -> DecidedCommand:
+    return DecidedCommand(
         reason=DisruptionReason.UNDERUTILIZED,
         message="",
         retire=(f"claim-{source}",),
@@ -48,7 +48,9 @@ def _moving(source: str, to: str, *pods: str) -> Disruption:
     )
 
 
-def _judged(snapshot: Snapshot, *commands: Disruption, decided: Snapshot | None = None) -> tuple[list[Any], list[str]]:
+def _judged(
+    snapshot: Snapshot, *commands: DecidedCommand, decided: Snapshot | None = None
+) -> tuple[list[Any], list[str]]:
     """What is retired by the commands that hold, and why the others do not."""
     answer = validate(Problem(snapshot=snapshot, instance_types={}), commands, decided or snapshot)
     return [command.retire for command in answer.valid], [dropped.why for dropped in answer.dropped]

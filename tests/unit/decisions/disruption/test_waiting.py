@@ -4,7 +4,7 @@ import json
 from datetime import timedelta
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import HeldCode
+from joinery.decisions.disruption.decision import ObjectionCode
 from joinery.decisions.lifecycle.disrupting.started_commands import LONGEST_DRAIN_AWAITED
 from joinery.objects.annotations.disruption import CommandRecord, Replaces, encoded
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -34,7 +34,7 @@ def test_an_empty_node_that_a_waiting_pod_fits_on_stays() -> None:
     decision = decide(cluster.problem())
     assert not decision.commands
     (held,) = decision.held
-    assert (held.node_claim, held.code) == ("claim-idle", HeldCode.NOMINATED)
+    assert (held.node_claim, held.code) == ("claim-idle", ObjectionCode.NOMINATED)
     assert "default/late" in held.message
 
 
@@ -71,7 +71,7 @@ def test_an_empty_node_that_a_pod_of_a_leaving_node_fits_on_stays() -> None:
     assert not decision.commands
     held = next(held for held in decision.held if held.node_claim == "claim-idle")
     assert (held.code, held.message) == (
-        HeldCode.NOMINATED,
+        ObjectionCode.NOMINATED,
         "pod default/leaver has to leave its node, and has room on it",
     )
 
@@ -121,4 +121,6 @@ def test_a_workload_whose_rate_is_used_up_keeps_its_own_node_alone() -> None:
     cluster.machine("x", [on("p-x", "x", cpu="300m", annotations=never)])
     decision = decide(cluster.problem())
     assert {name for command in decision.commands for name in command.retire} == {"claim-m", "claim-n"}
-    assert [held.code for held in decision.held if held.node_claim == "claim-x"] == [HeldCode.POD_DISRUPTION_BUDGET]
+    assert [held.code for held in decision.held if held.node_claim == "claim-x"] == [
+        ObjectionCode.POD_DISRUPTION_BUDGET
+    ]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace as changed
 
-from joinery.decisions.lifecycle.pools.canary import Stage, Trial, canary_events, trials
+from joinery.decisions.lifecycle.pools.canary import ImageTrial, TrialStage, canary_events, trials
 from joinery.objects.annotations.canaries import Outcome, verdicts_of
 from joinery.objects.annotations.disruption import Replaces, encoded
 from joinery.objects.karpenter.disruption import CanaryRule, canary_of
@@ -72,11 +72,11 @@ def _snapshot(*claims: NodeClaim, pods: tuple[Pod, ...] = (), nodes: tuple[Node,
     )
 
 
-def _trial(*claims: NodeClaim, rule: CanaryRule | None = RULE, **given: Any) -> Trial | None:
+def _trial(*claims: NodeClaim, rule: CanaryRule | None = RULE, **given: Any) -> ImageTrial | None:
     return trials(_snapshot(*claims, **given), rule).of.get(("default", NEW))
 
 
-def _stage(*claims: NodeClaim, **given: Any) -> Stage:
+def _stage(*claims: NodeClaim, **given: Any) -> TrialStage:
     trial = _trial(*claims, **given)
     assert trial is not None
     return trial.stage
@@ -99,7 +99,7 @@ def test_an_untried_image_has_room_for_one_node() -> None:
     """As many as the rule says: a number, or a part of the class's nodes."""
     trial = _trial()
     assert trial is not None
-    assert (trial.stage, trial.room) == (Stage.TRIED, 1)
+    assert (trial.stage, trial.room) == (TrialStage.TRIED, 1)
     assert "on 1 node first" in trial.why
     third = _trial(*(_claim(f"old-{number}", OLD) for number in range(8)), rule=canary_of("25% for 10m"))
     assert third is not None
@@ -114,7 +114,7 @@ def test_a_node_that_boots_it_takes_the_room(image: str) -> None:
         coming = with_status(coming, provider_id="", node_name="", conditions=[])
     trial = _trial(coming, nodes=(_node("new", ready=False, since=START),))
     assert trial is not None
-    assert (trial.stage, trial.room) == (Stage.TRIED, 0)
+    assert (trial.stage, trial.room) == (TrialStage.TRIED, 0)
 
 
 # --- what passes ---
@@ -124,7 +124,7 @@ def test_an_image_passes_when_a_node_ran_well_with_it_for_the_soak_time() -> Non
     """Whoever bought the node: those for pods that wait boot the image as well."""
     trial = _trial(_claim("new", NEW), pods=(_pod("web-1", "new"),))
     assert trial is not None
-    assert trial.stage is Stage.PASSED
+    assert trial.stage is TrialStage.PASSED
     assert "claim-new" in trial.why
 
 
@@ -139,22 +139,22 @@ def test_an_image_passes_when_a_node_ran_well_with_it_for_the_soak_time() -> Non
 )
 def test_a_node_that_has_not_run_for_so_long_proves_nothing_yet(claim: NodeClaim, node: Node) -> None:
     """The soak time runs from when it was fit for pods, and anew when it was not ready in between."""
-    assert _stage(claim, nodes=(node,)) is Stage.TRIED
+    assert _stage(claim, nodes=(node,)) is TrialStage.TRIED
 
 
 def test_a_replacement_soaks_with_the_pods_that_it_was_bought_for() -> None:
     """While the node that it replaces keeps them, nothing is tried."""
     link = {REPLACES: encoded(Replaces("command", ("claim-old",)))}
     replacement = _claim("new", NEW, annotations=link)
-    assert _stage(replacement) is Stage.TRIED
-    assert _stage(replacement, pods=(_pod("web-1", "new", since="lately"),)) is Stage.TRIED
-    assert _stage(replacement, pods=(_pod("web-1", "new"),)) is Stage.PASSED
+    assert _stage(replacement) is TrialStage.TRIED
+    assert _stage(replacement, pods=(_pod("web-1", "new", since="lately"),)) is TrialStage.TRIED
+    assert _stage(replacement, pods=(_pod("web-1", "new"),)) is TrialStage.PASSED
 
 
 def test_a_pod_that_is_still_starting_is_waited_for() -> None:
     """It is judged when its own soak time is over."""
     pods = (_pod("web-1", "new", ready=False, since="lately"), _pod("web-2", "old"))
-    assert _stage(_claim("new", NEW), pods=pods) is Stage.TRIED
+    assert _stage(_claim("new", NEW), pods=pods) is TrialStage.TRIED
 
 
 # --- what fails ---
@@ -164,9 +164,9 @@ def test_a_node_that_does_not_get_ready_fails_the_image() -> None:
     """Also when it is being deleted since, because its command was rolled back."""
     trial = _trial(_claim("new", NEW, fit=False))
     assert trial is not None
-    assert trial.stage is Stage.FAILED
+    assert trial.stage is TrialStage.FAILED
     assert "was not fit for pods within 0:09:00" in trial.why
-    assert _stage(_claim("new", NEW, fit=False, deleted=START)) is Stage.FAILED
+    assert _stage(_claim("new", NEW, fit=False, deleted=START)) is TrialStage.FAILED
 
 
 @pytest.mark.parametrize(
@@ -176,27 +176,27 @@ def test_a_node_that_does_not_get_ready_fails_the_image() -> None:
 )
 def test_a_node_that_ended_before_its_time_says_nothing(given: Any) -> None:
     """It might have got ready."""
-    assert _stage(_claim("new", NEW, fit=False, **given)) is Stage.TRIED
+    assert _stage(_claim("new", NEW, fit=False, **given)) is TrialStage.TRIED
 
 
 def test_a_node_that_is_no_longer_ready_fails_the_image_after_two_minutes() -> None:
     """A kubelet that is started anew is ready again by then."""
     claim = _claim("new", NEW)
     lately = _node("new", ready=False, since=START - timedelta(seconds=119))
-    assert _stage(claim, nodes=(lately,)) is Stage.TRIED
-    assert _stage(claim, nodes=(_node("new", ready=False, since=AGO["lately"]),)) is Stage.FAILED
+    assert _stage(claim, nodes=(lately,)) is TrialStage.TRIED
+    assert _stage(claim, nodes=(_node("new", ready=False, since=AGO["lately"]),)) is TrialStage.FAILED
 
 
 @pytest.mark.parametrize(
     ("pod", "stage"),
     [
-        (_pod("web-1", "new", crashes=3, since="lately"), Stage.FAILED),
-        (_pod("web-1", "new", crashes=2, since="lately"), Stage.TRIED),
-        (_pod("web-1", "new", ready=False), Stage.FAILED),
+        (_pod("web-1", "new", crashes=3, since="lately"), TrialStage.FAILED),
+        (_pod("web-1", "new", crashes=2, since="lately"), TrialStage.TRIED),
+        (_pod("web-1", "new", ready=False), TrialStage.FAILED),
     ],
     ids=["a crash loop", "it began badly", "never ready"],
 )
-def test_a_pod_fails_the_image_if_others_of_its_owner_run_well(pod: Pod, stage: Stage) -> None:
+def test_a_pod_fails_the_image_if_others_of_its_owner_run_well(pod: Pod, stage: TrialStage) -> None:
     """A crash or two may be for a dependency that was not there yet."""
     assert _stage(_claim("new", NEW), pods=(pod, _pod("web-2", "old"))) is stage
 
@@ -204,16 +204,16 @@ def test_a_pod_fails_the_image_if_others_of_its_owner_run_well(pod: Pod, stage: 
 def test_a_workload_that_fails_everywhere_says_nothing() -> None:
     """Nor does one that runs nowhere else: a new release may be broken on any image."""
     crashing = _pod("web-1", "new", crashes=5)
-    assert _stage(_claim("new", NEW), pods=(crashing,)) is Stage.PASSED
+    assert _stage(_claim("new", NEW), pods=(crashing,)) is TrialStage.PASSED
     elsewhere = (_pod("web-2", "old", crashes=5), _pod("web-3", "old"))
-    assert _stage(_claim("new", NEW), pods=(crashing, *elsewhere)) is Stage.PASSED
+    assert _stage(_claim("new", NEW), pods=(crashing, *elsewhere)) is TrialStage.PASSED
 
 
 @pytest.mark.parametrize(
     ("text", "stage"),
-    [('["uid-replicaset-web"]', Stage.FAILED), ('["uid-other"]', Stage.PASSED), ("{", Stage.PASSED)],
+    [('["uid-replicaset-web"]', TrialStage.FAILED), ('["uid-other"]', TrialStage.PASSED), ("{", TrialStage.PASSED)],
 )
-def test_the_only_pod_of_its_owner_counts_if_it_ran_well_on_the_node_before(text: str, stage: Stage) -> None:
+def test_the_only_pod_of_its_owner_counts_if_it_ran_well_on_the_node_before(text: str, stage: TrialStage) -> None:
     """The replacement remembers that, for a pod that has come back under another name."""
     claim = _claim("new", NEW, annotations={RAN_WELL: text})
     assert _stage(claim, pods=(_pod("web-1", "new", crashes=5),)) is stage
@@ -232,7 +232,7 @@ def test_a_verdict_is_written_on_the_class_and_told() -> None:
     (told,) = canary_events(snapshot.node_classes[0], after)
     assert (told.reason, told.warning) == ("CanaryFailed", True)
     again = trials(_snapshot(node_class=after), RULE)
-    assert again.of["default", NEW].stage is Stage.FAILED
+    assert again.of["default", NEW].stage is TrialStage.FAILED
     assert again.remembered(after) == after
     assert not list(canary_events(after, after))
 
@@ -252,30 +252,30 @@ def test_a_verdict_is_forgotten_with_the_image_and_not_before() -> None:
 @pytest.mark.parametrize("text", ["", "{", "[1]", '[{"image": "ami-amd64"}]', "null", "[" * 4000])
 def test_a_verdict_that_cannot_be_read_is_none(text: str) -> None:
     """Anybody may edit an annotation."""
-    assert _stage(node_class=_class(**{CANARIES: text})) is Stage.TRIED
+    assert _stage(node_class=_class(**{CANARIES: text})) is TrialStage.TRIED
 
 
 def test_a_person_may_approve_an_image() -> None:
     """That holds for this image alone, whatever its trial has come to."""
     failed = json.dumps([{"image": NEW, "outcome": "Failed", "at": START.isoformat(), "why": "x"}])
-    assert _stage(node_class=_class(**{CANARIES: failed})) is Stage.FAILED
+    assert _stage(node_class=_class(**{CANARIES: failed})) is TrialStage.FAILED
     approved = _class(**{CANARIES: failed, CANARY_APPROVED: f"ami-other, {NEW}"})
-    assert _stage(node_class=approved) is Stage.PASSED
+    assert _stage(node_class=approved) is TrialStage.PASSED
 
 
 def test_a_class_may_say_how_its_images_are_tried() -> None:
     """Its annotation counts, and not the setting."""
     assert _trial(node_class=_class(**{CANARY: "off"})) is None
     assert _trial(rule=None) is None
-    assert _stage(rule=None, node_class=_class(**{CANARY: "1 node for 1h"})) is Stage.TRIED
-    assert _stage(_claim("new", NEW), node_class=_class(**{CANARY: "2 nodes for 10m"})) is Stage.TRIED
+    assert _stage(rule=None, node_class=_class(**{CANARY: "1 node for 1h"})) is TrialStage.TRIED
+    assert _stage(_claim("new", NEW), node_class=_class(**{CANARY: "2 nodes for 10m"})) is TrialStage.TRIED
 
 
 def test_an_annotation_that_cannot_be_read_halts_the_drift() -> None:
     """Someone meant to try images."""
     trial = _trial(node_class=_class(**{CANARY: "some nodes"}))
     assert trial is not None
-    assert (trial.stage, trial.verdict) == (Stage.FAILED, None)
+    assert (trial.stage, trial.verdict) == (TrialStage.FAILED, None)
     assert "cannot be read" in trial.why
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import Disruptions
+from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.planning import Plan, plan
 from joinery.decisions.scheduling.packing import placed_pods
@@ -96,7 +96,7 @@ def test_a_decision_about_nodes_takes_no_more_than_its_size(kind: str) -> None:
     assert _calls(lambda: _decided(many)) < 6 * _calls(lambda: _decided(few))
 
 
-def _decided(packing: Problem) -> Disruptions:
+def _decided(packing: Problem) -> DisruptionDecision:
     asked = DisruptionProblem(packing=packing, options=DisruptionOptions(time_limit=0.001))
     return decide(asked, stopwatch=lambda: GRACE / 2)
 

@@ -1,10 +1,11 @@
 """From a cluster to its model: classes of pods become items, nodes become standing bins.
 
-The instance is a guide: a trial by the packing core decides what is right (``trial``). So what the optimiser has no
-word for is taken strictly:
+The instance is a guide: a simulation by the packing core decides what is right (``simulation``). So what the optimiser
+has no word for is taken strictly:
 
 - A class of pods that a rule over zones or other domains counts, or that owns one, moves within its domain only. Then
-  no count of any rule changes, and every order of the moves is right, if the rule holds to begin with (``bonds``).
+  no count of any rule changes, and every order of the moves is right, if the rule holds to begin with
+  (``grouping.bonds_of``).
 - Where rules over hosts would let no more pods of a class onto a node as it is, none go there.
 - Nodes with pods that must share a host with others stay.
 - New nodes for a class come from the heaviest NodePools that can hold it.

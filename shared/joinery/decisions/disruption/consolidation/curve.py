@@ -1,14 +1,14 @@
 """The curve: what the cluster would cost after how many evictions, if a move counted as more or less.
 
 The chosen commands and their prefixes are points of it. Others come from the optimiser at other prices of a move. They
-are estimates: no trial has checked them under every rule.
+are estimates: no simulation has checked them under every rule.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from joinery.decisions.disruption.consolidation.model import Model
-from joinery.decisions.disruption.decision import CurvePoint, Disruption
+from joinery.decisions.disruption.decision import CurvePoint, DecidedCommand
 from joinery.decisions.optimizer.consolidation.choice import consolidate
 from joinery.decisions.optimizer.effort import Effort
 
@@ -18,7 +18,7 @@ _FEW_PAIRS = 6_000
 """It is asked where no more items and bins are compatible: elsewhere that takes longer than the decision itself."""
 
 
-def prefixes(before: float, commands: Iterable[Disruption], hourly: Mapping[str, float]) -> tuple[CurvePoint, ...]:
+def prefixes(before: float, commands: Iterable[DecidedCommand], hourly: Mapping[str, float]) -> tuple[CurvePoint, ...]:
     """What the cluster costs after each prefix of the commands, by evictions; the last one is chosen. ``hourly``: $/h
     that the moves of each node count as, by name of its claim.
     """

@@ -1,51 +1,52 @@
-"""From a trial to commands: nodes that share a launch go together, and every other node goes by itself.
+"""From a simulation to commands: nodes that share a launch go together, and every other node goes by itself.
 
 Room on nodes that stay was dealt out to all at once, so whether one node goes has no bearing on another. Nor do rules
-over zones and other domains, as long as pods stay in theirs: no count changes. Where the trial had to let some leave
-theirs, all nodes that do so under one rule go together: then its counts change once, from right to right. So any of
-the commands may be carried out without the others.
+over zones and other domains, as long as pods stay in theirs: no count changes. Where the simulation had to let some
+leave theirs, all nodes that do so under one rule go together: then its counts change once, from right to right. So any
+of the commands may be carried out without the others.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from joinery.decisions.disruption.candidates import Candidate
-from joinery.decisions.disruption.consolidation.model import NEGLIGIBLE, hourly
-from joinery.decisions.disruption.consolidation.trial import Trial
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.consolidation.model import NEGLIGIBLE, Model, hourly
+from joinery.decisions.disruption.consolidation.simulation import Simulation
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch
 from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, ZONE
 
 
-def commands_of(trial: Trial, bonds: Iterable[Collection[str]] = ()) -> tuple[Disruption, ...]:
-    """The trial's commands in the order in which budgets should take them: empty nodes first, then drifted ones, the
-    longest drifted first (Karpenter's order, too), then by savings for each dollar of moves.
+def commands_of(simulated: Simulation, bonds: Iterable[Collection[str]] = ()) -> tuple[DecidedCommand, ...]:
+    """The commands of a simulation in the order in which budgets should take them: empty nodes first, then drifted
+    ones, the longest drifted first (Karpenter's order, too), then by savings for each dollar of moves.
 
     ``bonds``: sets of pods (namespace/name) whose nodes must go together, besides those that share a launch.
     """
-    home = {pod.key: index for index, candidate in enumerate(trial.candidates) for pod in candidate.pods}
-    groups = _groups(len(trial.candidates), (*(launch.pods for launch in trial.launches), *bonds), home)
-    shares = _shares(trial, [[trial.candidates[index] for index in members] for members in groups])
+    home = {pod.key: index for index, candidate in enumerate(simulated.candidates) for pod in candidate.pods}
+    groups = _groups(len(simulated.candidates), (*(launch.pods for launch in simulated.launches), *bonds), home)
+    shares = _shares(simulated, [[simulated.candidates[index] for index in members] for members in groups])
     ordered = sorted(((_command(share), share) for share in shares), key=_order)
     return tuple(command for command, _ in ordered)
 
 
 @dataclass(frozen=True)
 class _Share:
-    """What a command has of a trial. ``existing``: the places of its own pods."""
+    """What a command has of a simulation. ``existing``: the places of its own pods."""
 
     members: Sequence[Candidate]
     launches: list[Launch] = field(default_factory=list)
     existing: list[ExistingPlacement] = field(default_factory=list)
 
 
-def _shares(trial: Trial, groups: Iterable[Sequence[Candidate]]) -> Sequence[_Share]:
+def _shares(simulated: Simulation, groups: Iterable[Sequence[Candidate]]) -> Sequence[_Share]:
     shares = [_Share(members) for members in groups]
     share_of = {pod.key: share for share in shares for candidate in share.members for pod in candidate.pods}
-    for launch in trial.launches:
+    for launch in simulated.launches:
         next(share_of[pod] for pod in launch.pods if pod in share_of).launches.append(launch)
-    for placement in trial.existing:
+    for placement in simulated.existing:
         dealt: dict[int, list[str]] = defaultdict(list)
         for pod in placement.pods:
             dealt[id(share_of[pod])].append(pod)
@@ -54,7 +55,7 @@ def _shares(trial: Trial, groups: Iterable[Sequence[Candidate]]) -> Sequence[_Sh
     return shares
 
 
-def is_worth_it(command: Disruption, candidates: Iterable[Candidate]) -> bool:
+def is_worth_it(command: DecidedCommand, candidates: Iterable[Candidate]) -> bool:
     """Whether what it saves repays its moves in time. Drifted nodes must go whatever that costs, and empty ones
     although nobody may know what that saves.
     """
@@ -64,7 +65,7 @@ def is_worth_it(command: Disruption, candidates: Iterable[Candidate]) -> bool:
     return saves and command.savings >= sum(map(hourly, candidates)) - NEGLIGIBLE
 
 
-def _order(one: tuple[Disruption, _Share]) -> tuple[bool, bool, tuple[bool, str, str], float, str]:
+def _order(one: tuple[DecidedCommand, _Share]) -> tuple[bool, bool, tuple[bool, str, str], float, str]:
     command, share = one
     drifted = command.reason is DisruptionReason.DRIFTED
     longest = min((member.drift_order for member in share.members if member.is_drifted), default=(False, "", ""))
@@ -92,10 +93,10 @@ def _groups(count: int, bonds: Iterable[Collection[str]], home: Mapping[str, int
     return list(groups.values())
 
 
-def _command(share: _Share) -> Disruption:
+def _command(share: _Share) -> DecidedCommand:
     members = share.members
     savings = sum(candidate.price for candidate in members) - sum(launch.offering.price for launch in share.launches)
-    return Disruption(
+    return DecidedCommand(
         reason=_reason(members, buys=bool(share.launches)),
         message=_message(members, share.launches, savings),
         retire=tuple(sorted(candidate.claim.metadata.name for candidate in members)),
@@ -133,3 +134,38 @@ def _message(members: Sequence[Candidate], launches: Sequence[Launch], savings: 
     moved = sum(len(candidate.pods) for candidate in members)
     change = f"saves ${savings:.4f}/h" if savings >= 0 else f"costs ${-savings:.4f}/h more"
     return f"{into}: {change}, moves {moved} pod{'' if moved == 1 else 's'}"
+
+
+# --- which moves are right only together ---
+
+
+def bonds_of(simulated: Simulation, model: Model) -> Sequence[frozenset[str]]:
+    """Sets of pods (namespace/name): those that leave their domains under rules that have to do with each other.
+
+    Where such a rule does not hold as the cluster stands, a pod may be refused even by the domain that it has, until
+    others have left: then all that move under the rule belong together.
+    """
+    labels = {view.node: view.labels for view in model.nodes}
+    destination: dict[str, Mapping[str, str]] = {}
+    for placement in simulated.existing:
+        destination |= dict.fromkeys(placement.pods, labels.get(placement.node, {}))
+    for launch in simulated.launches:
+        decided = {ZONE: launch.offering.zone, CAPACITY_TYPE: launch.offering.capacity_type}
+        destination |= dict.fromkeys(launch.pods, {**launch.labels, **decided})
+    leaving: dict[int, set[str]] = defaultdict(set)
+    staying: dict[int, set[str]] = defaultdict(set)
+    for pod, item in _items(model):
+        there = destination.get(pod)
+        if there is None:
+            continue
+        leaves = any(there.get(key, "") != value for key, value in model.domains[item].items())
+        for rule in model.coupled[item] if leaves else model.coupled[item] & model.broken:
+            (leaving if leaves else staying)[rule].add(pod)
+    return [frozenset(pods | staying[rule]) for rule, pods in leaving.items()]
+
+
+def _items(model: Model) -> Iterator[tuple[str, int]]:
+    """Every pod that may move, with its item."""
+    for (item, _), pods in model.pods.items():
+        for pod in pods:
+            yield pod, item

@@ -17,8 +17,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
-from joinery.decisions.disruption.costs import eviction_cost
-from joinery.decisions.disruption.decision import THRESHOLD, Balance, Disruption, Held, HeldCode
+from joinery.decisions.disruption.decision import THRESHOLD, Balance, DecidedCommand, ObjectionCode, StayingNode
+from joinery.decisions.disruption.moves import eviction_cost
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import Admitted
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -30,18 +30,18 @@ POLICY = "Balanced"
 _DRIFTED = DisruptionReason.DRIFTED
 
 
-def approved(commands: Iterable[Disruption], problem: DisruptionProblem, judged: Candidates) -> Admitted:
+def approved(commands: Iterable[DecidedCommand], problem: DisruptionProblem, judged: Candidates) -> Admitted:
     """The commands to which every Balanced pool agrees, in their order, with what these say of them; and the nodes of
     the others, held.
 
     ``judged``: all nodes of the problem.
     """
     balances = Balances(problem, judged)
-    chosen: list[Disruption] = []
-    held: list[Held] = []
+    chosen: list[DecidedCommand] = []
+    held: list[StayingNode] = []
     for command in commands:
         if objection := balances.objection(command):
-            held += [Held(name, HeldCode.POLICY, objection, command.reason) for name in command.retire]
+            held += [StayingNode(name, ObjectionCode.POLICY, objection, command.reason) for name in command.retire]
         else:
             chosen.append(replace(command, balances=balances.of(command)))
     return Admitted(tuple(chosen), tuple(held))
@@ -66,7 +66,7 @@ class Balances:
                 self._costs[view.pool] += judged.prices.get(view.claim, 0.0)
                 self._disturbances[view.pool] += self._disturbance(view)
 
-    def of(self, command: Disruption) -> tuple[Balance, ...]:
+    def of(self, command: DecidedCommand) -> tuple[Balance, ...]:
         """The command in the eyes of every Balanced pool that is asked about it, by their names."""
         if command.reason is DisruptionReason.EMPTY:
             return ()
@@ -77,7 +77,7 @@ class Balances:
         pools = sorted({candidate.view.pool for candidate in taken} & self._balanced)
         return tuple(self._balance(pool, taken, command.savings, price) for pool in pools)
 
-    def objection(self, command: Disruption) -> str:
+    def objection(self, command: DecidedCommand) -> str:
         """Why a Balanced pool does not agree, as a sentence about it; empty if all do, or none is asked."""
         refused = next((balance for balance in self.of(command) if not balance.is_approved), None)
         return f"NodePool {refused.pool} is Balanced: {refused}, and it takes {THRESHOLD:g}" if refused else ""

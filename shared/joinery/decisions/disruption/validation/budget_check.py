@@ -10,13 +10,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from joinery.decisions.disruption.decision import Disruption, Held, HeldCode
+from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode, StayingNode
 from joinery.decisions.disruption.problem import DisruptionProblem
-from joinery.decisions.disruption.rates import allowance
 from joinery.decisions.disruption.validation.canaries import CanaryLimit
 from joinery.decisions.disruption.validation.eviction_rates import EvictionRates
-from joinery.decisions.lifecycle.pools.canary import Trials
-from joinery.decisions.lifecycle.view.budgets import Allowance, PoolNodes, pool_nodes
+from joinery.decisions.lifecycle.pools.canary import ImageTrials
+from joinery.decisions.lifecycle.view.budgets import Allowance, PoolNodes, allowance, pool_nodes
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.nodes import NodeView
@@ -26,19 +25,19 @@ from joinery.objects.snapshot.nodes import NodeView
 class Admitted:
     """``commands``: those that may start now, in their order. ``held``: the nodes of the others, and why."""
 
-    commands: tuple[Disruption, ...] = ()
-    held: tuple[Held, ...] = ()
+    commands: tuple[DecidedCommand, ...] = ()
+    held: tuple[StayingNode, ...] = ()
 
 
-def admit(commands: Sequence[Disruption], problem: DisruptionProblem, nodes: Iterable[NodeView]) -> Admitted:
+def admit(commands: Sequence[DecidedCommand], problem: DisruptionProblem, nodes: Iterable[NodeView]) -> Admitted:
     """Ask about each command in turn. ``nodes``: all of the problem's snapshot (``Candidates.nodes``)."""
     budgets = BudgetCheck(problem, nodes)
-    admitted: list[Disruption] = []
-    held: list[Held] = []
+    admitted: list[DecidedCommand] = []
+    held: list[StayingNode] = []
     for command in commands:
         if objection := budgets.objection(command):
             code = budgets.code(command)
-            held += [Held(name, code, objection, command.reason) for name in command.retire]
+            held += [StayingNode(name, code, objection, command.reason) for name in command.retire]
         else:
             budgets.take(command)
             admitted.append(command)
@@ -61,24 +60,24 @@ class BudgetCheck:
         self._taken: Counter[str] = Counter()
         self._allowances: dict[tuple[str, DisruptionReason], Allowance] = {}
 
-    def objection(self, command: Disruption) -> str:
+    def objection(self, command: DecidedCommand) -> str:
         """Why the command may not start now, as a sentence about whoever objects; empty if it may."""
         if not self._is_bound:
             return ""
         return self.pool_objection(command) or self._evictions.objection(command) or self._canaries.objection(command)
 
-    def code(self, command: Disruption) -> HeldCode:
+    def code(self, command: DecidedCommand) -> ObjectionCode:
         """Of whom the objection is: of a NodePool, of pods, or of the trial of an image."""
         if self.pool_objection(command):
-            return HeldCode.BUDGET
-        return HeldCode.POD_DISRUPTION_BUDGET if self._evictions.objection(command) else HeldCode.CANARY
+            return ObjectionCode.BUDGET
+        return ObjectionCode.POD_DISRUPTION_BUDGET if self._evictions.objection(command) else ObjectionCode.CANARY
 
     @property
-    def trials(self) -> Trials:
+    def trials(self) -> ImageTrials:
         """The trials of images that bind commands."""
         return self._canaries.trials
 
-    def pool_objection(self, command: Disruption) -> str:
+    def pool_objection(self, command: DecidedCommand) -> str:
         """Which NodePool has no room for the command, as a sentence about it; empty if all have."""
         for reason, names in self._asked(command):
             for pool, count in Counter(self._pool_of.get(name, "") for name in names).items():
@@ -90,7 +89,7 @@ class BudgetCheck:
                     return f"NodePool {pool}: {most.why}{before}{asked}"
         return ""
 
-    def _asked(self, command: Disruption) -> Iterator[tuple[DisruptionReason, Sequence[str]]]:
+    def _asked(self, command: DecidedCommand) -> Iterator[tuple[DisruptionReason, Sequence[str]]]:
         """For which reasons budgets have to let which of the command's nodes go.
 
         A command for drift may take nodes along that have not drifted, because their pods share what is bought. Budgets
@@ -104,7 +103,7 @@ class BudgetCheck:
         """How many more nodes of the NodePool may go for the reason; never negative."""
         return max(0, self._allowance(pool, reason).allowed - self._taken[pool])
 
-    def take(self, command: Disruption) -> None:
+    def take(self, command: DecidedCommand) -> None:
         """The command starts, so its nodes count from now on."""
         self._taken.update(self._pool_of.get(name, "") for name in command.retire)
         self._evictions.take(command)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from joinery.decisions.disruption.candidates import Candidate
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
-from joinery.decisions.lifecycle.pools.canary import Stage, Trial, Trials, trials
+from joinery.decisions.lifecycle.pools.canary import ImageTrial, ImageTrials, TrialStage, trials
 from joinery.decisions.lifecycle.view.drift import drifted_since
 from joinery.decisions.scheduling.packing import Launch
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -26,7 +26,7 @@ _Image = tuple[str, str]
 """Name of a node class and id of an image that it selects."""
 
 
-def held_back(drifted: Iterable[Candidate], judged: Trials, snapshot: Snapshot) -> Mapping[str, str]:
+def held_back(drifted: Iterable[Candidate], judged: ImageTrials, snapshot: Snapshot) -> Mapping[str, str]:
     """By the claim's name, why a drifted node has to wait for the trial of the image that it would be replaced by.
 
     Of those whose image has room, the ones go first that have pods, because an empty node tries little, and of these
@@ -54,9 +54,9 @@ def image_for(claim: NodeClaim, snapshot: Snapshot) -> _Image:
     return name, node_class.image_for(labels) if node_class else ""
 
 
-def sentence(trial: Trial) -> str:
+def sentence(trial: ImageTrial) -> str:
     """Why a node waits, for people."""
-    what = "has failed its trial" if trial.stage is Stage.FAILED else "is on trial"
+    what = "has failed its trial" if trial.stage is TrialStage.FAILED else "is on trial"
     return f"what replaces it would boot {trial.image}, which {what}" + (f": {trial.why}" if trial.why else "")
 
 
@@ -76,7 +76,9 @@ class CanaryLimit:
 
     def __init__(self, problem: DisruptionProblem) -> None:
         self._snapshot = problem.packing.snapshot
-        self.trials = Trials() if problem.options.ignore_budgets else trials(self._snapshot, problem.options.canary)
+        self.trials = (
+            ImageTrials() if problem.options.ignore_budgets else trials(self._snapshot, problem.options.canary)
+        )
         self._types = {
             name: {kind.name: kind.labels for kind in types} if self.trials.of else {}
             for name, types in problem.packing.instance_types.items()
@@ -84,7 +86,7 @@ class CanaryLimit:
         self._images = {claim.metadata.name: claim.status.image_id for claim in self._snapshot.managed_claims}
         self._taken: Counter[_Image] = Counter()
 
-    def objection(self, command: Disruption) -> str:
+    def objection(self, command: DecidedCommand) -> str:
         """Why the command may not start now, as a sentence; empty if it may."""
         for image, launches in self._exposed(command).items():
             trial = self.trials.open(*image)
@@ -96,11 +98,11 @@ class CanaryLimit:
                 return sentence(trial)
         return ""
 
-    def take(self, command: Disruption) -> None:
+    def take(self, command: DecidedCommand) -> None:
         """The command starts, so its launches count from now on."""
         self._taken.update(self._exposed(command))
 
-    def _exposed(self, command: Disruption) -> Counter[_Image]:
+    def _exposed(self, command: DecidedCommand) -> Counter[_Image]:
         """By image on trial, how many nodes with it the command brings, where its pods were without it before."""
         exposed: Counter[_Image] = Counter()
         if not self.trials.of:

@@ -12,7 +12,7 @@ goes.
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.moves import workloads_of
 from joinery.objects.karpenter.disruption import Rate, eviction_rate_of
 from joinery.objects.karpenter.labels import EVICTION_RATE
@@ -40,7 +40,7 @@ class EvictionRates:
         self._taken: Counter[str] = Counter()
         self._counted: dict[tuple[str, Rate], int] = {}
 
-    def objection(self, command: Disruption) -> str:
+    def objection(self, command: DecidedCommand) -> str:
         """Why the command evicts too many pods of a workload, as a sentence about it; empty if it does not."""
         moving = [self._limited[name] for name in command.pods if name in self._limited]
         counts = Counter(map(_workload, moving))
@@ -49,7 +49,7 @@ class EvictionRates:
                 return why
         return ""
 
-    def take(self, command: Disruption) -> None:
+    def take(self, command: DecidedCommand) -> None:
         """The command starts, so its pods count from now on."""
         self._taken.update(_workload(self._limited[name]) for name in command.pods if name in self._limited)
 

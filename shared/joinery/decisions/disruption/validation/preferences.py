@@ -7,7 +7,7 @@ not count (Karpenter, PREFERENCE_POLICY Ignore) has them weigh nothing here eith
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.validation.verified import OUT_OF_TIME, sift, state_after
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.verification.preferences import honoured, is_anything_preferred
@@ -20,12 +20,12 @@ class Agreeable:
     the reason.
     """
 
-    commands: tuple[Disruption, ...]
-    dropped: tuple[tuple[Disruption, str], ...] = ()
+    commands: tuple[DecidedCommand, ...]
+    dropped: tuple[tuple[DecidedCommand, str], ...] = ()
 
 
 def agreeable(
-    problem: Problem, commands: Sequence[Disruption], *, is_late: Callable[[], bool] = lambda: False
+    problem: Problem, commands: Sequence[DecidedCommand], *, is_late: Callable[[], bool] = lambda: False
 ) -> Agreeable:
     """Which of the commands may be carried out together without a loss. ``is_late``: once it says yes, no more are
     looked at.
@@ -54,7 +54,7 @@ class _Loss:
         self._problem = problem
         self._before = honoured(state_after(problem, ()))
 
-    def of(self, commands: Sequence[Disruption]) -> str:
+    def of(self, commands: Sequence[DecidedCommand]) -> str:
         """The first class of pods that would keep less, in words; empty if none would."""
         after = honoured(state_after(self._problem, commands))
         for identity, (pod, weight) in self._before.items():

@@ -9,22 +9,22 @@ pods would go is checked by ``disruption.validation.verified``.
 from collections.abc import Iterable
 
 from joinery.decisions.disruption.candidates import Candidates, candidates
-from joinery.decisions.disruption.decision import Disruption, HeldCode
+from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.disruption.validation.verified import Dropped, Failure, Validation
 from joinery.objects.karpenter.disruption import DisruptionReason
 
 #: The node is as it was: it is only not to go just now.
-_WAITS = frozenset({HeldCode.NOMINATED, HeldCode.STOPPED})
+_WAITS = frozenset({ObjectionCode.NOMINATED, ObjectionCode.STOPPED})
 
 
-def readmit(commands: Iterable[Disruption], problem: DisruptionProblem) -> Validation:
+def readmit(commands: Iterable[DecidedCommand], problem: DisruptionProblem) -> Validation:
     """Ask about the commands in their order. ``problem``: of the decision, with the snapshot of now."""
     judged = candidates(problem)
     rules = _Rules(judged)
     budgets = BudgetCheck(problem, judged.nodes)
-    valid: list[Disruption] = []
+    valid: list[DecidedCommand] = []
     dropped: list[Dropped] = []
     for command in commands:
         if objection := rules.objection(command):
@@ -44,7 +44,7 @@ class _Rules:
         self._reasons = {candidate.claim.metadata.name: candidate.reasons for candidate in judged.candidates}
         self._held = {held.node_claim: held for held in reversed(judged.held)}
 
-    def objection(self, command: Disruption) -> Dropped | None:
+    def objection(self, command: DecidedCommand) -> Dropped | None:
         """Why one of its nodes may not go any more; None if all may."""
         stays = next((name for name in command.retire if not self._may_go(name, command.reason)), "")
         if not stays:

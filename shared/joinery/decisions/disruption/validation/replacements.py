@@ -26,7 +26,7 @@ from types import MappingProxyType
 
 from joinery.decisions.disruption.candidates import Candidate
 from joinery.decisions.disruption.consolidation.model import hourly
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.constraints.requirements import ValueSet, read
 from joinery.decisions.scheduling.packing import Launch
@@ -63,11 +63,11 @@ class Replacements:
         self._min_values = {pool.metadata.name: _min_values(pool) for pool in problem.packing.snapshot.node_pools}
         self._offered: dict[tuple[str, str, ValueSet, ValueSet], Sequence[Offering]] = {}
         self._zone_prices: dict[int, Mapping[str, float]] = {}
-        self._rules = _Rules()
+        self._rules = _LaunchRequirements()
         self._known: dict[Hashable, tuple[Launch, Launch]] = {}
         self._type_names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    def affordable(self, command: Disruption, candidates: Sequence[Candidate]) -> Disruption:
+    def affordable(self, command: DecidedCommand, candidates: Sequence[Candidate]) -> DecidedCommand:
         """The command, whose launches allow nothing with which it would not repay the moves of its candidates."""
         if command.reason is DisruptionReason.DRIFTED or not command.launches:
             return command
@@ -83,7 +83,7 @@ class Replacements:
         is_spot_to_spot = len(candidates) == 1 and candidates[0].capacity_type == SPOT
         return replace(command, launches=tuple(map(self._cheapest, launches)) if is_spot_to_spot else launches)
 
-    def objection(self, command: Disruption, candidates: Sequence[Candidate]) -> str:
+    def objection(self, command: DecidedCommand, candidates: Sequence[Candidate]) -> str:
         """Why these nodes may not be replaced by these launches, as a sentence; empty if they may."""
         is_saving = command.reason is DisruptionReason.UNDERUTILIZED and bool(command.launches)
         strict = next((one.pool for one in candidates if one.pool.spec.disruption.consolidation_policy == _EMPTY), None)
@@ -95,7 +95,7 @@ class Replacements:
             return few
         return self._objection_on_spot(command, candidates)
 
-    def _objection_on_spot(self, command: Disruption, candidates: Sequence[Candidate]) -> str:
+    def _objection_on_spot(self, command: DecidedCommand, candidates: Sequence[Candidate]) -> str:
         on_spot = [launch for launch in command.launches if launch.offering.capacity_type == SPOT]
         if not on_spot or any(candidate.capacity_type != SPOT for candidate in candidates):
             return ""
@@ -192,7 +192,7 @@ class Replacements:
         return self._offered[asked]
 
 
-class _Rules:
+class _LaunchRequirements:
     """The requirements of launches, of which thousands share one object: it is read once, and narrowed once."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.consolidation.grouping import is_worth_it
 from joinery.decisions.disruption.consolidation.model import Model
-from joinery.decisions.disruption.decision import Disruption, Held, HeldCode, Refused
+from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode, Refused, StayingNode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.balance import approved
 from joinery.decisions.disruption.validation.budget_check import admit
@@ -23,7 +23,7 @@ _STATES = 12
 """States on the way that are checked, where rules over pods might hold in the last one only."""
 
 
-_FOR_NOW = (HeldCode.BUDGET, HeldCode.POD_DISRUPTION_BUDGET, HeldCode.STOPPED, HeldCode.CANARY)
+_FOR_NOW = (ObjectionCode.BUDGET, ObjectionCode.POD_DISRUPTION_BUDGET, ObjectionCode.STOPPED, ObjectionCode.CANARY)
 """Why a command is held that may start in a later decision, as it is."""
 
 
@@ -44,29 +44,29 @@ class Review:
     ) -> None:
         self._problem, self._judged, self._by_name, self._effort = problem, judged, by_name, effort
         self._replacements = Replacements(problem)
-        self.holds: dict[str, Held] = {}
+        self.holds: dict[str, StayingNode] = {}
         self.refused: dict[tuple[str, ...], Refused] = {}
         self.unplaced: set[str] = set()
         self.is_limited = any(pool.spec.limits for pool in problem.packing.snapshot.node_pools)
         self.is_budget_exceeded = self.is_purchase_refused = self.are_companions_refused = False
 
-    def hold(self, holds: Iterable[Held]) -> None:
+    def hold(self, holds: Iterable[StayingNode]) -> None:
         """Note why these stay."""
         for held in holds:
             self.holds.setdefault(held.node_claim, held)
 
-    def waits(self, command: Disruption) -> bool:
+    def waits(self, command: DecidedCommand) -> bool:
         """Whether limits alone keep the command from starting, so that it may start soon."""
         return any(name in self.holds and self.holds[name].code in _FOR_NOW for name in command.retire)
 
-    def startable(self, commands: Iterable[Disruption], model: Model) -> tuple[Disruption, ...]:
+    def startable(self, commands: Iterable[DecidedCommand], model: Model) -> tuple[DecidedCommand, ...]:
         """Those of a trial's commands that may start now."""
         right = self._agreeable(self._right(self._worthwhile(commands), model, is_whole=True))
         admitted = self._admitted(right)
         # Budgets may have held what would have made room under a limit.
         return admitted if len(admitted) == len(right) else self._right(admitted, model)
 
-    def _worthwhile(self, commands: Iterable[Disruption]) -> tuple[Disruption, ...]:
+    def _worthwhile(self, commands: Iterable[DecidedCommand]) -> tuple[DecidedCommand, ...]:
         """The commands that repay their moves, and may replace spot nodes as they do."""
         worthwhile = []
         for command in commands:
@@ -76,12 +76,14 @@ class Review:
             limited = self._replacements.affordable(command, members)
             if objection := self._replacements.objection(limited, members):
                 self.is_purchase_refused = True
-                self.hold(Held(name, HeldCode.POLICY, objection, command.reason) for name in command.retire)
+                self.hold(StayingNode(name, ObjectionCode.POLICY, objection, command.reason) for name in command.retire)
             else:
                 worthwhile.append(limited)
         return tuple(worthwhile)
 
-    def _right(self, commands: Sequence[Disruption], model: Model, *, is_whole: bool = False) -> tuple[Disruption, ...]:
+    def _right(
+        self, commands: Sequence[DecidedCommand], model: Model, *, is_whole: bool = False
+    ) -> tuple[DecidedCommand, ...]:
         """The commands that the independent check agrees with, one after another.
 
         ``is_whole``: these are all of a plan, so that what does not hold is a mistake. A part of them may be wrong
@@ -101,34 +103,34 @@ class Review:
         for dropped in checked.dropped:
             command, why = dropped.command, dropped.why
             if dropped.failure is Failure.TIME:
-                self.hold(Held(name, HeldCode.TIME_LIMIT, why, command.reason) for name in command.retire)
+                self.hold(StayingNode(name, ObjectionCode.TIME_LIMIT, why, command.reason) for name in command.retire)
                 continue
             message = f"its command does not pass the check of all rules: {why}"
-            self.hold(Held(name, HeldCode.NO_PLACE, message) for name in command.retire)
+            self.hold(StayingNode(name, ObjectionCode.NO_PLACE, message) for name in command.retire)
             self.unplaced.update(command.retire)
             if is_whole and not is_late() and self._is_mistake(command, checked.valid):
                 self.refused[command.retire] = Refused(command, why)
         return checked.valid
 
-    def _agreeable(self, commands: Sequence[Disruption]) -> Sequence[Disruption]:
+    def _agreeable(self, commands: Sequence[DecidedCommand]) -> Sequence[DecidedCommand]:
         """The commands after which pods have no less of what they prefer than before."""
         judged = agreeable(self._problem.packing, commands, is_late=self._effort.is_late)
         for command, why in judged.dropped:
-            code = HeldCode.TIME_LIMIT if why == OUT_OF_TIME else HeldCode.PREFERENCE
-            self.hold(Held(name, code, why, command.reason) for name in command.retire)
+            code = ObjectionCode.TIME_LIMIT if why == OUT_OF_TIME else ObjectionCode.PREFERENCE
+            self.hold(StayingNode(name, code, why, command.reason) for name in command.retire)
         return judged.commands
 
-    def _is_mistake(self, command: Disruption, valid: Sequence[Disruption]) -> bool:
+    def _is_mistake(self, command: DecidedCommand, valid: Sequence[DecidedCommand]) -> bool:
         """Whether the command breaks more than a limit, for which there may be room in no order of the commands."""
         violations = violations_of(self._problem.packing, [*valid, command])
         return any(violation.code is not ViolationCode.LIMITS for violation in violations)
 
-    def _admitted(self, commands: Sequence[Disruption]) -> tuple[Disruption, ...]:
+    def _admitted(self, commands: Sequence[DecidedCommand]) -> tuple[DecidedCommand, ...]:
         """The commands that Balanced NodePools and budgets let start now."""
         balanced = approved(commands, self._problem, self._judged)
         self.are_companions_refused |= any(held.disruption is DisruptionReason.DRIFTED for held in balanced.held)
         admitted = admit(balanced.commands, self._problem, self._judged.nodes)
         self.is_budget_exceeded = self.is_budget_exceeded or bool(admitted.held)
-        self.is_purchase_refused |= any(held.code is HeldCode.CANARY for held in admitted.held)
+        self.is_purchase_refused |= any(held.code is ObjectionCode.CANARY for held in admitted.held)
         self.hold((*balanced.held, *admitted.held))
         return admitted.commands

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 
-from joinery.decisions.disruption.decision import Disruption
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.terminate_first import violation
 from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.decisions.scheduling.constraints.resources import requests_of
@@ -51,7 +51,7 @@ OUT_OF_TIME = "time was up before its command was checked; the next decision tri
 class Dropped:
     """A command that may not be started, and why, in words."""
 
-    command: Disruption
+    command: DecidedCommand
     why: str
     failure: Failure
 
@@ -60,13 +60,13 @@ class Dropped:
 class Validation:
     """The commands that may be started, in their order, and those that may not."""
 
-    valid: tuple[Disruption, ...] = ()
+    valid: tuple[DecidedCommand, ...] = ()
     dropped: tuple[Dropped, ...] = ()
 
 
 def validate(
     problem: Problem,
-    commands: Sequence[Disruption],
+    commands: Sequence[DecidedCommand],
     decided: Snapshot,
     *,
     states: int = 1,
@@ -81,13 +81,13 @@ def validate(
     """
     present = _Present(problem.snapshot, before=decided)
     dropped: dict[int, Dropped] = {}
-    current: list[tuple[int, Disruption]] = []
+    current: list[tuple[int, DecidedCommand]] = []
     for index, command in enumerate(commands):
         if why := present.objection(command):
             dropped[index] = Dropped(command, why, Failure.CHURN)
         else:
             current.append((index, present.pruned(command)))
-    valid: list[Disruption] = []
+    valid: list[DecidedCommand] = []
     violated: dict[int, str] = {}
     replaced_first = [(index, command) for index, command in current if not command.terminates_first]
     step = max(1, -(-len(replaced_first) // states))
@@ -119,9 +119,9 @@ def _failure(why: str) -> Failure:
 
 
 def sift(
-    objection: Callable[[Sequence[Disruption]], str],
-    numbered: Sequence[tuple[int, Disruption]],
-    valid: list[Disruption],
+    objection: Callable[[Sequence[DecidedCommand]], str],
+    numbered: Sequence[tuple[int, DecidedCommand]],
+    valid: list[DecidedCommand],
     reasons: dict[int, str],
     is_late: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -144,11 +144,11 @@ def sift(
             sift(objection, half, valid, reasons, is_late)
 
 
-def _first_violation(problem: Problem, commands: Sequence[Disruption]) -> str:
+def _first_violation(problem: Problem, commands: Sequence[DecidedCommand]) -> str:
     return str(next(iter(violations_of(problem, commands)), ""))
 
 
-def violations_of(problem: Problem, commands: Sequence[Disruption]) -> tuple[Violation, ...]:
+def violations_of(problem: Problem, commands: Sequence[DecidedCommand]) -> tuple[Violation, ...]:
     """What verification holds against the state in which these commands leave the problem's cluster."""
     after, packing = _carried_out(problem, commands)
     # Pods that wait, or whose node goes for another reason, are provisioning's: a command says nothing of them. And a
@@ -162,12 +162,12 @@ def violations_of(problem: Problem, commands: Sequence[Disruption]) -> tuple[Vio
     )
 
 
-def state_after(problem: Problem, commands: Sequence[Disruption]) -> FinalState:
+def state_after(problem: Problem, commands: Sequence[DecidedCommand]) -> FinalState:
     """The state in which these commands leave the problem's cluster."""
     return final_state(*_carried_out(problem, commands))
 
 
-def _carried_out(problem: Problem, commands: Sequence[Disruption]) -> tuple[Problem, Packing]:
+def _carried_out(problem: Problem, commands: Sequence[DecidedCommand]) -> tuple[Problem, Packing]:
     """The commands as a plan: for the pods of the nodes that go, where these no longer count."""
     retired = frozenset(name for command in commands for name in command.retire)
     packing = Packing(
@@ -209,7 +209,7 @@ class _Present:
         self._pods_before = {pod.key: pod for pod in before.pods}
         self._successor = before.successor
 
-    def objection(self, command: Disruption) -> str:
+    def objection(self, command: DecidedCommand) -> str:
         """Why the command is out of date; empty if it is not, as far as its own nodes can tell."""
         gone = [name for name in command.retire if name not in self._now.nodes]
         if gone:
@@ -217,7 +217,7 @@ class _Present:
         newcomers = self._now.pods_on(command.retire) - self._before.pods_on(command.retire)
         return f"pod {min(newcomers)} has come to one of its nodes" if newcomers else ""
 
-    def pruned(self, command: Disruption) -> Disruption:
+    def pruned(self, command: DecidedCommand) -> DecidedCommand:
         """The command without the pods that are no longer on its nodes."""
         there = self._now.pods_on(command.retire)
         if there.issuperset(placed_pods(command.existing, command.launches)):

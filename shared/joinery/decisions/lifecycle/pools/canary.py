@@ -20,7 +20,8 @@ no longer selects are there, each image that it does select is on trial:
 it is worked
   out anew from the claims, their Nodes and pods, so a run that was stopped anywhere loses nothing.
 
-Whoever chooses nodes to disrupt asks ``Trials`` (``disruption.validation.canaries``); lifecycle writes the verdicts.
+Whoever chooses nodes to disrupt asks ``ImageTrials`` (``disruption.validation.canaries``); lifecycle writes the
+verdicts.
 """
 
 from collections import defaultdict
@@ -39,7 +40,7 @@ from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.snapshot import Snapshot
 
 
-class Stage(Enum):
+class TrialStage(Enum):
     """Where the trial of an image is."""
 
     TRIED = auto()
@@ -48,7 +49,7 @@ class Stage(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class ImageTrial:
     """The trial of one image of one node class.
 
     ``room``: how many nodes more may be moved to it before it has passed. ``why``: a sentence about it for people.
@@ -57,27 +58,27 @@ class Trial:
 
     node_class: str
     image: str
-    stage: Stage
+    stage: TrialStage
     room: int = 0
     why: str = ""
     verdict: Verdict | None = None
 
 
 @dataclass(frozen=True)
-class Trials:
+class ImageTrials:
     """All trials of a snapshot. ``of``: by names of node classes and ids of images."""
 
-    of: Mapping[tuple[str, str], Trial] = field(default_factory=dict)
+    of: Mapping[tuple[str, str], ImageTrial] = field(default_factory=dict)
 
     @property
     def halted(self) -> frozenset[str]:
         """The names of the node classes of which an image has failed, so that nodes are not moved to it."""
-        return frozenset(trial.node_class for trial in self.of.values() if trial.stage is Stage.FAILED)
+        return frozenset(trial.node_class for trial in self.of.values() if trial.stage is TrialStage.FAILED)
 
-    def open(self, node_class: str, image: str) -> Trial | None:
+    def open(self, node_class: str, image: str) -> ImageTrial | None:
         """The trial that binds whoever would move nodes to the image; None if they may move."""
         trial = self.of.get((node_class, image))
-        return trial if trial is not None and trial.stage is not Stage.PASSED else None
+        return trial if trial is not None and trial.stage is not TrialStage.PASSED else None
 
     def remembered(self, node_class: NodeClass) -> NodeClass:
         """The class with what is known of its images.
@@ -92,7 +93,7 @@ class Trials:
         return with_verdicts(node_class, ({**found, **verdicts_of(node_class)}).values())
 
 
-def trials(snapshot: Snapshot, rule: CanaryRule | None) -> Trials:
+def trials(snapshot: Snapshot, rule: CanaryRule | None) -> ImageTrials:
     """The trials of all images that are on trial now. ``rule``: for classes that do not say; None for no trial.
 
     Costs little where no node has another image than its class selects.
@@ -100,12 +101,12 @@ def trials(snapshot: Snapshot, rule: CanaryRule | None) -> Trials:
     by_class: dict[str, list[NodeClaim]] = defaultdict(list)
     for claim in snapshot.managed_claims:
         by_class[claim.spec.node_class_ref.name].append(claim)
-    found: dict[tuple[str, str], Trial] = {}
+    found: dict[tuple[str, str], ImageTrial] = {}
     for node_class in snapshot.node_classes:
         claims, images = by_class[node_class.metadata.name], node_class.images
         if any(is_outdated(claim, images) for claim in claims):
             found |= _of_class(snapshot, node_class, claims, rule)
-    return Trials(found)
+    return ImageTrials(found)
 
 
 def is_outdated(claim: NodeClaim, images: Collection[str]) -> bool:
@@ -116,22 +117,22 @@ def is_outdated(claim: NodeClaim, images: Collection[str]) -> bool:
 
 def _of_class(
     snapshot: Snapshot, node_class: NodeClass, claims: Sequence[NodeClaim], setting: CanaryRule | None
-) -> Mapping[tuple[str, str], Trial]:
+) -> Mapping[tuple[str, str], ImageTrial]:
     name, text = node_class.metadata.name, node_class.metadata.annotations.get(CANARY)
     try:
         rule = setting if text is None else canary_of(text)
     except ValueError as error:
         # Someone meant to try images, and how cannot be known.
         why = f"{node_class.kind} {name} has an annotation {CANARY} that cannot be read: {error}"
-        return {(name, image): Trial(name, image, Stage.FAILED, why=why) for image in node_class.images}
+        return {(name, image): ImageTrial(name, image, TrialStage.FAILED, why=why) for image in node_class.images}
     if rule is None:
         return {}
     witnesses = Witnesses(snapshot, rule.soak)
-    judged = (_Judge(node_class, claims, rule, witnesses).of(image) for image in sorted(node_class.images))
+    judged = (_TrialJudge(node_class, claims, rule, witnesses).of(image) for image in sorted(node_class.images))
     return {(name, trial.image): trial for trial in judged}
 
 
-class _Judge:
+class _TrialJudge:
     """The trials of one class. ``claims``: all of it."""
 
     def __init__(
@@ -145,12 +146,12 @@ class _Judge:
         # Which image these will boot is not known yet.
         self._coming = sum(not claim.status.provider_id for claim in staying) + _unwritten(staying)
 
-    def of(self, image: str) -> Trial:
+    def of(self, image: str) -> ImageTrial:
         name = self._class.metadata.name
         if image in self._approved:
-            return Trial(name, image, Stage.PASSED, why="a person has approved it")
+            return ImageTrial(name, image, TrialStage.PASSED, why="a person has approved it")
         if verdict := self._verdicts.get(image):
-            return Trial(name, image, _STAGES[verdict.outcome], why=verdict.why)
+            return ImageTrial(name, image, _STAGES[verdict.outcome], why=verdict.why)
         with_image = [claim for claim in self._claims if claim.status.image_id == image]
         others = frozenset(claim.status.node_name for claim in with_image)
         if failure := next(filter(None, (self._witnesses.failure(claim, others) for claim in with_image)), ""):
@@ -161,11 +162,13 @@ class _Judge:
             text = f"{', '.join(sorted(well)[:3])} ran well with it for {self._rule.soak}"
             return self._decided(image, Outcome.PASSED, text)
         room = max(0, self._needed - len(staying) - self._coming)
-        return Trial(name, image, Stage.TRIED, room, self._progress([c.metadata.name for c in staying], len(well)))
+        return ImageTrial(
+            name, image, TrialStage.TRIED, room, self._progress([c.metadata.name for c in staying], len(well))
+        )
 
-    def _decided(self, image: str, outcome: Outcome, why: str) -> Trial:
+    def _decided(self, image: str, outcome: Outcome, why: str) -> ImageTrial:
         verdict = Verdict(image, outcome, self._witnesses.now.replace(microsecond=0), why)
-        return Trial(self._class.metadata.name, image, _STAGES[outcome], why=why, verdict=verdict)
+        return ImageTrial(self._class.metadata.name, image, _STAGES[outcome], why=why, verdict=verdict)
 
     def _progress(self, names: Collection[str], well: int) -> str:
         needed = f"{self._needed} node{'' if self._needed == 1 else 's'}"
@@ -175,7 +178,7 @@ class _Judge:
         return f"it is tried on {listed}: {well} of {needed} ran well for {self._rule.soak}"
 
 
-_STAGES: Mapping[Outcome, Stage] = {Outcome.PASSED: Stage.PASSED, Outcome.FAILED: Stage.FAILED}
+_STAGES: Mapping[Outcome, TrialStage] = {Outcome.PASSED: TrialStage.PASSED, Outcome.FAILED: TrialStage.FAILED}
 
 
 def _unwritten(claims: Iterable[NodeClaim]) -> int:

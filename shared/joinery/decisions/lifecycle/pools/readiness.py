@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from joinery.decisions.lifecycle.pools.canary import Trials, canary_events
+from joinery.decisions.lifecycle.pools.canary import ImageTrials, canary_events
 from joinery.decisions.lifecycle.pools.registration_health import health_events, with_registration_health
 from joinery.decisions.lifecycle.pools.zonal_shift import shift_events, with_shift
 from joinery.objects.actions import Announce, Command, Reject, UpdateClass, UpdatePool
@@ -52,7 +52,7 @@ def readiness(
     snapshot: Snapshot,
     statuses: Mapping[str, NodeClassStatus],
     shifted: frozenset[str] | None = frozenset(),
-    judged: Trials = Trials(),  # noqa: B008 - frozen
+    judged: ImageTrials = ImageTrials(),  # noqa: B008 - frozen
     deaths: Mapping[str, Instance] = MappingProxyType({}),
 ) -> Iterable[tuple[Command, ...]]:
     """A chain of commands for each NodePool, node class and invalid resource whose status has changed.

@@ -1,4 +1,4 @@
-"""Disruption budgets: how many nodes of a NodePool may be disrupted now, for a given reason.
+"""Disruption budgets and rates: how many nodes of a NodePool may be disrupted now, for a given reason.
 
 The rules are Karpenter's (NodePool `MustGetAllowedDisruptions`, disruption `BuildDisruptionBudgetMapping`). Of the
 budgets that are for the reason and whose window is open, the strictest counts. What is already disrupted, whatever the
@@ -7,6 +7,10 @@ cause, uses it up. A budget that cannot be read closes the pool for every reason
 Budgets bind what Joinery chooses to do: drift, emptiness, consolidation. They do not bind what happens to a node
 (interruption, expiration) nor what a person asks for (deleting a node, scaling a static pool down). Repair they bind if
 they name it: a node that is broken uses no budget up by that, only by going.
+
+A NodePool may have a rate besides (``joinery.dev/disruption-rate``). Budgets bound how many nodes are disrupted at
+once; a rate bounds how many are in any hour, so that small nodes that go quickly do not all go within minutes. It is
+for every reason, and counts what Joinery disrupts of its own will (``objects.annotations.recent_disruptions``).
 """
 
 import math
@@ -15,9 +19,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from joinery.objects.annotations.recent_disruptions import retirements
 from joinery.objects.karpenter.cron import window
-from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.disruption import MOST_REMEMBERED, DisruptionReason, rate_of
+from joinery.objects.karpenter.labels import DISRUPTION_RATE
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import Budget, NodePool
+from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.nodes import NodeView
 
 #: What is allowed where no budget is in force (Karpenter: `math.MaxInt32`).
@@ -58,7 +66,7 @@ def pool_nodes(views: Iterable[NodeView]) -> Mapping[str, PoolNodes]:
     return {pool: PoolNodes(total, disrupted[pool], leaving[pool]) for pool, total in totals.items()}
 
 
-def allowed(pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, now: datetime) -> Allowance:
+def allowed_by_budgets(pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, now: datetime) -> Allowance:
     """How many more of the pool's nodes may be disrupted now for the reason. ``now`` in UTC."""
     limits: list[tuple[int, Budget]] = []
     is_repair = reason is DisruptionReason.UNHEALTHY
@@ -79,6 +87,33 @@ def allowed(pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, now: dat
     are = f"{'is' if used == 1 else 'are'} leaving{'' if is_repair else ' or not ready'}"
     why = f"the budget {_words(strictest)} allows {limit} of {nodes.total} nodes, and {used} {are}"
     return Allowance(max(0, limit - used), why)
+
+
+def allowance(
+    pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, claims: Iterable[NodeClaim], now: datetime
+) -> Allowance:
+    """How many more nodes of the pool may be disrupted now for the reason, by budgets and rate.
+
+    ``claims``: all of ours. ``now`` in UTC. A rate that cannot be read closes the pool, as a budget does.
+    """
+    within = allowed_by_budgets(pool, reason, nodes, now)
+    text = pool.metadata.annotations.get(DISRUPTION_RATE)
+    if text is None:
+        return within
+    try:
+        rate = rate_of(text)
+        lately = retirements(pool, claims, now)
+    except ValueError as error:
+        return Allowance(0, f"it has a rate that cannot be read, which closes it: {error}")
+    limit = min(rate.limit(nodes.total), MOST_REMEMBERED)
+    left = max(0, limit - len(lately))
+    if left >= within.allowed:
+        return within
+    why = f"the rate {text.strip()} allows {left} more nodes now: {len(lately)} were disrupted in that time"
+    if left == 0 and limit:
+        again = lately[len(lately) - limit].at + rate.length
+        why = f"{why}, and the next may be at {rfc3339(again)}"
+    return Allowance(left, why)
 
 
 def _limit(budget: Budget, total: int) -> int:

@@ -8,7 +8,7 @@ The rules are those of Karpenter (nodeclaim/disruption, Drift), in its order; th
    satisfies ``NotIn`` and ``DoesNotExist`` only. minValues are about launches and do not count.
 3. ``InstanceTypeNotFound``: nobody sells the node's instance type there any more. It takes the catalogue to know that,
    which disruption reads anyway and lifecycle does not, so disruption writes this reason
-   (``disruption.instance_type_drift``), and lifecycle leaves it as it is.
+   (``instance_type_drift``), and lifecycle leaves it as it is.
 4. ``NodeClassDrift``: the node class has changed in such a field.
 5. ``AMIDrift``, ``SecurityGroupDrift``, ``SubnetDrift``, ``CapacityReservationDrift``, ``PlacementGroupDrift``: what
    the node class selects now is not what the instance was made of (``NodeClass.drift_of``).
@@ -18,8 +18,8 @@ Hashes are compared only if they are of our version: one of another version says
 can say what an instance is made of, a claim keeps the verdict that it has.
 """
 
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import lru_cache
 from types import MappingProxyType
 
@@ -27,19 +27,22 @@ from joinery.decisions.scheduling.constraints.requirements import Requirements, 
 from joinery.objects.karpenter.conditions import drop
 from joinery.objects.karpenter.drift import Drift, MadeOf
 from joinery.objects.karpenter.hashing import HASH_VERSION, node_pool_hash
-from joinery.objects.karpenter.labels import NODE_POOL, NODE_POOL_HASH, NODE_POOL_HASH_VERSION
+from joinery.objects.karpenter.labels import INSTANCE_TYPE, NODE_POOL, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, ZONE
 from joinery.objects.karpenter.meta import Condition
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.snapshot.claims import DRIFTED, is_launched, with_condition, with_status
 from joinery.objects.snapshot.instances import Instance, instance_id
+from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.snapshot import Snapshot
 
 NODE_POOL_DRIFTED, REQUIREMENTS_DRIFTED = "NodePoolDrifted", "RequirementsDrifted"
 INSTANCE_TYPE_NOT_FOUND, NODE_CLASS_DRIFT = "InstanceTypeNotFound", "NodeClassDrift"
 #: What can be said without looking at the instance. Of every other reason only a look at it can say that it is over.
 _WITHOUT_INSTANCE = frozenset({NODE_POOL_DRIFTED, REQUIREMENTS_DRIFTED, INSTANCE_TYPE_NOT_FOUND, NODE_CLASS_DRIFT})
+#: The age from which a claim counts (Karpenter nodeclaim/disruption, `instanceTypeNotFoundCheckDelay`).
+_JUDGED_FROM = timedelta(hours=1)
 
 
 class DriftDetector:
@@ -162,3 +165,45 @@ def _condition(drift: Drift, claim: NodeClaim, now: datetime) -> Condition:
         last_transition_time=now.replace(microsecond=0),
         observed_generation=claim.metadata.generation,
     )
+
+
+# --- InstanceTypeNotFound, which disruption judges ---
+
+
+def instance_type_drift(
+    snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]
+) -> Sequence[tuple[NodeClaim, NodeClaim]]:
+    """Each claim whose condition ``Drifted`` changes for ``InstanceTypeNotFound``, as it was read and as it should be.
+
+    A claim counts after an hour: what was just bought was just sold. Karpenter asks for an offering of the node's own
+    capacity type. Here any in its zone will do: a reservation ends and leaves an on-demand node, and a type without a
+    recent spot price is sold all the same.
+
+    ``types``: by name of the node class. A class without any, because it is not ready for instance, says nothing.
+    """
+    sold = {name: {offered.name: offered for offered in listed} for name, listed in types.items() if listed}
+    changes = []
+    for claim in snapshot.managed_claims:
+        offered = sold.get(claim.spec.node_class_ref.name)
+        is_ours = claim.metadata.labels.get(NODE_POOL) in snapshot.pools_by_name and is_launched(claim)
+        if is_ours and offered is not None and not claim.is_deleting:
+            changes.append((claim, _judged_by_offerings(claim, offered, snapshot)))
+    return [(before, after) for before, after in changes if before != after]
+
+
+def _judged_by_offerings(claim: NodeClaim, offered: Mapping[str, InstanceType], snapshot: Snapshot) -> NodeClaim:
+    noted, created = drift_noted(claim), claim.metadata.creation_timestamp
+    is_old = created is not None and snapshot.now - created >= _JUDGED_FROM
+    if not is_old or _is_sold(claim, offered):
+        is_over = noted is not None and noted.reason == INSTANCE_TYPE_NOT_FOUND
+        return without_drift(claim) if is_over else claim
+    if noted is not None and noted.reason != INSTANCE_TYPE_NOT_FOUND:
+        return claim
+    name = claim.metadata.labels.get(INSTANCE_TYPE, "")
+    return with_drift(claim, Drift(INSTANCE_TYPE_NOT_FOUND, f"nobody sells {name} like it any more"), snapshot.now)
+
+
+def _is_sold(claim: NodeClaim, offered: Mapping[str, InstanceType]) -> bool:
+    labels = claim.metadata.labels
+    instance_type = offered.get(labels.get(INSTANCE_TYPE, ""))
+    return instance_type is not None and any(it.zone == labels.get(ZONE) for it in instance_type.offerings)

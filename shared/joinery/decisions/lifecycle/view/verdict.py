@@ -22,7 +22,7 @@ _SHORTEST, _LONGEST = timedelta(minutes=10), timedelta(hours=1)
 _PER_CANDIDATE = timedelta(milliseconds=80)
 
 
-class Outlook(Enum):
+class NextStep(Enum):
     """What becomes of a command in this run."""
 
     WAIT = auto()
@@ -31,56 +31,56 @@ class Outlook(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CommandOutlook:
     """``why``: for a rollback, in words for an Event; else empty."""
 
-    outlook: Outlook
+    outlook: NextStep
     why: str = ""
 
 
 @dataclass(frozen=True)
-class Disruptions:
+class StartedCommands:
     """All commands of a snapshot, and the verdict on each, by their ids."""
 
     commands: Mapping[str, DisruptionCommand] = field(default_factory=dict)
-    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    verdicts: Mapping[str, CommandOutlook] = field(default_factory=dict)
 
 
-def disruptions_of(snapshot: Snapshot) -> Disruptions:
+def disruptions_of(snapshot: Snapshot) -> StartedCommands:
     """The commands that the claims of the snapshot carry, judged."""
     commands = commands_of(snapshot.managed_claims)
     if not commands:
-        return Disruptions()
+        return StartedCommands()
     look = DisruptionCheck(snapshot)
-    return Disruptions(commands, {name: judge(command, look, snapshot.now) for name, command in commands.items()})
+    return StartedCommands(commands, {name: judge(command, look, snapshot.now) for name, command in commands.items()})
 
 
-def judge(command: DisruptionCommand, look: DisruptionCheck, now: datetime) -> Verdict:
+def judge(command: DisruptionCommand, look: DisruptionCheck, now: datetime) -> CommandOutlook:
     """What becomes of one command now. Nothing stops a forced one: its nodes go all the same."""
     record = command.record
     if record.rollback:
-        return Verdict(Outlook.ROLL_BACK, record.rollback)
+        return CommandOutlook(NextStep.ROLL_BACK, record.rollback)
     if not command.candidates:
         # All of them go by themselves already. Their replacements are there for their pods.
-        return Verdict(Outlook.WAIT)
+        return CommandOutlook(NextStep.WAIT)
     if record.started - now >= _SHORTEST:
         # Somebody edited it: none of its times would ever be over. The clock of another function may be minutes ahead:
         # that delays a command, and rolled back it would be started anew at once, with another replacement.
-        return Verdict(Outlook.ROLL_BACK, f"it says that it began at {rfc3339(record.started)}")
+        return CommandOutlook(NextStep.ROLL_BACK, f"it says that it began at {rfc3339(record.started)}")
     missing = [*command.lost, *(command.absent if now - record.started >= WRITING else ())]
     if missing:
-        return Verdict(Outlook.ROLL_BACK, f"its replacement {missing[0]} was lost")
+        return CommandOutlook(NextStep.ROLL_BACK, f"its replacement {missing[0]} was lost")
     goal = _goal(command)
     unready = [*command.absent, *(c.metadata.name for c in command.replacements if goal and not c.is_true(goal))]
     if unready:
         limit = min(record.deadline - record.started, _LONGEST)
         if now - record.started < limit:
-            return Verdict(Outlook.WAIT)
-        return Verdict(Outlook.ROLL_BACK, f"its replacement {unready[0]} was not ready within {limit}")
+            return CommandOutlook(NextStep.WAIT)
+        return CommandOutlook(NextStep.ROLL_BACK, f"its replacement {unready[0]} was not ready within {limit}")
     is_forced = record.waits_for is Readiness.LAUNCHED
     objection = None if is_forced else look.objection(command.candidates, record.reason)
     objection = objection or look.newcomer(_by_pods(command), record.started)
-    return Verdict(Outlook.ROLL_BACK, objection.message) if objection else Verdict(Outlook.FINISH)
+    return CommandOutlook(NextStep.ROLL_BACK, objection.message) if objection else CommandOutlook(NextStep.FINISH)
 
 
 def _by_pods(command: DisruptionCommand) -> Sequence[NodeClaim]:

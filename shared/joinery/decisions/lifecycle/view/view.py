@@ -18,7 +18,7 @@ from joinery.decisions.lifecycle.launching.fleet_groups import launched_unwritte
 from joinery.decisions.lifecycle.view.binding import awaited_since
 from joinery.decisions.lifecycle.view.drift import DriftDetector
 from joinery.decisions.lifecycle.view.eviction_order import awaiting_larger
-from joinery.decisions.lifecycle.view.verdict import Disruptions, disruptions_of
+from joinery.decisions.lifecycle.view.verdict import StartedCommands, disruptions_of
 from joinery.decisions.termination.surge import Surge
 from joinery.objects.actions import Announce, Ask, Change, Command, Tolerate
 from joinery.objects.annotations.deaths import has_served
@@ -85,7 +85,7 @@ class View:
     expected: Mapping[str, tuple[str, ...]]
     are_instances_known: bool = True
     shifted: frozenset[str] | None = frozenset()
-    disruptions: Disruptions = Disruptions()
+    disruptions: StartedCommands = StartedCommands()
     surges: Mapping[str, Surge] = field(default_factory=dict)
     digests: Digests = field(default_factory=Digests)
     steers: bool = True

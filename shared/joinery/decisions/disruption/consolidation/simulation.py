@@ -1,4 +1,4 @@
-"""Trials: what would become of the cluster if these nodes went, under every rule.
+"""Simulations: what would become of the cluster if these nodes went, under every rule (Karpenter `SimulateScheduling`).
 
 The packing core plans the pods of the nodes as it plans pods that wait. The optimiser's answer is a wish: pods go where
 it put them as far as rules allow, and the core finds the best for the others. So no rule has a second implementation.
@@ -9,14 +9,17 @@ Nodes are moved to for their price, so no size is preferred unless the NodePool 
 from collections.abc import Collection, Container, Iterator
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.consolidation.model import NEGLIGIBLE, Model
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired
+from joinery.decisions.optimizer.consolidation.instance import Consolidation
 from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.scheduling.firstfit.pending import must_move
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, placed_pods, placements_of
-from joinery.decisions.scheduling.problem import Wishes
+from joinery.decisions.scheduling.problem import WishedLaunch, Wishes
 from joinery.decisions.scheduling.solve import Stopwatch, solve
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.sizes import CHEAPEST
@@ -25,7 +28,7 @@ from joinery.objects.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
-class Trial:
+class Simulation:
     """``candidates``: those that go. ``existing``, ``launches``: where their pods go. ``stuck``: the names of claims
     whose pods have no other place: they cannot go. A pod that no eviction ends is not looked for a place for: where
     drift takes its node all the same, it stays until its time is over, and is planned then.
@@ -37,13 +40,13 @@ class Trial:
     stuck: frozenset[str] = frozenset()
 
 
-def trial(
+def simulate(
     problem: DisruptionProblem,
     judged: Candidates,
     retired: Collection[Candidate],
     wishes: Wishes,
     stopwatch: Stopwatch,
-) -> Trial:
+) -> Simulation:
     """Where the pods of these candidates would go. ``wishes``: where they should. Pods that were not tried in time have
     no other place.
     """
@@ -57,7 +60,7 @@ def trial(
     open_to_moves = (placement for placement in packing.existing if placement.node in judged.destinations)
     placed = set(placed_pods(open_to_moves, packing.launches))
     budgets = Coverage(problem.packing.snapshot.disruption_budgets)
-    return Trial(
+    return Simulation(
         candidates=tuple(retired),
         existing=tuple(placements_of(packing.existing, home)),
         launches=tuple(launch for launch in packing.launches if not home.keys().isdisjoint(launch.pods)),
@@ -70,8 +73,8 @@ def trial(
     )
 
 
-def without_stuck(result: Trial) -> Trial:
-    """The trial without the candidates that are stuck, nor those that share a launch with them."""
+def without_stuck(result: Simulation) -> Simulation:
+    """The simulation without the candidates that are stuck, nor those that share a launch with them."""
     home = {pod.key: candidate.claim.metadata.name for candidate in result.candidates for pod in candidate.pods}
     stuck, before = set(result.stuck), -1
     while len(stuck) != before:
@@ -80,7 +83,7 @@ def without_stuck(result: Trial) -> Trial:
             sharing = {home[pod] for pod in launch.pods if pod in home}
             stuck |= sharing if sharing & stuck else set()
     going = {pod for pod, name in home.items() if name not in stuck}
-    return Trial(
+    return Simulation(
         candidates=tuple(one for one in result.candidates if one.claim.metadata.name not in stuck),
         existing=tuple(placements_of(result.existing, going)),
         launches=tuple(launch for launch in result.launches if not going.isdisjoint(launch.pods)),
@@ -88,8 +91,8 @@ def without_stuck(result: Trial) -> Trial:
     )
 
 
-def idle(model: Model, result: Trial) -> Iterator[Candidate]:
-    """Empty nodes that are free of charge, so that the optimiser sees no gain, and that the trial has no use for.
+def idle(model: Model, result: Simulation) -> Iterator[Candidate]:
+    """Empty nodes that are free of charge, so that the optimiser sees no gain, and that the simulation has no use for.
 
     They go as well: a reservation has others to serve, and what nobody knows the price of costs something all the same.
     """
@@ -113,3 +116,30 @@ def _closed(snapshot: Snapshot, judged: Candidates) -> Snapshot:
         for node in snapshot.nodes
     )
     return replace(snapshot, nodes=nodes)
+
+
+def wishes_of(model: Model, choice: Consolidation) -> Wishes:
+    """Where the optimiser put pods like these.
+
+    Pods of the same node follow each other, so that those for which new nodes are bought come from few old ones.
+    """
+    nodes: dict[str, str] = {}
+    gone = np.flatnonzero(~choice.keep)
+    moving = [
+        [pod for index in gone for pod in model.pods.get((item, int(index)), ())] for item in range(len(choice.inflow))
+    ]
+    for item, pods in enumerate(moving):
+        for index in choice.inflow[item].nonzero()[0]:
+            count = int(choice.inflow[item, index])
+            nodes |= dict.fromkeys(pods[:count], model.nodes[index].node)
+            del pods[:count]
+    launches = []
+    for pattern in choice.new:
+        for _ in range(pattern.copies):
+            dealt = []
+            for item in np.flatnonzero(pattern.counts):
+                count = int(pattern.counts[item])
+                dealt.append((model.domains[item], tuple(moving[item][:count])))
+                del moving[item][:count]
+            launches.append(WishedLaunch(*model.new[pattern.bin_type - len(model.nodes)], tuple(dealt)))
+    return Wishes(nodes, tuple(launches))
