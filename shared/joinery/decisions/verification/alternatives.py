@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from joinery.decisions.scheduling.packing import Launch
-from joinery.decisions.verification.choices import Choices
 from joinery.decisions.verification.final_state import FinalState
+from joinery.decisions.verification.launch_options import LaunchOptions
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode, with_offering
 from joinery.decisions.verification.predicates import Labels
-from joinery.decisions.verification.storage.volumes import Volumes
+from joinery.decisions.verification.storage.volumes import PodVolumes
 from joinery.decisions.verification.topology.affinity import AntiAffinityTerm, RequiredNeighbours, required_neighbours
 from joinery.decisions.verification.topology.census import includes
 from joinery.decisions.verification.topology.spread import Spreads, hard_spread
@@ -24,13 +24,13 @@ _OPEN = (*_OFFERED, *(alias for alias, key in keys.ALIASES.items() if key in _OF
 
 
 def check_alternatives(
-    state: FinalState, *, choices: Choices, spreads: Spreads, repulsions: Sequence[AntiAffinityTerm]
+    state: FinalState, *, options: LaunchOptions, spreads: Spreads, repulsions: Sequence[AntiAffinityTerm]
 ) -> Iterator[Violation]:
     """Check every zone and capacity type that a launch allows besides those that it counts on."""
     trial = _Trial(state, spreads, repulsions)
     for launch, node in state.launched:
         watchful = [pod_class for pod_class in node.planned if trial.concerns(pod_class)]
-        for labels in _elsewhere(state, launch, node, choices) if watchful else ():
+        for labels in _elsewhere(state, launch, node, options) if watchful else ():
             for pod_class in watchful:
                 problem = trial.problem(pod_class, node, labels)
                 if problem:
@@ -40,9 +40,9 @@ def check_alternatives(
                     )
 
 
-def _elsewhere(state: FinalState, launch: Launch, node: FinalNode, choices: Choices) -> Iterator[Labels]:
+def _elsewhere(state: FinalState, launch: Launch, node: FinalNode, options: LaunchOptions) -> Iterator[Labels]:
     """The node's labels, had it come from another zone or capacity type that the launch allows."""
-    places = {place: o for choice in choices.of(launch).values() if choice for place, o in choice.places.items()}
+    places = {place: o for option in options.of(launch).values() if option for place, o in option.places.items()}
     kind, own = state.types_of(state.pools[launch.node_pool])[launch.offering.instance_type], launch.offering
     for place in sorted(places.keys() - {(own.zone, own.capacity_type, own.reservation)}):
         yield with_offering(node.labels, kind, places[place])
@@ -57,8 +57,8 @@ class _Trial:
     repulsions: Sequence[AntiAffinityTerm]
 
     @cached_property
-    def _volumes(self) -> Volumes:
-        return Volumes(self.state)
+    def _volumes(self) -> PodVolumes:
+        return PodVolumes(self.state)
 
     @cached_property
     def _groups(self) -> Mapping[EquivalenceClass, RequiredNeighbours]:

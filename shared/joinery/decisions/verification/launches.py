@@ -6,9 +6,9 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from joinery.decisions.scheduling.packing import Launch
 from joinery.decisions.scheduling.reason import Figure
-from joinery.decisions.verification.choices import Choice, Choices
 from joinery.decisions.verification.closed_pools import why_unusable
 from joinery.decisions.verification.final_state import FinalState
+from joinery.decisions.verification.launch_options import LaunchOption, LaunchOptions
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode, sold
 from joinery.decisions.verification.predicates import is_choosy, ports_clash, unmet
 from joinery.decisions.verification.purchasable import asks_for_gpus, has_parts_only, most_of
@@ -23,7 +23,7 @@ from joinery.objects.snapshot.offerings import InstanceType
 PRICE_TOLERANCE = 1e-6
 
 
-def check_launches(state: FinalState, choices: Choices) -> Iterator[Violation]:
+def check_launches(state: FinalState, options: LaunchOptions) -> Iterator[Violation]:
     """Every launch, one rule after another. Launches identical to one that is right are skipped."""
     pools = {launch.node_pool for launch, _ in state.launched}
     unusable = {name: why_unusable(state, state.pools[name]) for name in pools}
@@ -31,7 +31,7 @@ def check_launches(state: FinalState, choices: Choices) -> Iterator[Violation]:
     for launch, node in state.launched:
         likeness = _likeness(launch, node)
         if likeness not in right:
-            violations = [*_check_launch(state, launch, node), *_check_choices(state, launch, node, choices=choices)]
+            violations = [*_check_launch(state, launch, node), *_check_options(state, launch, node, options=options)]
             if why := unusable[launch.node_pool]:
                 violations.insert(0, Violation(ViolationCode.NODE_POOL, why, of_launch(launch)))
             yield from violations
@@ -128,13 +128,15 @@ def _check_offering(launch: Launch, types: Mapping[str, InstanceType]) -> Iterat
         yield Violation.of(ViolationCode.PRICE, "{offering} costs {price}, not {planned}", subject, **figures)
 
 
-def _check_choices(state: FinalState, launch: Launch, node: FinalNode, *, choices: Choices) -> Iterator[Violation]:
+def _check_options(
+    state: FinalState, launch: Launch, node: FinalNode, *, options: LaunchOptions
+) -> Iterator[Violation]:
     """Whatever EC2 picks of the launch's instance types (EC2 API CreateFleet, Overrides) holds its pods."""
     needs = _needs(node)
-    by_type = choices.of(launch)
-    usable = [choice for choice in by_type.values() if choice is not None]
-    for name, choice in by_type.items():
-        if choice is None:
+    by_type = options.of(launch)
+    usable = [option for option in by_type.values() if option is not None]
+    for name, option in by_type.items():
+        if option is None:
             message = f"{name} has no available offering that the launch allows"
             yield Violation(ViolationCode.INSTANCE_TYPES, message, of_launch(launch))
     yield from _check_room(launch, needs, usable)
@@ -147,16 +149,16 @@ def _check_choices(state: FinalState, launch: Launch, node: FinalNode, *, choice
             message = f"{parts[0]} has parts of GPUs, and the pod asks for whole ones"
             yield misplaced(ViolationCode.RESOURCES, pod_class, node, message)
         if is_choosy(pod_class.pod.spec):
-            wrong = next((choice.kind.name for choice in usable if not choices.suit(choice, pod_class)), None)
+            wrong = next((option.kind.name for option in usable if not options.suit(option, pod_class)), None)
             if wrong:
                 message = f"the launch also allows {wrong}, where the pod may not run"
                 yield misplaced(ViolationCode.ALTERNATIVES, pod_class, node, message)
 
 
-def _check_room(launch: Launch, needs: Resources, choices: Sequence[Choice]) -> Iterator[Violation]:
+def _check_room(launch: Launch, needs: Resources, options: Sequence[LaunchOption]) -> Iterator[Violation]:
     """Every type holds its DaemonSets' pods, and beside them those of the plan."""
     for name, amount in needs.items():
-        tight = [choice.kind.name for choice in choices if choice.room.get(name, 0) < amount] if amount > 0 else []
+        tight = [option.kind.name for option in options if option.room.get(name, 0) < amount] if amount > 0 else []
         if tight:
             template = "{instance_type} cannot hold the pods: {wanted} {resource} wanted"
             yield Violation.of(
@@ -167,49 +169,49 @@ def _check_room(launch: Launch, needs: Resources, choices: Sequence[Choice]) -> 
                 wanted=amount,
                 resource=name,
             )
-    for choice in choices:
-        lacking = next((name for name, amount in choice.room.items() if amount < 0), "")
+    for option in options:
+        lacking = next((name for name, amount in option.room.items() if amount < 0), "")
         if lacking:
             template = "{instance_type} cannot hold its DaemonSets: {wanted} {resource} wanted"
             yield Violation.of(
                 ViolationCode.DAEMON_SETS,
                 template,
                 of_launch(launch),
-                instance_type=choice.kind.name,
-                wanted=most_of(choice.daemons).get(lacking, 0),
+                instance_type=option.kind.name,
+                wanted=most_of(option.daemons).get(lacking, 0),
                 resource=lacking,
             )
             return
 
 
-def _check_ports(node: FinalNode, choices: Sequence[Choice]) -> Iterator[Violation]:
+def _check_ports(node: FinalNode, options: Sequence[LaunchOption]) -> Iterator[Violation]:
     """On no type the DaemonSets' pods take a host port that a pod of the plan asks for (kube-scheduler NodePorts)."""
     for pod_class in (pod_class for pod_class in node.planned if pod_class.ports):
-        for choice in choices:
-            port = ports_clash(pod_class.ports, choice.daemon_ports)
+        for option in options:
+            port = ports_clash(pod_class.ports, option.daemon_ports)
             if port:
                 message = (
-                    f"the launch also allows {choice.kind.name}, where DaemonSets take host port {port[2]}/{port[0]}"
+                    f"the launch also allows {option.kind.name}, where DaemonSets take host port {port[2]}/{port[0]}"
                 )
                 yield misplaced(ViolationCode.HOST_PORTS, pod_class, node, message)
                 break
 
 
-def _check_cheapest(launch: Launch, choices: Sequence[Choice]) -> Iterator[Violation]:
+def _check_cheapest(launch: Launch, options: Sequence[LaunchOption]) -> Iterator[Violation]:
     """A plan's cost counts the cheapest offering that each launch allows."""
-    cheaper = [choice for choice in choices if choice.cheapest < launch.offering.price - PRICE_TOLERANCE]
+    cheaper = [option for option in options if option.cheapest < launch.offering.price - PRICE_TOLERANCE]
     if cheaper:
         message = f"{cheaper[0].kind.name} costs {cheaper[0].cheapest}, the offering {launch.offering.price}"
         yield Violation(ViolationCode.CHEAPEST, message, of_launch(launch))
 
 
 def _check_requests(
-    launch: Launch, needs: Resources, choices: Sequence[Choice], every: Resources
+    launch: Launch, needs: Resources, options: Sequence[LaunchOption], every: Resources
 ) -> Iterator[Violation]:
     """Requests are those of the pods and of the daemons, at least those that will run;
     which ones may depend on what EC2 picks.
     """
-    daemons = list({id(one): one for choice in choices for one in choice.daemons}.values()) or [{}]
+    daemons = list({id(one): one for option in options for one in option.daemons}.values()) or [{}]
     for name in sorted(needs.keys() | launch.requests.keys()):
         least = min(requests.get(name, 0) for requests in daemons)
         stated, most, asked = launch.requests.get(name, 0), every.get(name, 0), needs.get(name, 0)

@@ -9,8 +9,8 @@ from operator import or_
 
 from joinery.decisions.scheduling.packing import Launch
 from joinery.decisions.scheduling.reason import Figure, Subject
-from joinery.decisions.verification.choices import Choice, Choices
 from joinery.decisions.verification.final_state import FinalState
+from joinery.decisions.verification.launch_options import LaunchOption, LaunchOptions
 from joinery.decisions.verification.nodes import DECIDED_BY_OFFERING, EquivalenceClass, FinalNode, offering_labels
 from joinery.decisions.verification.predicates import refused_taint
 from joinery.decisions.verification.purchasable import InstanceTypeOption, Purchasable, usage_of
@@ -25,7 +25,7 @@ from joinery.objects.kubernetes.quantity import Resources, amounts, total
 from joinery.objects.snapshot.replicas import static_pools
 
 
-def check_limits(state: FinalState, choices: Choices) -> Iterator[Violation]:
+def check_limits(state: FinalState, options: LaunchOptions) -> Iterator[Violation]:
     """No NodePool that launches nodes grows over its limits, whichever types EC2 picks.
 
     Nodes that are being deleted do not count.
@@ -36,7 +36,7 @@ def check_limits(state: FinalState, choices: Choices) -> Iterator[Violation]:
         launches = [launch for launch, _ in state.launched if launch.node_pool == name] if limits else []
         for resource in sorted(limits):
             used = usage[name].get(resource, 0)
-            most = used + sum(_more_by_choice(state, choices, launch, resource) for launch in launches)
+            most = used + sum(_more_by_option(state, options, launch, resource) for launch in launches)
             if most > limits[resource]:
                 when = "with this plan" if used == most else "with this plan if EC2 picks the largest types"
                 template = "{resource}: {used} {when}, the limit is {limit}"
@@ -58,14 +58,14 @@ def check_replicas(state: FinalState) -> Iterator[Violation]:
             yield Violation.of(ViolationCode.REPLICAS, template, Subject.node_pool(name), **figures)
 
 
-def _more_by_choice(state: FinalState, choices: Choices, launch: Launch, resource: str) -> int:
+def _more_by_option(state: FinalState, options: LaunchOptions, launch: Launch, resource: str) -> int:
     """How much more of a resource a launch may take than the type that it counts on."""
     counted = state.types_of(state.pools[launch.node_pool])[launch.offering.instance_type].capacity.get(resource, 0)
-    usable = (choice for choice in choices.of(launch).values() if choice is not None)
-    return max((choice.kind.capacity.get(resource, 0) - counted for choice in usable), default=0)
+    usable = (option for option in options.of(launch).values() if option is not None)
+    return max((option.kind.capacity.get(resource, 0) - counted for option in usable), default=0)
 
 
-def check_min_values(state: FinalState, choices: Choices) -> Iterator[Violation]:
+def check_min_values(state: FinalState, options: LaunchOptions) -> Iterator[Violation]:
     """A launch allows as many values of each label as its NodePool's minValues asks for (Karpenter
     `InstanceTypes.SatisfiesMinValues`).
 
@@ -78,7 +78,7 @@ def check_min_values(state: FinalState, choices: Choices) -> Iterator[Violation]
         for rule in pool.spec.template.spec.requirements:
             if rule.min_values is None:
                 continue
-            number = _distinct(keys.canonical(rule.key), choices.of(launch))
+            number = _distinct(keys.canonical(rule.key), options.of(launch))
             if number < rule.min_values:
                 template = "{values} values of {label}, NodePool {node_pool} wants {min_values}"
                 figures: dict[str, Figure] = {"values": number, "label": rule.key, "node_pool": launch.node_pool}
@@ -86,13 +86,13 @@ def check_min_values(state: FinalState, choices: Choices) -> Iterator[Violation]
                 yield Violation.of(ViolationCode.MIN_VALUES, template, of_launch(launch), **figures)
 
 
-def _distinct(key: str, choices: Mapping[str, Choice | None]) -> int:
+def _distinct(key: str, options: Mapping[str, LaunchOption | None]) -> int:
     """How many values of the label the types of a launch have, where they are sold as the launch allows."""
-    usable = [choice for choice in choices.values() if choice is not None]
+    usable = [option for option in options.values() if option is not None]
     if key in DECIDED_BY_OFFERING:
         sold = (offering_labels(c.kind, offering).get(key) for c in usable for offering in c.offerings)
         return len({value for value in sold if value is not None})
-    return len({value for choice in usable for value in choice.kind.labels.get(key, ())})
+    return len({value for option in usable for value in option.kind.labels.get(key, ())})
 
 
 def check_weights(

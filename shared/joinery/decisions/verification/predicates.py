@@ -41,7 +41,7 @@ class HasTaint(Protocol):
     def effect(self) -> str: ...
 
 
-class Expression(Protocol):
+class LabelRequirement(Protocol):
     """One requirement on one label, of a pod, a NodePool or a launch."""
 
     @property
@@ -52,7 +52,7 @@ class Expression(Protocol):
     def values(self) -> list[str]: ...
 
 
-def allows(expression: Expression, value: str | None) -> bool:
+def allows(expression: LabelRequirement, value: str | None) -> bool:
     """Whether a label with that value (None: no such label) meets the requirement. Unknown operators allow nothing.
 
     Source: k8s.io/apimachinery `labels.Requirement.Matches`; Gte and Lte are Karpenter's.
@@ -71,7 +71,7 @@ def allows(expression: Expression, value: str | None) -> bool:
     return False
 
 
-def _compares(value: str, expression: Expression) -> bool:
+def _compares(value: str, expression: LabelRequirement) -> bool:
     try:
         (bound,) = expression.values
         have, limit = int(value), int(bound)
@@ -87,12 +87,12 @@ def _compares(value: str, expression: Expression) -> bool:
     return have <= limit
 
 
-def unmet(expressions: Iterable[Expression], labels: Labels) -> Expression | None:
+def unmet(expressions: Iterable[LabelRequirement], labels: Labels) -> LabelRequirement | None:
     """The first requirement that a node with these labels does not meet."""
     return next((e for e in expressions if not allows(e, labels.get(e.key))), None)
 
 
-def possible_values(rules: Sequence[Expression], wanted: Sequence[Expression]) -> list[str | None]:
+def possible_values(rules: Sequence[LabelRequirement], wanted: Sequence[LabelRequirement]) -> list[str | None]:
     """Values that a label defined by a NodePool's rules may take,
     enough of them to try; None where no rule defines it.
     """
@@ -113,8 +113,8 @@ def is_choosy(spec: PodSpec) -> bool:
 class Rules:
     """Requirements that must all be met, read once: to ask takes no longer for more values or more absent labels."""
 
-    def __init__(self, expressions: Iterable[Expression]) -> None:
-        by_key: dict[str, list[Expression]] = {}
+    def __init__(self, expressions: Iterable[LabelRequirement]) -> None:
+        by_key: dict[str, list[LabelRequirement]] = {}
         for expression in expressions:
             by_key.setdefault(expression.key, []).append(expression)
         self._by_key = {key: _Rule(listed) for key, listed in by_key.items()}
@@ -139,7 +139,7 @@ class Rules:
 class _Rule:
     """All that is required of one label."""
 
-    def __init__(self, expressions: Sequence[Expression]) -> None:
+    def __init__(self, expressions: Sequence[LabelRequirement]) -> None:
         listed = [frozenset(e.values) for e in expressions if e.operator == "In"]
         self._among = frozenset.intersection(*listed) if listed else None
         self._without = frozenset(value for e in expressions if e.operator == "NotIn" for value in e.values)

@@ -27,13 +27,13 @@ def honoured(state: FinalState) -> Mapping[bytes, tuple[str, int]]:
     of all preferences of all its pods that hold; a taint with PreferNoSchedule that a pod does not tolerate is minus
     one.
     """
-    judge = _Judge(state)
+    preferences = _Preferences(state)
     weights: dict[bytes, tuple[str, int]] = {}
     for pod_class in state.classes.values():
         if is_reschedulable(pod_class.pod):
             identity = identity_of(_of_no_size(pod_class.pod))
             first, so_far = weights.get(identity, (pod_class.pod.key, 0))
-            weights[identity] = first, so_far + sum(judge.weights(pod_class))
+            weights[identity] = first, so_far + sum(preferences.weights(pod_class))
     return weights
 
 
@@ -61,7 +61,7 @@ def _prefers(pod: Pod) -> bool:
     )
 
 
-class _Judge:
+class _Preferences:
     def __init__(self, state: FinalState) -> None:
         self._state, self._census = state, Census(state)
         self._eligible = EligiblePods(state, [node for node in state.nodes if not node.is_leaving])

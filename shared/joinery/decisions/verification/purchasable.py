@@ -16,7 +16,7 @@ from joinery.decisions.verification.nodes import (
     node_labels,
     offering_labels,
 )
-from joinery.decisions.verification.predicates import Expression, Rules, allows, possible_values, refused_taint
+from joinery.decisions.verification.predicates import LabelRequirement, Rules, allows, possible_values, refused_taint
 from joinery.decisions.verification.templates import hard_taints, offered, sold_by, template_rules
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.nodepool import NodePool
@@ -289,7 +289,7 @@ def has_parts_only(kind: InstanceType, pool: NodePool, pod_class: EquivalenceCla
     if not asks_for_gpus(pod_class) or kind.labels.get(keys.GPU_FRACTIONAL) != ("true",):
         return False
     always, terms = alternatives(pod_class.pod.spec)
-    rules: Iterable[Expression] = chain(template_rules(pool), always, *terms)
+    rules: Iterable[LabelRequirement] = chain(template_rules(pool), always, *terms)
     named = (keys.INSTANCE_TYPE, keys.INSTANCE_FAMILY, keys.GPU_FRACTIONAL)
     return not any(r.operator == "In" and r.key in named and {*r.values} & {*kind.labels[r.key]} for r in rules)
 

@@ -6,19 +6,19 @@ from collections import Counter
 from collections.abc import Iterator
 
 from joinery.decisions.scheduling.reason import Subject, SubjectKind
-from joinery.decisions.verification.choices import Choices
 from joinery.decisions.verification.final_state import FinalState
+from joinery.decisions.verification.launch_options import LaunchOptions
 from joinery.decisions.verification.violation import Violation, ViolationCode, of_launch
 from joinery.objects.karpenter.labels import RESERVATION_ID
 from joinery.objects.snapshot.claims import awaits_launch
 
 
-def check_reservations(state: FinalState, choices: Choices) -> Iterator[Violation]:
+def check_reservations(state: FinalState, options: LaunchOptions) -> Iterator[Violation]:
     """Each launch allows the reservation that it counts on and nothing else,
     or none at all; and all launches together.
     """
     for launch, _ in state.launched:
-        allowed = {place[2] for choice in choices.of(launch).values() if choice for place in choice.places}
+        allowed = {place[2] for option in options.of(launch).values() if option for place in option.places}
         others = sorted(allowed - {launch.offering.reservation})
         if others:
             message = f"the launch may take a place in capacity reservation {others[0]} that it does not count on"

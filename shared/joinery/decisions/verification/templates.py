@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from joinery.decisions.verification.nodes import DECIDED_BY_OFFERING, FinalNode, node_labels, offering_labels
-from joinery.decisions.verification.predicates import Expression, allows
+from joinery.decisions.verification.predicates import LabelRequirement, allows
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.meta import Requirement, Taint
 from joinery.objects.karpenter.nodepool import NodePool
@@ -25,8 +25,8 @@ def hard_taints(taints: Iterable[Taint]) -> tuple[CoreTaint, ...]:
 
 def sold_by(pool: NodePool, kinds: Iterable[InstanceType]) -> Iterator[tuple[InstanceType, tuple[Offering, ...]]]:
     """Those of the types that the template allows, with the available offerings that it allows."""
-    terms = _Terms(template_rules(pool))
-    sold = ((kind, terms.allowed(kind)) for kind in kinds if terms.admit(kind))
+    rules = _TemplateRules(template_rules(pool))
+    sold = ((kind, rules.allowed(kind)) for kind in kinds if rules.admit(kind))
     return ((kind, offerings) for kind, offerings in sold if offerings)
 
 
@@ -39,7 +39,7 @@ def nodes_of(pool: NodePool, kinds: Iterable[InstanceType]) -> Iterator[FinalNod
             yield FinalNode("", {**labels, **offering_labels(kind, offering)}, taints, kind.allocatable)
 
 
-class _Terms:
+class _TemplateRules:
     """A NodePool's rules, asked once for each place and for each value of a label: instance types share nearly all."""
 
     def __init__(self, rules: Sequence[Requirement]) -> None:
@@ -80,7 +80,7 @@ def offered(offering: Offering, key: str) -> str | None:
     return offering.reservation.labels.get(key) if offering.reservation else None
 
 
-def _mismatches_type(rules: Iterable[Expression], kind: InstanceType) -> bool:
+def _mismatches_type(rules: Iterable[LabelRequirement], kind: InstanceType) -> bool:
     """Whether no value that the type may have for some well-known label meets the rules on it."""
     return any(
         rule.key not in DECIDED_BY_OFFERING

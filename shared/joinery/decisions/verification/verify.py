@@ -6,33 +6,32 @@ NodePool and the catalogue allow it. Everything is derived from the objects' own
 solver's code out. Shared with it are the problem, the packing and its reasons, and the views of the snapshot
 (``joinery.objects.snapshot``: what a node has, which pods are pending); a mistake there would be made on both sides.
 The modules, in the order of reading (``census``, ``affinity``, ``binding_order`` and ``spread`` are in ``topology``,
-``claims`` to
-``volumes`` in ``storage``):
+``claims`` to ``volumes`` in ``storage``):
 
-=================  =========================================================================================
-``predicates``     selectors, expressions, taints, ports, requests: kube-scheduler's small rules
-``nodes``          nodes of the final state, existing and launched alike
-``violation``      what is reported: a code, its subject, the figures
-``daemon_sets``    which DaemonSets' pods run on a node
-``final_state``    the final state: pods by class, classes by node
-``accounting``     every pending pod exactly once
-``placements``     taints, labels, room, ports of each (class, node) pair
-``claims``         the volume claims that pods mount
-``free_volumes``   what claims without a volume find
-``matching``       whether each of them can have a volume of its own
-``volumes``        claims and volumes
-``census``         pods that a selector matches, by domain
-``closed_pools``   NodePools that may launch nothing
-``purchasable``    what each NodePool could launch for a pod
-``affinity``       pod affinity and anti-affinity
-``binding_order``  an order of binding for pods that need each other
-``spread``         topology spread
-``choices``        what EC2 may pick for a launch
-``launches``       each launch against its NodePool and the catalogue
-``alternatives``   what else EC2 may pick of a launch
-``nodepools``      limits, replicas, minimal values, weights
-``reservations``   what each capacity reservation still takes
-=================  =========================================================================================
+==================  =========================================================================================
+``predicates``      selectors, expressions, taints, ports, requests: kube-scheduler's small rules
+``nodes``           nodes of the final state, existing and launched alike
+``violation``       what is reported: a code, its subject, the figures
+``daemon_sets``     which DaemonSets' pods run on a node
+``final_state``     the final state: pods by class, classes by node
+``accounting``      every pending pod exactly once
+``placements``      taints, labels, room, ports of each (class, node) pair
+``claims``          the volume claims that pods mount
+``volume_binder``   which volume an unbound claim gets
+``matching``        whether each of them can have a volume of its own
+``volumes``         claims and volumes
+``census``          pods that a selector matches, by domain
+``closed_pools``    NodePools that may launch nothing
+``purchasable``     what each NodePool could launch for a pod
+``affinity``        pod affinity and anti-affinity
+``binding_order``   an order of binding for pods that need each other
+``spread``          topology spread
+``launch_options``  what EC2 may pick for a launch
+``launches``        each launch against its NodePool and the catalogue
+``alternatives``    what else EC2 may pick of a launch
+``nodepools``       limits, replicas, minimal values, weights
+``reservations``    what each capacity reservation still takes
+==================  =========================================================================================
 
 A wrong plan is reported as violations. Their code names the rule, their subject the pod, launch, NodePool or
 reservation.
@@ -44,8 +43,8 @@ from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.verification.accounting import check_accounts
 from joinery.decisions.verification.alternatives import check_alternatives
-from joinery.decisions.verification.choices import Choices
 from joinery.decisions.verification.final_state import FinalState, final_state
+from joinery.decisions.verification.launch_options import LaunchOptions
 from joinery.decisions.verification.launches import check_launches
 from joinery.decisions.verification.nodepools import check_limits, check_min_values, check_replicas, check_weights
 from joinery.decisions.verification.placements import check_placements
@@ -77,7 +76,7 @@ def verify(problem: Problem, packing: Packing) -> tuple[Violation, ...]:
 
 
 def _checks(state: FinalState) -> Iterator[Violation]:
-    census, purchasable, choices = Census(state), Purchasable(state), Choices(state)
+    census, purchasable, options = Census(state), Purchasable(state), LaunchOptions(state)
     spreads, repulsions = Spreads(state, census, purchasable), anti_affinity_terms(state, census)
     neighbours = required_neighbours(state, census)
     yield from state.wrong
@@ -88,13 +87,13 @@ def _checks(state: FinalState) -> Iterator[Violation]:
     yield from check_order(state, neighbours)
     yield from check_spread(state, spreads)
     yield from check_volumes(state)
-    yield from check_launches(state, choices)
-    yield from check_alternatives(state, choices=choices, spreads=spreads, repulsions=repulsions)
-    yield from check_limits(state, choices)
+    yield from check_launches(state, options)
+    yield from check_alternatives(state, options=options, spreads=spreads, repulsions=repulsions)
+    yield from check_limits(state, options)
     yield from check_replicas(state)
-    yield from check_min_values(state, choices)
+    yield from check_min_values(state, options)
     yield from check_weights(state, purchasable, census=census, repulsions=repulsions)
-    yield from check_reservations(state, choices)
+    yield from check_reservations(state, options)
     yield from _check_cost(state.packing)
 
 

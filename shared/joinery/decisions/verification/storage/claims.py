@@ -20,7 +20,7 @@ _DEFAULT = "storageclass.kubernetes.io/is-default-class"
 
 
 @dataclass(frozen=True, slots=True)
-class Mounted:
+class PodClaim:
     """One claim of a pod.
 
     claim        None where there is none; one that is yet to be made is what its template will give
@@ -38,27 +38,27 @@ class Claims:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._mounted: dict[EquivalenceClass, Mapping[str, Mounted]] = {}
+        self._mounted: dict[EquivalenceClass, Mapping[str, PodClaim]] = {}
 
-    def of(self, pod_class: EquivalenceClass) -> Mapping[str, Mounted]:
+    def of(self, pod_class: EquivalenceClass) -> Mapping[str, PodClaim]:
         """The claims that the class's pods mount, by namespace/name."""
         if pod_class not in self._mounted:
             self._mounted[pod_class] = dict(self._read(pod_class))
         return self._mounted[pod_class]
 
-    def _read(self, pod_class: EquivalenceClass) -> Iterator[tuple[str, Mounted]]:
+    def _read(self, pod_class: EquivalenceClass) -> Iterator[tuple[str, PodClaim]]:
         pod = pod_class.pod
         for volume in pod.spec.volumes:
             if volume.persistent_volume_claim:
                 key = f"{pod_class.namespace}/{volume.persistent_volume_claim.claim_name}"
-                yield key, Mounted(self._by_name.get(key))
+                yield key, PodClaim(self._by_name.get(key))
             elif volume.ephemeral:
                 key = f"{pod_class.namespace}/{pod.metadata.name}-{volume.name}"
                 yield key, self._ephemeral(pod_class, key, volume.ephemeral.volume_claim_template)
 
     def _ephemeral(
         self, pod_class: EquivalenceClass, key: str, template: PersistentVolumeClaimTemplate | None
-    ) -> Mounted:
+    ) -> PodClaim:
         """The claim that the pod controls (``VolumeIsForPod``), without a UID by its name; one to come where there is
         none, or where the pod that has it goes and takes it along.
         """
@@ -68,8 +68,8 @@ class Claims:
         is_own = owner is not None and (owner.uid == pod.uid if pod.uid else owner.name == pod.name)
         if there is None or is_moved or (not is_own and owner is not None and owner.name == pod.name):
             made = PersistentVolumeClaim(spec=self._with_class(template.spec)) if template else None
-            return Mounted(made, is_to_come=True)
-        return Mounted(there, is_foreign=not (is_own or pod_class.pod.spec.node_name))
+            return PodClaim(made, is_to_come=True)
+        return PodClaim(there, is_foreign=not (is_own or pod_class.pod.spec.node_name))
 
     def _with_class(self, spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
         """As the API server will fill it in: with the default class."""

@@ -14,9 +14,9 @@ from joinery.decisions.scheduling.packing import Launch
 from joinery.decisions.verification.final_state import FinalState
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode
 from joinery.decisions.verification.predicates import Labels
-from joinery.decisions.verification.storage.claims import Claims, Mounted
-from joinery.decisions.verification.storage.free_volumes import BOUND, FreeVolumes, is_here, storage_class_of
+from joinery.decisions.verification.storage.claims import Claims, PodClaim
 from joinery.decisions.verification.storage.matching import Found, in_all, without_volume
+from joinery.decisions.verification.storage.volume_binder import BOUND, VolumeBinder, is_here, storage_class_of
 from joinery.decisions.verification.violation import Violation, ViolationCode, misplaced
 from joinery.objects.karpenter.labels import AUTO_MODE, AUTO_MODE_DRIVER, COMPUTE_TYPE, INSTANCE_TYPE, ZONE
 from joinery.objects.kubernetes.core import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -28,7 +28,7 @@ _ONE_POD_ONLY = "ReadWriteOncePod"
 
 def check_volumes(state: FinalState) -> Iterator[Violation]:
     """The claims of every planned pod can be used where the plan puts it."""
-    volumes = Volumes(state)
+    volumes = PodVolumes(state)
     mounting = [pod_class for pod_class in state.classes.values() if volumes.claims_of(pod_class)]
     planned = [pod_class for pod_class in mounting if next(pod_class.planned_on, None) is not None]
     for pod_class in planned:
@@ -43,7 +43,7 @@ def check_volumes(state: FinalState) -> Iterator[Violation]:
 
 
 @dataclass(frozen=True)
-class Volumes:
+class PodVolumes:
     """Claims, volumes and classes of the snapshot, by name."""
 
     state: FinalState
@@ -61,9 +61,9 @@ class Volumes:
         return {storage.metadata.name: storage for storage in self.state.problem.snapshot.storage_classes}
 
     @cached_property
-    def free(self) -> FreeVolumes:
+    def binder(self) -> VolumeBinder:
         """What claims without a volume find."""
-        return FreeVolumes(self.state.problem.snapshot)
+        return VolumeBinder(self.state.problem.snapshot)
 
     def claims_of(self, pod_class: EquivalenceClass) -> Collection[str]:
         """The claims (namespace/name) that the class's pods mount."""
@@ -96,28 +96,28 @@ class Volumes:
         return self._unbound_problem(mounted, claim, name, labels, node)
 
     def _unbound_problem(
-        self, mounted: Mounted, claim: PersistentVolumeClaim, name: str, labels: Labels, node: str
+        self, mounted: PodClaim, claim: PersistentVolumeClaim, name: str, labels: Labels, node: str
     ) -> str:
         storage = self._classes.get(storage_class_of(claim))
         if storage is None and not mounted.is_to_come:
             return f"claim {name} is not bound and has no storage class"
         if storage is not None and storage.volume_binding_mode != "WaitForFirstConsumer" and not mounted.is_to_come:
             return f"claim {name} is not bound yet, and its class binds at once"
-        if self.free.made_for(claim) not in ("", node):
+        if self.binder.provisioning_on(claim) not in ("", node):
             return f"the volume of claim {name} is being made for another node"
-        if not self.free.is_made(claim, labels) and not self._found(claim, labels, node):
+        if not self.binder.can_provision(claim, labels) and not self._found(claim, labels, node):
             return f"the storage class of claim {name} has no volumes here"
         return ""
 
-    def _given(self, mounted: Mounted, name: str) -> str:
+    def _given(self, mounted: PodClaim, name: str) -> str:
         """The volume that the claim gets whatever pod uses it, or the empty string."""
         if mounted.claim is None or not mounted.is_to_come:
-            return self.free.given.get(name, "")
-        return "" if self._claims.is_there(name) else self.free.own(name, mounted.claim)
+            return self.binder.given.get(name, "")
+        return "" if self._claims.is_there(name) else self.binder.own(name, mounted.claim)
 
     def _found(self, claim: PersistentVolumeClaim, labels: Labels, node: str) -> Found:
         """The free volumes that it may bind there; none once one is being made."""
-        return Found() if self.free.made_for(claim) else self.free.here(claim, labels, node)
+        return Found() if self.binder.provisioning_on(claim) else self.binder.matching(claim, labels, node)
 
     def wanted(self, pod_class: EquivalenceClass) -> Iterator[tuple[str, list[Found]]]:
         """The claims of the class's planned pods that must bind a free volume, with those that will do, by node."""
@@ -125,12 +125,12 @@ class Volumes:
             claim = mounted.claim
             if claim is None or claim.spec.volume_name or self._given(mounted, name):
                 continue
-            nodes = [node for node in pod_class.planned_on if not self.free.is_made(claim, node.labels)]
+            nodes = [node for node in pod_class.planned_on if not self.binder.can_provision(claim, node.labels)]
             if nodes:
                 yield name, [self._found(claim, node.labels, node.name) for node in nodes]
 
     def _bound_problem(self, claim: PersistentVolumeClaim, name: str, labels: Labels, node: str) -> str:
-        if BOUND not in claim.metadata.annotations and name not in self.free.given:
+        if BOUND not in claim.metadata.annotations and name not in self.binder.given:
             return f"claim {name} is not completely bound yet"
         return self._volume_problem(claim.spec.volume_name, name, labels, node)
 
@@ -170,7 +170,7 @@ class Volumes:
         return volume.spec.csi.driver if volume.spec.csi else _EBS if volume.spec.aws_elastic_block_store else ""
 
 
-def _check_free_volumes(volumes: Volumes, planned: Sequence[EquivalenceClass]) -> Iterator[Violation]:
+def _check_free_volumes(volumes: PodVolumes, planned: Sequence[EquivalenceClass]) -> Iterator[Violation]:
     """Each free volume serves one claim."""
     users: dict[str, EquivalenceClass] = {}
     wanted: dict[str, list[Found]] = defaultdict(list)
@@ -183,7 +183,7 @@ def _check_free_volumes(volumes: Volumes, planned: Sequence[EquivalenceClass]) -
         yield from _first_misplaced(ViolationCode.VOLUMES, users[name], message)
 
 
-def _check_sharing(volumes: Volumes, mounting: Sequence[EquivalenceClass]) -> Iterator[Violation]:
+def _check_sharing(volumes: PodVolumes, mounting: Sequence[EquivalenceClass]) -> Iterator[Violation]:
     zone_of: dict[str, str] = {}
     users: dict[str, int] = defaultdict(int)
     for pod_class in mounting:
@@ -211,7 +211,7 @@ def _first_misplaced(code: ViolationCode, pod_class: EquivalenceClass, message: 
         yield misplaced(code, pod_class, node, message)
 
 
-def _check_limits(state: FinalState, volumes: Volumes, planned: Sequence[EquivalenceClass]) -> Iterator[Violation]:
+def _check_limits(state: FinalState, volumes: PodVolumes, planned: Sequence[EquivalenceClass]) -> Iterator[Violation]:
     limits = _Limits(state)
     shared = _used_by_several(volumes, state.classes.values())
     for node in {node for pod_class in planned for node in pod_class.planned_on}:
@@ -263,7 +263,7 @@ class _Limits:
         return limits
 
 
-def _used_by_several(volumes: Volumes, classes: Iterable[EquivalenceClass]) -> frozenset[str]:
+def _used_by_several(volumes: PodVolumes, classes: Iterable[EquivalenceClass]) -> frozenset[str]:
     users: dict[str, int] = defaultdict(int)
     for pod_class in classes:
         for name in volumes.claims_of(pod_class):
@@ -271,7 +271,7 @@ def _used_by_several(volumes: Volumes, classes: Iterable[EquivalenceClass]) -> f
     return frozenset(name for name, count in users.items() if count > 1)
 
 
-def _attached(volumes: Volumes, node: FinalNode) -> dict[str, set[str]]:
+def _attached(volumes: PodVolumes, node: FinalNode) -> dict[str, set[str]]:
     """Claims of all pods on the node, by driver; a claim that several pods share counts once."""
     attached: dict[str, set[str]] = defaultdict(set)
     for pod_class in node.held:

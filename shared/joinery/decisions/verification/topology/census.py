@@ -11,7 +11,7 @@ from functools import cached_property
 from joinery.decisions.verification.final_state import FinalState
 from joinery.decisions.verification.labelled import Labelled, as_set
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode
-from joinery.decisions.verification.storage.volumes import Volumes
+from joinery.decisions.verification.storage.volumes import PodVolumes
 from joinery.objects.karpenter.labels import ZONE
 from joinery.objects.kubernetes.core import LabelSelector, PodAffinityTerm
 
@@ -89,8 +89,8 @@ class Census:
         return [self._shared[name] for name in self._volumes.claims_of(pod_class) if name in self._shared]
 
     @cached_property
-    def _volumes(self) -> Volumes:
-        return Volumes(self.state)
+    def _volumes(self) -> PodVolumes:
+        return PodVolumes(self.state)
 
     @cached_property
     def _shared(self) -> Mapping[str, frozenset[str]]:

@@ -1,5 +1,5 @@
-"""What EC2 may pick for a launch: its instance types with the offerings that
-its requirements allow (EC2 API CreateFleet, Overrides).
+"""What EC2 may pick for a launch: its instance types, with the offerings that its requirements allow (EC2 API
+CreateFleet, Overrides).
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -32,7 +32,7 @@ _ENCODE = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class LaunchOption:
     """An instance type of a launch: the offerings that the request allows, and what a node of it would be like.
 
     ``daemons``: what the DaemonSets' pods take, for each set of them that some of the offerings would run.
@@ -67,49 +67,49 @@ class Choice:
 
 
 @dataclass
-class Choices:
-    """The choices of every launch. Launches that ask for the same share them, because each may name 60 types."""
+class LaunchOptions:
+    """The options of every launch. Launches that ask for the same share them, because each may name 60 types."""
 
     state: FinalState
-    _by_identity: dict[bytes, dict[str, Choice | None]] = field(default_factory=dict)
-    _suits: dict[tuple[Choice, EquivalenceClass], bool] = field(default_factory=dict)
-    _of_launch: dict[Hashable, dict[str, Choice | None]] = field(default_factory=dict)
+    _by_identity: dict[bytes, dict[str, LaunchOption | None]] = field(default_factory=dict)
+    _suits: dict[tuple[LaunchOption, EquivalenceClass], bool] = field(default_factory=dict)
+    _of_launch: dict[Hashable, dict[str, LaunchOption | None]] = field(default_factory=dict)
     _of_place: dict[Hashable, Labels] = field(default_factory=dict)
 
-    def of(self, launch: Launch) -> Mapping[str, Choice | None]:
-        """A choice for every instance type that the launch names; None for one that gives no usable offering."""
+    def of(self, launch: Launch) -> Mapping[str, LaunchOption | None]:
+        """An option for every instance type that the launch names; None for one that gives no usable offering."""
         shared = (launch.requirements, launch.labels, launch.taints, launch.instance_types)
-        asked = launch.node_pool, *map(id, shared)
-        if asked not in self._of_launch:
-            self._of_launch[asked] = self._find(launch, self.state.pools[launch.node_pool])
-        return self._of_launch[asked]
+        likeness = launch.node_pool, *map(id, shared)
+        if likeness not in self._of_launch:
+            self._of_launch[likeness] = self._find(launch, self.state.pools[launch.node_pool])
+        return self._of_launch[likeness]
 
-    def _find(self, launch: Launch, pool: NodePool) -> dict[str, Choice | None]:
-        asked = [(r.key, r.operator, r.values) for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
+    def _find(self, launch: Launch, pool: NodePool) -> dict[str, LaunchOption | None]:
+        requirements = [(r.key, r.operator, r.values) for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
         taints = [(t.key, t.value, t.effect) for t in launch.taints]
-        identity = _ENCODE((launch.node_pool, sorted(launch.labels.items()), taints, asked))
+        identity = _ENCODE((launch.node_pool, sorted(launch.labels.items()), taints, requirements))
         by_type = self._by_identity.setdefault(identity, {})
-        types, asker = self.state.types_of(pool), _Asked(launch, pool)
+        types, rules = self.state.types_of(pool), _LaunchRules(launch, pool)
         for name in launch.instance_types:
             if name not in by_type:
-                by_type[name] = self._choice(asker, types.get(name))
+                by_type[name] = self._option(rules, types.get(name))
         named = [r for r in launch.requirements if r.key == keys.INSTANCE_TYPE]
         return {name: by_type[name] if all(allows(r, name) for r in named) else None for name in launch.instance_types}
 
-    def _choice(self, asked: "_Asked", kind: InstanceType | None) -> Choice | None:
+    def _option(self, rules: "_LaunchRules", kind: InstanceType | None) -> LaunchOption | None:
         if kind is None:
             return None
-        launch, pool = asked.launch, asked.pool
+        launch, pool = rules.launch, rules.pool
         labels = with_aliases(node_labels(launch.labels, pool, kind, requirements=launch.requirements))
-        if unmet(asked.of_type, labels) is not None:
+        if unmet(rules.of_type, labels) is not None:
             return None
-        offerings = tuple(o for o in kind.offerings if o.available and asked.allows(self._of_offering(kind, o)))
+        offerings = tuple(o for o in kind.offerings if o.available and rules.allows(self._of_offering(kind, o)))
         if not offerings:
             return None
         nodes = self._nodes(launch, kind, labels, offerings)
         daemons = {id(requests): requests for requests in map(self.state.daemon_sets.requests_on, nodes)}
         ports = frozenset(port for node in nodes for daemon in self.state.daemon_sets.on(node) for port in daemon.ports)
-        return Choice(
+        return LaunchOption(
             kind=kind, offerings=offerings, daemons=tuple(daemons.values()), daemon_ports=ports, labels=labels
         )
 
@@ -137,16 +137,16 @@ class Choices:
             self._of_place[place] = with_offering({}, kind, offering)
         return self._of_place[place]
 
-    def suit(self, choice: Choice, pod_class: EquivalenceClass) -> bool:
-        """Whether the pods' own node selection allows every offering of the choice."""
-        if (choice, pod_class) not in self._suits:
+    def suit(self, option: LaunchOption, pod_class: EquivalenceClass) -> bool:
+        """Whether the pods' own node selection allows every offering of the option."""
+        if (option, pod_class) not in self._suits:
             selection = self.state.selections.of(pod_class.pod.spec)
-            self._suits[choice, pod_class] = all(selection.selects(labels, "") for labels in choice.nodes)
-        return self._suits[choice, pod_class]
+            self._suits[option, pod_class] = all(selection.selects(labels, "") for labels in option.nodes)
+        return self._suits[option, pod_class]
 
 
-class _Asked:
-    """What one launch and its NodePool ask of a node, apart from its instance type by name."""
+class _LaunchRules:
+    """The requirements of one launch and its NodePool, apart from those on the instance type's name."""
 
     def __init__(self, launch: Launch, pool: NodePool) -> None:
         self.launch, self.pool = launch, pool

@@ -47,7 +47,7 @@ def is_here(affinity: VolumeNodeAffinity | None, labels: Labels, node: str) -> b
     return not required or any(term_matches(term, labels, node) for term in required.node_selector_terms)
 
 
-class _Kind(NamedTuple):
+class _VolumeKind(NamedTuple):
     """What tells volumes, and claims of one size, apart."""
 
     storage_class: str
@@ -57,15 +57,15 @@ class _Kind(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class _Place:
+class _VolumeGroup:
     """Free volumes with the same node affinity, by kind."""
 
     affinity: VolumeNodeAffinity | None
-    shelves: dict[_Kind, list[tuple[int, str]]] = field(default_factory=dict)
+    shelves: dict[_VolumeKind, list[tuple[int, str]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class FreeVolumes:
+class VolumeBinder:
     """What claims without a volume find in a snapshot. Claims are named namespace/name."""
 
     snapshot: Snapshot
@@ -130,7 +130,7 @@ class FreeVolumes:
                 return volume.metadata.name
         return ""
 
-    def here(self, claim: PersistentVolumeClaim, labels: Labels, node: str) -> Found:
+    def matching(self, claim: PersistentVolumeClaim, labels: Labels, node: str) -> Found:
         """The free volumes that match the claim and that the node can use."""
         places = (place for place in self._places.near(labels) if is_here(place.affinity, labels, node))
         shelves: list[Shelf] = [
@@ -140,7 +140,7 @@ class FreeVolumes:
             shelves = [self._only_selected(claim, shelf) for shelf in shelves]
         return large_enough(shelves, _asked(claim))
 
-    def is_made(self, claim: PersistentVolumeClaim, labels: Labels) -> bool:
+    def can_provision(self, claim: PersistentVolumeClaim, labels: Labels) -> bool:
         """Whether the claim's class makes a volume that such a node can use."""
         storage = self._classes.get(storage_class_of(claim))
         if storage is None or storage.provisioner in ("", _NOBODY):
@@ -155,7 +155,7 @@ class FreeVolumes:
             for one in self._rooms[storage.metadata.name].near(labels)
         )
 
-    def made_for(self, claim: PersistentVolumeClaim) -> str:
+    def provisioning_on(self, claim: PersistentVolumeClaim) -> str:
         """The node that a volume is being made for; empty for none. If it is gone, the class's provisioner forgets it,
         and one that nobody provisions for waits on.
         """
@@ -199,24 +199,24 @@ class FreeVolumes:
         return free
 
     @cached_property
-    def _shelves(self) -> Mapping[_Kind, Shelf]:
+    def _shelves(self) -> Mapping[_VolumeKind, Shelf]:
         """The volumes that no claim has, by kind."""
-        shelves: dict[_Kind, list[tuple[int, str]]] = defaultdict(list)
+        shelves: dict[_VolumeKind, list[tuple[int, str]]] = defaultdict(list)
         for volume in (one for volumes in self._free.values() for one in volumes.values()):
             if volume.metadata.deletion_timestamp is None:
                 shelves[_kind(volume)].append((_size(volume), volume.metadata.name))
         return {kind: sorted(shelf) for kind, shelf in shelves.items()}
 
     @cached_property
-    def _places(self) -> ByLabel[_Place]:
+    def _places(self) -> ByLabel[_VolumeGroup]:
         """Where there are volumes that no claim is given."""
-        places: dict[bytes, _Place] = {}
+        places: dict[bytes, _VolumeGroup] = {}
         given = set(self.given.values())
         for kind, shelf in self._shelves.items():
             for size, name in shelf:
                 affinity = self._free[kind.storage_class][name].spec.node_affinity
                 if name not in given:
-                    place = places.setdefault(_ENCODE(affinity), _Place(affinity))
+                    place = places.setdefault(_ENCODE(affinity), _VolumeGroup(affinity))
                     place.shelves.setdefault(kind, []).append((size, name))
         return ByLabel([(place, _conditions(place.affinity)) for place in places.values()])
 
@@ -269,16 +269,16 @@ def _selects(selector: LabelSelector | None, labels: Labels) -> bool:
     return selector.match_labels.items() <= labels.items() and Rules(selector.match_expressions).met_by(labels)
 
 
-def _kind(volume: PersistentVolume) -> _Kind:
+def _kind(volume: PersistentVolume) -> _VolumeKind:
     own = volume.spec
     mode, modes = own.volume_mode or "Filesystem", frozenset(own.access_modes)
-    return _Kind(storage_class_of(volume), mode, own.volume_attributes_class_name, modes)
+    return _VolumeKind(storage_class_of(volume), mode, own.volume_attributes_class_name, modes)
 
 
-def _serves(kind: _Kind, claim: PersistentVolumeClaim) -> bool:
+def _serves(kind: _VolumeKind, claim: PersistentVolumeClaim) -> bool:
     wanted = claim.spec
     mode, modes = wanted.volume_mode or "Filesystem", frozenset(wanted.access_modes)
-    own = _Kind(storage_class_of(claim), mode, wanted.volume_attributes_class_name, kind.access_modes)
+    own = _VolumeKind(storage_class_of(claim), mode, wanted.volume_attributes_class_name, kind.access_modes)
     return kind == own and modes <= kind.access_modes
 
 
