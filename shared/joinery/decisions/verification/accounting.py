@@ -12,7 +12,7 @@ from joinery.objects.annotations.surged import all_surged_pods
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, NODE_POOL
 from joinery.objects.kubernetes.core import LabelSelector, Pod
 from joinery.objects.snapshot.nodes import pending_pods
-from joinery.objects.snapshot.pods import asks_no_budget, is_reschedulable
+from joinery.objects.snapshot.pods import ignores_budgets, is_reschedulable
 
 
 def check_accounts(state: FinalState) -> Iterator[Violation]:
@@ -57,9 +57,9 @@ def _expected(state: FinalState) -> tuple[dict[str, None], set[str]]:
         else:
             must[pod.key] = None
     stranded = list(_stranded(state))
-    unhurried = _unhurried(state, stranded)
+    may_stay = _may_stay(state, stranded)
     for pod in stranded:
-        if pod.key in unhurried:
+        if pod.key in may_stay:
             may.add(pod.key)
         else:
             must[pod.key] = None
@@ -85,23 +85,22 @@ def _stranded(state: FinalState) -> Iterator[Pod]:
 
 def _wants_no_pool(pod: Pod) -> bool:
     """Whether its node affinity excludes NodePools."""
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    required = pod.spec.required_node_affinity
     expressions = [e for term in required.node_selector_terms for e in term.match_expressions] if required else []
     return any(e.key == NODE_POOL and e.operator == "DoesNotExist" for e in expressions)
 
 
-def _unhurried(state: FinalState, pods: Sequence[Pod]) -> set[str]:
-    """Those that something may keep where they are: an annotation, or a budget that their eviction would ask."""
+def _may_stay(state: FinalState, pods: Sequence[Pod]) -> set[str]:
+    """Those that something may keep where they are: an annotation, or a PodDisruptionBudget that selects them."""
     kept = {pod.key for pod in pods if DO_NOT_DISRUPT in pod.metadata.annotations}
     selectors: dict[str, list[LabelSelector | None]] = defaultdict(list)
     for budget in state.problem.snapshot.disruption_budgets:
         selectors[budget.metadata.namespace].append(budget.spec.selector)
     for namespace, listed in selectors.items():
-        asking = [pod for pod in pods if pod.metadata.namespace == namespace and not asks_no_budget(pod)]
-        table = Labelled([pod.metadata.labels for pod in asking])
+        protected = [pod for pod in pods if pod.metadata.namespace == namespace and not ignores_budgets(pod)]
+        table = Labelled([pod.metadata.labels for pod in protected])
         covered = reduce(or_, map(table.matching, listed))
-        kept |= {pod.key for index, pod in enumerate(asking) if covered >> index & 1}
+        kept |= {pod.key for index, pod in enumerate(protected) if covered >> index & 1}
     return kept
 
 

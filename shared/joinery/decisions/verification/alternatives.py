@@ -1,6 +1,4 @@
-"""Zones and capacity types that EC2 may pick for a launch:
-its pods must be right in each of them (EC2 API CreateFleet).
-"""
+"""Zones and capacity types that EC2 may pick for a launch: its pods must be right in each (EC2 API CreateFleet)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +9,11 @@ from joinery.decisions.scheduling.packing import Launch
 from joinery.decisions.verification.final_state import FinalState
 from joinery.decisions.verification.launch_options import LaunchOptions
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode, with_offering
-from joinery.decisions.verification.predicates import Labels
+from joinery.decisions.verification.predicates import Labels, hard_spread
 from joinery.decisions.verification.storage.volumes import PodVolumes
 from joinery.decisions.verification.topology.affinity import AntiAffinityTerm, RequiredNeighbours, required_neighbours
 from joinery.decisions.verification.topology.census import includes
-from joinery.decisions.verification.topology.spread import Spreads, hard_spread
+from joinery.decisions.verification.topology.spread import Spreads
 from joinery.decisions.verification.violation import Violation, ViolationCode, misplaced
 from joinery.objects.karpenter import labels as keys
 
@@ -27,12 +25,12 @@ def check_alternatives(
     state: FinalState, *, options: LaunchOptions, spreads: Spreads, repulsions: Sequence[AntiAffinityTerm]
 ) -> Iterator[Violation]:
     """Check every zone and capacity type that a launch allows besides those that it counts on."""
-    trial = _Trial(state, spreads, repulsions)
+    relocation = _Relocation(state, spreads, repulsions)
     for launch, node in state.launched:
-        watchful = [pod_class for pod_class in node.planned if trial.concerns(pod_class)]
-        for labels in _elsewhere(state, launch, node, options) if watchful else ():
-            for pod_class in watchful:
-                problem = trial.problem(pod_class, node, labels)
+        sensitive = [pod_class for pod_class in node.planned if relocation.concerns(pod_class)]
+        for labels in _elsewhere(state, launch, node, options) if sensitive else ():
+            for pod_class in sensitive:
+                problem = relocation.problem(pod_class, node, labels)
                 if problem:
                     where = f"{labels[keys.ZONE]} as {labels[keys.CAPACITY_TYPE]}"
                     yield misplaced(
@@ -42,15 +40,15 @@ def check_alternatives(
 
 def _elsewhere(state: FinalState, launch: Launch, node: FinalNode, options: LaunchOptions) -> Iterator[Labels]:
     """The node's labels, had it come from another zone or capacity type that the launch allows."""
-    places = {place: o for option in options.of(launch).values() if option for place, o in option.places.items()}
+    places = {place: o for option in options.usable(launch) for place, o in option.places.items()}
     kind, own = state.types_of(state.pools[launch.node_pool])[launch.offering.instance_type], launch.offering
     for place in sorted(places.keys() - {(own.zone, own.capacity_type, own.reservation)}):
         yield with_offering(node.labels, kind, places[place])
 
 
 @dataclass(frozen=True)
-class _Trial:
-    """Tells what would be wrong if one node came up elsewhere, with everything else in place."""
+class _Relocation:
+    """What would be wrong if one node came up elsewhere, with everything else in place."""
 
     state: FinalState
     spreads: Spreads
@@ -77,7 +75,7 @@ class _Trial:
 
     def concerns(self, pod_class: EquivalenceClass) -> bool:
         """Whether anything but its own node selection ties the class to a zone or a capacity type."""
-        if self._volumes.claims_of(pod_class) or any(c.topology_key in _OPEN for c in hard_spread(pod_class.pod)):
+        if self._volumes.claims_of(pod_class) or any(c.topology_key in _OPEN for c in hard_spread(pod_class.pod.spec)):
             return True
         group = self._groups.get(pod_class)
         if group and any(key in _OPEN for key in group.keys):
@@ -112,7 +110,7 @@ class _Trial:
         return f"no pod that its affinity requires runs in {lonely}={labels[lonely]}" if lonely else ""
 
     def _skewed(self, pod_class: EquivalenceClass, node: FinalNode, labels: Labels, *, changed: Sequence[str]) -> str:
-        for constraint in hard_spread(pod_class.pod):
+        for constraint in hard_spread(pod_class.pod.spec):
             key = constraint.topology_key
             if key in changed:
                 problem = self.spreads.counts(pod_class, constraint).moved(node, labels[key]).problem(labels[key])

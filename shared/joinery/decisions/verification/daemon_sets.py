@@ -1,7 +1,7 @@
 """DaemonSets: which pods they put on a node, by the DaemonSet controller's own rule, and what those take of it.
 
-The DaemonSet controller asks a node's labels, name and taints only, and tolerates the taints of unfit nodes by itself
-(k8s.io/kubernetes `daemon.NodeShouldRunDaemonPod`, `util.AddOrUpdateDaemonPodTolerations`).
+The DaemonSet controller looks at a node's labels, name and taints only, and tolerates the taints of unfit nodes
+by itself (k8s.io/kubernetes `daemon.NodeShouldRunDaemonPod`, `util.AddOrUpdateDaemonPodTolerations`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -85,11 +85,11 @@ class DaemonSets:
 
     def _is_too_large(self, pod_class: EquivalenceClass, pool: str) -> bool:
         """Whether no node that the NodePool may buy has room for the pod: kube-scheduler puts it on none of them."""
-        asked = pod_class.index, pool
-        if asked not in self._too_large:
-            holding = self._nodes_of(pool, pod_class.requests)
-            self._too_large[asked] = bool(pool) and not any(self._runs(pod_class.pod, node) for node in holding)
-        return self._too_large[asked]
+        key = pod_class.index, pool
+        if key not in self._too_large:
+            nodes = self._nodes_of(pool, pod_class.requests)
+            self._too_large[key] = bool(pool) and not any(self._runs(pod_class.pod, node) for node in nodes)
+        return self._too_large[key]
 
     def requests_on(self, node: FinalNode) -> Resources:
         """What those pods take. Nodes that run the same ones share one object."""
@@ -114,7 +114,9 @@ class DaemonSets:
 
     @cached_property
     def _depend_on_name(self) -> bool:
-        return keys.HOSTNAME in self._keys or any(_has_fields(pod_class.pod) for pod_class in self.classes)
+        return keys.HOSTNAME in self._keys or any(
+            term.match_fields for pod_class in self.classes for term in _terms(pod_class.pod)
+        )
 
 
 def daemon_pods(
@@ -162,14 +164,9 @@ def _name(daemon_set: DaemonSet) -> str:
     return f"{daemon_set.metadata.namespace or 'default'}/{daemon_set.metadata.name}"
 
 
-def _has_fields(pod: Pod) -> bool:
-    return any(term.match_fields for term in _terms(pod))
-
-
 def _terms(pod: Pod) -> list[NodeSelectorTerm]:
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    required = affinity and affinity.required_during_scheduling_ignored_during_execution
-    return list(required.node_selector_terms) if required else []
+    required = pod.spec.required_node_affinity
+    return required.node_selector_terms if required else []
 
 
 def _selected_keys(pod: Pod) -> set[str]:

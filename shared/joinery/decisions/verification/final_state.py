@@ -15,7 +15,7 @@ from joinery.decisions.scheduling.packing import Launch, Packing
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.verification.daemon_sets import DaemonSets, daemon_pods
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode, existing_node, launched_node, sold
-from joinery.decisions.verification.predicates import held_by, ports_of, requests_of, without_resize
+from joinery.decisions.verification.predicates import allocated_to, ports_of, requests_of, without_resize
 from joinery.decisions.verification.selections import NodeSelections
 from joinery.decisions.verification.templates import nodes_of
 from joinery.decisions.verification.violation import Violation, ViolationCode, of_launch, of_pod
@@ -88,7 +88,7 @@ class FinalState:
         if node is None:
             placed = sold(kind, offering) or Offering(offering.zone, offering.capacity_type, offering.price)
             node = self._booted[likeness] = launched_node(launch, pool, kind, placed)
-        return replace(node, name=launch.name, labels={**node.labels, keys.HOSTNAME: launch.name}, held={}, planned={})
+        return replace(node, name=launch.name, labels={**node.labels, keys.HOSTNAME: launch.name}, pods={}, planned={})
 
     @cached_property
     def _booted(self) -> dict[Hashable, FinalNode]:
@@ -120,7 +120,7 @@ class FinalState:
 
     def _count(self, node: FinalNode, pod_class: EquivalenceClass) -> None:
         pod_class.places[node] = pod_class.places.get(node, 0) + 1
-        node.held[pod_class] = node.held.get(pod_class, 0) + 1
+        node.pods[pod_class] = node.pods.get(pod_class, 0) + 1
 
     def put_daemons(self, node: FinalNode, running: Iterable[str] = (), *, is_there: bool = False) -> None:
         """Add the DaemonSets' pods that the node does not run yet;
@@ -222,6 +222,6 @@ def identity_of(pod: Pod) -> bytes:
             spec.resource_claims,
             spec.host_network,
             claims,
-            held_by(pod),
+            allocated_to(pod),
         )
     )

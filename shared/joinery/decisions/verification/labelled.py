@@ -1,6 +1,7 @@
-"""Which of many things a label selector selects: pods, volumes."""
+"""Two indices by label: which things a selector selects (``Labelled``), and which a node reaches (``ByLabel``)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
 
 from joinery.decisions.verification.predicates import Labels
 from joinery.objects.kubernetes.core import LabelSelector, LabelSelectorRequirement
@@ -60,3 +61,38 @@ class Labelled:
         if key not in self._with_key:
             self._with_key[key] = self.having(key, self._indices.get(key, ()))
         return self._with_key[key]
+
+
+T = TypeVar("T")
+
+LabelCondition = tuple[str, Sequence[str]]
+"""A label, and the values of which a node must have one."""
+
+
+class ByLabel(Generic[T]):
+    """``things``: each with alternatives, which are conditions that all must hold. No alternative: on every node."""
+
+    def __init__(self, things: Iterable[tuple[T, Sequence[Sequence[LabelCondition]]]]) -> None:
+        listed = list(things)
+        values: dict[str, set[str]] = {}
+        for key, some in (pair for _, terms in listed for term in terms for pair in term):
+            values.setdefault(key, set()).update(some)
+        self._near: dict[tuple[str, str], dict[int, T]] = {}
+        self._anywhere: list[T] = []
+        for number, (thing, terms) in enumerate(listed):
+            # By the label that has the most values.
+            selective = [max(term, key=lambda pair: (len(values[pair[0]]), pair[0])) for term in terms if term]
+            if not selective or len(selective) < len(terms):
+                self._anywhere.append(thing)
+                continue
+            for key, some in selective:
+                for value in some:
+                    self._near.setdefault((key, value), {})[number] = thing
+
+    def near(self, labels: Labels) -> Iterator[T]:
+        """Those that a node with the labels may reach, and all that it does reach."""
+        found: dict[int, T] = {}
+        for label in labels.items():
+            found.update(self._near.get(label, {}))
+        yield from self._anywhere
+        yield from found.values()

@@ -84,6 +84,10 @@ class LaunchOptions:
             self._of_launch[likeness] = self._find(launch, self.state.pools[launch.node_pool])
         return self._of_launch[likeness]
 
+    def usable(self, launch: Launch) -> list[LaunchOption]:
+        """Its options, without the types that give no usable offering."""
+        return [option for option in self.of(launch).values() if option is not None]
+
     def _find(self, launch: Launch, pool: NodePool) -> dict[str, LaunchOption | None]:
         requirements = [(r.key, r.operator, r.values) for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
         taints = [(t.key, t.value, t.effect) for t in launch.taints]

@@ -1,5 +1,5 @@
-"""Launches: each is something its NodePool may buy, at the price it says,
-and whatever EC2 picks of it holds its pods.
+"""Launches: each is something that its NodePool may buy, at the price that it says, and whatever EC2 picks of it has
+room for its pods.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -10,13 +10,13 @@ from joinery.decisions.verification.closed_pools import why_unusable
 from joinery.decisions.verification.final_state import FinalState
 from joinery.decisions.verification.launch_options import LaunchOption, LaunchOptions
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode, sold
-from joinery.decisions.verification.predicates import is_choosy, ports_clash, unmet
+from joinery.decisions.verification.predicates import ports_clash, selects_nodes, unmet
 from joinery.decisions.verification.purchasable import asks_for_gpus, has_parts_only, most_of
 from joinery.decisions.verification.violation import Violation, ViolationCode, misplaced, of_launch
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.meta import Taint
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.kubernetes.quantity import Resources, total
+from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.snapshot.offerings import InstanceType
 
 #: Prices are copied, so they agree to the last digit but for how they were written.
@@ -50,23 +50,15 @@ def _likeness(launch: Launch, node: FinalNode) -> Hashable:
         launch.offering,
         id(launch.instance_types),
         *map(id, shared),
-        tuple(sorted(_needs(node).items())),
-        frozenset(filter(_is_picky, node.planned)),
+        tuple(sorted(node.planned_requests.items())),
+        frozenset(filter(_needs_more_than_room, node.planned)),
         launch.name if named else "",
     )
 
 
-def _needs(node: FinalNode) -> Resources:
-    """What the planned pods ask for together."""
-    return total(
-        {name: amount * len(pods) for name, amount in pod_class.requests.items()}
-        for pod_class, pods in node.planned.items()
-    )
-
-
-def _is_picky(pod_class: EquivalenceClass) -> bool:
+def _needs_more_than_room(pod_class: EquivalenceClass) -> bool:
     """Whether its pods care for more of a node than its room."""
-    return is_choosy(pod_class.pod.spec) or bool(pod_class.ports) or asks_for_gpus(pod_class)
+    return selects_nodes(pod_class.pod.spec) or bool(pod_class.ports) or asks_for_gpus(pod_class)
 
 
 def _check_launch(state: FinalState, launch: Launch, node: FinalNode) -> Iterator[Violation]:
@@ -132,10 +124,9 @@ def _check_options(
     state: FinalState, launch: Launch, node: FinalNode, *, options: LaunchOptions
 ) -> Iterator[Violation]:
     """Whatever EC2 picks of the launch's instance types (EC2 API CreateFleet, Overrides) holds its pods."""
-    needs = _needs(node)
-    by_type = options.of(launch)
-    usable = [option for option in by_type.values() if option is not None]
-    for name, option in by_type.items():
+    needs = node.planned_requests
+    usable = options.usable(launch)
+    for name, option in options.of(launch).items():
         if option is None:
             message = f"{name} has no available offering that the launch allows"
             yield Violation(ViolationCode.INSTANCE_TYPES, message, of_launch(launch))
@@ -143,12 +134,12 @@ def _check_options(
     yield from _check_cheapest(launch, usable)
     yield from _check_requests(launch, needs, usable, state.daemon_sets.most)
     yield from _check_ports(node, usable)
-    for pod_class in filter(_is_picky, node.planned):
+    for pod_class in filter(_needs_more_than_room, node.planned):
         parts = [c.kind.name for c in usable if has_parts_only(c.kind, state.pools[launch.node_pool], pod_class)]
         if parts:
             message = f"{parts[0]} has parts of GPUs, and the pod asks for whole ones"
             yield misplaced(ViolationCode.RESOURCES, pod_class, node, message)
-        if is_choosy(pod_class.pod.spec):
+        if selects_nodes(pod_class.pod.spec):
             wrong = next((option.kind.name for option in usable if not options.suit(option, pod_class)), None)
             if wrong:
                 message = f"the launch also allows {wrong}, where the pod may not run"
@@ -214,13 +205,13 @@ def _check_requests(
     daemons = list({id(one): one for option in options for one in option.daemons}.values()) or [{}]
     for name in sorted(needs.keys() | launch.requests.keys()):
         least = min(requests.get(name, 0) for requests in daemons)
-        stated, most, asked = launch.requests.get(name, 0), every.get(name, 0), needs.get(name, 0)
-        if not least <= stated - asked <= most:
+        stated, most, wanted = launch.requests.get(name, 0), every.get(name, 0), needs.get(name, 0)
+        if not least <= stated - wanted <= most:
             template = "{resource} is {stated}, but the pods ask {asked} and the daemons {least} to {most}"
             figures: dict[str, Figure] = {
                 "resource": name,
                 "stated": stated,
-                "asked": asked,
+                "asked": wanted,
                 "least": least,
                 "most": most,
             }

@@ -12,16 +12,15 @@ from joinery.decisions.scheduling.reason import Figure, Subject
 from joinery.decisions.verification.final_state import FinalState
 from joinery.decisions.verification.launch_options import LaunchOption, LaunchOptions
 from joinery.decisions.verification.nodes import DECIDED_BY_OFFERING, EquivalenceClass, FinalNode, offering_labels
-from joinery.decisions.verification.predicates import refused_taint
+from joinery.decisions.verification.predicates import hard_spread, refused_taint
 from joinery.decisions.verification.purchasable import InstanceTypeOption, Purchasable, usage_of
 from joinery.decisions.verification.topology.affinity import AntiAffinityTerm
 from joinery.decisions.verification.topology.census import Census, ClassSet, includes
-from joinery.decisions.verification.topology.spread import hard_spread
 from joinery.decisions.verification.violation import Violation, ViolationCode, of_launch
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.labels import PREFER_NO_SCHEDULE
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.kubernetes.quantity import Resources, amounts, total
+from joinery.objects.kubernetes.quantity import Resources, amounts
 from joinery.objects.snapshot.replicas import static_pools
 
 
@@ -61,8 +60,7 @@ def check_replicas(state: FinalState) -> Iterator[Violation]:
 def _more_by_option(state: FinalState, options: LaunchOptions, launch: Launch, resource: str) -> int:
     """How much more of a resource a launch may take than the type that it counts on."""
     counted = state.types_of(state.pools[launch.node_pool])[launch.offering.instance_type].capacity.get(resource, 0)
-    usable = (option for option in options.of(launch).values() if option is not None)
-    return max((option.kind.capacity.get(resource, 0) - counted for option in usable), default=0)
+    return max((option.kind.capacity.get(resource, 0) - counted for option in options.usable(launch)), default=0)
 
 
 def check_min_values(state: FinalState, options: LaunchOptions) -> Iterator[Violation]:
@@ -78,7 +76,7 @@ def check_min_values(state: FinalState, options: LaunchOptions) -> Iterator[Viol
         for rule in pool.spec.template.spec.requirements:
             if rule.min_values is None:
                 continue
-            number = _distinct(keys.canonical(rule.key), options.of(launch))
+            number = _distinct(keys.canonical(rule.key), options.usable(launch))
             if number < rule.min_values:
                 template = "{values} values of {label}, NodePool {node_pool} wants {min_values}"
                 figures: dict[str, Figure] = {"values": number, "label": rule.key, "node_pool": launch.node_pool}
@@ -86,9 +84,8 @@ def check_min_values(state: FinalState, options: LaunchOptions) -> Iterator[Viol
                 yield Violation.of(ViolationCode.MIN_VALUES, template, of_launch(launch), **figures)
 
 
-def _distinct(key: str, options: Mapping[str, LaunchOption | None]) -> int:
+def _distinct(key: str, usable: Sequence[LaunchOption]) -> int:
     """How many values of the label the types of a launch have, where they are sold as the launch allows."""
-    usable = [option for option in options.values() if option is not None]
     if key in DECIDED_BY_OFFERING:
         sold = (offering_labels(c.kind, offering).get(key) for c in usable for offering in c.offerings)
         return len({value for value in sold if value is not None})
@@ -128,7 +125,7 @@ def _watched(state: FinalState, census: Census, repulsions: Sequence[AntiAffinit
     watched: ClassSet = reduce(or_, (term.matched for term in repulsions if term.key != keys.HOSTNAME), 0)
     left = (state.pods[unplaced.pod] for unplaced in state.packing.unplaced if unplaced.pod in state.pods)
     for pod in chain((pod_class.pod for pod_class in state.classes.values()), left):
-        for constraint in hard_spread(pod):
+        for constraint in hard_spread(pod.spec):
             if constraint.topology_key != keys.HOSTNAME:
                 where = census.inside(pod.metadata.namespace or "default")
                 watched |= census.matching(constraint.label_selector, where)
@@ -144,10 +141,9 @@ def _is_plain(pod_class: EquivalenceClass) -> bool:
     Karpenter tries each term on all pools in turn.
     """
     spec = pod_class.pod.spec
-    affinity = spec.affinity
+    affinity, required = spec.affinity, spec.required_node_affinity
     nodes = affinity and affinity.node_affinity
     preferred = nodes and nodes.preferred_during_scheduling_ignored_during_execution
-    required = nodes and nodes.required_during_scheduling_ignored_during_execution
     has_choice = required and len(required.node_selector_terms) > 1
     about_pods = affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)
     mounts = any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes)
@@ -197,11 +193,10 @@ class _Comparison:
         soft = any(taint.effect == PREFER_NO_SCHEDULE for taint in template.taints)
         if not tolerated or soft or any(rule.min_values for rule in template.requirements):
             return False
-        needs = total({k: v * len(p) for k, v in pod_class.requests.items()} for pod_class, p in node.planned.items())
         left = self.left.get(pool.metadata.name)
         return any(
             _within(option.kind.capacity, left)
-            and option.holds(needs)
+            and option.holds(node.planned_requests)
             and self._shared(pool, option, list(node.planned))
             for option in self.purchasable.options(pool)
         )

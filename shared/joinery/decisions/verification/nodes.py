@@ -9,7 +9,7 @@ from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.meta import Requirement
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Node, Pod, Taint
-from joinery.objects.kubernetes.quantity import Resources
+from joinery.objects.kubernetes.quantity import Resources, total
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.offerings import InstanceType, Offering
 
@@ -23,7 +23,7 @@ class FinalNode:
 
     ``room``: what is allocatable; ``pool``: the name of its NodePool, if any; ``is_leaving``: it is being deleted.
     ``only_for``: of a claim that is not launched yet, the only pods that may use it; ``may_be``: the types that it
-    names. ``held``: all pods on it by class, ``planned``: the names of those that the plan puts there.
+    names. ``pods``: how many of each class run on it, ``planned``: the names of those that the plan puts there.
     """
 
     name: str
@@ -35,8 +35,16 @@ class FinalNode:
     is_leaving: bool = False
     only_for: frozenset[str] | None = None
     may_be: tuple[str, ...] = ()
-    held: "dict[EquivalenceClass, int]" = field(default_factory=dict)
+    pods: "dict[EquivalenceClass, int]" = field(default_factory=dict)
     planned: "dict[EquivalenceClass, list[str]]" = field(default_factory=dict)
+
+    @property
+    def planned_requests(self) -> Resources:
+        """What the planned pods request together."""
+        return total(
+            {name: amount * len(pods) for name, amount in pod_class.requests.items()}
+            for pod_class, pods in self.planned.items()
+        )
 
 
 @dataclass(eq=False, slots=True)
@@ -119,10 +127,10 @@ def node_labels(
     return labels
 
 
-def _pick(key: str, values: tuple[str, ...], asked: str, wanted: Iterable[Requirement]) -> str:
+def _pick(key: str, values: tuple[str, ...], pinned: str, wanted: Iterable[Requirement]) -> str:
     """The value the node will have of those its type allows: the one pinned, or the usual one, or the first."""
     rules = [r for r in wanted if r.key == key]
-    ordered = [v for v in (asked, _USUAL.get(key, "")) if v in values] + list(values)
+    ordered = [v for v in (pinned, _USUAL.get(key, "")) if v in values] + list(values)
     return next((v for v in ordered if all(allows(r, v) for r in rules)), ordered[0])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from joinery.decisions.verification.final_state import FinalState
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode
-from joinery.decisions.verification.predicates import Port, is_readable, ports_clash, refused_taint
+from joinery.decisions.verification.predicates import Port, hard_spread, is_readable, ports_clash, refused_taint
 from joinery.decisions.verification.violation import Violation, ViolationCode, misplaced
 from joinery.objects.kubernetes.quantity import total
 
@@ -24,18 +24,18 @@ def check_placements(state: FinalState) -> Iterator[Violation]:
 
 
 def _check_node(state: FinalState, node: FinalNode) -> Iterator[Violation]:
-    used = total({name: amount * n for name, amount in held.requests.items()} for held, n in node.held.items())
+    used = total({name: amount * n for name, amount in pods.requests.items()} for pods, n in node.pods.items())
     takers = _takers(node)
     for pod_class in node.planned:
         if node.is_leaving:
             yield misplaced(ViolationCode.NODE_LEAVING, pod_class, node, "the node is being deleted")
-        strangers = [] if node.only_for is None else [p for p in node.planned[pod_class] if p not in node.only_for]
-        if strangers:
+        others = [] if node.only_for is None else [p for p in node.planned[pod_class] if p not in node.only_for]
+        if others:
             yield misplaced(
                 ViolationCode.NODE_RESERVED,
                 pod_class,
                 node,
-                f"the claim is not launched yet, and not for {strangers[0]}",
+                f"the claim is not launched yet, and not for {others[0]}",
             )
         taint = refused_taint(node.taints, pod_class.pod.spec.tolerations)
         if taint is not None:
@@ -67,7 +67,7 @@ Takers = Mapping[tuple[str, int], Sequence[tuple[EquivalenceClass, Port]]]
 
 def _takers(node: FinalNode) -> Takers:
     takers: dict[tuple[str, int], list[tuple[EquivalenceClass, Port]]] = defaultdict(list)
-    for pod_class in node.held:
+    for pod_class in node.pods:
         for port in pod_class.ports:
             takers[port[0], port[2]].append((pod_class, port))
     return takers
@@ -76,7 +76,7 @@ def _takers(node: FinalNode) -> Takers:
 def _clash(pod_class: EquivalenceClass, node: FinalNode, takers: Takers) -> str:
     for ours in pod_class.ports:
         for other, theirs in takers[ours[0], ours[2]]:
-            if (other is not pod_class or node.held[pod_class] > 1) and ports_clash((ours,), (theirs,)):
+            if (other is not pod_class or node.pods[pod_class] > 1) and ports_clash((ours,), (theirs,)):
                 return f"{ours[2]}/{ours[0]}"
     return ""
 
@@ -90,5 +90,5 @@ def _unsupported(pod_class: EquivalenceClass) -> str:
     sides = [affinity.pod_affinity, affinity.pod_anti_affinity] if affinity else []
     terms = [t for side in sides if side for t in side.required_during_scheduling_ignored_during_execution]
     selectors = [s for term in terms for s in (term.label_selector, term.namespace_selector)]
-    selectors += [c.label_selector for c in spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
+    selectors += [constraint.label_selector for constraint in hard_spread(spec)]
     return "" if all(map(is_readable, selectors)) else "a label selector cannot be read"

@@ -19,6 +19,7 @@ from joinery.objects.kubernetes.core import (
     PodSpec,
     ResourceRequirements,
     Toleration,
+    TopologySpreadConstraint,
 )
 from joinery.objects.kubernetes.quantity import Resources, amounts, total
 
@@ -93,9 +94,7 @@ def unmet(expressions: Iterable[LabelRequirement], labels: Labels) -> LabelRequi
 
 
 def possible_values(rules: Sequence[LabelRequirement], wanted: Sequence[LabelRequirement]) -> list[str | None]:
-    """Values that a label defined by a NodePool's rules may take,
-    enough of them to try; None where no rule defines it.
-    """
+    """Values that a label of a NodePool's rules may take, enough of them to try; None where no rule defines it."""
     if not rules:
         return [None]
     every = (*rules, *wanted)
@@ -104,14 +103,18 @@ def possible_values(rules: Sequence[LabelRequirement], wanted: Sequence[LabelReq
     return [*named, *(str(bound + step) for bound in bounds for step in (-1, 0, 1)), "any-other-value", None]
 
 
-def is_choosy(spec: PodSpec) -> bool:
+def selects_nodes(spec: PodSpec) -> bool:
     """Whether the pod selects nodes at all."""
-    affinity = spec.affinity and spec.affinity.node_affinity
-    return bool(spec.node_selector) or bool(affinity and affinity.required_during_scheduling_ignored_during_execution)
+    return bool(spec.node_selector or spec.required_node_affinity)
+
+
+def hard_spread(spec: PodSpec) -> list[TopologySpreadConstraint]:
+    """The spread constraints that must be met."""
+    return [c for c in spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
 
 
 class Rules:
-    """Requirements that must all be met, read once: to ask takes no longer for more values or more absent labels."""
+    """Requirements that must all be met, read once: more values or more absent labels cost no time."""
 
     def __init__(self, expressions: Iterable[LabelRequirement]) -> None:
         by_key: dict[str, list[LabelRequirement]] = {}
@@ -175,12 +178,12 @@ class NodeTerm:
         return bool(self._fields.keys)
 
     def matches(self, labels: Labels, name: str) -> bool:
-        """Whether a node has what the term asks."""
+        """Whether the term matches a node."""
         return self._is_readable and self._labels.met_by(labels) and self._fields.met_by({"metadata.name": name})
 
 
 def term_matches(term: NodeSelectorTerm, labels: Labels, name: str) -> bool:
-    """One node selector term that is asked once."""
+    """One node selector term that is evaluated once."""
     return NodeTerm(term).matches(labels, name)
 
 
@@ -234,9 +237,7 @@ def ports_of(spec: PodSpec) -> frozenset[Port]:
 
 
 def ports_clash(ours: Iterable[Port], theirs: Iterable[Port]) -> Port | None:
-    """A port that both want: same protocol and number,
-    and the same address or a wildcard (kube-scheduler NodePorts).
-    """
+    """A port that both want: same protocol and number, same address or a wildcard (kube-scheduler NodePorts)."""
     for protocol, address, number in ours:
         for their_protocol, their_address, their_number in theirs:
             is_same_address = address == their_address or address in _ANYWHERE or their_address in _ANYWHERE
@@ -247,67 +248,67 @@ def ports_clash(ours: Iterable[Port], theirs: Iterable[Port]) -> Port | None:
 
 def requests_of(pod: Pod) -> dict[str, int]:
     """What the pod takes from its node, one of ``pods`` included (k8s.io/component-helpers `resource.PodRequests`)."""
-    spec, held = pod.spec, held_by(pod)
-    running = total(_counted(_asked(c), held.get(c.name)) for c in spec.containers)
+    spec, allocated = pod.spec, allocated_to(pod)
+    running = total(_counted(_requested(c), allocated.get(c.name)) for c in spec.containers)
     before: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.init_containers:
         is_sidecar = container.restart_policy == "Always"
-        at_once = total((before, _counted(_asked(container), held.get(container.name) if is_sidecar else None)))
+        at_once = total(
+            (before, _counted(_requested(container), allocated.get(container.name) if is_sidecar else None))
+        )
         peak = _most(peak, at_once)
         if is_sidecar:
             before = at_once
     effective = _most(total((running, before)), peak)
     if spec.resources is not None:
-        whole = _counted(amounts(spec.resources.requests), held.get(""))
+        whole = _counted(amounts(spec.resources.requests), allocated.get(""))
         named = {name: whole.get(name, 0) for name in spec.resources.requests}
         effective = amounts(spec.resources.limits) | effective | named
     return total((effective, amounts(spec.overhead), {"pods": 1}))
 
 
-Held = tuple[Resources, bool]
-"""What the kubelet holds for a container, and whether that alone counts:
-a resize that is infeasible does not happen.
-"""
+Allocation = tuple[Resources, bool]
+"""What the kubelet has allocated to a container, and whether that alone counts: an infeasible resize never happens."""
 
 
-def held_by(pod: Pod) -> dict[str, Held]:
-    """What the kubelet holds for each container, by name; for the pod as a whole,
-    by the empty name (KEP-1287, in-place resize).
+def allocated_to(pod: Pod) -> dict[str, Allocation]:
+    """What the kubelet has allocated to each container, by name; to the pod as a whole, by the empty name (KEP-1287,
+    in-place resize).
     """
     status = pod.status
-    told: list[tuple[str, ResourceRequirements | None, Mapping[str, str | int | float]]] = [
+    statuses: list[tuple[str, ResourceRequirements | None, Mapping[str, str | int | float]]] = [
         (container.name, container.resources, container.allocated_resources)
         for container in (*status.container_statuses, *status.init_container_statuses)
     ]
-    told.append(("", status.resources, status.allocated_resources))
+    statuses.append(("", status.resources, status.allocated_resources))
     pending = [condition.reason for condition in status.conditions if condition.type == "PodResizePending"]
     is_infeasible = (pending[0] if pending else status.resize) == "Infeasible"
     return {
         name: (_most(amounts(running.requests) if running else {}, amounts(allocated)), is_infeasible)
-        for name, running, allocated in told
+        for name, running, allocated in statuses
         if running is not None or allocated
     }
 
 
 def without_resize(pod: Pod) -> Pod:
-    """The pod as it comes back after an eviction: nobody holds more for it than it asks for."""
-    if not held_by(pod):
+    """The pod as it comes back after an eviction: with nothing allocated beyond its requests."""
+    if not allocated_to(pod):
         return pod
-    untold = with_fields(
+    status = with_fields(
         pod.status, container_statuses=[], init_container_statuses=[], resources=None, allocated_resources={}
     )
-    return with_fields(pod, status=untold)
+    return with_fields(pod, status=status)
 
 
-def _counted(asked: dict[str, int], held: Held | None) -> Mapping[str, int]:
-    if held is None:
-        return asked
-    amount, alone = held
-    return amount if alone else _most(asked, amount)
+def _counted(requested: dict[str, int], allocation: Allocation | None) -> Mapping[str, int]:
+    if allocation is None:
+        return requested
+    amount, alone = allocation
+    return amount if alone else _most(requested, amount)
 
 
-def _asked(container: Container) -> dict[str, int]:
+def _requested(container: Container) -> dict[str, int]:
     resources = container.resources
     return amounts({**resources.limits, **resources.requests} if resources.limits else resources.requests)
 

@@ -1,6 +1,4 @@
-"""What could be bought: the offerings that a NodePool and a launch allow,
-and the zones in which a pod could get a node.
-"""
+"""What could be bought: the offerings that a NodePool allows, and the zones in which a pod could get a node."""
 
 from collections.abc import Hashable, Iterable, Iterator, KeysView, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +14,14 @@ from joinery.decisions.verification.nodes import (
     node_labels,
     offering_labels,
 )
-from joinery.decisions.verification.predicates import LabelRequirement, Rules, allows, possible_values, refused_taint
+from joinery.decisions.verification.predicates import (
+    LabelRequirement,
+    Rules,
+    allows,
+    hard_spread,
+    possible_values,
+    refused_taint,
+)
 from joinery.decisions.verification.templates import hard_taints, offered, sold_by, template_rules
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.nodepool import NodePool
@@ -64,9 +69,8 @@ class InstanceTypeOption:
         return min(self.room.values(), default=0) >= 0
 
     def holds(self, requests: Resources) -> bool:
-        """Whether pods that ask for so much fit beside the daemons, and those themselves;
-        types that are too small need not be asked.
-        """
+        """Whether pods that request so much fit beside the daemons, and those themselves."""
+        # Most types are too small by themselves, and their daemons need not be counted.
         return fits(requests, self.kind.allocatable) and self._holds_daemons and fits(requests, self.room)
 
 
@@ -184,7 +188,7 @@ class _Wanted:
         return self._rules.keys
 
     def are_met_by(self, kind: InstanceType) -> bool:
-        """Whether nodes of the type can have what is asked, but for what the offering decides."""
+        """Whether nodes of the type can have the labels that are wanted, but for what the offering decides."""
         of_type = (self._well_known | (self.keys & kind.labels.keys())) - {keys.NODE_POOL, *DECIDED_BY_OFFERING}
         return all(self._rules.admit(key, kind.labels.get(key) or (None,)) for key in of_type) and all(
             map(self._gives, self.keys - kind.labels.keys() - keys.AWS_WELL_KNOWN)
@@ -209,9 +213,7 @@ class _Wanted:
 
 
 class _Selection:
-    """The node selection of pods, on nodes of one pool;
-    asked once for types that say the same of the labels in it.
-    """
+    """The node selection of pods, on nodes of one pool; evaluated once for types that agree in the labels in it."""
 
     def __init__(self, spec: PodSpec, pool: NodePool) -> None:
         always, terms = alternatives(spec)
@@ -228,7 +230,7 @@ class _Selection:
                     yield offering
 
     def _open_to(self, kind: InstanceType) -> list[Rules]:
-        """What the alternatives that the type's own labels meet ask of an offering."""
+        """What the alternatives that the type's own labels meet require of an offering."""
         alike = tuple((key, values) for key, values in kind.labels.items() if key in self._keys)
         if alike not in self._open:
             terms = self._terms if self._always.are_met_by(kind) else ()
@@ -239,7 +241,7 @@ class _Selection:
 def _beside(
     always: Iterable[NodeSelectorRequirement], term: Iterable[NodeSelectorRequirement]
 ) -> list[NodeSelectorRequirement]:
-    """What always holds and must be asked together with the term: of the same labels, and of the offering."""
+    """Of what is always required, that about the term's labels and about the offering: it is checked with the term."""
     together = {e.key for e in term}.union(DECIDED_BY_OFFERING)
     return [e for e in always if e.key in together]
 
@@ -264,13 +266,13 @@ def _capacity(state: FinalState, node: FinalNode) -> Resources:
 
 
 def left_by(daemons: Resources, kind: InstanceType) -> Resources:
-    """What the DaemonSets' pods leave of a type: in every resource that it has or that they ask for."""
-    asked = {name: -amount for name, amount in daemons.items() if amount}
-    return total((kind.allocatable, asked))
+    """What the DaemonSets' pods leave of a type: in every resource that it has or that they request."""
+    taken = {name: -amount for name, amount in daemons.items() if amount}
+    return total((kind.allocatable, taken))
 
 
 def most_of(lists: Iterable[Resources]) -> Resources:
-    """The most that any of them asks for, resource by resource."""
+    """The most that any of them requests, resource by resource."""
     most: dict[str, int] = {}
     for resources in lists:
         most |= {name: max(amount, most.get(name, 0)) for name, amount in resources.items()}
@@ -278,7 +280,7 @@ def most_of(lists: Iterable[Resources]) -> Resources:
 
 
 def asks_for_gpus(pod_class: EquivalenceClass) -> bool:
-    """Whether the pods ask for GPUs."""
+    """Whether the pods request GPUs."""
     return any(pod_class.requests.get(resource) for resource in keys.GPU_RESOURCES)
 
 
@@ -302,8 +304,7 @@ def _given_by(offering: Offering) -> dict[str, str]:
 
 def _spread_keys(spec: PodSpec) -> frozenset[str]:
     """The labels that nodes must have for a spread that must hold (kube-scheduler PodTopologySpread, ``Filter``)."""
-    hard = (c.topology_key for c in spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule")
-    return frozenset(hard) - {keys.HOSTNAME}
+    return frozenset(constraint.topology_key for constraint in hard_spread(spec)) - {keys.HOSTNAME}
 
 
 def alternatives(spec: PodSpec) -> tuple[list[NodeSelectorRequirement], list[list[NodeSelectorRequirement]]]:
@@ -311,8 +312,7 @@ def alternatives(spec: PodSpec) -> tuple[list[NodeSelectorRequirement], list[lis
     selector = spec.node_selector.items()
     always = [NodeSelectorRequirement(key=keys.canonical(k), operator="In", values=[v]) for k, v in selector]
     always += [NodeSelectorRequirement(key=keys.canonical(k), operator="Exists") for k in sorted(_spread_keys(spec))]
-    affinity = spec.affinity.node_affinity if spec.affinity else None
-    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    required = spec.required_node_affinity
     terms = required.node_selector_terms if required else [NodeSelectorTerm()]
     return always, [
         [

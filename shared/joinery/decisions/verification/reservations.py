@@ -1,6 +1,4 @@
-"""Capacity reservations: no more nodes are launched in one than it has instances left,
-and no launch may take another's.
-"""
+"""Capacity reservations: none gets more nodes than it has instances left, and no launch may take another's."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ def check_reservations(state: FinalState, options: LaunchOptions) -> Iterator[Vi
     or none at all; and all launches together.
     """
     for launch, _ in state.launched:
-        allowed = {place[2] for option in options.of(launch).values() if option for place in option.places}
+        allowed = {place[2] for option in options.usable(launch) for place in option.places}
         others = sorted(allowed - {launch.offering.reservation})
         if others:
             message = f"the launch may take a place in capacity reservation {others[0]} that it does not count on"
@@ -36,7 +34,7 @@ def check_reservations(state: FinalState, options: LaunchOptions) -> Iterator[Vi
 
 def _left(state: FinalState, name: str) -> int:
     """The least that any node class says of it, without the claims that may yet be launched in it."""
-    told = [
+    remaining = [
         offering.reservation.remaining
         for types in state.problem.instance_types.values()
         for kind in types
@@ -49,4 +47,4 @@ def _left(state: FinalState, name: str) -> int:
         if awaits_launch(claim)
         and any(r.key == RESERVATION_ID and r.operator == "In" and name in r.values for r in claim.spec.requirements)
     ]
-    return max(min(told, default=0) - len(waiting), 0)
+    return max(min(remaining, default=0) - len(waiting), 0)

@@ -14,7 +14,7 @@ _ENCODE = msgspec.json.Encoder(order="sorted").encode
 class NodeSelection:
     """nodeSelector and required node affinity (kube-scheduler NodeAffinity). Terms are alternatives.
 
-    They are read once, and asked once for nodes alike in all that they name.
+    They are read once, and evaluated once for nodes alike in all that they name.
     """
 
     def __init__(self, selector: Labels, required: NodeSelector | None) -> None:
@@ -40,7 +40,7 @@ class NodeSelection:
 
 @dataclass
 class NodeSelections:
-    """The selection of every spec that was asked about; specs that select alike share one."""
+    """The selection of every spec so far; specs that select alike share one."""
 
     _of_spec: dict[int, tuple[PodSpec, NodeSelection]] = field(default_factory=dict)
     _alike: dict[bytes, NodeSelection] = field(default_factory=dict)
@@ -49,8 +49,7 @@ class NodeSelections:
         """What the spec selects."""
         known = self._of_spec.get(id(spec))
         if known is None:
-            affinity = spec.affinity.node_affinity if spec.affinity else None
-            required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+            required = spec.required_node_affinity
             identity = _ENCODE((spec.node_selector, required))
             if identity not in self._alike:
                 self._alike[identity] = NodeSelection(spec.node_selector, required)

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from joinery.decisions.verification.nodes import DECIDED_BY_OFFERING, FinalNode, node_labels, offering_labels
-from joinery.decisions.verification.predicates import LabelRequirement, allows
+from joinery.decisions.verification.predicates import allows
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.meta import Requirement, Taint
 from joinery.objects.karpenter.nodepool import NodePool
@@ -40,11 +40,11 @@ def nodes_of(pool: NodePool, kinds: Iterable[InstanceType]) -> Iterator[FinalNod
 
 
 class _TemplateRules:
-    """A NodePool's rules, asked once for each place and for each value of a label: instance types share nearly all."""
+    """A NodePool's rules, evaluated once for each place and each value of a label: instance types share nearly all."""
 
     def __init__(self, rules: Sequence[Requirement]) -> None:
         self._of_offering = [r for r in rules if r.key in DECIDED_BY_OFFERING]
-        self._of_type = [r for r in rules if r.key not in DECIDED_BY_OFFERING]
+        self._of_type = [r for r in rules if r.key not in (*DECIDED_BY_OFFERING, keys.NODE_POOL)]
         self._places: dict[Hashable, bool] = {}
         self._values: list[dict[Hashable, bool]] = [{} for _ in self._of_type]
 
@@ -63,7 +63,8 @@ class _TemplateRules:
         for rule, admitted in zip(self._of_type, self._values, strict=True):
             values = kind.labels.get(rule.key)
             if values not in admitted:
-                admitted[values] = not _mismatches_type((rule,), kind)
+                is_unknown = values is None and rule.key not in keys.WELL_KNOWN
+                admitted[values] = is_unknown or any(allows(rule, value) for value in values or (None,))
             if not admitted[values]:
                 return False
         return True
@@ -78,14 +79,3 @@ def offered(offering: Offering, key: str) -> str | None:
         case keys.ZONE_ID:
             return offering.zone_id or None
     return offering.reservation.labels.get(key) if offering.reservation else None
-
-
-def _mismatches_type(rules: Iterable[LabelRequirement], kind: InstanceType) -> bool:
-    """Whether no value that the type may have for some well-known label meets the rules on it."""
-    return any(
-        rule.key not in DECIDED_BY_OFFERING
-        and (rule.key in kind.labels or rule.key in keys.WELL_KNOWN)
-        and rule.key != keys.NODE_POOL
-        and not any(allows(rule, value) for value in kind.labels.get(rule.key) or (None,))
-        for rule in rules
-    )

@@ -209,6 +209,12 @@ class PodSpec(_Object, frozen=True):
     restart_policy: str = ""
     scheduling_gates: list[PodSchedulingGate] = []
 
+    @property
+    def required_node_affinity(self) -> NodeSelector | None:
+        """The terms of which a node must match one; None where any node will do."""
+        affinity = self.affinity and self.affinity.node_affinity
+        return affinity.required_during_scheduling_ignored_during_execution if affinity else None
+
 
 class Condition(_Object, frozen=True):
     type: str = ""

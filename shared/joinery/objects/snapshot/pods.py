@@ -100,8 +100,7 @@ def is_pinned(pod: Pod) -> bool:
     """
     if any(owner.controller and owner.kind in _OF_A_TEMPLATE for owner in pod.metadata.owner_references):
         return False
-    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
-    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    required = pod.spec.required_node_affinity
     if not required or not pod.spec.node_name:
         return False
     terms = [term for term in required.node_selector_terms if term.match_fields or term.match_expressions]
@@ -216,7 +215,7 @@ def is_pod_ready(pod: Pod) -> bool:
     return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
 
 
-def asks_no_budget(pod: Pod) -> bool:
+def ignores_budgets(pod: Pod) -> bool:
     """Whether the eviction API lets the pod go past all PodDisruptionBudgets, as it disrupts nobody: it has not begun,
     has ended, or is on its way out (kube-apiserver ``canIgnorePDB``).
     """

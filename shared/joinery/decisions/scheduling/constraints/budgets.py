@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from joinery.decisions.scheduling.constraints.selectors import Selector, read
 from joinery.objects.kubernetes.core import Pod, PodDisruptionBudget
-from joinery.objects.snapshot.pods import asks_no_budget, is_pod_ready
+from joinery.objects.snapshot.pods import ignores_budgets, is_pod_ready
 
 #: More evictions than this, granted and not yet seen by the controller of budgets, and a budget grants no other.
 _MOST_DISRUPTED = 2000
@@ -52,7 +52,7 @@ class Coverage:
     def answer(self, pod: Pod) -> Answer:
         """What the eviction API says to the eviction of the pod now (kube-apiserver ``EvictionREST.Create``)."""
         matching = self.of(pod)
-        if not matching or asks_no_budget(pod):
+        if not matching or ignores_budgets(pod):
             return _GRANTED
         if len(matching) > 1:
             return Answer(f"pod {pod.key} has more than one PodDisruptionBudget", is_lasting=True)

@@ -68,10 +68,10 @@ class Left:
 class _Matching:
     def __init__(self, wanted: Mapping[str, Found]) -> None:
         self._wanted = wanted
-        self._holder: dict[str, str] = {}
-        self._held: dict[str, str] = {}
-        self._left = Left(self._holder)
-        self._lost: set[str] = set()
+        self._claim_of: dict[str, str] = {}
+        self._volume_of: dict[str, str] = {}
+        self._left = Left(self._claim_of)
+        self._unreachable: set[str] = set()
 
     def serve(self, claim: str) -> bool:
         """Find the claim a volume, though others change theirs for it."""
@@ -79,27 +79,27 @@ class _Matching:
             index = self._left.first(shelf, first)
             if index < len(shelf):
                 volume = shelf[index][1]
-                self._holder[volume], self._held[claim] = claim, volume
+                self._claim_of[volume], self._volume_of[claim] = claim, volume
                 return True
         return self._augment(claim)
 
     def _augment(self, claim: str) -> bool:
         """A shortest augmenting path. What a search in vain has come by leads nowhere later, either."""
-        asked_by: dict[str, str] = {}
-        asking = [claim]
-        for one in asking:
+        reached_from: dict[str, str] = {}
+        queue = [claim]
+        for one in queue:
             for volume in self._wanted[one].names():
-                if volume in asked_by or volume in self._lost:
+                if volume in reached_from or volume in self._unreachable:
                     continue
-                asked_by[volume] = one
-                if volume in self._holder:
-                    asking.append(self._holder[volume])
+                reached_from[volume] = one
+                if volume in self._claim_of:
+                    queue.append(self._claim_of[volume])
                     continue
                 while volume:
-                    owner = asked_by[volume]
-                    left = self._held.get(owner, "")
-                    self._holder[volume], self._held[owner] = owner, volume
+                    owner = reached_from[volume]
+                    left = self._volume_of.get(owner, "")
+                    self._claim_of[volume], self._volume_of[owner] = owner, volume
                     volume = left
                 return True
-        self._lost.update(asked_by)
+        self._unreachable.update(reached_from)
         return False

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from joinery.decisions.verification.labelled import Labelled
+from joinery.decisions.verification.labelled import ByLabel, LabelCondition, Labelled
 from joinery.decisions.verification.predicates import Labels, Rules, is_readable, term_matches
-from joinery.decisions.verification.storage.by_label import ByLabel, Condition
 from joinery.decisions.verification.storage.matching import Found, Left, Shelf, large_enough
 from joinery.objects.kubernetes.core import (
     CSIStorageCapacity,
@@ -48,7 +47,7 @@ def is_here(affinity: VolumeNodeAffinity | None, labels: Labels, node: str) -> b
 
 
 class _VolumeKind(NamedTuple):
-    """What tells volumes, and claims of one size, apart."""
+    """All that decides which claims of one size a volume suits."""
 
     storage_class: str
     volume_mode: str
@@ -80,8 +79,8 @@ class VolumeBinder:
 
     @cached_property
     def given(self) -> Mapping[str, str]:
-        """By claim, the volume that it gets whatever pod uses it: it asks for it, or the volume names it, or its class
-        does not wait for a pod.
+        """By claim, the volume that it gets whatever pod uses it: one names the other, or its class does not wait for a
+        pod.
         """
         given: dict[str, str] = {}
         gone: set[str] = set()
@@ -92,7 +91,7 @@ class VolumeBinder:
             key=lambda pair: (not pair[1].spec.volume_name, str(pair[1].metadata.creation_timestamp or ""), pair[0])
         )
         for key, claim in waiting:
-            volume = self._asked(key, claim, gone) if claim.spec.volume_name else self.own(key, claim)
+            volume = self._named_by(key, claim, gone) if claim.spec.volume_name else self.own(key, claim)
             if not volume and not claim.spec.volume_name and not self._waits(claim):
                 volume = self._smallest(claim, left)
             if volume:
@@ -100,8 +99,8 @@ class VolumeBinder:
                 gone.add(volume)
         return given
 
-    def _asked(self, key: str, claim: PersistentVolumeClaim, gone: Set[str]) -> str:
-        """The volume that the claim asks for by name, if it gets it."""
+    def _named_by(self, key: str, claim: PersistentVolumeClaim, gone: Set[str]) -> str:
+        """The volume that the claim names, if it gets it."""
         name, of_class = claim.spec.volume_name, storage_class_of(claim)
         if any(one.metadata.name == name and _names(one, key, claim) for one in self._reserved.get(key, ())):
             return name
@@ -115,7 +114,7 @@ class VolumeBinder:
         for kind, shelf in self._shelves.items():
             if not _serves(kind, claim):
                 continue
-            index = left.first(shelf, bisect_left(shelf, _asked(claim), key=itemgetter(0)))
+            index = left.first(shelf, bisect_left(shelf, _requested(claim), key=itemgetter(0)))
             while selected is not None and index < len(shelf) and not self._is_in(selected, shelf[index][1]):
                 index = left.first(shelf, index + 1)
             found += [(len(kind.access_modes), volume) for volume in shelf[index : index + 1]]
@@ -138,7 +137,7 @@ class VolumeBinder:
         ]
         if claim.spec.selector is not None:
             shelves = [self._only_selected(claim, shelf) for shelf in shelves]
-        return large_enough(shelves, _asked(claim))
+        return large_enough(shelves, _requested(claim))
 
     def can_provision(self, claim: PersistentVolumeClaim, labels: Labels) -> bool:
         """Whether the claim's class makes a volume that such a node can use."""
@@ -151,13 +150,14 @@ class VolumeBinder:
         if storage.provisioner not in self._publishing or "storage" not in claim.spec.resources.requests:
             return True
         return storage.metadata.name in self._rooms and any(
-            _asked(claim) <= _room(one) and _selects(one.node_topology, labels)
+            _requested(claim) <= _room(one) and _selects(one.node_topology, labels)
             for one in self._rooms[storage.metadata.name].near(labels)
         )
 
     def provisioning_on(self, claim: PersistentVolumeClaim) -> str:
-        """The node that a volume is being made for; empty for none. If it is gone, the class's provisioner forgets it,
-        and one that nobody provisions for waits on.
+        """The node that a volume is being provisioned for; empty for none.
+
+        If that node is gone, the class's provisioner forgets it; a claim that nobody provisions for goes on waiting.
         """
         node = claim.metadata.annotations.get(SELECTED_NODE, "")
         storage = self._classes.get(storage_class_of(claim))
@@ -282,14 +282,14 @@ def _serves(kind: _VolumeKind, claim: PersistentVolumeClaim) -> bool:
     return kind == own and modes <= kind.access_modes
 
 
-def _conditions(affinity: VolumeNodeAffinity | None) -> list[list[Condition]]:
+def _conditions(affinity: VolumeNodeAffinity | None) -> list[list[LabelCondition]]:
     """For each of its terms the labels that it wants."""
     required = affinity and affinity.required
     terms = required.node_selector_terms if required else []
     return [[(e.key, e.values) for e in term.match_expressions if e.operator == "In"] for term in terms]
 
 
-def _equalities(selector: LabelSelector | None) -> list[Condition]:
+def _equalities(selector: LabelSelector | None) -> list[LabelCondition]:
     if selector is None:
         return []
     wanted = [(e.key, e.values) for e in selector.match_expressions if e.operator == "In"]
@@ -305,7 +305,7 @@ def _satisfies(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    if volume.metadata.deletion_timestamp is not None or _size(volume) < _asked(claim):
+    if volume.metadata.deletion_timestamp is not None or _size(volume) < _requested(claim):
         return False
     modes = {volume.spec.volume_mode or "Filesystem", claim.spec.volume_mode or "Filesystem"}
     return len(modes) == 1 and volume.spec.volume_attributes_class_name == claim.spec.volume_attributes_class_name
@@ -319,9 +319,9 @@ def _size(volume: PersistentVolume) -> int:
     return _bytes(volume.spec.capacity.get("storage", 0))
 
 
-def _asked(claim: PersistentVolumeClaim) -> float:
-    asked = _bytes(claim.spec.resources.requests.get("storage", 0))
-    return float("inf") if asked == _UNREADABLE else asked
+def _requested(claim: PersistentVolumeClaim) -> float:
+    size = _bytes(claim.spec.resources.requests.get("storage", 0))
+    return float("inf") if size == _UNREADABLE else size
 
 
 def _bytes(said: str | float | None) -> int:

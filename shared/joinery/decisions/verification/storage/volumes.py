@@ -274,7 +274,7 @@ def _used_by_several(volumes: PodVolumes, classes: Iterable[EquivalenceClass]) -
 def _attached(volumes: PodVolumes, node: FinalNode) -> dict[str, set[str]]:
     """Claims of all pods on the node, by driver; a claim that several pods share counts once."""
     attached: dict[str, set[str]] = defaultdict(set)
-    for pod_class in node.held:
+    for pod_class in node.pods:
         for name in volumes.claims_of(pod_class):
             attached[volumes.driver(pod_class, name)].add(name)
     return attached

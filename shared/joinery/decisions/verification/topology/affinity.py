@@ -169,7 +169,7 @@ class RequiredNeighbours:
         """Whether the neighbours would be missing if the node came up in another domain of the key."""
         if key not in self.keys or node.labels.get(key) == domain:
             return False
-        along = sum(number for pod_class, number in node.held.items() if includes(self.matched, pod_class))
+        along = sum(number for pod_class, number in node.pods.items() if includes(self.matched, pod_class))
         return not self._is_alone and not self._has_neighbour(key, domain, along)
 
 

@@ -29,7 +29,7 @@ Place = tuple[str, str | None]
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """The planned pods of one class in one set of domains. What holds for one of them holds for all.
+    """The planned pods of one class in one set of domains. What is true of one is true of all.
 
     ``needs``: where they need neighbours.
     """
@@ -53,7 +53,7 @@ def check_order(state: FinalState, groups: Sequence[RequiredNeighbours]) -> Iter
     final, beginning = _BoundPods(state, groups), _BoundPods(state, groups)
     final.bind_the_rest()
     waiting = dict.fromkeys(final.steps)
-    final.bind([step for step in waiting if final.welcomes(step)], waiting)
+    final.bind([step for step in waiting if final.finds_neighbours(step)], waiting)
     while waiting:
         reached = _reached(final, [step for step in waiting if beginning.may_start(step)], waiting)
         starters = _started(beginning, _sources(reached))
@@ -94,7 +94,7 @@ def _started(beginning: "_BoundPods", sources: Reached) -> list[_Step]:
     """One step of each source that can start, in an order in which they shut each other out as little as possible."""
     left, started = dict.fromkeys(sources), list[_Step]()
     while left:
-        first = _most_harmless(list(left), sources) if len(left) <= _MOST_COMPARED else next(iter(left))
+        first = _least_excluding(list(left), sources) if len(left) <= _MOST_COMPARED else next(iter(left))
         if beginning.may_start(first):
             beginning.bind([first])
             started.append(first)
@@ -105,14 +105,14 @@ def _started(beginning: "_BoundPods", sources: Reached) -> list[_Step]:
     return started
 
 
-def _most_harmless(left: Sequence[_Step], sources: Reached) -> _Step:
+def _least_excluding(left: Sequence[_Step], sources: Reached) -> _Step:
     """A step that, once it is bound, lets all others start that it does not lead to; else the first."""
-    harmless = (
+    candidates = (
         step
         for step in left
         if not any(includes(other.group.matched, step.group.owner) for other in left if other not in sources[step])
     )
-    return next(harmless, left[0])
+    return next(candidates, left[0])
 
 
 class _BoundPods:
@@ -120,7 +120,7 @@ class _BoundPods:
 
     def __init__(self, state: FinalState, groups: Sequence[RequiredNeighbours]) -> None:
         self._keys = {key for group in groups for key in group.keys}
-        self._needy = as_set(group.owner.index for group in groups)
+        self._requiring = as_set(group.owner.index for group in groups)
         self._relevant = reduce(or_, (group.matched for group in groups), 0)
         self._classes = [pod_class for pod_class in state.classes.values() if includes(self._relevant, pod_class)]
         self._pods: dict[tuple[int, Place], int] = defaultdict(int)
@@ -132,7 +132,7 @@ class _BoundPods:
         self._index(groups)
 
     def _index(self, groups: Sequence[RequiredNeighbours]) -> None:
-        """Who may have waited for a class: of groups that match few that is remembered, the others are asked."""
+        """Who may have waited for a class: of groups that match few that is remembered, others are tried each time."""
         self._steps_at: dict[tuple[RequiredNeighbours, Place], list[_Step]] = defaultdict(list)
         for step in self.steps:
             for place in step.needs:
@@ -140,7 +140,7 @@ class _BoundPods:
         self._waiting_for: dict[int, list[RequiredNeighbours]] = defaultdict(list)
         self._undecided = list[RequiredNeighbours]()
         for group in groups:
-            named = group.matched & self._needy
+            named = group.matched & self._requiring
             if named.bit_count() > _MOST_NAMED:
                 self._undecided.append(group)
                 continue
@@ -169,7 +169,7 @@ class _BoundPods:
                 if waiting is not None:
                     del waiting[step]
             nearby = dict.fromkeys(other for step in ready for other in self._around(step)) if waiting else {}
-            ready = [step for step in nearby if waiting and step in waiting and self.welcomes(step)]
+            ready = [step for step in nearby if waiting and step in waiting and self.finds_neighbours(step)]
         return bound
 
     def release(self, steps: Iterable[_Step]) -> None:
@@ -193,16 +193,16 @@ class _BoundPods:
     def bind_the_rest(self) -> None:
         """Bind the planned pods that require no neighbours: they may come at any time."""
         for pod_class in self._classes:
-            for node in pod_class.planned_on if not includes(self._needy, pod_class) else ():
+            for node in pod_class.planned_on if not includes(self._requiring, pod_class) else ():
                 self._add(pod_class, node, len(node.planned[pod_class]))
 
-    def welcomes(self, step: _Step) -> bool:
+    def finds_neighbours(self, step: _Step) -> bool:
         """Whether the neighbours are there: for each key, somewhere in its domain."""
         return all(self._present.get(place, 0) & step.group.matched for place in step.needs)
 
     def may_start(self, step: _Step) -> bool:
-        """Whether kube-scheduler lets it in without a neighbour: it matches itself,
-        and nothing that it matches runs on a node with its keys.
+        """Whether kube-scheduler lets it in without a neighbour: it matches itself, and nothing that it matches
+        runs on a node with its keys.
         """
         is_alone = not any(self._present.get((key, None), 0) & step.group.matched for key in step.group.keys)
         return step.group.matches_itself and is_alone

@@ -110,7 +110,7 @@ class Census:
 class Tally:
     """The pods of some nodes by their domain of a topology key; nodes without the label are left out.
 
-    By domain it holds which classes have one pod there, which two, and so on.
+    It knows by domain which classes have one pod there, which two, and so on.
     """
 
     def __init__(self, nodes: Iterable[FinalNode], key: str) -> None:
@@ -119,7 +119,7 @@ class Tally:
         for node in nodes:
             if key in node.labels:
                 here = pods[node.labels[key]]
-                for pod_class, number in node.held.items():
+                for pod_class, number in node.pods.items():
                     here[pod_class.index] += number
                 planned[node.labels[key]].update(pod_class.index for pod_class in node.planned)
         self._by_domain = {domain: _by_number(here) for domain, here in pods.items()}

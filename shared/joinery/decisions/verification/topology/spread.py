@@ -19,7 +19,7 @@ import msgspec
 
 from joinery.decisions.verification.final_state import FinalState
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode
-from joinery.decisions.verification.predicates import is_choosy, refused_taint
+from joinery.decisions.verification.predicates import hard_spread, refused_taint, selects_nodes
 from joinery.decisions.verification.purchasable import Purchasable
 from joinery.decisions.verification.selections import NodeSelection
 from joinery.decisions.verification.topology.affinity import domains_with_neighbours
@@ -29,7 +29,6 @@ from joinery.objects.karpenter.labels import ALIASES, ZONE
 from joinery.objects.kubernetes.core import (
     LabelSelector,
     LabelSelectorRequirement,
-    Pod,
     Toleration,
     TopologySpreadConstraint,
 )
@@ -38,15 +37,10 @@ _ENCODE = msgspec.json.Encoder().encode
 _ZONE_KEYS = {ZONE} | {alias for alias, key in ALIASES.items() if key == ZONE}
 
 
-def hard_spread(pod: Pod) -> list[TopologySpreadConstraint]:
-    """The constraints that must hold."""
-    return [c for c in pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
-
-
 def check_spread(state: FinalState, spreads: "Spreads") -> Iterator[Violation]:
     """Every planned pod keeps each of its own constraints, with all other pods in place."""
     for pod_class in state.classes.values():
-        constraints = hard_spread(pod_class.pod)
+        constraints = hard_spread(pod_class.pod.spec)
         if constraints and next(pod_class.planned_on, None) is not None:
             for constraint in constraints:
                 counts = spreads.counts(pod_class, constraint)
@@ -84,7 +78,7 @@ class SpreadCounts:
 
     def moved(self, node: FinalNode, domain: str) -> "SpreadCounts":
         """The counts if the node came up in another domain."""
-        along = sum(number for pod_class, number in node.held.items() if includes(self.counted, pod_class))
+        along = sum(number for pod_class, number in node.pods.items() if includes(self.counted, pod_class))
         counts = dict(self.counts)
         counts[node.labels[self.constraint.topology_key]] -= along
         counts[domain] = counts.get(domain, 0) + along
@@ -123,7 +117,7 @@ class Spreads:
     def counts(self, pod_class: EquivalenceClass, constraint: TopologySpreadConstraint) -> SpreadCounts:
         """Count the pods that the constraint looks at, in every domain that it looks at."""
         if pod_class not in self._keys:
-            self._keys[pod_class] = frozenset(c.topology_key for c in hard_spread(pod_class.pod))
+            self._keys[pod_class] = frozenset(c.topology_key for c in hard_spread(pod_class.pod.spec))
         key, census = constraint.topology_key, self.census
         counted = census.matching(spread_selector(constraint, pod_class), census.inside(pod_class.namespace))
         living = counted & census.living
@@ -160,7 +154,7 @@ class EligiblePods:
     def tally(self, pod_class: EquivalenceClass, constraint: TopologySpreadConstraint, keys: frozenset[str]) -> Tally:
         """Where the pods on these nodes are by the constraint's key. Constraints that admit the same share it."""
         spec = pod_class.pod.spec
-        is_choosy_here = constraint.node_affinity_policy != "Ignore" and is_choosy(spec)
+        is_choosy_here = constraint.node_affinity_policy != "Ignore" and selects_nodes(spec)
         selection = self._state.selections.of(spec) if is_choosy_here else None
         tolerations = spec.tolerations if constraint.node_taints_policy == "Honor" else None
         identity = constraint.topology_key, selection, None if tolerations is None else _ENCODE(tolerations), keys
