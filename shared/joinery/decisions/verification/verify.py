@@ -17,7 +17,7 @@ The modules, in the order of reading (``census``, ``affinity``, ``binding_order`
 ``accounting``      every pending pod exactly once
 ``placements``      taints, labels, room, ports of each (class, node) pair
 ``claims``          the volume claims that pods mount
-``volume_binder``   which volume an unbound claim gets
+``unbound_claims``  which volume a claim without one gets
 ``matching``        whether each of them can have a volume of its own
 ``volumes``         claims and volumes
 ``census``          pods that a selector matches, by domain

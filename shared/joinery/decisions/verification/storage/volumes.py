@@ -16,7 +16,7 @@ from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode
 from joinery.decisions.verification.predicates import Labels
 from joinery.decisions.verification.storage.claims import Claims, PodClaim
 from joinery.decisions.verification.storage.matching import Found, in_all, without_volume
-from joinery.decisions.verification.storage.volume_binder import BOUND, VolumeBinder, is_here, storage_class_of
+from joinery.decisions.verification.storage.unbound_claims import BOUND, UnboundClaims, is_here, storage_class_of
 from joinery.decisions.verification.violation import Violation, ViolationCode, misplaced
 from joinery.objects.karpenter.labels import AUTO_MODE, AUTO_MODE_DRIVER, COMPUTE_TYPE, INSTANCE_TYPE, ZONE
 from joinery.objects.kubernetes.core import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -61,9 +61,9 @@ class PodVolumes:
         return {storage.metadata.name: storage for storage in self.state.problem.snapshot.storage_classes}
 
     @cached_property
-    def binder(self) -> VolumeBinder:
+    def unbound(self) -> UnboundClaims:
         """What claims without a volume find."""
-        return VolumeBinder(self.state.problem.snapshot)
+        return UnboundClaims(self.state.problem.snapshot)
 
     def claims_of(self, pod_class: EquivalenceClass) -> Collection[str]:
         """The claims (namespace/name) that the class's pods mount."""
@@ -103,21 +103,21 @@ class PodVolumes:
             return f"claim {name} is not bound and has no storage class"
         if storage is not None and storage.volume_binding_mode != "WaitForFirstConsumer" and not mounted.is_to_come:
             return f"claim {name} is not bound yet, and its class binds at once"
-        if self.binder.provisioning_on(claim) not in ("", node):
+        if self.unbound.provisioning_on(claim) not in ("", node):
             return f"the volume of claim {name} is being made for another node"
-        if not self.binder.can_provision(claim, labels) and not self._found(claim, labels, node):
+        if not self.unbound.can_provision(claim, labels) and not self._found(claim, labels, node):
             return f"the storage class of claim {name} has no volumes here"
         return ""
 
     def _given(self, mounted: PodClaim, name: str) -> str:
         """The volume that the claim gets whatever pod uses it, or the empty string."""
         if mounted.claim is None or not mounted.is_to_come:
-            return self.binder.given.get(name, "")
-        return "" if self._claims.is_there(name) else self.binder.own(name, mounted.claim)
+            return self.unbound.given.get(name, "")
+        return "" if self._claims.is_there(name) else self.unbound.own(name, mounted.claim)
 
     def _found(self, claim: PersistentVolumeClaim, labels: Labels, node: str) -> Found:
         """The free volumes that it may bind there; none once one is being made."""
-        return Found() if self.binder.provisioning_on(claim) else self.binder.matching(claim, labels, node)
+        return Found() if self.unbound.provisioning_on(claim) else self.unbound.matching(claim, labels, node)
 
     def wanted(self, pod_class: EquivalenceClass) -> Iterator[tuple[str, list[Found]]]:
         """The claims of the class's planned pods that must bind a free volume, with those that will do, by node."""
@@ -125,12 +125,12 @@ class PodVolumes:
             claim = mounted.claim
             if claim is None or claim.spec.volume_name or self._given(mounted, name):
                 continue
-            nodes = [node for node in pod_class.planned_on if not self.binder.can_provision(claim, node.labels)]
+            nodes = [node for node in pod_class.planned_on if not self.unbound.can_provision(claim, node.labels)]
             if nodes:
                 yield name, [self._found(claim, node.labels, node.name) for node in nodes]
 
     def _bound_problem(self, claim: PersistentVolumeClaim, name: str, labels: Labels, node: str) -> str:
-        if BOUND not in claim.metadata.annotations and name not in self.binder.given:
+        if BOUND not in claim.metadata.annotations and name not in self.unbound.given:
             return f"claim {name} is not completely bound yet"
         return self._volume_problem(claim.spec.volume_name, name, labels, node)
 

@@ -64,7 +64,7 @@ class _VolumeGroup:
 
 
 @dataclass(frozen=True)
-class VolumeBinder:
+class UnboundClaims:
     """What claims without a volume find in a snapshot. Claims are named namespace/name."""
 
     snapshot: Snapshot
