@@ -7,8 +7,8 @@ once, and Nodes one by one where a claim of ours is concerned. A warm function n
 (``interruption.recent``).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, zip_longest
@@ -17,21 +17,19 @@ from typing import Any
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.telemetry import ERROR, NODE_CLAIM, REASON, Count, count, logger, nonempty
+from joinery.decisions.interruption.batch import Batch, Nodes, Response, respond_to_all
 from joinery.decisions.interruption.notice import Notice, NoticeKind
 from joinery.decisions.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
-from joinery.decisions.interruption.rebalance import is_acted_upon, mode_of
+from joinery.decisions.interruption.rebalance import mode_of
 from joinery.decisions.interruption.recent import suffice
-from joinery.decisions.interruption.response import concerned, is_about_capacity, respond
+from joinery.decisions.interruption.response import concerned
 from joinery.decisions.interruption.status import notices_of
-from joinery.decisions.interruption.unreadable import respond_without_claim, unreadable
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell, ring_each
 from joinery.objects.actions import Command
 from joinery.objects.errors import ConflictError, JoineryError, NotFoundError, together
 from joinery.objects.karpenter.labels import NODE_POOL
-from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.kubernetes.core import Node
 from joinery.objects.policies import Rebalance
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 
@@ -123,77 +121,44 @@ class InterruptionController:
     def _answer_in(
         self, snapshot: ClaimsSnapshot, notices: Sequence[Notice], invocation: Invocation
     ) -> Sequence[Outcome | Exception]:
-        claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
-        names_by_notice = [[claim.metadata.name for claim in concerned(notice, claims.values())] for notice in notices]
-        nodes = self._nodes_of(claims[name] for name in dict.fromkeys(chain.from_iterable(names_by_notice)))
-        rebalance_modes = self._rebalance_modes(
-            claims[name]
-            for notice, names in zip(notices, names_by_notice, strict=True)
-            if is_acted_upon(notice, snapshot.now)
-            for name in names
-        )
-        responses: list[_Response] = []
-        for notice, names in zip(notices, names_by_notice, strict=True):
-            response = _response(notice, [claims[name] for name in names], nodes, snapshot.now, rebalance_modes)
-            self._add_unreadable(response, snapshot)
-            responses.append(response)
-            # The next notice of the batch may be about the same claims, and finds them as this one leaves them.
-            claims |= {
-                name: _as_deleted(claims[name], snapshot.now)
-                for name in names
-                if response.is_loss or rebalance_modes.get(name) is Rebalance.DRAIN
-            }
+        batch = Batch(notices, snapshot)
+        nodes, rebalance = self._nodes(batch), self._rebalance_modes(batch.recommended)
+        responses = respond_to_all(batch, nodes, rebalance)
+        failures = [list(response.failures) for response in responses]
         actor = Actor(self._gateways, snapshot.now, invocation, tells_at_the_end=True)
-        _carry_out(actor, [(response, chains) for response in responses for chains in response.chains])
+        _carry_out(
+            actor, [(own, chains) for own, one in zip(failures, responses, strict=True) for chains in one.chains]
+        )
         try:
             # Also for claims that are being deleted already: an earlier delivery may have failed before it rang.
-            if any(response.is_loss for response in responses) or set(rebalance_modes.values()) - {Rebalance.OFF}:
+            if any(response.is_loss for response in responses) or set(rebalance.values()) - {Rebalance.OFF}:
                 ring_each(self._gateways.doorbell, Bell.PROVISIONING, Bell.LIFECYCLE)
         finally:
             # Within the second that provisioning's bell takes.
-            _carry_out(actor, [(response, response.shortages) for response in responses])
+            _carry_out(actor, [(own, one.shortages) for own, one in zip(failures, responses, strict=True)])
             actor.end()
-        return [_outcome(response, snapshot) for response in responses]
+        return [_outcome(response, own, snapshot) for response, own in zip(responses, failures, strict=True)]
 
-    def _add_unreadable(self, response: "_Response", snapshot: ClaimsSnapshot) -> None:
-        """Add what is done about instances whose claims cannot be read (``interruption.unreadable``)."""
-        for claim in unreadable(response.notice, snapshot.invalid):
-            response.claim_count += 1
-            about = {NODE_CLAIM: claim.name, REASON: claim.reason}
-            logger.warning("EC2 takes an instance whose NodeClaim cannot be read: only its Node goes", extra=about)
-            try:
-                node = self._gateways.cluster.node(claim.node_name) if claim.node_name else None
-            except NotFoundError:
-                continue
-            except JoineryError as error:
-                response.failures.append(error)
-                continue
-            if node is not None and node.spec.provider_id == claim.provider_id:
-                response.chains.append(respond_without_claim(response.notice, claim, node))
-
-    def _nodes_of(self, claims: Iterable[NodeClaim]) -> Mapping[str, Node]:
-        """By the claim's name, the Nodes of claims that may have to be retired.
-
-        One that cannot be read is left out: lifecycle taints the Nodes of claims that are being deleted.
-        """
-        joined = [claim for claim in claims if claim.status.node_name and not claim.is_deleting]
-        calls = [partial(self._gateways.cluster.node, claim.status.node_name) for claim in joined]
-        nodes = {}
-        for claim, answer in zip(joined, self._gateways.workers.run(calls), strict=True):
-            if isinstance(answer, Node):
-                if answer.spec.provider_id == claim.status.provider_id:
-                    nodes[claim.metadata.name] = answer
-            elif not isinstance(answer, NotFoundError):
-                about = {NODE_CLAIM: claim.metadata.name, ERROR: str(answer)}
+    def _nodes(self, batch: Batch) -> Nodes:
+        """The Nodes of the claims that may have to be retired. Lifecycle taints what cannot be read now."""
+        names = batch.node_names
+        answers = self._gateways.workers.run([partial(self._gateways.cluster.node, node) for node in names.values()])
+        nodes = dict(zip(names, answers, strict=True))
+        for claim, answer in nodes.items():
+            if isinstance(answer, JoineryError) and not isinstance(answer, NotFoundError):
+                about = {NODE_CLAIM: claim, ERROR: str(answer)}
                 logger.warning("its Node cannot be read, and is left for lifecycle to taint", extra=about)
+        for invalid in chain.from_iterable(batch.unreadable):
+            about = {NODE_CLAIM: invalid.name, REASON: invalid.reason}
+            logger.warning("EC2 takes an instance whose NodeClaim cannot be read: only its Node goes", extra=about)
         return nodes
 
-    def _rebalance_modes(self, claims: Iterable[NodeClaim]) -> Mapping[str, Rebalance]:
+    def _rebalance_modes(self, claims: Mapping[str, NodeClaim]) -> Mapping[str, Rebalance]:
         """By the claim's name, what its NodePool wants done about a recommendation.
 
         Where the pool cannot be read, nothing: it may have said so.
         """
-        pool_of_claim = {claim.metadata.name: claim.metadata.labels.get(NODE_POOL, "") for claim in claims}
+        pool_of_claim = {name: claim.metadata.labels.get(NODE_POOL, "") for name, claim in claims.items()}
         pool_names = list(dict.fromkeys(pool_of_claim.values()))
         answers = self._gateways.workers.run([partial(self._gateways.cluster.node_pool, name) for name in pool_names])
         mode_of_pool = {}
@@ -207,68 +172,28 @@ class InterruptionController:
         return {claim: mode_of_pool[pool] for claim, pool in pool_of_claim.items()}
 
 
-@dataclass
-class _Response:
-    """What is done about one notice.
-
-    ``claim_count``: how many claims it concerns. ``chains``: for each of them chains of commands, in the order in which
-    they are begun. ``shortages``: what is remembered of pools that are short. ``failures``: what went wrong, so far.
-    """
-
-    notice: Notice
-    claim_count: int
-    chains: list[tuple[tuple[Command, ...], ...]] = field(default_factory=list)
-    shortages: list[tuple[Command, ...]] = field(default_factory=list)
-    failures: list[Exception] = field(default_factory=list)
-
-    @property
-    def is_loss(self) -> bool:
-        """Whether claims of ours lose their instances. A recommendation is none, whatever is done about it."""
-        return self.claim_count > 0 and self.notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION
-
-
-def _response(
-    notice: Notice,
-    claims: Sequence[NodeClaim],
-    nodes: Mapping[str, Node],
-    now: datetime,
-    rebalance_modes: Mapping[str, Rebalance],
-) -> _Response:
-    response = _Response(notice, len(claims))
-    try:
-        answers = [respond(notice, [claim], nodes, now, rebalance_modes) for claim in claims]
-        response.chains = [tuple(chain for chain in answer if not is_about_capacity(chain)) for answer in answers]
-        response.shortages = [chain for answer in answers for chain in answer if is_about_capacity(chain)]
-    except Exception as error:  # whatever is wrong with one notice, the others of its batch go on
-        response.failures.append(error)
-    return response
-
-
-def _carry_out(actor: Actor, answers: Sequence[tuple[_Response, Sequence[tuple[Command, ...]]]]) -> None:
-    """Carry out each response's chains side by side: the first chains of all, then the second, and so on.
+def _carry_out(actor: Actor, answers: Sequence[tuple[list[Exception], Sequence[tuple[Command, ...]]]]) -> None:
+    """Carry out chains side by side: the first of each claim, then the second, and so on. What goes wrong is added to
+    the failures beside them.
 
     The chains of one claim do not rely on each other, but must not overlap: its mark is written before its deletion.
     """
     for wave in zip_longest(*(chains for _, chains in answers), fillvalue=()):
-        for (response, _), failures in zip(answers, actor.carry_out(*wave), strict=True):
-            response.failures += failures
+        for (failures, _), new in zip(answers, actor.carry_out(*wave), strict=True):
+            failures += new
 
 
-def _outcome(response: _Response, snapshot: ClaimsSnapshot) -> Outcome | Exception:
+def _outcome(response: Response, failures: Sequence[Exception], snapshot: ClaimsSnapshot) -> Outcome | Exception:
     """What came of a notice."""
     notice = response.notice
-    if response.failures:
-        return together(response.failures)
+    if failures:
+        return together(failures)
     if notice.unread:
         logger.warning("a part of a notice cannot be read", extra={REASON: notice.unread})
     unknown = unknown_instances(notice, snapshot)
     if unknown and may_become_known(notice, snapshot.managed_claims, snapshot.now):
         return EarlyNoticeError(f"no claim knows {', '.join(unknown)}, and claims wait for their instances")
-    if response.claim_count:
+    if response.claims:
         count(Count.INTERRUPTIONS, message_type=notice.kind.value)
     subject = nonempty(instances=list(notice.instances), reservation=notice.reservation)
-    return {"notice": notice.kind.value, **subject, "claims": response.claim_count}
-
-
-def _as_deleted(claim: NodeClaim, now: datetime) -> NodeClaim:
-    return claim if claim.is_deleting else with_metadata(claim, deletion_timestamp=now)
+    return {"notice": notice.kind.value, **subject, "claims": response.claims}
