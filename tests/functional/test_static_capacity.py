@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from joinery.controllers.packing_options import packing_options
 from joinery.controllers.static_capacity import StaticCapacity
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem
@@ -216,8 +215,8 @@ def test_a_plan_that_breaks_a_rule_is_recorded_and_fails_the_run(world: World) -
         packing = replenish(problem)
         return replace(packing, launches=tuple(replace(launch, node_pool="other") for launch in packing.launches))
 
-    static = StaticCapacity(stand.gateways, snapshot, stand.invocation(), wrong)
-    static.adjust(snapshot, packing_options(stand.settings, stand.settings.caps))
+    static = StaticCapacity(stand.gateways, stand.settings, snapshot.now, stand.invocation(), wrong)
+    static.adjust(snapshot)
     assert stand.claims == []
     assert any("-replicas-" in key for key in world.store.documents)
     with pytest.raises(RefusedError, match="the plan for static NodePools breaks"):

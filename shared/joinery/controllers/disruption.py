@@ -17,7 +17,6 @@ from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import ACTING_SECONDS
 from joinery.controllers.launching.supply import Supply, read_supply
-from joinery.controllers.packing_options import packing_options
 from joinery.controllers.starting_commands import CommandStarter
 from joinery.controllers.telemetry import COMMAND, COST, REASON, RECORD, Count, count, logger, metrics
 from joinery.controllers.telling.change_monitor import ChangeMonitor
@@ -36,7 +35,7 @@ from joinery.decisions.lifecycle.launching.new_claims import claims_of
 from joinery.decisions.lifecycle.view.drift import drift_noted, instance_type_drift
 from joinery.decisions.measuring.cluster import by_node_pool, standing
 from joinery.decisions.scheduling.packing import Packing
-from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell
@@ -119,7 +118,7 @@ class DisruptionController:
         settings = self._settings
         left = invocation.remaining() - READING_SECONDS - ACTING_SECONDS
         limit = max(0.0, round(min(settings.disruption_seconds, left), 1))
-        packing = packing_options(settings, settings.caps, limit)
+        packing = Options.of(settings, caps=settings.caps, time_limit=limit)
         options = DisruptionOptions(
             curve=False,
             move_price=settings.disruption_move_price,

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
 from joinery.controllers.acting.actor import Actor
@@ -22,9 +23,9 @@ from joinery.controllers.launching.claim_writer import ClaimWriter
 from joinery.controllers.launching.refused_claims import held, without
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.starting_commands import CommandStarter
-from joinery.controllers.telemetry import CODE, COST, REASON, RECORD, logger
+from joinery.controllers.telemetry import CODE, REASON, logger
 from joinery.controllers.telemetry import NODE_POOL as NODE_POOL_FIELD
-from joinery.controllers.telling.record import decision_document
+from joinery.controllers.telling.record import PlanRecorder
 from joinery.decisions.disruption.scale_down import scale_down
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_if_retired
@@ -61,14 +62,17 @@ class StaticCapacity:
     def __init__(
         self,
         gateways: Gateways,
-        snapshot: Snapshot,
+        settings: Settings,
+        now: datetime,
         invocation: Invocation,
         replenish: Callable[[Problem], Packing] = replenish,
     ) -> None:
         self._gateways = gateways
+        self._settings = settings
         self._invocation = invocation
         self._replenish = replenish
-        self.actor = Actor(gateways, snapshot.now, invocation)
+        self._recorder = PlanRecorder(gateways.store, "replicas")
+        self.actor = Actor(gateways, now, invocation)
         self._is_postponed = False
         self._later: list[Callable[[], None]] | None = None
         self.added = self.removed = self.replaced = 0
@@ -78,7 +82,7 @@ class StaticCapacity:
         """The run in figures: nodes of static NodePools."""
         return {"added": self.added, "removed": self.removed, "replaced": self.replaced}
 
-    def adjust(self, snapshot: Snapshot, options: Options) -> Snapshot:
+    def adjust(self, snapshot: Snapshot) -> Snapshot:
         """Give up what is too much, and write the claims that are lacking, if the caps have room for all of them.
 
         Returns the cluster as it is after that. Its new claims wait for their launch. The Lease is taken only where
@@ -89,7 +93,7 @@ class StaticCapacity:
         # Before the Lease: others must not wait for a cloud that is silent.
         supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now) if _is_short(snapshot) else None
         with self._deciding():
-            return self._adjusted(self._gateways.cluster.snapshot(), supply, options)
+            return self._adjusted(self._gateways.cluster.snapshot(), supply)
 
     @contextmanager
     def _deciding(self) -> Iterator[None]:
@@ -111,13 +115,13 @@ class StaticCapacity:
         else:
             self._later.append(do)
 
-    def _adjusted(self, snapshot: Snapshot, supply: Supply | None, options: Options) -> Snapshot:
+    def _adjusted(self, snapshot: Snapshot, supply: Supply | None) -> Snapshot:
         """``supply``: what can be bought; None where nothing was lacking a moment ago."""
         snapshot = self._scaled_down(snapshot)
         if supply is None or not _is_short(snapshot):
             return snapshot
         waiting = sum(map(awaits_launch, snapshot.managed_claims))
-        options = replace(options, caps=options.caps.after(waiting, 0.0))
+        options = Options.of(self._settings, caps=self._settings.caps.after(waiting, 0.0))
         known = held(snapshot, self._gateways.refusals.at(snapshot.now))
         problem = Problem(snapshot=without(snapshot, known.pools), instance_types=supply.types, options=options)
         packing = self._planned(problem, supply)
@@ -153,14 +157,14 @@ class StaticCapacity:
             error = RefusedError(f"the caps leave out {lacking.total()} nodes of static NodePools")
             self.actor.note("static NodePools do not reach their replicas", error)
 
-    def replace_drifted(self, snapshot: Snapshot, supply: Supply, options: Options, settings: Settings) -> None:
+    def replace_drifted(self, snapshot: Snapshot, supply: Supply, options: Options) -> None:
         """Start commands that replace the pools' drifted nodes, one for one.
 
         ``options``: their ``caps`` are what the run may still buy. Nodes that run well are the last to be replaced.
         Lifecycle says which have drifted (``lifecycle.view.drift``), and carries the commands out
         (``lifecycle.disrupting.started_commands``).
         """
-        drift = to_replace(snapshot, settings.canary, settings.terminate_first)
+        drift = to_replace(snapshot, self._settings.canary, self._settings.terminate_first)
         announce(self._gateways, self._invocation, news(self._gateways, drift.announcements))
         if not drift.candidates and not drift.ending:
             return
@@ -175,7 +179,7 @@ class StaticCapacity:
         with self.actor.noting("drifted nodes are left to the next run"):
             started = starter.start(commands, door="provisioning", caps=options.caps)
             self.replaced = sum(one.record is not None for one in started)
-            self._record(problem, packing, supply, "decided")
+            self._record("decided", problem, packing, supply)
         if self.actor.is_cut_short:
             self.actor.ring(Bell.PROVISIONING)
 
@@ -201,7 +205,7 @@ class StaticCapacity:
         violations = verify(without_pods, packing)
         if not violations:
             return packing
-        self._record(problem, packing, supply, "refused")
+        self._record("refused", problem, packing, supply)
         error = RefusedError(f"the plan for static NodePools breaks {len(violations)} rules: {violations[0]}")
         self.actor.note("static NodePools get no nodes", error)
         return replace(packing, launches=())
@@ -214,18 +218,12 @@ class StaticCapacity:
         added = (*writer.launches[written_before:], *writer.observed[observed_before:])
         self._when_free(partial(self.actor.ring, Bell.LIFECYCLE))
         self.added = len(added)
-        self._record(problem, packing, supply, "decided")
+        self._record("decided", problem, packing, supply)
         # Not of claims that were refused: their pool does not reach its replicas.
         self._announce(problem.snapshot, dict(_texts(added)), "ScaledUp")
 
-    def _record(self, problem: Problem, packing: Packing, supply: Supply, what: str) -> None:
-        self._when_free(partial(self._keep, problem, packing, supply, what))
-
-    def _keep(self, problem: Problem, packing: Packing, supply: Supply, what: str) -> None:
-        with self.actor.noting("the decision about static NodePools was not recorded"):
-            record = decision_document(problem, packing, supply.unavailable)
-            key = self._gateways.store.record("replicas", problem.snapshot.now, record)
-            logger.info(what, extra={RECORD: key, COST: packing.hourly})
+    def _record(self, what: str, problem: Problem, packing: Packing, supply: Supply) -> None:
+        self._when_free(partial(self._recorder.record, what, problem, packing, supply.unavailable, self.actor))
 
     def _tell(self, snapshot: Snapshot, reason: Reason, otherwise: str) -> None:
         """Why a pool does not get the nodes that it should."""

@@ -116,12 +116,16 @@ class ClaimWriter:
     def rest(self, problem: Problem) -> Problem:
         """What is still to be planned.
 
-        The claims that were written count as nodes on their way, and NodePools at fault take no part.
+        The claims that were written since count as nodes on their way and against the caps, and NodePools at fault take
+        no part.
         """
         snapshot = without(problem.snapshot, self._refused.pools)
         names = {claim.metadata.name for claim in snapshot.node_claims}
-        new = tuple(written.claim for written in self.written if written.name not in names)
-        return replace(problem, snapshot=replace(snapshot, node_claims=(*snapshot.node_claims, *new)))
+        new = [written for written in self.written if written.name not in names]
+        node_claims = (*snapshot.node_claims, *(written.claim for written in new))
+        caps = problem.options.caps.after(len(new), sum(written.launch.offering.price for written in new))
+        options = replace(problem.options, caps=caps)
+        return replace(problem, snapshot=replace(snapshot, node_claims=node_claims), options=options)
 
     def _is_closed(self, node_pool: str) -> bool:
         return node_pool in self._refused.pools

@@ -14,6 +14,7 @@ number is said.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import accumulate, chain
 from typing import Any
 
@@ -21,10 +22,13 @@ import msgspec
 from pydantic import BaseModel
 
 from joinery import __version__
+from joinery.controllers.acting.actor import Actor
+from joinery.controllers.telemetry import COST, RECORD, logger
 from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem
+from joinery.gateways.memory.bucket import Store
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.conditions import READY
 from joinery.objects.karpenter.validation import MOST_ANNOTATED
@@ -34,6 +38,8 @@ from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.snapshot.successors import VPA_IN_PLACE, VPA_UPDATES
 from joinery.objects.wording import shortened
 
+#: How often a plan that was refused is recorded: those of the next seconds are the same, and each is paid for.
+REFUSALS_RECORDED_EVERY = timedelta(minutes=10)
 #: The annotations that decisions read.
 _READ = frozenset(
     {
@@ -75,6 +81,28 @@ _KINDS = {
     "jobs": ("batch/v1", "Job"),
     "replication_controllers": ("v1", "ReplicationController"),
 }
+
+
+class PlanRecorder:
+    """Writes the plans of a door to the bucket, refused ones too: a person will want to look at them."""
+
+    def __init__(self, store: Store, door: str) -> None:
+        self._store = store
+        self._door = door
+        self._refused_at: datetime | None = None
+
+    def record(
+        self, what: str, problem: Problem, packing: Packing, unavailable: Iterable[OfferingKey], actor: Actor
+    ) -> None:
+        """``what``: ``decided`` or ``refused``. If it cannot be written, the actor notes that, and the run goes on."""
+        now = problem.snapshot.now
+        if what == "refused":
+            if self._refused_at is not None and timedelta() <= now - self._refused_at < REFUSALS_RECORDED_EVERY:
+                return
+            self._refused_at = now
+        with actor.noting(f"the plan of {self._door} that was {what} was not recorded"):
+            key = self._store.record(self._door, now, decision_document(problem, packing, unavailable))
+            logger.info(what, extra={RECORD: key, COST: packing.hourly})
 
 
 def decision_document(problem: Problem, packing: Packing, unavailable: Iterable[OfferingKey]) -> dict[str, Any]:

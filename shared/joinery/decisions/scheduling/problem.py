@@ -6,6 +6,8 @@ from itertools import chain
 
 from joinery.objects.caps import Caps
 from joinery.objects.kubernetes.quantity import Resources
+from joinery.objects.policies import MinValuesPolicy, PreferencePolicy
+from joinery.objects.settings import Settings
 from joinery.objects.sizes import BALANCED
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.offerings import InstanceType
@@ -41,6 +43,17 @@ class Options:
     time_limit: float | None = None
     first_fit_only: bool = False
     caps: Caps = Caps()
+
+    @classmethod
+    def of(cls, settings: Settings, *, caps: Caps, time_limit: float | None = None) -> "Options":
+        """The policies of an installation."""
+        return cls(
+            node_size=settings.node_size,
+            respect_preferences=settings.preference_policy == PreferencePolicy.RESPECT,
+            best_effort_min_values=settings.min_values_policy == MinValuesPolicy.BEST_EFFORT,
+            caps=caps,
+            time_limit=time_limit,
+        )
 
 
 @dataclass(frozen=True)
