@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from joinery.controllers.telling.change_monitor import MOST_LINES
-from joinery.controllers.telling.record import REFUSALS_RECORDED_EVERY
+from joinery.controllers.reporting.change_monitor import MOST_LINES
+from joinery.controllers.reporting.record import REFUSALS_RECORDED_EVERY
 from joinery.gateways.doorbell.gateway import DELAYS, Bell
 from joinery.objects.wording import MOST_PUBLIC
 from joinery_cli.doctor.cost import BYTES_A_RUN, MINUTES, Calls, Item, Plan, Usage, bill, idle, total

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from joinery.controllers.interruption import InterruptionController
     from joinery.controllers.lifecycle import LifecycleController
     from joinery.controllers.provisioning import ProvisioningController
-    from joinery.controllers.waking.answering import Answering
+    from joinery.controllers.triggers.dispatcher import Dispatcher
     from joinery.controllers.webhook import WebhookController
     from joinery.gateways.bundles import Gateways, InstallerGateways
     from joinery.gateways.doorbell.gateway import Doorbell, Tokens
@@ -114,11 +114,11 @@ def installer() -> "InstallerController":
 
 
 @cache
-def answering() -> "Answering":
+def dispatcher() -> "Dispatcher":
     """How every door but the webhook answers what woke it."""
-    from joinery.controllers.waking.answering import Answering
+    from joinery.controllers.triggers.dispatcher import Dispatcher
 
-    return Answering(_doorbell(), settings(), now=_clock())
+    return Dispatcher(_doorbell(), settings(), now=_clock())
 
 
 def _choose_metrics() -> None:
@@ -325,7 +325,7 @@ def _now() -> datetime:
 
 
 _CACHED = (
-    settings, webhook, provisioning, interruption, expiration, disruption, lifecycle, catalog, installer, answering,
+    settings, webhook, provisioning, interruption, expiration, disruption, lifecycle, catalog, installer, dispatcher,
     gateways, _doorbell,
 )  # fmt: skip
 

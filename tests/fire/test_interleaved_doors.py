@@ -99,11 +99,11 @@ def _doors(simulation: Simulation, envelopes: list[Envelope]) -> Mapping[str, Do
 
     def provision(gateways: Gateways) -> object:
         controller = ProvisioningController(gateways, bootstrap.settings("provisioning"))
-        return bootstrap.answering().answer({}, Bell.PROVISIONING, lambda: controller.reconcile(_invocation()))
+        return bootstrap.dispatcher().answer({}, Bell.PROVISIONING, lambda: controller.reconcile(_invocation()))
 
     def live(gateways: Gateways) -> object:
         controller = LifecycleController(gateways, bootstrap.settings("lifecycle"))
-        return bootstrap.answering().answer({}, Bell.LIFECYCLE, lambda: controller.reconcile(_invocation()))
+        return bootstrap.dispatcher().answer({}, Bell.LIFECYCLE, lambda: controller.reconcile(_invocation()))
 
     def interrupt(gateways: Gateways) -> object:
         # What fails comes again: the message of the story itself is on its way still.
@@ -115,7 +115,7 @@ def _doors(simulation: Simulation, envelopes: list[Envelope]) -> Mapping[str, Do
 
     def disrupt(gateways: Gateways) -> object:
         controller = DisruptionController(gateways, bootstrap.settings("disruption"))
-        return bootstrap.answering().answer({}, Bell.DISRUPTION, lambda: controller.reconcile(_invocation(300.0)))
+        return bootstrap.dispatcher().answer({}, Bell.DISRUPTION, lambda: controller.reconcile(_invocation(300.0)))
 
     return {
         "provisioning": provision,

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from joinery.controllers.acting.announcements import MOST_EVENTS
+from joinery.controllers.reporting.change_monitor import MOST_LINES
 from joinery.controllers.telemetry import MOST_BYTES, logger, metrics
 from joinery.controllers.telemetry import MOST_LINES as MOST_LINES_OF_A_RUN
-from joinery.controllers.telling.change_monitor import MOST_LINES
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.wording import MOST_PUBLIC
 from simulator import builders

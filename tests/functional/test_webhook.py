@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.controllers.telemetry import metrics
-from joinery.controllers.waking.admission import LARGEST_BODY
+from joinery.controllers.triggers.admission import LARGEST_BODY
 from joinery.controllers.webhook import WebhookController
 from joinery.gateways.doorbell.gateway import DELAYS, Bell, Doorbell, Tokens
 from joinery.gateways.doorbell.tokens import FixedTokens

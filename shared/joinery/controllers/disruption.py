@@ -17,12 +17,12 @@ from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import ACTING_SECONDS
 from joinery.controllers.launching.supply import Supply, read_supply
+from joinery.controllers.reporting.change_monitor import ChangeMonitor
+from joinery.controllers.reporting.disruption import Begun, report
+from joinery.controllers.reporting.record import disruption_document
 from joinery.controllers.starting_commands import CommandStarter
 from joinery.controllers.telemetry import COMMAND, COST, REASON, RECORD, Count, count, logger, metrics
-from joinery.controllers.telling.change_monitor import ChangeMonitor
-from joinery.controllers.telling.disruption import Begun, tell
-from joinery.controllers.telling.record import disruption_document
-from joinery.controllers.waking.pacing import reading
+from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, Refused
 from joinery.decisions.disruption.deletion_costs import deletion_costs
@@ -92,7 +92,7 @@ class DisruptionController:
             count(Count.SEARCHES_CUT_SHORT)
         begun, actor = self._act(problem, decision, supply, invocation)
         self._measure(problem, decision, begun)
-        tell(self._gateways, invocation, snapshot, decision, begun, self._monitor)
+        report(self._gateways, invocation, snapshot, decision, begun, self._monitor)
         marks = deletion_costs(problem, decision, is_wanted=self._settings.pod_deletion_cost)
         actor.carry_out(*((mark,) for mark in marks))
         actor.conclude()

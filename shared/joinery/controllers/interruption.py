@@ -12,11 +12,11 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain, zip_longest
-from typing import Any
 
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.telemetry import ERROR, NODE_CLAIM, REASON, Count, count, logger, nonempty
+from joinery.controllers.triggers.dispatcher import Summary
 from joinery.decisions.interruption.batch import Batch, Nodes, Response, respond_to_all
 from joinery.decisions.interruption.notice import Notice, NoticeKind
 from joinery.decisions.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
@@ -33,8 +33,6 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.policies import Rebalance
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 
-Outcome = Mapping[str, Any]
-
 
 class InterruptionController:
     """A batch of notices at a time; the queue repeats those that failed."""
@@ -50,7 +48,7 @@ class InterruptionController:
         self._now = now
         self._last_snapshot: ClaimsSnapshot | None = None
 
-    def reconcile(self, notices: Sequence[Notice], invocation: Invocation) -> tuple[Outcome | Exception, ...]:
+    def reconcile(self, notices: Sequence[Notice], invocation: Invocation) -> tuple[Summary | Exception, ...]:
         """Read, decide, act. For each notice what came of it, or what went wrong with it alone.
 
         Raises what concerns them all: the claims cannot be read, a bell cannot be rung.
@@ -62,7 +60,7 @@ class InterruptionController:
             self._poll(invocation) if notice.kind is NoticeKind.STATUS_POLL else next(outcomes) for notice in notices
         )
 
-    def _poll(self, invocation: Invocation) -> Outcome | Exception:
+    def _poll(self, invocation: Invocation) -> Summary | Exception:
         """Ask EC2 what is wrong with instances, and answer as if it had sent notices about them.
 
         The cluster is read only where something is wrong.
@@ -79,7 +77,7 @@ class InterruptionController:
             return failures[0]
         return {"notice": NoticeKind.STATUS_POLL.value, "statuses": len(statuses), "answers": list(outcomes)}
 
-    def _answer(self, notices: Sequence[Notice], invocation: Invocation) -> Sequence[Outcome | Exception]:
+    def _answer(self, notices: Sequence[Notice], invocation: Invocation) -> Sequence[Summary | Exception]:
         """What came of each notice. One that meets a conflict is decided once more, in a new snapshot."""
         if not notices:
             return ()
@@ -120,12 +118,12 @@ class InterruptionController:
 
     def _answer_in(
         self, snapshot: ClaimsSnapshot, notices: Sequence[Notice], invocation: Invocation
-    ) -> Sequence[Outcome | Exception]:
+    ) -> Sequence[Summary | Exception]:
         batch = Batch(notices, snapshot)
         nodes, rebalance = self._nodes(batch), self._rebalance_modes(batch.recommended)
         responses = respond_to_all(batch, nodes, rebalance)
         failures = [list(response.failures) for response in responses]
-        actor = Actor(self._gateways, snapshot.now, invocation, tells_at_the_end=True)
+        actor = Actor(self._gateways, snapshot.now, invocation, emits_at_the_end=True)
         _carry_out(
             actor, [(own, chains) for own, one in zip(failures, responses, strict=True) for chains in one.chains]
         )
@@ -183,7 +181,7 @@ def _carry_out(actor: Actor, answers: Sequence[tuple[list[Exception], Sequence[t
             failures += new
 
 
-def _outcome(response: Response, failures: Sequence[Exception], snapshot: ClaimsSnapshot) -> Outcome | Exception:
+def _outcome(response: Response, failures: Sequence[Exception], snapshot: ClaimsSnapshot) -> Summary | Exception:
     """What came of a notice."""
     notice = response.notice
     if failures:

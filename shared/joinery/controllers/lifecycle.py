@@ -18,9 +18,9 @@ from joinery.controllers.acting.lease import deciding
 from joinery.controllers.acting.owners import read_owners
 from joinery.controllers.launching.launcher import Launched, finish_launches
 from joinery.controllers.launching.supply import known_shifts
+from joinery.controllers.reporting.change_monitor import ChangeMonitor
 from joinery.controllers.telemetry import REASON, Count, count, logger, metrics
-from joinery.controllers.telling.change_monitor import ChangeMonitor
-from joinery.controllers.waking.pacing import reading
+from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.lifecycle.decision import LifecycleDecision, decide
 from joinery.decisions.lifecycle.draining.surging import leaving_pods, surges
 from joinery.decisions.lifecycle.view.view import View, unlisted, view_of
@@ -59,7 +59,7 @@ class LifecycleController:
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
         view, failure = self._read()
-        actor = Actor(self._gateways, view.snapshot.now, invocation, tells_at_the_end=True)
+        actor = Actor(self._gateways, view.snapshot.now, invocation, emits_at_the_end=True)
         if failure is not None:
             actor.note("the instances could not be listed; what needs them waits", failure)
         view = self._with_surges(view, actor, invocation)
@@ -157,7 +157,7 @@ class LifecycleController:
         if decision.wakes_disruption:
             actor.ring(Bell.DISRUPTION)
         # Behind all that matters: these Events are one for each pod of a node that goes.
-        actor.tell(news(self._gateways, chain.from_iterable(decision.told.values())))
+        actor.emit(news(self._gateways, chain.from_iterable(decision.told.values())))
 
     def _launch(self, waiting: Sequence[NodeClaim], actor: Actor, invocation: Invocation) -> Launched:
         """Launch the claims that wait, unless a plan is being written at this moment.

@@ -19,10 +19,10 @@ from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.claim_writer import ClaimWriter
-from joinery.controllers.launching.refused_claims import held, without
+from joinery.controllers.launching.refused_claims import known_refusals, without
 from joinery.controllers.launching.supply import Supply, read_supply
+from joinery.controllers.reporting.record import PlanRecorder
 from joinery.controllers.telemetry import REASON, logger
-from joinery.controllers.telling.record import PlanRecorder
 from joinery.decisions.capping import plan_within_caps
 from joinery.decisions.planning import Plan
 from joinery.decisions.scheduling.packing import Packing
@@ -98,7 +98,7 @@ class PodCapacity:
         return self._with_refused_recorded(decisions, writer)
 
     def _plan(self, snapshot: Snapshot, caps: Caps) -> tuple[Decision, ClaimWriter]:
-        known = held(snapshot, self._gateways.refusals.at(snapshot.now))
+        known = known_refusals(snapshot, self._gateways.refusals.at(snapshot.now))
         snapshot = without(snapshot, known.pools)
         supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
         limit = max(0.0, round(self._invocation.remaining() - _ACTING_SECONDS, 1))

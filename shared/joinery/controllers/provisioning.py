@@ -17,12 +17,12 @@ from joinery.controllers.launching.claim_writer import ClaimWriter
 from joinery.controllers.launching.launcher import Launched, Launcher, finish_launches
 from joinery.controllers.pod_capacity import Decision, PodCapacity
 from joinery.controllers.rebalancing import replace_risky_nodes
+from joinery.controllers.reporting.change_monitor import ChangeMonitor
+from joinery.controllers.reporting.plan import report
+from joinery.controllers.reporting.record import PlanRecorder
 from joinery.controllers.static_capacity import StaticCapacity
 from joinery.controllers.telemetry import COST, metrics
-from joinery.controllers.telling.change_monitor import ChangeMonitor
-from joinery.controllers.telling.plan import tell
-from joinery.controllers.telling.record import PlanRecorder
-from joinery.controllers.waking.pacing import reading
+from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.lifecycle.joining.steering import promises
 from joinery.decisions.lifecycle.view.replacement import replaced
 from joinery.decisions.measuring.pods import waiting
@@ -63,7 +63,7 @@ class ProvisioningController:
         static.fill_up(writer.rest(decision.problem), decision.supply, writer)
 
         launched = self._launch(decision, writer, invocation)
-        self._tell(decision, writer, invocation)
+        self._report(decision, writer, invocation)
         options = writer.rest(decision.problem).options
         caps = replace_risky_nodes(self._gateways, options, decision.snapshot, invocation, writer.actor)
         static.replace_drifted(decision.snapshot, decision.supply, replace(options, caps=caps))
@@ -115,12 +115,12 @@ class ProvisioningController:
             actor.ring(Bell.PROVISIONING)
         return launched
 
-    def _tell(self, decision: Decision, writer: ClaimWriter, invocation: Invocation) -> None:
+    def _report(self, decision: Decision, writer: ClaimWriter, invocation: Invocation) -> None:
         """Record the decision if it changes something, and send its Events."""
         if decision.packing.launches:
             unavailable = decision.supply.unavailable
             self._recorder.record("decided", decision.problem, decision.packing, unavailable, writer.actor)
-        tell(self._gateways, invocation, decision.snapshot, decision.packing, writer, self._monitor)
+        report(self._gateways, invocation, decision.snapshot, decision.packing, writer, self._monitor)
 
 
 def _note_pods_left_out(packing: Packing, actor: Actor) -> None:

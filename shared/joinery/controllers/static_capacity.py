@@ -20,12 +20,12 @@ from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.claim_writer import ClaimWriter
-from joinery.controllers.launching.refused_claims import held, without
+from joinery.controllers.launching.refused_claims import known_refusals, without
 from joinery.controllers.launching.supply import Supply, read_supply
+from joinery.controllers.reporting.record import PlanRecorder
 from joinery.controllers.starting_commands import CommandStarter
 from joinery.controllers.telemetry import CODE, REASON, logger
 from joinery.controllers.telemetry import NODE_POOL as NODE_POOL_FIELD
-from joinery.controllers.telling.record import PlanRecorder
 from joinery.decisions.disruption.scale_down import scale_down
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_if_retired
@@ -122,7 +122,7 @@ class StaticCapacity:
             return snapshot
         waiting = sum(map(awaits_launch, snapshot.managed_claims))
         options = Options.of(self._settings, caps=self._settings.caps.after(waiting, 0.0))
-        known = held(snapshot, self._gateways.refusals.at(snapshot.now))
+        known = known_refusals(snapshot, self._gateways.refusals.at(snapshot.now))
         problem = Problem(snapshot=without(snapshot, known.pools), instance_types=supply.types, options=options)
         packing = self._planned(problem, supply)
         if not fits(packing.launches, problem.options.caps):

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from joinery.controllers.telemetry import BELL, ERROR, Count, count, logger
-from joinery.controllers.waking.admission import (
+from joinery.controllers.triggers.admission import (
     LARGEST_BODY,
     Request,
     allowed,
@@ -57,8 +57,8 @@ class WebhookController:
         self._rung: dict[Bell, int] = {}
 
     def answer(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """The response to a call (``controllers.waking.admission``): 403 for a wrong token, 503 while the secret could
-        not be read yet, else ``allowed: true``.
+        """The response to a call (``controllers.triggers.admission``): 403 for a wrong token, 503 while the secret
+        could not be read yet, else ``allowed: true``.
         """
         try:
             is_known = self._knows(call)

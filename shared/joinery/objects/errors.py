@@ -24,7 +24,7 @@ from joinery.objects.snapshot.offerings import OfferingKey
 class JoineryError(Exception):
     """The root: whatever Joinery raises on purpose.
 
-    ``did_nothing``: whether it ended a run before that had done anything (``controllers.waking.pacing``).
+    ``did_nothing``: whether it ended a run before that had done anything (``controllers.triggers.backoff``).
     ``code``: AWS's error code, where AWS refused something; else empty.
     """
 

@@ -6,7 +6,7 @@ remembered. It waits as long again as it has been refused so far, from seconds t
 about the same object or another, does not wait.
 
 Not refused is what met a conflict, was throttled or got no answer: that passes by itself
-(``controllers.waking.pacing``).
+(``controllers.triggers.backoff``).
 """
 
 from collections.abc import Mapping, Sequence

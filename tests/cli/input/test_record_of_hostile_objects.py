@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from joinery.controllers.telling.record import decision_document
+from joinery.controllers.reporting.record import decision_document
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem
 from joinery_cli.reading.inputs import load

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from joinery.controllers.telling.record import decision_document
+from joinery.controllers.reporting.record import decision_document
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.solve import solve

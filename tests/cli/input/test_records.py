@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from joinery.controllers.telling.record import MOST_OF_PODS, decision_document
+from joinery.controllers.reporting.record import MOST_OF_PODS, decision_document
 from joinery.decisions.scheduling.packing import Packing, Unplaced
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode

@@ -73,19 +73,19 @@ from joinery.objects.refusals import Due, Refusals, due, failure_events, is_refu
 class Actor:
     """Carries out the commands of one reconcile. ``now`` is its snapshot's moment.
 
-    ``tells_at_the_end``: whether Events are sent when the run ends, because other things must not wait for them: a
+    ``emits_at_the_end``: whether Events are sent when the run ends, because other things must not wait for them: a
     webhook of somebody's that is down may take ten seconds for each. ``attempted``: how many commands were tried so
     far, Events not counted.
     """
 
     def __init__(
-        self, gateways: Gateways, now: datetime, invocation: Invocation, *, tells_at_the_end: bool = False
+        self, gateways: Gateways, now: datetime, invocation: Invocation, *, emits_at_the_end: bool = False
     ) -> None:
         self._gateways = gateways
         self.now = now
         self._invocation = invocation
-        self._tells_at_the_end = tells_at_the_end
-        self._untold: list[Announce] = []
+        self._emits_at_the_end = emits_at_the_end
+        self._unsent: list[Announce] = []
         self._failures: list[Exception] = []
         self._left = 0
         self.attempted = 0
@@ -116,7 +116,7 @@ class Actor:
                 self._log(chain, refusals)
             under_way = [chain for chain in under_way if not chain.is_over]
         self.leave(sum(chain.is_left for chain in begun))
-        self.tell([news for chain in begun for news in chain.news])
+        self.emit([news for chain in begun for news in chain.news])
         return [chain.failures for chain in begun]
 
     def was_refused(self, ask: Ask) -> bool:
@@ -128,18 +128,18 @@ class Actor:
         refusal = self._gateways.refusals.at(self.now).get(request(ask))
         return refusal is not None and not refusal.is_due(self.now)
 
-    def answered(self, ask: Ask, error: Exception | None, *, is_told: bool = True) -> str:
-        """Take note of what came of it. ``is_told``: whether by an Event. Returns why it was refused, if it was."""
+    def answered(self, ask: Ask, error: Exception | None, *, with_event: bool = True) -> str:
+        """Take note of what came of it, with an Event about a refusal. Returns why it was refused, if it was."""
         news = self._remembered(ask, error, self._gateways.refusals.at(self.now))
-        if is_told:
-            self.tell(news)
+        if with_event:
+            self.emit(news)
         refusal = self._gateways.refusals.at(self.now).get(request(ask))
         return refusal.message if refusal else ""
 
-    def tell(self, news: Sequence[Announce]) -> None:
+    def emit(self, news: Sequence[Announce]) -> None:
         """Send Events: now, or at the end of the run."""
-        if self._tells_at_the_end:
-            self._untold += news
+        if self._emits_at_the_end:
+            self._unsent += news
         else:
             announce(self._gateways, self._invocation, news)
 
@@ -149,8 +149,8 @@ class Actor:
 
     def end(self) -> None:
         """Send the Events that are left. Log and count it if the run was cut short, which is no failure."""
-        announce(self._gateways, self._invocation, self._untold)
-        self._untold = []
+        announce(self._gateways, self._invocation, self._unsent)
+        self._unsent = []
         if self._left:
             count(Count.RUNS_CUT_SHORT)
             logger.warning("the run ended in time", extra={REASON: f"{self._left} chains are left to the next run"})

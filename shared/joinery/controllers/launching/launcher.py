@@ -254,7 +254,7 @@ def finish_launches(
     held = hold_back(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
     if held.announcements:
         logger.error("launches are held back by a cap", extra={REASON: held.announcements[0].message})
-        actor.tell(news(gateways, held.announcements))
+        actor.emit(news(gateways, held.announcements))
     launcher = Launcher(gateways, actor, snapshot, supply, invocation)
     return Finished(launcher.launch(held.admitted, snapshot.node_claims, instances), held.caps)
 

@@ -10,7 +10,7 @@ writing. Half of the sorts are left out of the next plan, then half of those tha
 alone is refused. That sort is at fault; those that gave way before are planned again.
 
 What is at fault is remembered (``joinery.objects.refusals``). Until it is tried again, plans are made without it
-(``held``).
+(``known_refusals``).
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,14 +43,14 @@ Sort = Mapping[str, Pod]
 
 
 @dataclass(frozen=True)
-class Held:
+class KnownRefusals:
     """What claims were refused for a moment ago. ``pods``, ``pools``: as in ``RefusedClaims``."""
 
     pods: Mapping[str, Unplaced]
     pools: Mapping[str, Invalid]
 
 
-def held(snapshot: Snapshot, refusals: Refusals) -> Held:
+def known_refusals(snapshot: Snapshot, refusals: Refusals) -> KnownRefusals:
     """What no claim is written for in this run. Costs nothing where nothing was refused."""
     waiting = {name: refusal.message for name, refusal in refusals.items() if not refusal.is_due(snapshot.now)}
     pods: dict[str, Unplaced] = {}
@@ -63,7 +63,7 @@ def held(snapshot: Snapshot, refusals: Refusals) -> Held:
         if words := {key.removeprefix(of_pods): waiting[key] for key in waiting if key.startswith(of_pods)}:
             found = ((pod.key, words.get(needs(pod))) for pod in snapshot.pods if not pod.spec.node_name)
             pods |= {pod: _refused_pod(pod, why, name) for pod, why in found if why}
-    return Held(pods, pools)
+    return KnownRefusals(pods, pools)
 
 
 def without(snapshot: Snapshot, pools: Mapping[str, Invalid]) -> Snapshot:
@@ -117,7 +117,7 @@ class RefusedClaims:
             refusals = dict.fromkeys(sorts, error)
         pool = rest.snapshot.pools_by_name[launch.node_pool]
         for name, refusal in refusals.items():
-            why = self.actor.answered(writing(pool, name), refusal, is_told=False)
+            why = self.actor.answered(writing(pool, name), refusal, with_event=False)
             self.pods |= {pod: _refused_pod(pod, why, launch.node_pool) for pod in sorts[name]}
 
     def _refusals(self, rest: Problem, sorts: Mapping[str, Sort]) -> dict[str, ConfigurationError]:

@@ -18,9 +18,9 @@ from zlib import crc32
 
 from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.reporting.change_monitor import ChangeMonitor
 from joinery.controllers.starting_commands import Started
 from joinery.controllers.telemetry import CODE, REASON, logger
-from joinery.controllers.telling.change_monitor import ChangeMonitor
 from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, ObjectionCode, StayingNode
 from joinery.decisions.disruption.validation.verified import Dropped
 from joinery.gateways.bundles import Gateways
@@ -62,7 +62,7 @@ class Begun:
         return [disruption for disruption, outcome in self.outcomes if outcome.record is not None]
 
 
-def tell(
+def report(
     gateways: Gateways,
     invocation: Invocation,
     snapshot: Snapshot,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from joinery.controllers.waking.answering import Answering
+from joinery.controllers.triggers.dispatcher import Dispatcher
 from joinery.decisions.interruption.fields import MalformedNoticeError
 from joinery.decisions.interruption.notice import Notice, parse
 from joinery.decisions.interruption.ownership import EarlyNoticeError
@@ -37,9 +37,9 @@ def doorbell() -> InMemoryDoorbell:
 
 
 @pytest.fixture
-def answering(doorbell: InMemoryDoorbell) -> Answering:
+def dispatcher(doorbell: InMemoryDoorbell) -> Dispatcher:
     """What every door but the webhook answers with."""
-    return Answering(doorbell, Settings(cluster="blue"), now=lambda: START)
+    return Dispatcher(doorbell, Settings(cluster="blue"), now=lambda: START)
 
 
 Run = Callable[[], dict[str, Any]]
@@ -54,7 +54,7 @@ def bells(*moments: datetime | None) -> dict[str, Any]:
 def test_a_bell_for_later_is_passed_on_until_then(doorbell: InMemoryDoorbell) -> None:
     """Nothing is read, and the chain goes on."""
     clock, runs = doorbell.clock, list[datetime]()
-    answering = Answering(doorbell, Settings(cluster="blue"), now=clock.now)
+    dispatcher = Dispatcher(doorbell, Settings(cluster="blue"), now=clock.now)
     doorbell.ring(Bell.LIFECYCLE, START + timedelta(seconds=12))
 
     def run() -> dict[str, Any]:
@@ -65,16 +65,16 @@ def test_a_bell_for_later_is_passed_on_until_then(doorbell: InMemoryDoorbell) ->
         assert doorbell.next_due is not None
         clock.move_to(doorbell.next_due)
         delivered = [{"messageId": "1", "body": ring.body} for ring in doorbell.due()]
-        answering.answer({"Records": delivered}, Bell.LIFECYCLE, run)
+        dispatcher.answer({"Records": delivered}, Bell.LIFECYCLE, run)
     assert runs == [START + timedelta(seconds=15)]
 
 
 def test_a_bell_is_not_passed_on_for_longer_than_any_of_ours(doorbell: InMemoryDoorbell) -> None:
     """Whoever may send a message does not silence a door for ever: the schedule rings once a minute, and so does it."""
     clock = doorbell.clock
-    answering = Answering(doorbell, Settings(cluster="blue"), now=clock.now)
+    dispatcher = Dispatcher(doorbell, Settings(cluster="blue"), now=clock.now)
     body = message(START.replace(year=9999))
-    while (answer := answering.answer({"Records": [{"messageId": "1", "body": body}]}, Bell.LIFECYCLE, dict)) != {
+    while (answer := dispatcher.answer({"Records": [{"messageId": "1", "body": body}]}, Bell.LIFECYCLE, dict)) != {
         "outcome": "done"
     }:
         assert answer == {"outcome": "rests"}
@@ -89,10 +89,10 @@ def test_a_bell_is_not_passed_on_for_longer_than_any_of_ours(doorbell: InMemoryD
     "event", [bells(START + timedelta(seconds=12), None), bells(START), bells(), {}, {"Records": {}}]
 )
 def test_whoever_says_look_now_is_answered_at_once(
-    event: dict[str, Any], answering: Answering, doorbell: InMemoryDoorbell
+    event: dict[str, Any], dispatcher: Dispatcher, doorbell: InMemoryDoorbell
 ) -> None:
     """So is what has become due, and a schedule, which says nothing of moments."""
-    assert answering.answer(event, Bell.LIFECYCLE, dict)["outcome"] == "done"
+    assert dispatcher.answer(event, Bell.LIFECYCLE, dict)["outcome"] == "done"
     assert not doorbell.rings
 
 
@@ -117,10 +117,10 @@ def failures(answer: dict[str, Any]) -> list[str]:
 
 
 def test_a_bell_that_was_answered_is_not_rung_again(
-    answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
+    dispatcher: Dispatcher, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """A run that succeeds ends there; the next bell comes from whoever has news."""
-    answer = answering.answer({}, Bell.PROVISIONING, lambda: {"launched": 2})
+    answer = dispatcher.answer({}, Bell.PROVISIONING, lambda: {"launched": 2})
 
     assert answer == {"outcome": "done", "launched": 2}
     assert not doorbell.rings
@@ -129,10 +129,10 @@ def test_a_bell_that_was_answered_is_not_rung_again(
 
 @pytest.mark.parametrize("error", [UnavailableError("throttled"), KeyError("a bug")])
 def test_a_failed_bell_is_completed_and_rung_again(
-    error: Exception, answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
+    error: Exception, dispatcher: Dispatcher, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """A bell blocks no queue: the failure is told, and a new bell takes the old one's place."""
-    answer = answering.answer({}, Bell.LIFECYCLE, failing(error))
+    answer = dispatcher.answer({}, Bell.LIFECYCLE, failing(error))
 
     assert answer["outcome"] == "rung again"
     assert [bell for _, bell in doorbell.rings] == [Bell.LIFECYCLE]
@@ -140,10 +140,10 @@ def test_a_failed_bell_is_completed_and_rung_again(
 
 
 def test_whoever_gives_up_the_lease_rings_again(
-    answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
+    dispatcher: Dispatcher, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """A conflict is no failure, and its bell is not lost."""
-    answering.answer({}, Bell.PROVISIONING, failing(ConflictError("held by another")))
+    dispatcher.answer({}, Bell.PROVISIONING, failing(ConflictError("held by another")))
 
     assert [bell for _, bell in doorbell.rings] == [Bell.PROVISIONING]
     assert counted() == {"joinery_conflicts_total": 1, "joinery_bells_rung_total": 1}
@@ -159,10 +159,10 @@ def test_whoever_gives_up_the_lease_rings_again(
     ],
 )
 def test_what_would_fail_again_waits_for_the_schedule(
-    error: JoineryError, answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
+    error: JoineryError, dispatcher: Dispatcher, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """A cap or a user's mistake is told to a person, and not tried again every second."""
-    answer = answering.answer({}, Bell.PROVISIONING, failing(error))
+    answer = dispatcher.answer({}, Bell.PROVISIONING, failing(error))
 
     assert answer == {"outcome": "refused", "error": str(error)}
     assert not doorbell.rings
@@ -194,7 +194,7 @@ class BrokenDoorbell:
 def test_a_bell_that_cannot_be_rung_again_is_left_to_its_queue() -> None:
     """If SQS takes no new bell, the old one must stay."""
     with pytest.raises(UnavailableError, match="lifecycle"):
-        Answering(BrokenDoorbell(), Settings(cluster="blue"), now=lambda: START).answer(
+        Dispatcher(BrokenDoorbell(), Settings(cluster="blue"), now=lambda: START).answer(
             {}, Bell.LIFECYCLE, failing(KeyError("a bug"))
         )
 
@@ -203,7 +203,7 @@ def test_a_door_that_is_off_completes_what_wakes_it(
     doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """The off-switch stops runs, not queues."""
-    off = Answering(doorbell, Settings(cluster="blue", enabled=False), now=lambda: START)
+    off = Dispatcher(doorbell, Settings(cluster="blue", enabled=False), now=lambda: START)
     never = failing(AssertionError("a door that is off ran"))
 
     assert off.answer({}, Bell.PROVISIONING, never) == {"outcome": "off"}
@@ -212,16 +212,16 @@ def test_a_door_that_is_off_completes_what_wakes_it(
     assert counted() == {"joinery_switched_off_total": 3}
 
 
-def test_a_sweep_that_fails_is_raised(answering: Answering, counted: Callable[[], dict[str, float]]) -> None:
+def test_a_sweep_that_fails_is_raised(dispatcher: Dispatcher, counted: Callable[[], dict[str, float]]) -> None:
     """A schedule's own call carries nothing to keep: Lambda's error count tells a person, the next minute retries."""
     with pytest.raises(UnavailableError):
-        answering.sweep(failing(UnavailableError("throttled")))
+        dispatcher.sweep(failing(UnavailableError("throttled")))
 
     assert counted() == {"joinery_runs_failed_total": 1}
 
 
 def test_only_the_message_that_failed_is_delivered_again(
-    answering: Answering, counted: Callable[[], dict[str, float]]
+    dispatcher: Dispatcher, counted: Callable[[], dict[str, float]]
 ) -> None:
     """One bad notice of a batch never costs the others their handling."""
     event = batch("spot_warning", "scheduled_change", "instance_stopping")
@@ -232,7 +232,7 @@ def test_only_the_message_that_failed_is_delivered_again(
         down = UnavailableError("the API server is down")
         return [down if len(notice.instances) == 2 else {"retired": 1} for notice in notices]
 
-    answer = answering.deliver(event, parse, handle)
+    answer = dispatcher.deliver(event, parse, handle)
 
     assert failures(answer) == [event["Records"][1]["messageId"]]
     assert len(handled) == 3
@@ -240,19 +240,19 @@ def test_only_the_message_that_failed_is_delivered_again(
 
 
 def test_a_notice_that_comes_too_early_is_no_failure(
-    answering: Answering, counted: Callable[[], dict[str, float]]
+    dispatcher: Dispatcher, counted: Callable[[], dict[str, float]]
 ) -> None:
     """It is delivered again, and counted by itself: nothing went wrong."""
     event = batch("spot_warning")
 
-    answer = answering.deliver(event, parse, lambda notices: [EarlyNoticeError("no claim knows i-1")])
+    answer = dispatcher.deliver(event, parse, lambda notices: [EarlyNoticeError("no claim knows i-1")])
 
     assert failures(answer) == [event["Records"][0]["messageId"]]
     assert counted() == {"joinery_notices_early_total": 1}
 
 
 def test_what_fails_for_all_is_delivered_again_for_all(
-    answering: Answering, counted: Callable[[], dict[str, float]]
+    dispatcher: Dispatcher, counted: Callable[[], dict[str, float]]
 ) -> None:
     """Without the cluster's claims no notice can be answered. One that needs nothing is done with all the same."""
     event = batch("spot_warning", "instance_running", "instance_stopping")
@@ -260,19 +260,21 @@ def test_what_fails_for_all_is_delivered_again_for_all(
     def handle(notices: Sequence[Notice]) -> list[dict[str, Any] | Exception]:
         raise UnavailableError("the API server is down")
 
-    answer = answering.deliver(event, parse, handle)
+    answer = dispatcher.deliver(event, parse, handle)
 
     assert failures(answer) == [event["Records"][0]["messageId"], event["Records"][2]["messageId"]]
     assert counted() == {"joinery_runs_failed_total": 2}
 
 
-def test_an_unknown_event_is_counted_and_dropped(answering: Answering, counted: Callable[[], dict[str, float]]) -> None:
+def test_an_unknown_event_is_counted_and_dropped(
+    dispatcher: Dispatcher, counted: Callable[[], dict[str, float]]
+) -> None:
     """Events that nobody acts on, and bodies that are no events, are completed: waiting would not make them known."""
     event = batch("instance_running", "spot_warning", "rebalance_recommendation")
     event["Records"][1]["body"] = "not JSON"
     event["Records"][2]["body"] = '["not", "an", "event"]'
 
-    answer = answering.deliver(event, parse, failing_notice)
+    answer = dispatcher.deliver(event, parse, failing_notice)
 
     assert failures(answer) == []
     assert counted() == {}
@@ -289,7 +291,7 @@ def event_of(name: str) -> dict[str, Any]:
     return envelope
 
 
-def test_an_event_without_a_queue_is_handled(answering: Answering, counted: Callable[[], dict[str, float]]) -> None:
+def test_an_event_without_a_queue_is_handled(dispatcher: Dispatcher, counted: Callable[[], dict[str, float]]) -> None:
     """A rule may have the function itself as its target, and a person may invoke it with an event."""
     handled: list[Notice] = []
 
@@ -297,7 +299,7 @@ def test_an_event_without_a_queue_is_handled(answering: Answering, counted: Call
         handled.extend(notices)
         return [{"claims": 1}]
 
-    answer = answering.deliver(event_of("spot_warning"), parse, handle)
+    answer = dispatcher.deliver(event_of("spot_warning"), parse, handle)
 
     assert answer == {"outcome": "done", "claims": 1}
     assert [notice.kind.value for notice in handled] == ["spot_interrupted"]
@@ -305,7 +307,7 @@ def test_an_event_without_a_queue_is_handled(answering: Answering, counted: Call
 
 
 def test_an_event_without_a_queue_that_fails_is_raised(
-    answering: Answering, counted: Callable[[], dict[str, float]]
+    dispatcher: Dispatcher, counted: Callable[[], dict[str, float]]
 ) -> None:
     """There is no queue to deliver it again: Lambda tries an asynchronous call again if it raises."""
 
@@ -313,13 +315,13 @@ def test_an_event_without_a_queue_that_fails_is_raised(
         return [UnavailableError("the API server is down")]
 
     with pytest.raises(UnavailableError, match="is down"):
-        answering.deliver(event_of("spot_warning"), parse, handle)
+        dispatcher.deliver(event_of("spot_warning"), parse, handle)
     assert counted() == {"joinery_runs_failed_total": 1}
 
 
-def test_an_event_without_a_queue_that_needs_nothing_says_why(answering: Answering) -> None:
+def test_an_event_without_a_queue_that_needs_nothing_says_why(dispatcher: Dispatcher) -> None:
     """Whoever invoked the function reads the reason in the answer."""
-    answer = answering.deliver(event_of("instance_running"), parse, failing_notice)
+    answer = dispatcher.deliver(event_of("instance_running"), parse, failing_notice)
 
     assert answer == {"outcome": "ignored", "reason": "an instance that is running stays"}
 
@@ -335,25 +337,25 @@ def test_an_event_without_a_queue_that_needs_nothing_says_why(answering: Answeri
     ],
 )
 def test_a_call_that_is_neither_messages_nor_an_event_is_raised(
-    event: dict[str, Any], answering: Answering, counted: Callable[[], dict[str, float]]
+    event: dict[str, Any], dispatcher: Dispatcher, counted: Callable[[], dict[str, float]]
 ) -> None:
     """Whatever was to be told is lost otherwise, and nobody would know."""
     with pytest.raises(MalformedNoticeError, match="neither SQS messages nor an EventBridge event"):
-        answering.deliver(event, parse, failing_notice)
+        dispatcher.deliver(event, parse, failing_notice)
     assert counted() == {"joinery_runs_failed_total": 1}
 
 
-def test_an_empty_batch_is_answered(answering: Answering) -> None:
+def test_an_empty_batch_is_answered(dispatcher: Dispatcher) -> None:
     """It holds no message that could fail."""
-    assert answering.deliver({"Records": []}, parse, failing_notice) == {"batchItemFailures": []}
+    assert dispatcher.deliver({"Records": []}, parse, failing_notice) == {"batchItemFailures": []}
 
 
 def test_a_known_event_that_cannot_be_read_is_completed_with_a_line(
-    answering: Answering, caplog: pytest.LogCaptureFixture
+    dispatcher: Dispatcher, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A warning without its instance would say no more at its next delivery, and would end among the dead letters."""
     event = batch("spot_warning")
     event["Records"][0]["body"] = json.dumps({**json.loads(event["Records"][0]["body"]), "detail": {}})
 
-    assert failures(answering.deliver(event, parse, failing_notice)) == []
+    assert failures(dispatcher.deliver(event, parse, failing_notice)) == []
     assert [line.levelname for line in caplog.records if line.message == "event ignored"] == ["WARNING"]

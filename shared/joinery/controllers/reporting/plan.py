@@ -13,8 +13,8 @@ from typing import TypeVar
 from joinery.controllers.acting.announcements import announce, news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.claim_writer import ClaimWriter
+from joinery.controllers.reporting.change_monitor import ChangeMonitor
 from joinery.controllers.telemetry import CODE, NODE_POOL, POD, REASON, logger
-from joinery.controllers.telling.change_monitor import ChangeMonitor
 from joinery.decisions.scheduling.explain.elsewhere import also_served, bought_twice, foreign
 from joinery.decisions.scheduling.packing import Launch, Packing, Unplaced
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
@@ -29,7 +29,7 @@ from joinery.objects.wording import shortened
 T = TypeVar("T")
 
 
-def tell(  # noqa: PLR0913
+def report(  # noqa: PLR0913
     gateways: Gateways,
     invocation: Invocation,
     snapshot: Snapshot,

@@ -1,4 +1,4 @@
-"""Pacing: what fails again and again is tried ever less often, and in the end once a minute.
+"""Backoff: what fails again and again is tried ever less often, and in the end once a minute.
 
 A bell that failed is rung again, which is right for what passes by itself: a throttled call, a lost connection, a write
 that somebody else was before. What does not pass (credentials that are refused, an endpoint without a route) would make
@@ -8,8 +8,8 @@ minute.
 A run that failed before it had done anything, because the cluster could not be read, would fail alike for whoever
 rings: bells of others are not answered either for a while. That is two seconds at first and doubles from failure to
 failure, so a trouble costs about as long again as it lasts: an API server that is overloaded for ten seconds must not
-cost a warned node a minute of its two. A bell that is held off meanwhile is rung again. A run that did something and
-failed in a part is answered as ever.
+cost a warned node a minute of its two. A bell that is not answered meanwhile is rung again. A run that did something
+and failed in a part is answered as ever.
 
 All this is kept in memory: it saves money and decides nothing. A new execution environment tries again.
 
@@ -28,10 +28,10 @@ from joinery.objects.errors import JoineryError
 
 #: So many failures in a row are answered by ringing again.
 QUICK_TRIES = 3
-#: How long bells are held off after the last of them; it doubles from there.
-FIRST_HOLD = timedelta(seconds=2)
+#: How long bells are not answered after the last of them; it doubles from there.
+FIRST_DELAY = timedelta(seconds=2)
 #: Less than the minute after which the schedule rings, so that its ring is always answered.
-HOLD = timedelta(seconds=50)
+LONGEST_DELAY = timedelta(seconds=50)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +43,33 @@ class _Trouble:
     did_nothing: bool
 
     @property
-    def hold(self) -> timedelta:
+    def delay(self) -> timedelta:
         """For how long from when it began bells are not answered."""
         if not self.did_nothing or self.failures < QUICK_TRIES:
             return timedelta()
         # Not beyond what a timedelta can hold, for a trouble that lasts for years.
-        return min(HOLD, FIRST_HOLD * (1 << min(self.failures - QUICK_TRIES, 10)))
+        return min(LONGEST_DELAY, FIRST_DELAY * (1 << min(self.failures - QUICK_TRIES, 10)))
 
     @property
     def may_pass(self) -> bool:
         """Whether it is so young that it is worth ringing again, and not only by the schedule."""
-        return self.failures < QUICK_TRIES or timedelta() < self.hold < HOLD
+        return self.failures < QUICK_TRIES or timedelta() < self.delay < LONGEST_DELAY
 
 
-class Pacing:
+class Backoff:
     """How the runs of each bell went lately, in this execution environment."""
 
     def __init__(self) -> None:
         self._troubles: dict[Bell, _Trouble] = {}
 
-    def holds(self, bell: Bell, now: datetime) -> bool:
+    def delays(self, bell: Bell, now: datetime) -> bool:
         """Whether the bell is not answered now, because a run would fail as the last ones did."""
         trouble = self._troubles.get(bell)
-        # A clock that was set back must not hold for longer.
-        return trouble is not None and timedelta() <= now - trouble.begun < trouble.hold
+        # A clock that was set back must not delay for longer.
+        return trouble is not None and timedelta() <= now - trouble.begun < trouble.delay
 
     def may_pass(self, bell: Bell) -> bool:
-        """Whether a bell that is held off is worth ringing again."""
+        """Whether a bell that is not answered is worth ringing again."""
         trouble = self._troubles.get(bell)
         return trouble is not None and trouble.may_pass
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from joinery.controllers.waking.answering import Answering
-from joinery.controllers.waking.pacing import FIRST_HOLD, HOLD, QUICK_TRIES, reading
+from joinery.controllers.triggers.backoff import FIRST_DELAY, LONGEST_DELAY, QUICK_TRIES, reading
+from joinery.controllers.triggers.dispatcher import Dispatcher
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.objects.errors import (
     ConfigurationError,
@@ -65,7 +65,7 @@ class _Hour:
 
     def runs(self, door: str) -> int:
         """How often the door has tried."""
-        return sum(call.door == door and call.result != {"outcome": "held off"} for call in self._calls)
+        return sum(call.door == door and call.result != {"outcome": "backing off"} for call in self._calls)
 
     def lines(self, door: str) -> list[dict[str, Any]]:
         """What its runs have logged, metrics aside."""
@@ -78,7 +78,7 @@ def test_what_fails_for_good_is_tried_once_a_minute(error: JoineryError) -> None
     """Rung again without end, provisioning tried 3,600 times an hour, lifecycle 720 times and disruption 360 times."""
     hour = _Hour(error)
     for door in DOORS:
-        assert 60 <= hour.runs(door) <= HOUR / HOLD + QUICK_TRIES + log2(HOLD / FIRST_HOLD) + 1
+        assert 60 <= hour.runs(door) <= HOUR / LONGEST_DELAY + QUICK_TRIES + log2(LONGEST_DELAY / FIRST_DELAY) + 1
 
 
 def test_each_try_is_one_line_without_a_traceback() -> None:
@@ -97,7 +97,7 @@ class _Run:
     def __init__(self) -> None:
         self.clock = Clock(START)
         self.doorbell = InMemoryDoorbell(self.clock)
-        self._answering = Answering(self.doorbell, Settings(cluster="blue"), now=self.clock.now)
+        self._answering = Dispatcher(self.doorbell, Settings(cluster="blue"), now=self.clock.now)
 
     def outcome(
         self, error: Exception | None = None, *, at_the_start: bool = False, bell: Bell = Bell.LIFECYCLE
@@ -128,10 +128,10 @@ def test_the_schedule_is_always_answered() -> None:
     """It rings once a minute, a little earlier or later, and finds out when the trouble is over."""
     run = _Run()
     while run.outcome(UnavailableError("401"), at_the_start=True) != "failed":
-        run.clock.advance(HOLD)
+        run.clock.advance(LONGEST_DELAY)
     rings = len(run.doorbell.rings)
-    run.clock.advance(HOLD - SECOND)
-    assert run.outcome() == "held off"
+    run.clock.advance(LONGEST_DELAY - SECOND)
+    assert run.outcome() == "backing off"
     assert len(run.doorbell.rings) == rings
     run.clock.advance(SECOND)
     assert run.outcome() == "done"
@@ -213,10 +213,10 @@ def test_who_waits_for_another_s_lease_tries_ever_less_often() -> None:
     run, free = _Run(), START + timedelta(seconds=90)
     run.doorbell.ring(Bell.PROVISIONING)
     outcomes = list[str]()
-    while "done" not in outcomes and run.clock.now() < free + HOLD:
-        run.clock.move_to(run.doorbell.next_due or run.clock.now() + HOLD)
+    while "done" not in outcomes and run.clock.now() < free + LONGEST_DELAY:
+        run.clock.move_to(run.doorbell.next_due or run.clock.now() + LONGEST_DELAY)
         run.doorbell.due()
         held = ConflictError("held by another") if run.clock.now() < free else None
         outcomes.append(run.outcome(held, at_the_start=True, bell=Bell.PROVISIONING))
     assert outcomes[-1] == "done"
-    assert len(outcomes) - outcomes.count("held off") < 12
+    assert len(outcomes) - outcomes.count("backing off") < 12

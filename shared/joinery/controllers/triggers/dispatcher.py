@@ -1,10 +1,10 @@
-"""Answering: what a door does with the message that woke it, and with a failure.
+"""Dispatcher: what a door does with the message that woke it, and with a failure.
 
 Three things wake a door, and each fails in its own way:
 
 - a **bell** carries no data, so none is worth blocking a queue for. A failed run is logged and counted, the message is
-  completed, and the bell is rung again, ever less often (``controllers.waking.pacing``). What would fail again in the
-  same way (a cap, a user's mistake, a missing right) is left to the schedule, which rings the bell every minute.
+  completed, and the bell is rung again, ever less often (``controllers.triggers.backoff``). What would fail again in
+  the same way (a cap, a user's mistake, a missing right) is left to the schedule, which rings the bell every minute.
 - a **message** carries data (an interruption). A failure is reported for that one message, its queue delivers it again,
   and after some tries it rests in the dead-letter queue until a person has looked. An event that comes without a queue
   is raised where it fails: Lambda tries it again.
@@ -33,7 +33,7 @@ from joinery.controllers.telemetry import (
     logger,
     nonempty,
 )
-from joinery.controllers.waking.pacing import Pacing
+from joinery.controllers.triggers.backoff import Backoff
 from joinery.decisions.interruption.envelope import Ignored, detail_type, is_event, opened
 from joinery.decisions.interruption.fields import MalformedNoticeError
 from joinery.decisions.interruption.ownership import EarlyNoticeError
@@ -41,25 +41,26 @@ from joinery.gateways.doorbell.gateway import Bell, Doorbell, not_before
 from joinery.objects.errors import A_PERSON_MUST_ACT, ConflictError, JoineryError
 from joinery.objects.settings import Settings
 
-Outcome = Mapping[str, Any]
+Summary = Mapping[str, Any]
+"""A run in figures, for the log."""
 Notice = TypeVar("Notice")
 Parse = Callable[[Mapping[str, Any]], Notice | Ignored]
-Handle = Callable[[Sequence[Notice]], Sequence[Outcome | Exception]]
+Handle = Callable[[Sequence[Notice]], Sequence[Summary | Exception]]
 
 #: The key of a partial batch response (Lambda Developer Guide, "Handling errors for an SQS event source").
 _FAILURES = "batchItemFailures"
 
 
-class Answering:
+class Dispatcher:
     """How a door answers what woke it. ``settings`` are the door's own, ``now`` gives the moment of a call."""
 
     def __init__(self, doorbell: Doorbell, settings: Settings, *, now: Callable[[], datetime]) -> None:
         self._doorbell = doorbell
         self._settings = settings
         self._now = now
-        self._pacing = Pacing()
+        self._backoff = Backoff()
 
-    def answer(self, event: Mapping[str, Any], bell: Bell, run: Callable[[], Outcome]) -> dict[str, Any]:
+    def answer(self, event: Mapping[str, Any], bell: Bell, run: Callable[[], Summary]) -> dict[str, Any]:
         """Run once for all the bells of a batch. Raises only if the bell cannot even be rung again."""
         if not self._opens():
             return {OUTCOME: "off"}
@@ -68,14 +69,14 @@ class Answering:
         if later is not None and later > begun:
             self._doorbell.ring(bell, later)
             return {OUTCOME: "rests"}
-        if self._pacing.holds(bell, begun):
-            if self._pacing.may_pass(bell):
+        if self._backoff.delays(bell, begun):
+            if self._backoff.may_pass(bell):
                 self._doorbell.ring(bell)
-            return {OUTCOME: "held off"}
+            return {OUTCOME: "backing off"}
         try:
             answer = self._done(run())
         except A_PERSON_MUST_ACT as error:
-            self._pacing.failed(bell, begun, error)
+            self._backoff.failed(bell, begun, error)
             count(Count.REFUSALS)
             _log_failure("refused", bell, error)
             return {OUTCOME: "refused", ERROR: str(error)}
@@ -85,17 +86,17 @@ class Answering:
         except Exception as error:
             count(Count.RUNS_FAILED)
             return self._paced(bell, begun, error)
-        self._pacing.passed(bell)
+        self._backoff.passed(bell)
         return answer
 
     def _paced(self, bell: Bell, begun: datetime, error: Exception) -> dict[str, Any]:
         """Ring again after what may pass by itself; the schedule does, where it has not passed for a while."""
-        is_worth_it = self._pacing.failed(bell, begun, error)
+        is_worth_it = self._backoff.failed(bell, begun, error)
         what = "failed; ringing again" if is_worth_it else "failed again; the schedule rings within a minute"
         _log_failure(what, bell, error)
         return self._ring_again(bell, error) if is_worth_it else {OUTCOME: "failed", ERROR: str(error)}
 
-    def sweep(self, run: Callable[[], Outcome]) -> dict[str, Any]:
+    def sweep(self, run: Callable[[], Summary]) -> dict[str, Any]:
         """Run once for a schedule. Whatever fails is counted, and raised for the log and the alarm."""
         if not self._opens():
             return {OUTCOME: "off"}
@@ -169,7 +170,7 @@ class Answering:
             raise
         return self._done(answer)
 
-    def _done(self, outcome: Outcome) -> dict[str, Any]:
+    def _done(self, outcome: Summary) -> dict[str, Any]:
         logger.info("done", extra=nonempty(outcome=dict(outcome)))
         return {OUTCOME: "done", **outcome}
 
@@ -211,7 +212,7 @@ def _ignored(ignored: Ignored, envelope: Mapping[str, Any]) -> None:
     tell("event ignored", extra=nonempty(**about))
 
 
-def _answers(notices: Sequence[Notice], handle: Handle[Notice]) -> Sequence[Outcome | Exception]:
+def _answers(notices: Sequence[Notice], handle: Handle[Notice]) -> Sequence[Summary | Exception]:
     try:
         return handle(notices) if notices else ()
     except Exception as error:
