@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from joinery.decisions.optimizer.bounds.exact import is_small, solve_exactly
+from joinery.decisions.optimizer.bounds.exact import SMALL_DEMAND, is_small, solve_exactly
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.patterns import Pattern
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
@@ -33,7 +33,9 @@ def dealt_for_less(work: Workspace, bought: NewNodes, deferred: Sequence[Deferre
     """
     nodes = bought.opened.nodes
     keys = sorted({key for node in nodes for batch in node.placed for key in batch.domains})
-    if not keys or effort.is_over():
+    # The rows for domains alone take many pods far longer than they are worth.
+    is_small_plan = sum(len(node.pods) for node in nodes) <= SMALL_DEMAND
+    if not keys or not is_small_plan or effort.is_over():
         return {}
     pools, factors = by_domain(work.pools, keys), size_factors(work, nodes, deferred)
     preferences = Preferences(
