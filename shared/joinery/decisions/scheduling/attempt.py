@@ -24,7 +24,7 @@ from joinery.decisions.scheduling.optimise.weakness import WEAK
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
-from joinery.decisions.scheduling.topology.groups import UnforeseenDomain
+from joinery.decisions.scheduling.topology.rule_groups import UnforeseenDomain
 
 _UNTRIED = Reason(ReasonCode.TIME_LIMIT, "time was up before it was tried; the next run tries it again")
 _UNEXPLAINED = Reason(ReasonCode.TIME_LIMIT, "nothing takes it now, and time was up before it was known why")
@@ -229,7 +229,7 @@ def _is_uneven(work: Workspace, packer: FirstFit, strategy: Strategy) -> bool:
 
 def _is_domain_open(work: Workspace, packer: FirstFit) -> bool:
     """Whether a new node may bring DaemonSets' pods that a spread counts into one domain or another."""
-    keys = {group.rule.key for group in work.topology.counting_daemons}
+    keys = {group.rule.key for group in work.topology.daemons.spreads}
     nodes = packer.bought if keys else ()
     return any(not keys <= {key for batch in node.placed for key in batch.domains} for node in nodes)
 

@@ -36,7 +36,7 @@ def alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
     Most promising first.
     """
     left, work = tuple(usual.packer.left), usual.work
-    if work.topology.counting_daemons:
+    if work.topology.daemons.spreads:
         yield replace(strategy, options=FirstFitOptions(ignores_daemons=True))
     if any(_both_near_and_spread(pod_class, work.topology) for pod_class in left):
         yield replace(strategy, options=FirstFitOptions(dealing="ahead"))
@@ -75,7 +75,7 @@ def _options_for_left(left: Sequence[PodClass], topology: Topology) -> Iterator[
     if any(topology.rules[pod_class] or topology.concerns(pod_class) for pod_class in left):
         if any(_needs_spread_neighbours(pod_class, topology) for pod_class in left):
             yield FirstFitOptions(cautious=True)
-        if any(topology.host_affinity(pod_class) for pod_class in left):
+        if any(topology.binding(pod_class).host_affinity for pod_class in left):
             yield FirstFitOptions(neighbours_next=True)
         yield FirstFitOptions(dealing="gathered")
         yield FirstFitOptions(backwards=True)
@@ -86,8 +86,8 @@ def _needs_spread_neighbours(pod_class: PodClass, topology: Topology) -> bool:
     """Whether the class must share a host with others, and a spread over hosts is its own or counts it."""
     hard = [rule for rule in topology.rules[pod_class] if rule.weight is None and rule.key == HOSTNAME]
     spreads = [rule for rule in hard if rule.kind == "spread"]
-    foreign = [group for group in topology.foreign_over(pod_class, HOSTNAME) if group.rule.kind == "spread"]
-    return bool(topology.host_affinity(pod_class)) and bool(spreads or foreign)
+    foreign = [group for group in topology.binding(pod_class).foreign_over(HOSTNAME) if group.rule.kind == "spread"]
+    return bool(topology.binding(pod_class).host_affinity) and bool(spreads or foreign)
 
 
 def _options_for_price(nodes: Sequence[NewNode]) -> Iterator[FirstFitOptions]:

@@ -135,7 +135,7 @@ class _Compiler:
 
     def _is_choosy(self, pod_class: PodClass) -> bool:
         """Whether anything but room and requirements bears on where the class goes."""
-        is_counted = bool(self._present.rules[pod_class] or self._present.foreign(pod_class))
+        is_counted = bool(self._present.rules[pod_class] or self._present.binding(pod_class).foreign)
         return (
             is_counted
             or bool(pod_class.preferred or pod_class.volumes.choices)
@@ -145,7 +145,7 @@ class _Compiler:
     def _rules_over_domains(self, pod_class: PodClass) -> Sequence[TopologyGroup]:
         topology = self._present
         own = (topology.group(rule) for rule in topology.rules[pod_class])
-        return [group for group in (*own, *topology.foreign(pod_class)) if group.rule.key != HOSTNAME]
+        return [group for group in (*own, *topology.binding(pod_class).foreign) if group.rule.key != HOSTNAME]
 
     def _names(self, bin_types: BinTypes) -> Iterator[tuple[str, str]]:
         for index, row in zip(bin_types.pool, bin_types.instance_type, strict=True):
@@ -191,7 +191,7 @@ class _Compiler:
         return Demand(pod_class, variant, row, np.flatnonzero(row), volumes=NO_REQUIREMENTS if several else volumes)
 
     def _item(self, demand: Demand, view: NodeView) -> int:
-        keys = () if self._is_loose else self._present.keys(demand.pod_class, demand.variant.rules)
+        keys = () if self._is_loose else self._present.binding(demand.pod_class).keys(demand.variant.rules)
         domains = {key: view.labels.get(key, "") for key in keys}
         key = demand.pod_class, tuple(sorted(domains.items()))
         if key not in self._item_of:

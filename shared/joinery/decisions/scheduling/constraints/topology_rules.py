@@ -20,8 +20,10 @@ from joinery.decisions.scheduling.constraints.selectors import (
     read,
     terms_of,
 )
-from joinery.objects.karpenter.labels import HOSTNAME
+from joinery.decisions.scheduling.constraints.taints import first_untolerated
+from joinery.objects.karpenter.labels import HOSTNAME, PREFER_NO_SCHEDULE
 from joinery.objects.kubernetes.core import Pod, PodAffinity, PodAffinityTerm, Toleration, TopologySpreadConstraint
+from joinery.objects.snapshot.nodes import NodeView
 
 RuleKind = Literal["spread", "affinity", "anti-affinity"]
 
@@ -55,6 +57,15 @@ class NodeFilter:
     tolerations: tuple[Toleration, ...] | None = field(compare=False, default=None)
     keys: frozenset[str] = frozenset()
     identity: str = ""
+
+    def admits(self, view: NodeView) -> bool:
+        """Whether a node that exists counts."""
+        if any(key not in view.labels for key in self.keys):
+            return False
+        if self.terms is not None and not any(term.matches(view.labels) for term in self.terms):
+            return False
+        hard = [taint for taint in view.taints if taint.effect != PREFER_NO_SCHEDULE]
+        return self.tolerations is None or first_untolerated(self.tolerations, hard) is None
 
 
 ALL_NODES = NodeFilter()
@@ -91,6 +102,10 @@ class TopologyRule:
         """Whether the pod is one of those that the rule looks at."""
         namespace = pod.metadata.namespace or "default"
         return not self.claim and all(matcher.matches(namespace, pod.metadata.labels) for matcher in self.matchers)
+
+    def counts(self, pod_class: PodClass) -> bool:
+        """Whether pods of the class count, or users of the claim."""
+        return self.claim in pod_class.volumes.unbound if self.claim else self.selects(pod_class.example)
 
     @property
     def identity(self) -> tuple[object, ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
-from joinery.decisions.scheduling.topology.groups import TopologyGroup, allowed_by_others
+from joinery.decisions.scheduling.topology.groups import TopologyGroup
 from joinery.decisions.scheduling.topology.rule_groups import ANY_NEW_NODE
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME
@@ -37,7 +37,7 @@ def blocking_rules(topology: Topology, pod_class: PodClass, offered: Offered) ->
     total = [bar.words for bar in own if bar.is_total]
     if total:
         return f"no node can be added without breaking {_some_of(total)}", True
-    foreign = [_foreign(group, offered) for group in topology.foreign(pod_class)]
+    foreign = [_foreign(group, offered) for group in topology.binding(pod_class).foreign]
     for bar in foreign:
         if bar.is_total:
             return f"pods that run or are planned keep it away ({bar.words})", True
@@ -79,7 +79,7 @@ def _is_unbegun(group: TopologyGroup, domains: Sequence[str]) -> bool:
 
 def _foreign(group: TopologyGroup, offered: Offered) -> _Bar:
     domains = _domains(group.rule.key, offered)
-    closed = [domain for domain in domains if allowed_by_others(group, domain, cautious=False) <= 0]
+    closed = [domain for domain in domains if group.allowed_by_owners(domain, cautious=False) <= 0]
     ranged = group.rule.kind == "spread" and group.rule.key != HOSTNAME
     words = f"{group.rule}: {_spread_state(group)}" if ranged else str(group.rule)
     return _Bar(words, len(closed), bool(domains) and len(closed) == len(domains))

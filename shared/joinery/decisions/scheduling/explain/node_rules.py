@@ -45,7 +45,7 @@ def _node_rules(work: Workspace, pod_class: PodClass) -> Iterator[tuple[str, Cal
     for rule in work.topology.rules[pod_class]:
         if rule.weight is None:
             yield str(rule), _keeps(work, pod_class, (rule,), rule.key)
-    for key in sorted({group.rule.key for group in work.topology.foreign(pod_class)}):
+    for key in sorted({group.rule.key for group in work.topology.binding(pod_class).foreign}):
         yield f"other pods' rules over {key}", _keeps(work, pod_class, (), key)
 
 

@@ -225,7 +225,7 @@ def _used_up(asked: Asked, ways: Sequence[Way], columns: Mask) -> str:
 
 
 def _daemon_sets(asked: Asked, ways: Sequence[Way]) -> Stage:
-    barring = asked.work.topology.barring(asked.pod_class, asked.hard_rules(), asked.pool.name)
+    barring = asked.work.topology.daemons.barring(asked.pod_class, asked.hard_rules(), asked.pool.name)
     if not barring:
         return Stage(ReasonCode.TOPOLOGY, ways)
     rules = "; ".join(dict.fromkeys(map(str, barring)))

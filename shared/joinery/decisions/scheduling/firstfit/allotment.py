@@ -18,8 +18,8 @@ from joinery.decisions.scheduling.firstfit.demand import Dealt, Demand, Domains,
 from joinery.decisions.scheduling.firstfit.domain_offers import DomainOffers, Offered
 from joinery.decisions.scheduling.firstfit.options import FirstFitOptions
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.topology.daemons import Counts
 from joinery.decisions.scheduling.topology.groups import UNLIMITED
-from joinery.decisions.scheduling.topology.ledger import Counts
 from joinery.decisions.scheduling.topology.topology import Topology
 
 
@@ -70,11 +70,12 @@ class Allotment:
 
         To be in a known zone may be more than minValues permit, and a preference keeps nobody pending.
         """
-        pods, rules = demand.pod_class, demand.variant.rules
+        rules = demand.variant.rules
         newcomers = (
-            {group.rule.key for group in self._topology.counting_daemons} if self._nodes.counts_daemons else set()
+            {group.rule.key for group in self._topology.daemons.spreads} if self._nodes.counts_daemons else set()
         )
-        for keys in (self._topology.keys(pods, rules), self._topology.binding_keys(pods, rules)):
+        bound = self._topology.binding(demand.pod_class)
+        for keys in (bound.keys(rules), bound.binding_keys(rules)):
             wanted = tuple(sorted({*keys, *newcomers}))
             found = self._offers.over(demand, wanted) if wanted else Offered([{}], are_bought=True)
             if any(domains not in refused for domains in found.combinations):

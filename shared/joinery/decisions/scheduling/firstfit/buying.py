@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from joinery.decisions.optimizer.effort import Effort
-from joinery.decisions.scheduling.firstfit.demand import Demand, Domains, is_host_bound, may_start, needs_neighbours
+from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes, is_open_to
 from joinery.decisions.scheduling.firstfit.opened import bearable_ratio, best_start, grown
@@ -58,7 +58,7 @@ class Buyer:
                 break
         if self._relaxes and self._has_reservations:
             placed += self._start_reserved(pools, demand, domains, names[placed:], relaxing=True)
-        if needs_neighbours(demand) or self.nodes.counts_daemons:
+        if demand.needs_neighbours or self.nodes.counts_daemons:
             placed += self._grow(pools, demand, domains, names[placed:])
         return placed
 
@@ -109,7 +109,7 @@ class Buyer:
             within = self.nodes.limits[node.pool.name].mask(node)
             affordable = within if node.min_values else within & self._affordable(index, node, demand, wanted)
             most, rows, counts = node.holds(demand, affordable)
-            if most > 0 and not may_start(self._topology, demand, most, len(names)):
+            if most > 0 and not demand.may_start(self._topology, most, len(names)):
                 return 0
             count = self._growth(index, demand, node.least_prices[rows], counts, min(most, wanted))
             if count > 0:
@@ -163,7 +163,7 @@ class Buyer:
                 continue
             most, rows, counts = node.holds(demand, self.nodes.limits[node.pool.name].mask(node))
             fitting = np.minimum(counts, min(most, allowed))
-            if not fitting.any() or not may_start(self._topology, demand, int(fitting.max()), wanted):
+            if not fitting.any() or not demand.may_start(self._topology, int(fitting.max()), wanted):
                 continue
             growth = node.least_prices[rows] - self.nodes.opened.price[index]
             per_pod = np.where(fitting > 0, growth / np.maximum(fitting, 1), np.inf)
@@ -207,7 +207,7 @@ class Buyer:
             node, most, rows, counts = self.nodes.holding(node, demand, relaxing=self._relaxes)
             most = min(most, self.nodes.allowed_on_host(demand, node.name), len(names))
             if most > 0:
-                host_bound = is_host_bound(self._topology, demand)
+                host_bound = demand.must_gather(self._topology)
                 count = most if host_bound else best_start(node.least_prices[rows], counts, most)
                 index = self.nodes.opened.append(node)
                 self.nodes.put(index, node, demand, domains, names[:count], rows[counts >= count])

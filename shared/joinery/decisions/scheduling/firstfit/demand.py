@@ -77,31 +77,28 @@ class Demand:
 
     @cached_property
     def gathers(self) -> bool:
-        """Whether the pods must share their host with others."""
+        """Whether the pods must, or prefer to, share their host with others."""
         return any(rule.key == HOSTNAME and rule.kind == "affinity" for rule in self.variant.rules)
+
+    @property
+    def needs_neighbours(self) -> bool:
+        """Whether the pods may not run without others on their host."""
+        return any(
+            rule.key == HOSTNAME and rule.kind == "affinity" and rule.weight is None for rule in self.variant.rules
+        )
+
+    def must_gather(self, topology: Topology) -> bool:
+        """Whether the class must gather on one host and none is chosen yet."""
+        return topology.must_gather(self.pod_class, self.variant.rules)
+
+    def may_start(self, topology: Topology, room: int, count: int) -> bool:
+        """Whether so many pods may come to a node that has room for so many: a group that must share a host starts only
+        where all of it fits.
+        """
+        return room >= count or not self.must_gather(topology)
 
     def is_repelled(self, taints: Iterable[TaintLike]) -> bool:
         """Whether some taint keeps the class away on this try."""
         if self.variant.tolerates_preferred:
             return self.pod_class.untolerated(taints) is not None
         return first_untolerated(self.pod_class.tolerations, taints) is not None
-
-
-def is_host_bound(topology: Topology, demand: Demand) -> bool:
-    """Whether the class must gather on one host and none is chosen yet."""
-    return any(
-        rule.key == HOSTNAME and rule.kind == "affinity" and topology.may_begin(topology.group(rule), demand.pod_class)
-        for rule in demand.variant.rules
-    )
-
-
-def needs_neighbours(demand: Demand) -> bool:
-    """Whether the class must share a host with other pods."""
-    return any(
-        rule.key == HOSTNAME and rule.kind == "affinity" and rule.weight is None for rule in demand.variant.rules
-    )
-
-
-def may_start(topology: Topology, demand: Demand, room: int, count: int) -> bool:
-    """A group that must share a host starts only where all of it fits."""
-    return room >= count or not is_host_bound(topology, demand)

@@ -15,7 +15,7 @@ from joinery.decisions.scheduling.firstfit.demand import Demand
 from joinery.decisions.scheduling.pools.daemonsets import Daemon
 from joinery.decisions.scheduling.pools.market import Amounts, Axis
 from joinery.decisions.scheduling.pools.node_size import own_pods
-from joinery.decisions.scheduling.topology.groups import UNLIMITED, admits
+from joinery.decisions.scheduling.topology.groups import UNLIMITED
 from joinery.objects.karpenter.labels import HOSTNAME, INSTANCE_TYPE
 from joinery.objects.kubernetes.core import CSINode, Pod
 from joinery.objects.kubernetes.quantity import fits, total
@@ -85,7 +85,7 @@ class ExistingNode:
 
     def counts(self, nodes: NodeFilter) -> bool:
         """Whether the node counts for a spread with that filter."""
-        return admits(nodes, self.view)
+        return nodes.admits(self.view)
 
 
 @dataclass(frozen=True)

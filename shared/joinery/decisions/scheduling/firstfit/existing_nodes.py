@@ -6,7 +6,7 @@ Whatever places pods takes the names of those that wait, and returns how many of
 from collections.abc import Iterable, Mapping, Sequence
 
 from joinery.decisions.optimizer.effort import Effort
-from joinery.decisions.scheduling.firstfit.demand import Demand, may_start
+from joinery.decisions.scheduling.firstfit.demand import Demand
 from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
 from joinery.decisions.scheduling.firstfit.options import FirstFitOptions
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
@@ -26,7 +26,7 @@ class ExistingNodes:
 
     def take(self, demand: Demand, names: Sequence[str]) -> int:
         """Put as many of the pods there as there is room for."""
-        keys = self._topology.keys(demand.pod_class, demand.variant.rules)
+        keys = self._topology.binding(demand.pod_class).keys(demand.variant.rules)
         placed = 0
         for cautious in (True, False):
             # A spread may let a pod in only once another has gone elsewhere, or one more each time: ask before buying.
@@ -62,7 +62,11 @@ class ExistingNodes:
             return []
         pods, rules = demand.pod_class, demand.variant.rules
         return [
-            {(key, value) for key in self._topology.keys(pods, rules) if (value := node.domain(key)) is not None}
+            {
+                (key, value)
+                for key in self._topology.binding(pods).keys(rules)
+                if (value := node.domain(key)) is not None
+            }
             for node in self._nodes
             if node.admits(demand)
             and node.holds(demand) > 0
@@ -78,7 +82,7 @@ class ExistingNodes:
             if not node.admits(demand):
                 continue
             count = min(self._holds(node, demand, waiting), self._allowed_on(node, demand, keys, cautious))
-            if count > 0 and may_start(self._topology, demand, node.holds(demand), waiting):
+            if count > 0 and demand.may_start(self._topology, node.holds(demand), waiting):
                 self._put(node, demand, names[placed : placed + count])
                 placed += count
         return placed
@@ -91,7 +95,7 @@ class ExistingNodes:
             return count
         if not node.admits(demand):
             return 0
-        keys = self._topology.keys(demand.pod_class, demand.variant.rules)
+        keys = self._topology.binding(demand.pod_class).keys(demand.variant.rules)
         return min(self._holds(node, demand, count), self._allowed_on(node, demand, keys, cautious=False))
 
     def _holds(self, node: ExistingNode, demand: Demand, most: int) -> int:
@@ -115,7 +119,7 @@ class ExistingNodes:
     def _put(self, node: ExistingNode, demand: Demand, batch: Sequence[str]) -> None:
         node.place(demand, batch)
         self._free_volumes.take(demand.choices, len(batch), node.view.labels)
-        keys = self._topology.keys(demand.pod_class, self._topology.rules[demand.pod_class])
+        keys = self._topology.binding(demand.pod_class).keys(self._topology.rules[demand.pod_class])
         domains = {key: value for key in keys if (value := node.domain(key)) is not None}
         domains[HOSTNAME] = node.host
         self._topology.record(demand.pod_class, demand.variant.rules, domains, len(batch), node.counts)

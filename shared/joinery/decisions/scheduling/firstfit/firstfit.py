@@ -31,7 +31,6 @@ from joinery.decisions.scheduling.firstfit.options import USUAL, FirstFitOptions
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.pools.market import Amounts
 from joinery.decisions.scheduling.pools.reserved import only_reservations
-from joinery.decisions.scheduling.topology.groups import admits
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME
 
@@ -145,7 +144,7 @@ class FirstFit:
 
     def _hosts(self, nodes: NodeFilter) -> Iterator[str]:
         """The hosts of the plan that count for such a spread."""
-        yield from (view.labels.get(HOSTNAME, view.name) for view in self._work.views if admits(nodes, view))
+        yield from (view.labels.get(HOSTNAME, view.name) for view in self._work.views if nodes.admits(view))
         yield from (node.name for node in self.bought if node.counts(nodes))
 
     def _place_all(self) -> None:
@@ -183,7 +182,7 @@ class FirstFit:
     def _sow(self) -> None:
         """Place one pod that others must share a host with, then as many of these as find room there, and so on."""
         for pod_class in self.classes:
-            groups = [self._topology.group(rule) for rule in self._topology.host_affinity(pod_class)]
+            groups = self._topology.binding(pod_class).host_affinity
             wanted = [other for other in self.classes if any(group.selects(other) for group in groups)]
             others = [other for other in wanted if other is not pod_class]
             while self.left[pod_class] and others and not self._effort.is_late():

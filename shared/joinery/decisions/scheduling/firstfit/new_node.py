@@ -16,7 +16,7 @@ from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts, Ax
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.pools.type_choice import can_meet, lowered
 from joinery.decisions.scheduling.topology.groups import UNLIMITED
-from joinery.decisions.scheduling.topology.ledger import Entry
+from joinery.decisions.scheduling.topology.topology import Record
 from joinery.objects.karpenter.labels import canonical
 
 
@@ -27,13 +27,13 @@ class Batch:
     demand    what they asked for on the try that placed them
     domains   the domains that they were dealt to
     pods      their names
-    entry     how they were counted, so that it can be taken back
+    record    how they were counted, so that it can be taken back
     """
 
     demand: Demand
     domains: Domains
     pods: tuple[str, ...]
-    entry: Entry
+    record: Record
 
 
 @dataclass(eq=False)

@@ -20,7 +20,7 @@ from joinery.decisions.scheduling.firstfit.options import USUAL, FirstFitOptions
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.pools.market import Amounts, Mask
 from joinery.decisions.scheduling.pools.pool import Pool
-from joinery.decisions.scheduling.topology.ledger import Newcomer
+from joinery.decisions.scheduling.topology.daemons import Newcomer
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME
 
@@ -50,7 +50,7 @@ class NewNodes:
         self._fair_prices = work.fair_prices
         self._fresh: dict[str, NewNode] = {}
         self._unappraised: list[int] = []
-        self.counts_daemons = bool(work.topology.counting_daemons) and not options.ignores_daemons
+        self.counts_daemons = bool(work.topology.daemons.spreads) and not options.ignores_daemons
         self.limits = {pool.name: Limits(pool) for pool in work.pools}
         self.reservations = Reservations(work.reservations)
         self.tiers = [tuple(group) for _, group in groupby(work.pools, key=lambda pool: pool.weight)]
@@ -88,7 +88,7 @@ class NewNodes:
             # All fresh nodes of a pool have the same least prices, and those are dear to work out.
             alike = self._fresh.setdefault(pool.name, node)
             node.least_prices, node.by_price = alike.least_prices, alike.by_price
-        self._topology.count_daemons(node.name, pool.name)
+        self._topology.daemons.count_on(node.name, pool.name)
         return node
 
     def next_name(self, pool: Pool) -> str:
@@ -101,7 +101,7 @@ class NewNodes:
         Whether there are any.
         """
         if self.counts_daemons:
-            node.types = node.types & self._topology.bearable(
+            node.types = node.types & self._topology.daemons.bearable(
                 demand.pod_class, demand.variant.rules, domains, node.pool
             )
         return bool(node.types.any())
@@ -194,7 +194,7 @@ class NewNodes:
         """Buy one more node like the last one, for as many other pods, in a pool without limits."""
         last = self.opened.nodes[-1]
         node = replace(last, name=self.next_name(last.pool), placed=[])
-        self._topology.count_daemons(node.name, last.pool.name)
+        self._topology.daemons.count_on(node.name, last.pool.name)
         node.least_prices, node.by_price = last.least_prices, last.by_price
         self._unappraised.append(self.opened.repeat(node))
         self._charge(node)
@@ -208,9 +208,9 @@ class NewNodes:
         node.types = types
         # Spreads count the pods by the node's labels: while those are open, the count would change as the node takes
         # shape.
-        for nodes in self._topology.watching(demand.pod_class):
+        for nodes in self._topology.binding(demand.pod_class).watching:
             node.fix_labels(nodes)
-        for group in self._topology.counting_daemons:
+        for group in self._topology.daemons.spreads:
             node.fix_daemons(group.brought.get(node.pool.name))
         node.used = node.used + demand.requests * count
         node.ports = node.ports | demand.pod_class.ports
@@ -223,11 +223,11 @@ class NewNodes:
     def _note(self, node: NewNode, demand: Demand, domains: Domains, pods: tuple[str, ...]) -> None:
         """Note the pods on the node and in the counts per domain."""
         where = {**present(domains), HOSTNAME: node.name}
-        newcomer = _newcomer(node) if self._topology.counting_daemons else None
-        entry = self._topology.record(
+        newcomer = _newcomer(node) if self._topology.daemons.spreads else None
+        record = self._topology.record(
             demand.pod_class, demand.variant.rules, where, len(pods), node.counts, newcomer=newcomer
         )
-        node.placed.append(Batch(demand, domains, pods, entry))
+        node.placed.append(Batch(demand, domains, pods, record))
 
 
 def _newcomer(node: NewNode) -> Newcomer:
@@ -239,4 +239,4 @@ def is_open_to(pool: Pool, demand: Demand, topology: Topology) -> bool:
     """Whether neither taints of the pool nor the DaemonSets' pods on its nodes keep the class away."""
     if demand.is_repelled(pool.taints):
         return False
-    return not topology.barring(demand.pod_class, demand.variant.rules, pool.name)
+    return not topology.daemons.barring(demand.pod_class, demand.variant.rules, pool.name)

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
 
-from joinery.decisions.scheduling.firstfit.demand import Demand, Domains, is_host_bound, may_start
+from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.new_nodes import NewNodes
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
@@ -42,7 +42,7 @@ class ReservedNodes:
         for start in (node for node in starts if self._nodes.keep_even_types(node, demand, domains)):
             node, most, rows, counts = self._nodes.holding(start, demand, relaxing=relaxing)
             most = min(most, self._nodes.allowed_on_host(demand, node.name), wanted)
-            if most <= 0 or not may_start(self._topology, demand, most, wanted):
+            if most <= 0 or not demand.may_start(self._topology, most, wanted):
                 continue
             holding = rows[counts >= most]
             price = float(node.least_prices[holding].min()) / most
@@ -89,7 +89,7 @@ class ReservedNodes:
             axis=1, initial=1 if demand.pod_class.ports else wanted
         )
         most = np.minimum(counts, self._nodes.allowed_on_host(demand, self._nodes.next_name(pool)))
-        usable = (most >= (wanted if is_host_bound(self._topology, demand) else 1)) & (pool.room[rows] >= 0).all(axis=1)
+        usable = (most >= (wanted if demand.must_gather(self._topology) else 1)) & (pool.room[rows] >= 0).all(axis=1)
         allowed = self._nodes.limits[pool.name].mask(None)
         usable &= (demand.fit(pool, domains)[1].types & pool.types & allowed)[rows]
         per_pod = np.where(usable, pool.market.prices[rows, columns] / np.maximum(most, 1), np.inf)

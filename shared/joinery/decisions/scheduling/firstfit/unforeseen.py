@@ -20,7 +20,7 @@ from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.packing import Launch
 from joinery.decisions.scheduling.problem import Problem
-from joinery.decisions.scheduling.topology.groups import UnforeseenDomain
+from joinery.decisions.scheduling.topology.rule_groups import UnforeseenDomain
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, HOSTNAME, NODE_POOL, ZONE, canonical
 from joinery.objects.karpenter.meta import Requirement
 from joinery.objects.karpenter.nodepool import NodePool

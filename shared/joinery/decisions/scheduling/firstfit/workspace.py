@@ -27,7 +27,7 @@ from joinery.decisions.scheduling.pools.reserved import nodes_left
 from joinery.decisions.scheduling.pools.residents import residents_of
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason
-from joinery.decisions.scheduling.topology.groups import UnforeseenDomain
+from joinery.decisions.scheduling.topology.rule_groups import UnforeseenDomain
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.annotations.plans import needs_of, unserved_needs
 from joinery.objects.karpenter.labels import PREFER_NO_SCHEDULE

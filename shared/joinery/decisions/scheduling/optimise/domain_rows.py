@@ -66,7 +66,7 @@ def domain_rules(
     for index, demand in enumerate(demands):
         for rule in demand.rules:
             group = work.topology.group(rule)
-            is_readable = rule.kind != "affinity" and group not in work.topology.counting_daemons
+            is_readable = rule.kind != "affinity" and group not in work.topology.daemons.spreads
             if rule.key in keys and is_readable and not _is_near_others(demand, rule.key):
                 owners.setdefault(group, []).append(index)
     rules = []
@@ -91,9 +91,9 @@ def _launched(group: TopologyGroup, nodes: Iterable[NewNode]) -> Counter[str]:
     """Launched pods that the group counts, by domain."""
     launched: Counter[str] = Counter()
     for batch in (batch for node in nodes for batch in node.placed):
-        for counting, domain in batch.entry.counted:
+        for counting, domain in batch.record.counted:
             if counting is group:
-                launched[domain] += batch.entry.count
+                launched[domain] += batch.record.count
     return launched
 
 

@@ -81,7 +81,7 @@ class _Attempts:
             return None
         for node in free:
             for batch in node.placed:
-                work.topology.erase(batch.entry)
+                work.topology.erase(batch.record)
         spot_types = work.problem.options.spot_types
         preferences = Preferences(size_factors=list(self._size_factors.values()), spot_types=spot_types)
         cost = _sum_of(free, self._size_factors, spot_types)

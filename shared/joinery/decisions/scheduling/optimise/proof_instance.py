@@ -171,7 +171,7 @@ def _takes_all(work: Workspace, demand: ProofDemand, pool: Pool) -> bool:
     """
     pods = demand.pod_class
     rules = work.topology.rules[pods]
-    joins_others = any(rule.kind == "affinity" for rule in rules) or bool(work.topology.keys(pods, rules))
+    joins_others = any(rule.kind == "affinity" for rule in rules) or bool(work.topology.binding(pods).keys(rules))
     is_plain = not pool.limits and not pool.min_values and first_untolerated(pods.tolerations, pool.taints) is None
     if not is_plain or not demand.is_settled or joins_others or pods.ports:
         return False
@@ -206,7 +206,7 @@ def _may_join(work: Workspace, demand: ProofDemand, node: ExistingNode) -> bool:
         counted = work.topology.group(rule).counts[node.name]
         if (rule.kind == "anti-affinity" and counted) or (rule.kind == "spread" and counted >= rule.max_skew):
             return False
-    foreign = work.topology.foreign_over(demand.pod_class, HOSTNAME)
+    foreign = work.topology.binding(demand.pod_class).foreign_over(HOSTNAME)
     if any(group.rule.kind == "anti-affinity" and group.owners[node.name] for group in foreign):
         return False
     return not ports_clash(demand.pod_class.ports, node.ports)

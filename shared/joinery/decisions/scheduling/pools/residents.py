@@ -78,6 +78,9 @@ class Residents:
         return max((int(counts[fit.types].max(initial=0)) for counts, fit in fits if not fit.conflict), default=0)
 
 
+NO_RESIDENTS = Residents()
+
+
 def residents_of(pools: Sequence[Pool], namespaces: Iterable[Namespace]) -> Residents:
     """The residents of all pools. ``namespaces``: those that namespace selectors of their own rules look at."""
     listed = Namespaces(namespaces)

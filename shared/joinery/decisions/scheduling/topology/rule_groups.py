@@ -1,25 +1,20 @@
-"""The topology rules of a problem: whose they are, which groups count for them, and whom they bind.
+"""The groups of a problem: which rules there are, who owns them, whom they count, and the pods that run already."""
 
-Rules that count the same in the same domains share a ``TopologyGroup``. ``ledger.Ledger`` keeps the groups' counts.
-"""
-
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property, reduce
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
 from operator import or_
+from types import MappingProxyType
 
 from joinery.decisions.scheduling.constraints.pod_index import PodIndex, numbers_of
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.selectors import Namespaces
-from joinery.decisions.scheduling.constraints.topology_rules import (
-    NodeFilter,
-    TopologyRule,
-    required_anti_affinity,
-    rules_of,
-)
+from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule, required_anti_affinity, rules_of
 from joinery.decisions.scheduling.pools.residents import Residents
-from joinery.decisions.scheduling.topology.bound_pods import BoundPods
-from joinery.decisions.scheduling.topology.groups import TopologyGroup, UnforeseenDomain, admits, counts_class
+from joinery.decisions.scheduling.topology.affinity import OwnersByDomain, PodAffinity, PodAntiAffinity
+from joinery.decisions.scheduling.topology.groups import TopologyGroup
+from joinery.decisions.scheduling.topology.running_pods import RunningPods
+from joinery.decisions.scheduling.topology.spread import TopologySpread
 from joinery.objects.karpenter.labels import HOSTNAME, ZONE
 from joinery.objects.kubernetes.core import Namespace
 from joinery.objects.snapshot.nodes import NodeView
@@ -27,18 +22,29 @@ from joinery.objects.snapshot.nodes import NodeView
 ANY_NEW_NODE = ""
 """The host that stands for any new node without pods of the plan."""
 
-_NOBODY = Residents()
-
 Universe = Callable[[PodClass, str], frozenset[str]]
 """The domains of a topology key that a class can reach through some pool's available offerings."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnforeseenDomain:
+    """A domain of a spread that only nodes of the plan itself are in, which first-fit learns of too late.
+
+    rule     the identity of the spread's rule (``TopologyRule.identity``)
+    key      its topology key
+    domain   the value of that label
+    """
+
+    rule: tuple[object, ...]
+    key: str
+    domain: str
 
 
 class RuleGroups:
     """The rules that the classes and the running pods own, and the groups that count for them.
 
-    rules              by class: the rules it owns, hard ones first
-    unforeseen         domains that earlier packings opened without having counted them
-    counting_daemons   hard spreads over zones and the like that count DaemonSets' pods wherever a new node comes
+    rules         by class: the rules that it owns, hard ones first
+    with_owners   where required anti-affinity has owners
     """
 
     def __init__(
@@ -47,195 +53,132 @@ class RuleGroups:
         nodes: Sequence[NodeView],
         namespaces: Sequence[Namespace],
         universe: Universe,
-        unforeseen: Iterable[UnforeseenDomain] = (),
-        residents: Residents = _NOBODY,
+        unforeseen: Sequence[UnforeseenDomain],
+        residents: Residents,
     ) -> None:
-        self._residents = residents
-        self.unforeseen = tuple(unforeseen)
-        self._nodes = nodes
-        self._universe = universe
-        self._groups: dict[object, TopologyGroup] = {}
-        self._group_of: dict[TopologyRule, TopologyGroup] = {}
-        self._foreign: dict[PodClass, tuple[TopologyGroup, ...]] = {}
-        self._foreign_over: dict[tuple[PodClass, str], tuple[TopologyGroup, ...]] = {}
-        self._binding_over: dict[tuple[PodClass, str], tuple[TopologyGroup, ...]] = {}
-        self._watching: dict[PodClass, tuple[NodeFilter, ...]] = {}
-        self._hard: dict[PodClass, frozenset[TopologyGroup]] = {}
-        self._others: dict[PodClass, tuple[TopologyGroup, ...]] = {}
-        self._meeting: dict[TopologyGroup, frozenset[str]] = {}
-        self._owning: dict[TopologyGroup, list[PodClass]] = defaultdict(list)
-        self._classes = classes
+        self._classes, self._nodes, self._universe = classes, nodes, universe
+        self._unforeseen, self._residents = unforeseen, residents
         self._numbers = {pod_class: number for number, pod_class in enumerate(classes)}
         self._index = PodIndex([pod_class.example for pod_class in classes])
-        known = Namespaces(namespaces)
+        self._by_identity: dict[object, TopologyGroup] = {}
+        self._of_rule: dict[TopologyRule, TopologyGroup] = {}
+        self.with_owners: OwnersByDomain = {}
         self.rules: dict[PodClass, tuple[TopologyRule, ...]] = {}
+        known = Namespaces(namespaces)
         for pod_class in classes:
             self.rules[pod_class] = (*rules_of(pod_class, known), *_same_zone(pod_class))
-            for rule in self.rules[pod_class]:
-                self._adopt(rule, pod_class)
-        self._count_bound(known)
-        self._resident_groups = tuple(group for group in self._groups.values() if group.residents)
-        spreads = [group for group in self._resident_groups if group.is_hard and group.rule.kind == "spread"]
-        self.counting_daemons = tuple(group for group in spreads if group.rule.key != HOSTNAME)
-        for group in self._resident_groups:
-            if group.rule.key == HOSTNAME:
+            self._adopt(pod_class)
+        self._count_running(known)
+        for group in self:
+            if group.residents and group.rule.key == HOSTNAME:
                 group.counts[ANY_NEW_NODE] = min(group.residents.get(pool.name, 0) for pool in residents.pools)
 
-    def _adopt(self, rule: TopologyRule, pod_class: PodClass) -> None:
-        domains = self._domains(pod_class, rule) if rule.kind == "spread" and rule.key != HOSTNAME else frozenset()
-        identity = rule.identity, domains
-        group = self._groups.get(identity)
-        if group is None:
-            group = self._groups[identity] = self._group(rule, domains, self._residents.counted(rule))
-            if group.residents and domains and rule.min_domains <= 1:
-                first = self._residents.of_first_node(rule, pod_class)
-                group.awaited_daemons = dict.fromkeys(domains - self._inhabited(rule), first)
-            if group.residents and domains:
-                group.brought = self._residents.by_type(rule)
-        self._group_of[rule] = group
-        group.is_asked = True
-        if rule.weight is None:
-            self._owning[group].append(pod_class)
-            group.is_hard = True
-            group.counts_owners |= group.selects(pod_class)
-            group.awaited += len(pod_class.names)
+    def __iter__(self) -> Iterator[TopologyGroup]:
+        return iter(self._by_identity.values())
 
-    def _group(self, rule: TopologyRule, domains: frozenset[str], residents: Mapping[str, int]) -> TopologyGroup:
-        if rule.claim:
-            bits = sum(1 << number for pods, number in self._numbers.items() if counts_class(rule, pods))
-        else:
-            bits = self._index.selected_by(rule.matchers)
-        return TopologyGroup(rule, domains, residents=residents, numbers=self._numbers, selected=bits)
-
-    def _domains(self, pod_class: PodClass, rule: TopologyRule) -> frozenset[str]:
-        """What a spread of this class ranges over: domains of nodes that count for it, and of what it could buy."""
-        also = frozenset(domain.domain for domain in self.unforeseen if domain.rule == rule.identity)
-        return self._inhabited(rule) | self._universe(pod_class, rule.key) | also
-
-    def _inhabited(self, rule: TopologyRule) -> frozenset[str]:
-        """The domains of nodes that exist and count."""
-        return frozenset(
-            view.labels[rule.key] for view in self._nodes if rule.key in view.labels and admits(rule.nodes, view)
-        )
-
-    def _count_bound(self, namespaces: Namespaces) -> None:
-        """Count the pods of existing nodes, and note whom their required anti-affinity keeps away."""
-        for view in self._nodes:
-            for pod in view.pods:
-                for rule in required_anti_affinity(pod, namespaces):
-                    identity = rule.identity, frozenset[str]()
-                    if identity not in self._groups:
-                        self._groups[identity] = self._group(rule, frozenset(), {})
-                    group = self._groups[identity]
-                    group.is_hard = True
-                    if rule.key in view.labels:
-                        group.owners[view.labels[rule.key]] += 1
-        bound = BoundPods(self._nodes)
-        for group in self._groups.values():
-            if group.is_asked or group.rule.key != HOSTNAME:
-                bound.count(group)
-
-    def group(self, rule: TopologyRule) -> TopologyGroup:
-        """The counts of the rule, which is one of a class of this topology."""
-        return self._group_of[rule]
+    def of(self, rule: TopologyRule) -> TopologyGroup:
+        """The group of the rule, which some class owns."""
+        return self._of_rule[rule]
 
     def selected(self, rules: Iterable[TopologyRule]) -> Sequence[PodClass]:
         """The classes that some of the rules count."""
-        bits = reduce(or_, (self.group(rule).selected for rule in rules), 0)
+        bits = reduce(or_, (self.of(rule).selected for rule in rules), 0)
         return [self._classes[number] for number in numbers_of(bits)]
 
-    def foreign(self, pod_class: PodClass) -> tuple[TopologyGroup, ...]:
-        """Groups by which others bind the class: spreads, affinities and anti-affinities that count it.
-
-        Its own preference may be somebody else's hard rule. Then it still binds the class once the class has given it
-        up.
-        """
-        foreign = self._foreign.get(pod_class)
-        if foreign is None:
-            own = dict.fromkeys(self.group(rule) for rule in self.rules[pod_class])
-            hard = self._own_hard(pod_class)
-            preferred = [g for g in own if g.is_hard and g.rule.kind != "affinity" and g not in hard]
-            alike = [g for g in preferred if g.selects(pod_class)]
-            foreign = self._foreign[pod_class] = (*self._groups_of_others(pod_class), *alike)
-        return foreign
-
-    def foreign_over(self, pod_class: PodClass, key: str) -> tuple[TopologyGroup, ...]:
-        """The ``foreign`` groups over this key."""
-        groups = self._foreign_over.get((pod_class, key))
-        if groups is None:
-            groups = tuple(group for group in self.foreign(pod_class) if group.rule.key == key)
-            self._foreign_over[pod_class, key] = groups
-        return groups
-
-    def only_keeps_apart(self, pod_class: PodClass, rules: Iterable[TopologyRule], key: str) -> bool:
-        """Whether rules over the key bind the class, and all, own and others', are required anti-affinity."""
-        own = [rule for rule in rules if rule.key == key]
-        others = (group.rule for group in self.foreign_over(pod_class, key) if group.is_hard)
-        bringing = (group.rule for group in self.counting_daemons if group.rule.key == key)
-        is_required = all(rule.weight is None for rule in own)
-        return is_required and {rule.kind for rule in (*own, *others, *bringing)} == {"anti-affinity"}
-
-    def host_affinity(self, pod_class: PodClass) -> tuple[TopologyRule, ...]:
-        """The rules by which the class must share a host with others."""
-        hard = (rule for rule in self.rules[pod_class] if rule.weight is None)
-        return tuple(rule for rule in hard if (rule.kind, rule.key) == ("affinity", HOSTNAME))
-
-    def _own_hard(self, pod_class: PodClass) -> frozenset[TopologyGroup]:
-        """The groups of the class's own hard rules."""
-        groups = self._hard.get(pod_class)
-        if groups is None:
-            hard = (rule for rule in self.rules[pod_class] if rule.weight is None)
-            groups = self._hard[pod_class] = frozenset(map(self.group, hard))
-        return groups
-
-    def _groups_of_others(self, pod_class: PodClass) -> tuple[TopologyGroup, ...]:
-        """Groups that count the class without being its own in any way."""
-        groups = self._others.get(pod_class)
-        if groups is None:
-            own = {self.group(rule) for rule in self.rules.get(pod_class, ())}
-            number = self._numbers[pod_class]
-            groups = self._others[pod_class] = tuple(g for g in self._selecting[number] if g not in own)
-        return groups
+    def counting(self, pod_class: PodClass) -> Sequence[TopologyGroup]:
+        """The groups that count the class."""
+        return self._selecting[self._numbers[pod_class]]
 
     @cached_property
     def _selecting(self) -> Sequence[Sequence[TopologyGroup]]:
         """By number of the class, the groups that count it."""
         selecting: list[list[TopologyGroup]] = [[] for _ in self._classes]
-        for group in self._groups.values():
+        for group in self:
             for number in numbers_of(group.selected):
                 selecting[number].append(group)
         return selecting
 
-    def watching(self, pod_class: PodClass) -> tuple[NodeFilter, ...]:
-        """The filters of hard spreads of others that count the class only on nodes with certain labels."""
-        filters = self._watching.get(pod_class)
-        if filters is None:
-            spreads = (g for g in self._groups_of_others(pod_class) if g.is_hard and g.rule.kind == "spread")
-            filters = tuple({g.rule.nodes.identity: g.rule.nodes for g in spreads if g.rule.nodes.terms}.values())
-            self._watching[pod_class] = filters
-        return filters
+    def _adopt(self, pod_class: PodClass) -> None:
+        """Find or make the groups of the class's rules, and note that it owns them."""
+        for rule in self.rules[pod_class]:
+            domains = self._domains(pod_class, rule) if rule.kind == "spread" and rule.key != HOSTNAME else frozenset()
+            identity = rule.identity, domains
+            group = self._by_identity.get(identity)
+            if group is None:
+                group = self._by_identity[identity] = self._new(rule, domains, self._residents.counted(rule), pod_class)
+            self._of_rule[rule] = group
+            group.is_asked = True
+        hard = dict.fromkeys(self.of(rule) for rule in self.rules[pod_class] if rule.weight is None)
+        for group in hard:
+            group.is_hard = True
+            group.counts_owners |= group.selects(pod_class)
+            group.awaited += len(pod_class.names)
+            if isinstance(group, PodAffinity):
+                group.hard_owners.append(pod_class)
+        required = tuple(group for group in hard if isinstance(group, PodAffinity) and not group.rule.claim)
+        for rule in self.rules[pod_class]:
+            group = self.of(rule)
+            if isinstance(group, PodAffinity):
+                group.required[pod_class] = required
 
-    def concerns(self, pod_class: PodClass) -> bool:
-        """Whether it matters to other pods where the class runs: it keeps others away, or a rule counts it.
+    def _new(
+        self,
+        rule: TopologyRule,
+        domains: frozenset[str] = frozenset(),
+        residents: Mapping[str, int] = MappingProxyType({}),
+        owner: PodClass | None = None,
+    ) -> TopologyGroup:
+        if rule.claim:
+            selected = sum(1 << number for pods, number in self._numbers.items() if rule.counts(pods))
+        else:
+            selected = self._index.selected_by(rule.matchers)
+        common = (rule, self._numbers, selected, residents, domains)
+        if rule.kind == "anti-affinity":
+            return PodAntiAffinity(*common, with_owners=self.with_owners)
+        if rule.kind == "affinity":
+            is_met_anywhere = rule.key != HOSTNAME and 0 < len(self._residents.pools) == len(residents)
+            return PodAffinity(*common, reaches=partial(self._reachable, rule.key), is_met_anywhere=is_met_anywhere)
+        spread = TopologySpread(*common)
+        if residents and domains and owner is not None:
+            spread.brought = self._residents.by_type(rule)
+            if rule.min_domains <= 1:
+                first = self._residents.of_first_node(rule, owner)
+                spread.awaited_daemons = dict.fromkeys(domains - self._inhabited(rule), first)
+        return spread
 
-        Asked of classes too that are not to be placed.
-        """
-        affinity = pod_class.affinity.pod_anti_affinity
-        return affinity is not None or any(group.selects(pod_class) for group in self._groups.values())
+    def _domains(self, pod_class: PodClass, rule: TopologyRule) -> frozenset[str]:
+        """What a spread of this class ranges over: domains of nodes that count for it, and of what it could buy."""
+        also = frozenset(domain.domain for domain in self._unforeseen if domain.rule == rule.identity)
+        return self._inhabited(rule) | self._universe(pod_class, rule.key) | also
 
-    def keys(self, pod_class: PodClass, rules: Iterable[TopologyRule]) -> tuple[str, ...]:
-        """The topology keys whose domain is to be known where the class goes, in name order, without the host's."""
-        preferred = {group.rule.key for group in self.foreign(pod_class)}
-        preferred |= {rule.key for rule in self.rules[pod_class] if self.group(rule).selects(pod_class)}
-        return tuple(sorted({*self.binding_keys(pod_class, rules), *preferred} - {HOSTNAME}))
+    def _inhabited(self, rule: TopologyRule) -> frozenset[str]:
+        """The domains of nodes that exist and count."""
+        return frozenset(
+            view.labels[rule.key] for view in self._nodes if rule.key in view.labels and rule.nodes.admits(view)
+        )
 
-    def binding_keys(self, pod_class: PodClass, rules: Iterable[TopologyRule]) -> tuple[str, ...]:
-        """Those of them without which a rule might be broken.
+    def _reachable(self, key: str, pod_class: PodClass) -> frozenset[str]:
+        """The domains of what the class could buy, and of nodes that exist and that its node affinity selects."""
+        views = (view for view in self._nodes if not view.is_leaving and key in view.labels)
+        standing = (view.labels[key] for view in views if any(term.matches(view.labels) for term in pod_class.terms))
+        return self._universe(pod_class, key).union(standing)
 
-        The others only let preferences count the class that it does not own, or has given up.
-        """
-        keys = {rule.key for rule in rules} | {group.rule.key for group in self.foreign(pod_class) if group.is_hard}
-        return tuple(sorted(keys - {HOSTNAME}))
+    def _count_running(self, namespaces: Namespaces) -> None:
+        """Count the pods of existing nodes, and note whom their required anti-affinity keeps away."""
+        for view in self._nodes:
+            for pod in view.pods:
+                for rule in required_anti_affinity(pod, namespaces):
+                    identity = rule.identity, frozenset[str]()
+                    if identity not in self._by_identity:
+                        self._by_identity[identity] = self._new(rule)
+                    group = self._by_identity[identity]
+                    group.is_hard = True
+                    if rule.key in view.labels:
+                        group.add_owners(view.labels[rule.key], 1)
+        running = RunningPods(self._nodes)
+        for group in self:
+            if group.is_asked or group.rule.key != HOSTNAME:
+                running.count(group)
 
 
 def _same_zone(pod_class: PodClass) -> tuple[TopologyRule, ...]:

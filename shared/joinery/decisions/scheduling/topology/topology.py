@@ -1,4 +1,5 @@
-"""How many more pods of a class a domain may take (kube-scheduler PodTopologySpread and InterPodAffinity).
+"""The counts of every topology rule of a problem, and how many more pods they let into a domain (kube-scheduler
+PodTopologySpread and InterPodAffinity).
 
 Rules bind in both directions, because kube-scheduler may bind the pods of a plan in any order:
 
@@ -11,21 +12,100 @@ Rules bind in both directions, because kube-scheduler may bind the pods of a pla
 Preferred rules bind their owner until it gives them up, and never bind others.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-
-import numpy as np
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
-from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
-from joinery.decisions.scheduling.pools.market import Mask
-from joinery.decisions.scheduling.pools.pool import Pool
-from joinery.decisions.scheduling.topology.groups import UNLIMITED, TopologyGroup, allowed_by_others, parts
-from joinery.decisions.scheduling.topology.ledger import Ledger
+from joinery.decisions.scheduling.constraints.topology_rules import ALL_NODES, NodeFilter, TopologyRule
+from joinery.decisions.scheduling.pools.residents import NO_RESIDENTS, Residents
+from joinery.decisions.scheduling.topology.affinity import PodAffinity
+from joinery.decisions.scheduling.topology.class_rules import ClassRules
+from joinery.decisions.scheduling.topology.daemons import Counts, DaemonCounts, Newcomer
+from joinery.decisions.scheduling.topology.groups import UNLIMITED, SavedCounts, TopologyGroup, parts
+from joinery.decisions.scheduling.topology.rule_groups import RuleGroups, UnforeseenDomain, Universe
+from joinery.decisions.scheduling.topology.spread import TopologySpread
 from joinery.objects.karpenter.labels import HOSTNAME
+from joinery.objects.kubernetes.core import Namespace
+from joinery.objects.snapshot.nodes import NodeView
 
 
-class Topology(Ledger):
-    """What the rules of a problem allow, given the counts so far."""
+@dataclass(frozen=True, eq=False, slots=True)
+class Record:
+    """What was counted for pods that were placed, so that exactly that can be taken back.
+
+    count     how many pods of the class (negative: they were taken back)
+    counted   the groups that count them, and in which domain; in each of those that are left to a node
+    owned     the same of groups of which they are owners
+    along     spreads with a domain and a number, for DaemonSets' pods of a new node that came with them
+    """
+
+    pod_class: PodClass
+    count: int
+    counted: tuple[tuple[TopologyGroup, str], ...]
+    owned: tuple[tuple[TopologyGroup, str], ...]
+    along: tuple[tuple[TopologySpread, str, int], ...] = ()
+
+
+class Topology:
+    """What the rules of a problem allow, given the counts so far.
+
+    unforeseen   domains that earlier packings opened without having counted them
+    daemons      the DaemonSets' pods that new nodes bring
+    """
+
+    def __init__(
+        self,
+        classes: Sequence[PodClass],
+        nodes: Sequence[NodeView],
+        namespaces: Sequence[Namespace],
+        universe: Universe,
+        unforeseen: Iterable[UnforeseenDomain] = (),
+        residents: Residents = NO_RESIDENTS,
+    ) -> None:
+        self.unforeseen = tuple(unforeseen)
+        self._groups = RuleGroups(classes, nodes, namespaces, universe, self.unforeseen, residents)
+        self._of_class: dict[PodClass, ClassRules] = {}
+        self.daemons = DaemonCounts(self._groups, residents)
+
+    # --- the rules ---
+
+    @property
+    def rules(self) -> Mapping[PodClass, tuple[TopologyRule, ...]]:
+        """By class: the rules that it owns, hard ones first."""
+        return self._groups.rules
+
+    def group(self, rule: TopologyRule) -> TopologyGroup:
+        """The counts of the rule, which is one of a class of this topology."""
+        return self._groups.of(rule)
+
+    def selected(self, rules: Iterable[TopologyRule]) -> Sequence[PodClass]:
+        """The classes that some of the rules count."""
+        return self._groups.selected(rules)
+
+    def binding(self, pod_class: PodClass) -> ClassRules:
+        """The rules that bind the class."""
+        bound = self._of_class.get(pod_class)
+        if bound is None:
+            bound = self._of_class[pod_class] = ClassRules.of(pod_class, self._groups)
+        return bound
+
+    def concerns(self, pod_class: PodClass) -> bool:
+        """Whether it matters to other pods where the class runs: it keeps others away, or a rule counts it.
+
+        Asked of classes too that are not to be placed.
+        """
+        affinity = pod_class.affinity.pod_anti_affinity
+        return affinity is not None or any(group.selects(pod_class) for group in self._groups)
+
+    def only_keeps_apart(self, pod_class: PodClass, rules: Iterable[TopologyRule], key: str) -> bool:
+        """Whether rules over the key bind the class, and all, own and others', are required anti-affinity."""
+        own = [rule for rule in rules if rule.key == key]
+        others = (group.rule for group in self.binding(pod_class).foreign_over(key) if group.is_hard)
+        bringing = (group.rule for group in self.daemons.spreads if group.rule.key == key)
+        is_required = all(rule.weight is None for rule in own)
+        return is_required and {rule.kind for rule in (*own, *others, *bringing)} == {"anti-affinity"}
+
+    # --- what they allow ---
 
     def allowance(
         self, pod_class: PodClass, rules: Sequence[TopologyRule], key: str, domain: str, *, cautious: bool
@@ -38,13 +118,24 @@ class Topology(Ledger):
         allowed = UNLIMITED
         for rule in rules:
             if rule.key == key and allowed > 0:
-                allowed = min(allowed, self._owned(pod_class, rule, domain))
-        if allowed > 0 and self.is_kept_out(pod_class, key, domain):
+                allowed = min(allowed, self.group(rule).allowed(pod_class, domain))
+        if allowed > 0 and self._is_kept_out(pod_class, key, domain):
             return 0
-        for group in self._binding(pod_class, key):
+        for group in self.binding(pod_class).binding_over(key):
             if allowed > 0:
-                allowed = min(allowed, allowed_by_others(group, domain, cautious=cautious))
+                allowed = min(allowed, group.allowed_by_owners(domain, cautious=cautious))
         return allowed
+
+    def _is_kept_out(self, pod_class: PodClass, key: str, domain: str) -> bool:
+        """Whether pods in the domain keep the class away by their required anti-affinity."""
+        owning = self._groups.with_owners.get((key, domain))
+        if not owning:
+            return False
+        bound = self.binding(pod_class)
+        foreign = bound.foreign_over(key)
+        if len(owning) <= len(foreign):
+            return any(group.selects(pod_class) and group not in bound.hard for group in owning)
+        return any(group in owning for group in foreign)
 
     def unfilled(self, pod_class: PodClass, rules: Iterable[TopologyRule], hosts: Sequence[str]) -> Sequence[int]:
         """The positions of hosts that rules of its own over hosts have not closed to the class; others' are not asked.
@@ -53,16 +144,8 @@ class Topology(Ledger):
         """
         left: Sequence[int] = range(len(hosts))
         for rule in rules:
-            group = self.group(rule)
-            if rule.key != HOSTNAME or rule.kind == "affinity":
-                continue
-            if rule.kind == "anti-affinity":
-                left = [position for position in left if not group.counts.get(hosts[position])]
-                if group.selects(pod_class):
-                    left = [position for position in left if not group.owners.get(hosts[position])]
-            elif group.selects(pod_class):
-                most = rule.max_skew + group.least
-                left = [position for position in left if group.counts.get(hosts[position], 0) < most]
+            if rule.key == HOSTNAME:
+                left = self.group(rule).open_among(pod_class, hosts, left)
         return left
 
     def open_hosts(self, pod_class: PodClass, rules: Sequence[TopologyRule], hosts: Sequence[str]) -> Sequence[int]:
@@ -71,123 +154,27 @@ class Topology(Ledger):
         Where all rules keep pods apart, which counts they ask for is enough.
         """
         left = self.unfilled(pod_class, rules, hosts)
-        if self.foreign_over(pod_class, HOSTNAME):
-            left = [position for position in left if not self.is_kept_out(pod_class, HOSTNAME, hosts[position])]
+        bound = self.binding(pod_class)
+        if bound.foreign_over(HOSTNAME):
+            left = [position for position in left if not self._is_kept_out(pod_class, HOSTNAME, hosts[position])]
         others = (rule for rule in rules if rule.key == HOSTNAME and rule.kind != "anti-affinity")
-        if next(others, None) is None and not self._binding(pod_class, HOSTNAME):
+        if next(others, None) is None and not bound.binding_over(HOSTNAME):
             return left
         allowances = ((at, self.allowance(pod_class, rules, HOSTNAME, hosts[at], cautious=False)) for at in left)
         return [position for position, allowed in allowances if allowed > 0]
 
-    def _binding(self, pod_class: PodClass, key: str) -> Sequence[TopologyGroup]:
-        """The ``foreign`` groups over this key that may keep the class out, beside anti-affinity."""
-        groups = self._binding_over.get((pod_class, key))
-        if groups is None:
-            foreign = (group for group in self.foreign_over(pod_class, key) if group.is_hard)
-            groups = self._binding_over[pod_class, key] = tuple(g for g in foreign if g.rule.kind != "anti-affinity")
-        return groups
-
-    def _owned(self, pod_class: PodClass, rule: TopologyRule, domain: str) -> int:
-        group = self.group(rule)
-        selects_itself = group.selects(pod_class)
-        if rule.kind == "spread":
-            return self._spread(group, rule, pod_class, domain)
-        if rule.kind == "affinity":
-            is_met = group.counts[domain] or self._has_residents(group)
-            return UNLIMITED if is_met or self._begins_at(group, pod_class, domain) else 0
-        if group.counts[domain] or (selects_itself and group.owners[domain]):
-            return 0
-        return 1 if selects_itself else UNLIMITED
-
-    def _has_residents(self, group: TopologyGroup) -> bool:
-        """Whether every new node brings a DaemonSet's pod that the affinity wants, whatever domain it comes to.
-
-        Not asked over hosts: there each new node's pods are counted when the node is opened.
-        """
-        return group.rule.key != HOSTNAME and 0 < len(self._residents.pools) == len(group.residents)
-
-    def barring(self, pod_class: PodClass, rules: Iterable[TopologyRule], pool: str) -> tuple[TopologyRule, ...]:
-        """The rules by which the class and the DaemonSets' pods on new nodes of the pool keep apart."""
-        if not self._resident_groups and not self._residents.keeping_away:
-            return ()
-        own = tuple(r for r in rules if r.kind == "anti-affinity" and self.group(r).residents.get(pool))
-        theirs = self._residents.keeping_away.get(pool, ())
-        return own + tuple(rule for rule in theirs if rule.selects(pod_class.example))
-
-    def bearable(
-        self, pod_class: PodClass, rules: Iterable[TopologyRule], domains: Mapping[str, str], pool: Pool
-    ) -> Mask:
-        """The types of which one more node of the pool may come to these domains with a pod of the class.
-
-        A mask over the pool's types: spreads count the DaemonSets' pods that the node brings, and those depend on its
-        type.
-        """
-        types = pool.types
-        own = {self.group(rule) for rule in rules} if self.counting_daemons else set()
-        for group in self.counting_daemons:
-            domain = domains.get(group.rule.key, "")
-            if group.ranges_over(domain) and (group in own or group.owners[domain]):
-                brought = group.brought.get(pool.name, np.zeros_like(types, dtype=np.int64))
-                selected = int(group.selects(pod_class))
-                allowed = [n for n in np.unique(brought) if group.admits_newcomer(domain, int(n), selected)]
-                types = types & np.isin(brought, allowed)
-        return types
+    def must_gather(self, pod_class: PodClass, rules: Iterable[TopologyRule]) -> bool:
+        """Whether by these rules the class must gather on one host and none is chosen yet."""
+        groups = (self.group(rule) for rule in rules if rule.key == HOSTNAME)
+        return any(isinstance(group, PodAffinity) and group.may_begin(pod_class) for group in groups)
 
     def neighbouring(self, classes: Iterable[PodClass], key: str) -> frozenset[str]:
         """The domains of the key in which there are pods that the required
         affinity of one of these classes wants to be near.
         """
-        rules = [r for c in classes for r in self.rules[c] if (r.kind, r.key, r.weight) == ("affinity", key, None)]
-        return frozenset(d for rule in rules for d, count in self.group(rule).counts.items() if count)
-
-    def _spread(self, group: TopologyGroup, rule: TopologyRule, pod_class: PodClass, domain: str) -> int:
-        if not group.ranges_over(domain):
-            return 0
-        left = rule.max_skew + group.least - group.filled(domain)
-        if group.selects(pod_class):
-            return max(0, left)
-        return UNLIMITED if left >= 0 else 0
-
-    def may_begin(self, group: TopologyGroup, pod_class: PodClass) -> bool:
-        """Whether the class may be first where its affinity finds nobody: it selects itself, and nobody matches
-        anywhere.
-
-        With several required terms, nobody may match any of them (kube-scheduler InterPodAffinity,
-        ``satisfyPodAffinity``).
-        """
-        if not group.selects(pod_class) or group.residents or any(group.counts.values()):
-            return False
-        required = (r for r in self.rules[pod_class] if r.kind == "affinity" and r.weight is None and not r.claim)
-        return not group.is_hard or not any(any(self.group(rule).counts.values()) for rule in required)
-
-    def _begins_at(self, group: TopologyGroup, pod_class: PodClass, domain: str) -> bool:
-        """Whether the class may be first in that domain.
-
-        kube-scheduler would let it be first anywhere. But all who own the rule must follow it there, so a plan that is
-        to place them all begins where all of them can go, if there is such a domain.
-        """
-        if not self.may_begin(group, pod_class):
-            return False
-        meeting = self._meeting_places(group)
-        return not meeting or domain in meeting
-
-    def _meeting_places(self, group: TopologyGroup) -> frozenset[str]:
-        """The domains that every class with this hard rule can reach.
-
-        Not sought over hosts, of which one more can always be bought.
-        """
-        key = group.rule.key
-        if key == HOSTNAME or group.rule.weight is not None:
-            return frozenset()
-        if group not in self._meeting:
-            reached = [self._universe(pods, key) | self._standing(pods, key) for pods in self._owning[group]]
-            self._meeting[group] = frozenset.intersection(*reached) if reached else frozenset()
-        return self._meeting[group]
-
-    def _standing(self, pod_class: PodClass, key: str) -> frozenset[str]:
-        """The domains of nodes that exist and that the class may run on by its own node affinity."""
-        views = (view for view in self._nodes if not view.is_leaving and key in view.labels)
-        return frozenset(v.labels[key] for v in views if any(term.matches(v.labels) for term in pod_class.terms))
+        groups = (group for pod_class in classes for group in self.binding(pod_class).hard if group.rule.key == key)
+        affinities = (group for group in groups if isinstance(group, PodAffinity))
+        return frozenset(domain for group in affinities for domain, count in group.counts.items() if count)
 
     def pressure(
         self, pod_class: PodClass, rules: Iterable[TopologyRule], key: str, domain: str, *, ahead: bool = False
@@ -198,9 +185,118 @@ class Topology(Ledger):
         ``ahead``: also pods that hard affinities of others count, so that there are neighbours in every domain.
         """
         groups = [self.group(rule) for rule in rules if rule.key == key and rule.kind == "spread"]
-        groups += [
-            group for group in self._binding(pod_class, key) if group.rule.kind == "spread" and group not in groups
-        ]
+        others = self.binding(pod_class).binding_over(key)
+        groups += [group for group in others if isinstance(group, TopologySpread) and group not in groups]
         if ahead:
-            groups += [group for group in self._binding(pod_class, key) if group.rule.kind == "affinity"]
-        return sum(group.filled(domain) for group in groups)
+            groups += [group for group in others if isinstance(group, PodAffinity)]
+        return sum(group.match_num(domain) for group in groups)
+
+    # --- counting ---
+
+    def record(  # noqa: PLR0913
+        self,
+        pod_class: PodClass,
+        rules: Sequence[TopologyRule],
+        domains: Mapping[str, str],
+        count: int,
+        counts: Counts,
+        *,
+        newcomer: Newcomer | None = None,
+    ) -> Record:
+        """Count pods of the class on a node.
+
+        rules      those of its rules that it keeps on this try
+        domains    the node's domain by topology key, as far as it is known
+        count      how many pods; negative to take them back
+        counts     whether a spread's filter admits the node
+        newcomer   the new node, where it is one and spreads count the DaemonSets' pods that it brings
+
+        Returns what was counted, for ``erase``.
+        """
+        kept, bound = {self.group(rule) for rule in rules}, self.binding(pod_class)
+        counted: list[tuple[TopologyGroup, str]] = []
+        owned: list[tuple[TopologyGroup, str]] = []
+        for group, is_hard in bound.own.items():
+            domain = domains.get(group.rule.key)
+            if domain is None:
+                continue
+            if is_hard and group in kept:
+                owned += [(group, part) for part in parts(domain)]
+            if group.selects(pod_class) and counts(group.rule.nodes):
+                counted += [(group, part) for part in parts(domain)]
+        for group in bound.others:
+            domain = domains.get(group.rule.key)
+            nodes = group.rule.nodes
+            if domain is not None and group.is_asked and (nodes is ALL_NODES or counts(nodes)):
+                counted += [(group, part) for part in parts(domain)]
+        along = tuple(self.daemons.brought(newcomer, domains, counts)) if newcomer else ()
+        record = Record(pod_class, count, tuple(counted), tuple(owned), along)
+        self._book(record, 1)
+        return record
+
+    def erase(self, record: Record) -> None:
+        """Take back exactly what was counted."""
+        self._book(record, -1)
+
+    def _book(self, record: Record, times: int) -> None:
+        count = record.count * times
+        for group in self.binding(record.pod_class).hard:
+            group.awaited -= count
+        for group, domain in record.counted:
+            group.add(domain, count)
+        for group, domain in record.owned:
+            group.add_owners(domain, count)
+        for spread, domain, number in record.along:
+            spread.add(domain, number * times)
+            spread.add_newcomer(domain, times)
+
+    def close_hosts(self, hosts: Callable[[NodeFilter], Iterable[str]]) -> bool:
+        """Let hard spreads over hosts range over these hosts, now that no more will come. Whether there are such
+        spreads.
+
+        Until then one more host may come, which would be empty, so such spreads compare with 0.
+        """
+        spreads = [group for group in self._groups if isinstance(group, TopologySpread) and group.is_hard]
+        over_hosts = [group for group in spreads if group.rule.key == HOSTNAME]
+        for group in over_hosts:
+            group.range_over(hosts(group.rule.nodes))
+        return bool(over_hosts)
+
+    def reopen_hosts(self) -> None:
+        """Count on one more host again."""
+        self.close_hosts(lambda _: ())
+
+    # --- all counts at once ---
+
+    def saved(self) -> Mapping[TopologyGroup, SavedCounts]:
+        """All counts, to be restored later or compared."""
+        return {group: group.saved() for group in self._groups}
+
+    def restore(self, saved: Mapping[TopologyGroup, SavedCounts]) -> None:
+        """Go back to these counts."""
+        for group, counts in saved.items():
+            group.restore(counts)
+
+    def differs(self, saved: Mapping[TopologyGroup, SavedCounts]) -> bool:
+        """Whether any count by domain has changed, so that rules that held may not hold any more.
+
+        Counts by host may change: which node of a domain a pod is on is checked as it is put there. Spreads that count
+        DaemonSets' pods change with the number of nodes; they need only be even.
+        """
+        return self.is_uneven or any(
+            group.rule.key != HOSTNAME
+            and group not in self.daemons.spreads
+            and (group.counts, group.owners) != (before.counts, before.owners)
+            for group, before in saved.items()
+        )
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the DaemonSets' pods that new nodes bring break a spread."""
+        return any(group.is_uneven for group in self.daemons.spreads)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether some spread or anti-affinity over domains that must hold does not."""
+        hard = (group for group in self._groups if group.is_hard and group.rule.key != HOSTNAME)
+        return any(group.is_uneven if isinstance(group, TopologySpread) else group.is_broken for group in hard)

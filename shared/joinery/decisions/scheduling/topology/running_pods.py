@@ -6,13 +6,13 @@ from functools import cached_property, lru_cache, partial
 
 from joinery.decisions.scheduling.constraints.pod_index import PodIndex, numbers_of
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
-from joinery.decisions.scheduling.topology.groups import TopologyGroup, admits
+from joinery.decisions.scheduling.topology.groups import TopologyGroup
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_terminating
 
 
-class BoundPods:
+class RunningPods:
     """Thousands of pods have a few sets of labels between them: those that nothing tells apart are one **sort**."""
 
     def __init__(self, nodes: Sequence[NodeView]) -> None:
@@ -61,4 +61,4 @@ class BoundPods:
 
     def _is_counting(self, rule: TopologyRule, number: int) -> bool:
         view = self._nodes[number]
-        return rule.key in view.labels and admits(rule.nodes, view)
+        return rule.key in view.labels and rule.nodes.admits(view)
