@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from joinery.gateways.bundles import Gateways, InstallerGateways
 from joinery.gateways.ec2.catalog.document import Catalog
-from joinery.gateways.memory.remembered import RememberedRefusals
+from joinery.gateways.memory.unavailable import RememberedRefusals
 from joinery.objects.settings import Settings
 from simulator.aws import InMemoryDoorbell, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import START, Clock

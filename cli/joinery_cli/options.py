@@ -24,7 +24,7 @@ class DecisionFormat(StrEnum):
 
 
 class NodeSize(StrEnum):
-    """What a NodePool may prefer by annotation (``joinery.objects.sizes``)."""
+    """What a NodePool may prefer by annotation (``joinery.objects.policies``)."""
 
     CHEAPEST = "cheapest"
     BALANCED = "balanced"

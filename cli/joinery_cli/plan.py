@@ -69,7 +69,7 @@ def plan(
     Exit status: 0 for a plan, even one that leaves pods pending; 2 for bad input; 1 for anything else.
     """
     from joinery.decisions.scheduling.problem import Options
-    from joinery.objects.caps import Caps
+    from joinery.objects.policies import Caps
     from joinery_cli.decision_input import check_time_limit, decision_input
     from joinery_cli.doubts.left_out import left_out
     from joinery_cli.explained import explanation_document

@@ -287,8 +287,8 @@ def _dynamodb(config: Settings) -> "UnavailableOfferings":
 
 def _refusals(config: Settings) -> "RefusedRequests":
     """A door without the table remembers by itself."""
-    from joinery.gateways.memory.refusals import DynamoRefusals
-    from joinery.gateways.memory.remembered import RememberedRefusals
+    from joinery.gateways.memory.dynamodb import DynamoRefusals
+    from joinery.gateways.memory.unavailable import RememberedRefusals
 
     return DynamoRefusals(config.table, config.region) if config.table else RememberedRefusals()
 

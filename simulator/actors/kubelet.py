@@ -8,8 +8,8 @@ from functools import partial
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.gateway import Instance, LaunchRequest
 from joinery.gateways.ec2.instancetypes.remembered import types_of
-from joinery.gateways.ec2.nodeclass.kind import of_ec2
 from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.ec2nodeclass import of_ec2
 from joinery.objects.kubernetes.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta, Pod, Taint
 from joinery.objects.kubernetes.quantity import Resources, texts
 from joinery.objects.snapshot.offerings import EFA, InstanceType

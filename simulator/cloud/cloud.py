@@ -24,13 +24,12 @@ from joinery.gateways.ec2.gateway import (
 )
 from joinery.gateways.ec2.instancetypes.remembered import types_of
 from joinery.gateways.ec2.launch.fleet import subnets_by_zone
-from joinery.gateways.ec2.nodeclass.kind import of_ec2
 from joinery.gateways.ec2.nodeclass.readiness import status
 from joinery.gateways.ec2.nodeclass.reservations import selected
 from joinery.gateways.ec2.nodeclass.tags import instance_tags
 from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter import labels
-from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus, of_ec2
 from joinery.objects.karpenter.labels import SPOT
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.instances import GOING, InstanceStatus

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from joinery.objects.errors import DeniedError
-from joinery.objects.kubernetes.conflicts import FIELD_MANAGER, FieldConflict
-from joinery.objects.kubernetes.references import Document, Reference, reference
+from joinery.objects.kubernetes.references import FIELD_MANAGER, Document, FieldConflict, Reference, reference
 
 Path = tuple[str, ...]
 

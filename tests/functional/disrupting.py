@@ -12,10 +12,10 @@ from joinery.decisions.lifecycle.launching.new_claims import claims_of
 from joinery.decisions.planning import plan
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.objects.annotations.disruption import DISRUPTION_REASON, Readiness
-from joinery.objects.caps import Caps
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DISRUPTED_TAINT, DISRUPTION_COMMAND, RETIRED_FOR
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.policies import Caps
 from tests.functional.overtaken import Overtaken
 from tests.functional.stand import APART, Stand
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from joinery.gateways.kubernetes.adapter import KubernetesCluster
-from joinery.gateways.kubernetes.refusals import Response
+from joinery.gateways.kubernetes.api_errors import Response
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.world import World

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from joinery.gateways.kubernetes.refusals import Response
+from joinery.gateways.kubernetes.api_errors import Response
 from joinery.gateways.kubernetes.transport import Transport
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.kubeapi import KubernetesApi

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from joinery.controllers.acting.announcements import MOST_EVENTS
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
 from joinery.objects.kubernetes.core import Pod
-from joinery.objects.kubernetes.moments import rfc3339
+from joinery.objects.wording import rfc3339
 from simulator import builders
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from joinery.gateways.aws import LONGEST_REQUEST
+from joinery.gateways.deadlines import in_time
 from joinery.gateways.kubernetes.gateway import LONGEST_CALL
-from joinery.gateways.patience import in_time
 from joinery.objects.errors import JoineryError, UnavailableError
 from joinery.objects.karpenter.labels import INTERRUPTED_AT
 from simulator import builders

@@ -8,7 +8,7 @@ import pytest
 
 from joinery.objects.errors import ConfigurationError, DeniedError, UnavailableError
 from joinery.objects.karpenter.labels import SURGE_BEFORE_EVICTION, SURGED_PODS, TERMINATION_TIMESTAMP
-from joinery.objects.kubernetes.moments import rfc3339
+from joinery.objects.wording import rfc3339
 from simulator import builders
 from simulator.actors.workloads import workload
 from simulator.kubernetes.resources import with_metadata

@@ -18,12 +18,12 @@ from msgspec.structs import replace
 
 from joinery.gateways.kubernetes import lists
 from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.api_errors import Response
 from joinery.gateways.kubernetes.connection import connection
 from joinery.gateways.kubernetes.events import KubernetesRecorder
 from joinery.gateways.kubernetes.gateway import Event, Eviction
 from joinery.gateways.kubernetes.legacy import LegacyApis
 from joinery.gateways.kubernetes.objects import KubernetesObjects
-from joinery.gateways.kubernetes.refusals import Response
 from joinery.gateways.kubernetes.transport import ATTEMPTS, Transport
 from joinery.objects.errors import ConfigurationError, UnavailableError, UnreachableError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass

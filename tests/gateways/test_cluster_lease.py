@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.api_errors import Response
 from joinery.gateways.kubernetes.leases import LeaseObject
-from joinery.gateways.kubernetes.refusals import Response
 from joinery.gateways.kubernetes.transport import Transport
 from joinery.objects.errors import ConfigurationError, ConflictError, UnavailableError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from joinery.gateways.kubernetes.adapter import KubernetesCluster
-from joinery.gateways.kubernetes.refusals import Response
+from joinery.gateways.kubernetes.api_errors import Response
 from joinery.objects.errors import DeniedError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.kubernetes.core import ObjectMeta, PriorityClass

@@ -15,8 +15,8 @@ from botocore.client import BaseClient
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.ec2.adapter import Ec2Cloud
 from joinery.gateways.kubernetes.adapter import KubernetesCluster
+from joinery.gateways.kubernetes.api_errors import Response
 from joinery.gateways.kubernetes.events import KubernetesRecorder
-from joinery.gateways.kubernetes.refusals import Response
 from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
 from joinery.gateways.memory.s3 import S3Store
 from joinery.gateways.memory.table import KEY

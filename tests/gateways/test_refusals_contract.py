@@ -5,10 +5,9 @@ from datetime import UTC, datetime, timedelta
 import boto3
 import pytest
 
-from joinery.gateways.memory.refusals import DynamoRefusals
-from joinery.gateways.memory.remembered import RememberedRefusals
+from joinery.gateways.memory.dynamodb import DynamoRefusals
 from joinery.gateways.memory.table import EXPIRES, KEY
-from joinery.gateways.memory.unavailable import RefusedRequests
+from joinery.gateways.memory.unavailable import RefusedRequests, RememberedRefusals
 from joinery.objects.refusals import REMEMBERED, Refusal
 
 NOW = datetime(2026, 8, 24, 9, 0, tzinfo=UTC)

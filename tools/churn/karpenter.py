@@ -27,7 +27,7 @@ from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.scheduling.packing import Launch
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import ON_DEMAND, SPOT
-from joinery.objects.snapshot.priorities import priorities_of
+from joinery.objects.snapshot.pods import priorities_of
 from tools.churn.rules import Command
 from tools.churn.simulated_move import Moved, Mover, Replacement
 

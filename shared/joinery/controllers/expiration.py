@@ -19,9 +19,9 @@ from joinery.objects.actions import Announce
 from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError, UnavailableError, UnreachableError
 from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claim_changes import newly_leaving
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot
+from joinery.objects.wording import rfc3339
 
 
 class ExpirationController:

@@ -26,10 +26,10 @@ from joinery.decisions.lifecycle.draining.surging import leaving_pods, surges
 from joinery.decisions.lifecycle.view.view import View, unlisted, view_of
 from joinery.decisions.measuring.pods import Arrivals
 from joinery.gateways.bundles import Gateways
+from joinery.gateways.deadlines import within
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.gateways.ec2.gateway import LONGEST_CALL
 from joinery.gateways.kubernetes import gateway as cluster
-from joinery.gateways.patience import within
 from joinery.gateways.workers import both
 from joinery.objects.actions import Ask
 from joinery.objects.errors import ConflictError, JoineryError, TimeIsOverError

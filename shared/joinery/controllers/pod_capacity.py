@@ -28,8 +28,8 @@ from joinery.decisions.planning import Plan
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.gateways.bundles import Gateways
-from joinery.objects.caps import Caps
 from joinery.objects.errors import RefusedError
+from joinery.objects.policies import Caps
 from joinery.objects.settings import Settings
 from joinery.objects.snapshot.claim_changes import changed_claims
 from joinery.objects.snapshot.snapshot import Snapshot

@@ -30,8 +30,8 @@ from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.reason import ReasonCode
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell
-from joinery.objects.caps import Caps
 from joinery.objects.errors import RefusedError
+from joinery.objects.policies import Caps
 from joinery.objects.settings import Settings
 from joinery.objects.snapshot.claims import awaits_launch
 from joinery.objects.snapshot.snapshot import Snapshot

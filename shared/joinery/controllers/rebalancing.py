@@ -18,10 +18,10 @@ from joinery.decisions.planning import plan
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell
-from joinery.objects.caps import Caps
 from joinery.objects.errors import ConflictError
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.policies import Caps
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery.objects.snapshot.snapshot import Snapshot
 

@@ -53,10 +53,10 @@ from joinery.gateways.doorbell.gateway import Bell
 from joinery.gateways.kubernetes.gateway import LONGEST_CALL
 from joinery.objects.actions import Announce, Ask
 from joinery.objects.annotations.disruption import CommandRecord, Readiness
-from joinery.objects.caps import Caps
 from joinery.objects.errors import JoineryError, TimeIsOverError, UnavailableError
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.policies import Caps
 from joinery.objects.refusals import is_refusal
 from joinery.objects.snapshot.claim_changes import newly_leaving
 from joinery.objects.snapshot.offerings import InstanceType

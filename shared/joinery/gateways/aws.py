@@ -12,8 +12,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from joinery.gateways.answers import Tell, at, needed, silent
+from joinery.gateways.deadlines import in_time
 from joinery.gateways.partitions import pricing_region
-from joinery.gateways.patience import in_time
 from joinery.objects.codes import NOT_FOUND, TRANSIENT, is_capacity
 from joinery.objects.errors import (
     CapacityError,
@@ -67,7 +67,7 @@ def _kind(code: str, message: str, status: int) -> type[JoineryError]:
 def translated(doing: str) -> Iterator[None]:
     """Run AWS calls. Raises one of our errors, with the original as cause; ``CapacityError`` for a launch alone.
 
-    Raises ``TimeIsOverError`` before them where the limits of ``joinery.gateways.patience`` leave no time for one.
+    Raises ``TimeIsOverError`` before them where the limits of ``joinery.gateways.deadlines`` leave no time for one.
     """
     from botocore.exceptions import (
         BotoCoreError,

@@ -9,8 +9,7 @@ from joinery.gateways.doorbell.gateway import Doorbell
 from joinery.gateways.ec2.gateway import Cloud
 from joinery.gateways.kubernetes.gateway import Cluster, Objects, Recorder
 from joinery.gateways.memory.bucket import Store
-from joinery.gateways.memory.remembered import RememberedRefusals
-from joinery.gateways.memory.unavailable import RefusedRequests, UnavailableOfferings
+from joinery.gateways.memory.unavailable import RefusedRequests, RememberedRefusals, UnavailableOfferings
 from joinery.gateways.workers import OneByOne, Workers
 
 

@@ -1,5 +1,7 @@
-"""The values of settings that say how much Joinery does of its own accord, and how strictly."""
+"""The values of settings and annotations that say how much Joinery does of its own accord, and how strictly."""
 
+import re
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 
@@ -97,3 +99,37 @@ def terminate_first_of(text: str) -> frozenset[TerminateFirst]:
     if unknown:
         raise ValueError(f"{unknown[0]!r} is neither off nor one of {', '.join(TerminateFirst)}")
     return frozenset(map(TerminateFirst, words))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caps:
+    """What one run may buy, and what it has bought so far.
+
+    max_launches   how many nodes; None for any number
+    max_hourly     for how many $/h; None for any price
+    launched       how many nodes the run has launched, or written claims for, so far
+    hourly         what these cost, in $/h
+    """
+
+    max_launches: int | None = None
+    max_hourly: float | None = None
+    launched: int = 0
+    hourly: float = 0.0
+
+    def after(self, instances: int, hourly: float) -> "Caps":
+        """The same caps once so many more instances are bought, for so many $/h together."""
+        return replace(self, launched=self.launched + instances, hourly=self.hourly + hourly)
+
+
+SIZES = ("cheapest", "balanced", "small")
+CHEAPEST, BALANCED = SIZES[:2]
+_PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?)%")
+
+
+def share_of(text: str) -> float:
+    """``25%`` as 0.25. Raises ``ValueError`` for what is no share between 0 and 100 percent."""
+    match = _PERCENT.fullmatch(text.strip())
+    share = float(match[1]) / 100 if match else 0.0
+    if not 0 < share <= 1:
+        raise ValueError(f"{text!r} is no share: expected a percentage above 0% and up to 100%")
+    return share

@@ -10,12 +10,14 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from joinery.objects.caps import Caps
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.disruption import CanaryRule, canary_of
 from joinery.objects.kubernetes.webhook_secret import SHORTEST_TOKEN
 from joinery.objects.policies import (
+    BALANCED,
+    SIZES,
+    Caps,
     MetricsDetail,
     MinValuesPolicy,
     NodeRepair,
@@ -26,7 +28,6 @@ from joinery.objects.policies import (
     TerminateFirst,
     terminate_first_of,
 )
-from joinery.objects.sizes import BALANCED, SIZES
 
 PREFIX = "JOINERY_"
 ACT, OBSERVE = "act", "observe"

@@ -5,6 +5,7 @@ types.
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from joinery.objects.slips import meant_by
@@ -144,3 +145,11 @@ def of_struct_error(problem: str, given: Any) -> tuple[str, str]:
     if problem.startswith("Integer"):
         return must_be("a smaller number", given), ""
     return problem[:1].lower() + problem[1:], ""
+
+
+def rfc3339(moment: datetime) -> str:
+    """To the second, as in ``metadata.creationTimestamp``: ``2026-01-01T00:00:00Z``.
+
+    Another zone than UTC stays as it was written: the first and the last moments that there are have no other.
+    """
+    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -10,7 +10,7 @@ from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.meta import CustomResource
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.patterns import in_words
+from joinery.objects.karpenter.validation import in_words
 from joinery_cli.reading.fields import real_kinds, unknown_in_object
 from joinery_cli.reading.model_fields import unknown_in_model
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document

@@ -9,8 +9,7 @@ from joinery.decisions.installation.removal import CLAIMS, of_ours
 from joinery.gateways.account.gateway import LONGEST_CALL, Account
 from joinery.gateways.kubernetes.gateway import Objects
 from joinery.objects.errors import ConfigurationError, TimeIsOverError
-from joinery.objects.kubernetes.conflicts import FieldConflict, conflict_message
-from joinery.objects.kubernetes.references import Document, Reference, reference
+from joinery.objects.kubernetes.references import Document, FieldConflict, Reference, conflict_message, reference
 
 #: An output of a stack may not be empty.
 NOTHING_NOTED = "nothing"

@@ -28,6 +28,7 @@ from joinery.decisions.lifecycle.launching.fleet_groups import (
 from joinery.decisions.lifecycle.launching.held_launches import hold_back
 from joinery.decisions.lifecycle.launching.instance_filters import FilteredTypes, filtered, is_relaxed, tenancy
 from joinery.gateways.bundles import Gateways
+from joinery.gateways.deadlines import within
 from joinery.gateways.ec2.gateway import (
     LONGEST_CALL,
     LaunchedInstance,
@@ -36,15 +37,14 @@ from joinery.gateways.ec2.gateway import (
     Override,
     capacity_pools,
 )
-from joinery.gateways.patience import within
 from joinery.objects.actions import Ask, Command, DeleteClaim
-from joinery.objects.caps import Caps
 from joinery.objects.codes import TRANSIENT
 from joinery.objects.errors import CapacityError, ConfigurationError, JoineryError, TimeIsOverError, UnavailableError
 from joinery.objects.karpenter.labels import NO_EXECUTE, NODE_POOL, UNREGISTERED_TAINT
 from joinery.objects.karpenter.meta import Taint
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.policies import Caps
 from joinery.objects.refusals import request
 from joinery.objects.snapshot.instance_owners import lost_provider_ids
 from joinery.objects.snapshot.instances import Instance

@@ -13,7 +13,7 @@ cluster.
   (``lifecycle.view.disruption_check``). They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
 - Nodes of static NodePools are no candidates: ``disruption.static_drift`` and ``disruption.scale_down`` deal with them.
 
-A stop (``objects.annotations.stops``) holds all nodes. Budgets and rates of NodePools are about commands, not about
+A stop (``objects.karpenter.disruption.stop_of``) holds all nodes. Budgets and rates of NodePools are about commands, not about
 nodes:
 ``disruption.validation.budget_check`` applies them afterwards.
 """
@@ -32,19 +32,18 @@ from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck, O
 from joinery.decisions.lifecycle.view.drift import by_drift
 from joinery.objects.annotations.disruption import record_of
 from joinery.objects.annotations.plans import is_kept
-from joinery.objects.annotations.stops import stop_in_force
 from joinery.objects.karpenter import duration
-from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.karpenter.disruption import DisruptionReason, stop_in_force
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, ZONE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
-from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.nodes import NodeView, is_leaving
 from joinery.objects.snapshot.offerings import price_among
 from joinery.objects.snapshot.pod_events import empty_since, is_empty, quiet_since
 from joinery.objects.snapshot.pods import is_reschedulable, is_terminal
+from joinery.objects.wording import rfc3339
 
 EMPTY, UNDERUTILIZED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
 _CODES = {
@@ -154,7 +153,9 @@ class _CandidateFinder:
         }
         self._sold = problem.sold
         self._prices = {view.claim: price for view in self._views if view.claim and (price := self._price(view))}
-        self._stop = "" if problem.options.ignore_budgets else stop_in_force(self._snapshot)
+        self._stop = (
+            "" if problem.options.ignore_budgets else stop_in_force(self._snapshot.node_pools, self._snapshot.now)
+        )
         self._look = DisruptionCheck(self._snapshot, heeds_stop=False)  # the stop is heeded here already
         self._moves = MovePrices(problem)
 

@@ -30,8 +30,7 @@ from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionC
 from joinery.decisions.disruption.moves import MovePrices
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.objects.actions import UpdatePod
-from joinery.objects.annotations.stops import stop_in_force
-from joinery.objects.karpenter.disruption import OUR_DELETION_COST
+from joinery.objects.karpenter.disruption import OUR_DELETION_COST, stop_in_force
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, POD_DELETION_COST
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.claims import DRIFTED
@@ -55,7 +54,7 @@ def deletion_costs(
     """
     snapshot = problem.packing.snapshot
     is_any_marked = any(map(_is_marked, snapshot.pods))
-    if stop_in_force(snapshot) or not (is_wanted or is_any_marked):
+    if stop_in_force(snapshot.node_pools, snapshot.now) or not (is_wanted or is_any_marked):
         return ()
     ranking = _Ranking(problem, decision) if is_wanted else None
     nodes = _next_to_go(ranking) if ranking else frozenset()

@@ -10,7 +10,7 @@ does not wait for ever (``objects.annotations.drain_start``).
 for all that do not say. Then an expired node waits like one that is disrupted voluntarily:
 
 - for the NodePool's budgets. Those that name reasons are for these alone, and expiry is none of them
-- for a stop (``objects.annotations.stops``)
+- for a stop (``objects.karpenter.disruption.stop_of``)
 - for a disruption command that it is in: that replaces it anyway
 
 The claim's ``terminationGracePeriod`` is its deadline. So long after its expiry it goes whatever the budgets say, and
@@ -31,15 +31,14 @@ from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowed_by_budge
 from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.objects.actions import Announce, Command, DeleteClaim, UpdateClaim
 from joinery.objects.annotations.disruption import is_candidate
-from joinery.objects.annotations.stops import stop_in_force
 from joinery.objects.karpenter import duration
-from joinery.objects.karpenter.disruption import DisruptionReason, switch_of
+from joinery.objects.karpenter.disruption import DisruptionReason, stop_in_force, switch_of
 from joinery.objects.karpenter.labels import EXPIRATION_OBEYS_BUDGETS, NODE_POOL, RESERVATION_ID, RETIRED_FOR
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import annotated
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
+from joinery.objects.wording import rfc3339
 
 
 def expire(snapshot: ClaimsSnapshot, waiting: Collection[str] = ()) -> tuple[tuple[Command, ...], ...]:
@@ -149,7 +148,7 @@ def waiting(snapshot: Snapshot, pools: Collection[str]) -> tuple[Waiting, ...]:
 
 def _waiting(snapshot: Snapshot, pools: Collection[str]) -> Iterator[Waiting]:
     nodes = pool_nodes(snapshot.views)
-    stop = stop_in_force(snapshot)
+    stop = stop_in_force(snapshot.node_pools, snapshot.now)
     all_due = [claim for _, claim in expired(snapshot)]
     look = DisruptionCheck(snapshot) if any(pool.origin for pool in snapshot.node_pools) else None
     for name in sorted(pools):

@@ -54,8 +54,9 @@ from joinery.objects.snapshot.pods import (
     is_reschedulable,
     is_terminating,
     owner_uid,
+    priorities_of,
+    priority_of,
 )
-from joinery.objects.snapshot.priorities import priorities_of, priority_of
 from joinery.objects.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -320,7 +321,7 @@ def _sum(*parts: MovePart) -> MovePrice:
 
 def eviction_cost(pod: Pod, priorities: Mapping[str, int]) -> float:
     """What it costs to evict a pod, without a unit, between -10 and 10: 1 for an ordinary one (Karpenter
-    `GetPodEvictionCost`). ``priorities``: see ``objects.snapshot.priorities.priorities_of``.
+    `GetPodEvictionCost`). ``priorities``: see ``objects.snapshot.pods.priorities_of``.
 
     It grows with the pod's priority and with ``karpenter.sh/disruption-cost``, or without it with
     ``controller.kubernetes.io/pod-deletion-cost``. A cost that is no number counts as none, and so does ours

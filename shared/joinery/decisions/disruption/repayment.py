@@ -22,8 +22,8 @@ from datetime import datetime, timedelta
 from joinery.objects.annotations.purchases import Purchase, purchase_of
 from joinery.objects.karpenter.labels import LAUNCH_TOKEN
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import INITIALIZED
+from joinery.objects.wording import rfc3339
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,7 @@ from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, ZONE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.nodes import NodeView
-from joinery.objects.snapshot.pods import comes_with_node, is_active, is_protected
-from joinery.objects.snapshot.priorities import priorities_of
+from joinery.objects.snapshot.pods import comes_with_node, is_active, is_protected, priorities_of
 from joinery.objects.snapshot.replicas import StaticPool, static_pools
 from joinery.objects.snapshot.snapshot import Snapshot
 

@@ -36,8 +36,7 @@ from joinery.objects.karpenter.labels import (
 )
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Condition, Pod
-from joinery.objects.policies import TerminateFirst, terminate_first_of
-from joinery.objects.sizes import CHEAPEST
+from joinery.objects.policies import CHEAPEST, TerminateFirst, terminate_first_of
 from joinery.objects.snapshot.nodes import NodeView, cordoned
 from joinery.objects.snapshot.offerings import InstanceType, Offering
 from joinery.objects.snapshot.pods import bound_to

@@ -28,11 +28,11 @@ from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_REPAIR, NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Condition, Node
-from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.policies import NodeRepair
 from joinery.objects.snapshot.claims import annotated, moment
 from joinery.objects.snapshot.instances import instance_id
 from joinery.objects.snapshot.snapshot import Snapshot
+from joinery.objects.wording import rfc3339
 
 #: By the type and status of a node's condition, how long it is borne (Karpenter for AWS `RepairPolicies`).
 TOLERATIONS: Mapping[tuple[str, str], timedelta] = {

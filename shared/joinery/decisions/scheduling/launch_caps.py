@@ -18,7 +18,7 @@ from types import MappingProxyType
 from joinery.decisions.scheduling.packing import Launch, Unplaced
 from joinery.decisions.scheduling.pools.deaths import Hold
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
-from joinery.objects.caps import Caps
+from joinery.objects.policies import Caps
 from joinery.objects.snapshot.urgency import LEAST_URGENT, Urgency, namespace_of
 
 #: $/h: sums of prices differ by so much, depending on the order of their terms.

@@ -4,11 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
-from joinery.objects.caps import Caps
 from joinery.objects.kubernetes.quantity import Resources
-from joinery.objects.policies import MinValuesPolicy, PreferencePolicy
+from joinery.objects.policies import BALANCED, Caps, MinValuesPolicy, PreferencePolicy
 from joinery.objects.settings import Settings
-from joinery.objects.sizes import BALANCED
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.snapshot import Snapshot
@@ -26,7 +24,7 @@ class Options:
     spot_types                  how many a spot launch should carry at least, where the rules allow: fewer are
                                 interrupted more often
     seed                        for what the search draws at random: the same seed gives the same plan
-    node_size                   the preference of NodePools that have none of their own (``objects.sizes``)
+    node_size                   the preference of NodePools that have none of their own (``objects.policies``)
     time_limit                  seconds after which a plan is no longer improved; None for no limit
     first_fit_only              nodes as first-fit buys them, not optimised: for when the verification refuses the
                                 optimised ones (``planning``)

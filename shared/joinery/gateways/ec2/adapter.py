@@ -22,7 +22,6 @@ from joinery.gateways.ec2.launch.userdata import user_data_problem
 from joinery.gateways.ec2.nodeclass import discovery
 from joinery.gateways.ec2.nodeclass.images import AliasError
 from joinery.gateways.ec2.nodeclass.imagesearch import ImageSearch
-from joinery.gateways.ec2.nodeclass.kind import of_ec2
 from joinery.gateways.ec2.nodeclass.profiles import Profiles
 from joinery.gateways.ec2.nodeclass.readiness import Selection, Unmet, status
 from joinery.gateways.ec2.nodeclass.selections import Selections
@@ -30,7 +29,7 @@ from joinery.gateways.ec2.nodeclass.tags import OWNER_PREFIX, is_of_cluster
 from joinery.objects.codes import SUBNET_FULL
 from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter import labels
-from joinery.objects.karpenter.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus
+from joinery.objects.karpenter.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus, of_ec2
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.instances import InstanceStatus
 from joinery.objects.snapshot.offerings import InstanceType

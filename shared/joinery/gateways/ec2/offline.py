@@ -11,9 +11,8 @@ from typing import Any
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.instancetypes.remembered import types_of
 from joinery.gateways.ec2.instancetypes.resolve import LONG_AGO
-from joinery.gateways.ec2.nodeclass.kind import of_ec2
 from joinery.gateways.ec2.nodeclass.reservations import reservations_of, uncounted
-from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.offerings import InstanceType
 

@@ -14,13 +14,13 @@ import msgspec
 from pydantic import ValidationError
 
 from joinery.gateways.kubernetes import leases, lists
+from joinery.gateways.kubernetes.api_errors import refusal
 from joinery.gateways.kubernetes.gateway import Eviction, Lease
 from joinery.gateways.kubernetes.legacy import LegacyApis, path_of
 from joinery.gateways.kubernetes.lists import NODE_CLAIMS, NODE_POOLS
 from joinery.gateways.kubernetes.mirrors import SHORT, CoreKind
 from joinery.gateways.kubernetes.patches import Document, changes, document, guarded, may_still_be_sent
 from joinery.gateways.kubernetes.reads import Reads
-from joinery.gateways.kubernetes.refusals import refusal
 from joinery.gateways.kubernetes.transport import JSON_PATCH, MERGE_PATCH, Transport
 from joinery.objects.annotations.marks import MOST_AHEAD, believable, believable_claim
 from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError

@@ -12,9 +12,8 @@ from typing import Protocol
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.kubernetes.conflicts import FieldConflict
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
-from joinery.objects.kubernetes.references import Document, Reference
+from joinery.objects.kubernetes.references import Document, FieldConflict, Reference
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 

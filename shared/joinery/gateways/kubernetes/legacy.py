@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from joinery.gateways.kubernetes.api_errors import object_of
 from joinery.gateways.kubernetes.lists import NotInstalledError, read
 from joinery.gateways.kubernetes.mirrors import Entry, entries_of
 from joinery.gateways.kubernetes.patches import Document, changes, document, guarded
-from joinery.gateways.kubernetes.refusals import object_of
 from joinery.gateways.kubernetes.transport import MERGE_PATCH, Transport
 from joinery.gateways.kubernetes.watches import Head
 from joinery.objects.errors import ConflictError, NotFoundError

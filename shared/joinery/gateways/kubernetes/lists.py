@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 from pydantic import ValidationError
 
-from joinery.gateways.kubernetes.refusals import MESSAGE_CHARS, Response, object_of
+from joinery.gateways.kubernetes.api_errors import MESSAGE_CHARS, Response, object_of
 from joinery.gateways.kubernetes.transport import Transport
 from joinery.objects.errors import ConfigurationError, DeniedError, UnavailableError
 from joinery.objects.karpenter.labels import NODE_POOL

@@ -6,11 +6,17 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from joinery.gateways.kubernetes.refusals import Status, object_of
+from joinery.gateways.kubernetes.api_errors import Status, object_of
 from joinery.gateways.kubernetes.transport import MERGE_PATCH, Transport
 from joinery.objects.errors import NotFoundError
-from joinery.objects.kubernetes.conflicts import FIELD_MANAGER, FieldConflict
-from joinery.objects.kubernetes.references import Document, Reference, collection, reference
+from joinery.objects.kubernetes.references import (
+    FIELD_MANAGER,
+    Document,
+    FieldConflict,
+    Reference,
+    collection,
+    reference,
+)
 
 #: JSON is YAML, and the API server takes an apply under this name only.
 APPLY_PATCH = "application/apply-patch+yaml"

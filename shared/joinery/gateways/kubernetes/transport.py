@@ -21,9 +21,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from joinery import __version__
+from joinery.gateways.kubernetes.api_errors import MESSAGE_CHARS, Response, object_of
 from joinery.gateways.kubernetes.connection import Connection
 from joinery.gateways.kubernetes.gateway import LONGEST_CALL
-from joinery.gateways.kubernetes.refusals import MESSAGE_CHARS, Response, object_of
 from joinery.objects.errors import UnavailableError, UnreachableError
 
 A = TypeVar("A", bound="Response | Stream")

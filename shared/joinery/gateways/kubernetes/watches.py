@@ -24,7 +24,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from joinery.gateways.kubernetes.refusals import Response, Status, refusal
+from joinery.gateways.kubernetes.api_errors import Response, Status, refusal
 from joinery.gateways.kubernetes.transport import BrokenStreamError, Transport
 from joinery.objects.kubernetes.decoding import decoder
 

@@ -5,12 +5,18 @@ The reasons stand in annotations, conditions, Events and metrics.
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.cron import Window, window
+from joinery.objects.karpenter.labels import DISRUPTION
+
+if TYPE_CHECKING:  # the webhook reads settings, and waits for no model
+    from joinery.objects.karpenter.nodepool import NodePool
 
 _STOP_WORD = "stop"
 _STOP_WINDOW = re.compile(r"from\s+(.+?)\s+for\s+(\S+)")
@@ -182,3 +188,20 @@ def _length(text: str) -> timedelta | None:
     except ValueError:
         return None
     return None if length is None or length < timedelta() else length
+
+
+def stop_in_force(pools: "Iterable[NodePool]", now: datetime) -> str:
+    """What stops voluntary disruption in the whole cluster now, as a sentence about a NodePool; empty if nothing does.
+
+    An annotation that cannot be read stops it too: someone meant to.
+    """
+    for pool in sorted(pools, key=lambda pool: pool.metadata.name):
+        text = pool.metadata.annotations.get(DISRUPTION)
+        if text is None:
+            continue
+        try:
+            if stop_of(text).is_in_force(now):
+                return f"NodePool {pool.metadata.name} stops disruption in the whole cluster ({DISRUPTION}: {text})"
+        except ValueError as error:
+            return f"NodePool {pool.metadata.name} has the annotation {DISRUPTION}, which stops disruption: {error}"
+    return ""

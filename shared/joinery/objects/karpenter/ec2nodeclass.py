@@ -18,7 +18,6 @@ from joinery.objects.karpenter.devices import (
     NetworkInterface,
     NetworkInterfaces,
 )
-from joinery.objects.karpenter.drift import Drift, MadeOf
 from joinery.objects.karpenter.ec2nodeclass_status import (
     AMIStatus,
     CapacityReservationStatus,
@@ -29,7 +28,7 @@ from joinery.objects.karpenter.ec2nodeclass_status import (
 from joinery.objects.karpenter.hashing import digest
 from joinery.objects.karpenter.kubelet import CheckedKubeletConfiguration, KubeletConfiguration
 from joinery.objects.karpenter.meta import Model, TrueOrFalse, WholeNumber
-from joinery.objects.karpenter.nodeclass import NodeClass, Unsupported
+from joinery.objects.karpenter.nodeclass import Drift, MadeOf, NodeClass, Unsupported
 from joinery.objects.karpenter.rules import Rule
 from joinery.objects.karpenter.selectors import (
     AMISelectorTerm,
@@ -336,3 +335,13 @@ def _unsupported(spec: EC2NodeClassSpec) -> Iterator[Unsupported]:
             condition="ValidationSucceeded",
             reason="UnsupportedFamily",
         )
+
+
+def of_ec2(node_class: NodeClass) -> EC2NodeClass:
+    """The class, which is an EC2NodeClass.
+
+    Raises ``TypeError`` if it is not: then gateways of two clouds were mixed up.
+    """
+    if not isinstance(node_class, EC2NodeClass):
+        raise TypeError(f"{node_class.kind} {node_class.metadata.name} is no {EC2NodeClass.kind}")
+    return node_class

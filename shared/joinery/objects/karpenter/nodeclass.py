@@ -14,9 +14,36 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from joinery.objects.karpenter import labels
-from joinery.objects.karpenter.drift import Drift, MadeOf
 from joinery.objects.karpenter.meta import Condition, CustomResource, Model
 from joinery.objects.karpenter.rules import Transition
+
+
+@dataclass(frozen=True, slots=True)
+class MadeOf:
+    """What an instance was made of, as far as its node class decides it.
+
+    ``labels``: its claim's, by which images fit or do not. ``image_id``: the image that it booted. ``subnet_id``,
+    ``security_groups`` (ids): where its primary network interface is. ``reservation``: the id of the capacity
+    reservation that it was launched into. ``placement_group_id``, ``placement_group``: id and name of the placement
+    group that it is in. What is empty is not known, or there is none.
+    """
+
+    labels: Mapping[str, str]
+    image_id: str = ""
+    subnet_id: str = ""
+    security_groups: frozenset[str] = frozenset()
+    reservation: str = ""
+    placement_group_id: str = ""
+    placement_group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Why a claim has drifted: ``reason`` is the condition's, ``message`` says it to a person."""
+
+    reason: str
+    message: str
+
 
 #: A default of ours that the API server does not fill in.
 NO_DEFAULT: dict[str, Any] = {"default": None}

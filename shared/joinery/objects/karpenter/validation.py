@@ -14,12 +14,21 @@ from pydantic import ValidationError
 
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.disruption import dollars_of, payback_of, rate_of, stop_of, switch_of
-from joinery.objects.karpenter.meta import NUMERIC, Requirement, Taint, is_label_key, is_label_value, is_whole_number
+from joinery.objects.karpenter.kubelet import THRESHOLD
+from joinery.objects.karpenter.meta import (
+    LABEL_KEY,
+    LABEL_VALUE,
+    NUMERIC,
+    TAINT_VALUE,
+    Requirement,
+    Taint,
+    is_label_key,
+    is_label_value,
+    is_whole_number,
+)
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.rules import RuleError
-from joinery.objects.patterns import in_words
-from joinery.objects.policies import Rebalance, terminate_first_of
-from joinery.objects.sizes import SIZES, share_of
+from joinery.objects.policies import SIZES, Rebalance, share_of, terminate_first_of
 from joinery.objects.slips import label_meant_by, value_meant_by
 from joinery.objects.wording import of_model_error, shown
 
@@ -208,3 +217,31 @@ def _key_reason(key: str) -> str:
     if key == labels.NODE_POOL or labels.is_restricted(key):
         return f"label {key} is restricted"
     return ""
+
+
+_WORDS = {
+    r"^([0-9]+(s|m|h))+$": "write hours, minutes and seconds, such as 720h or 1h30m",
+    r"^(([0-9]+(s|m|h))+|Never)$": "write hours, minutes and seconds, such as 720h or 1h30m, or Never",
+    r"^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$": "write hours and minutes, such as 8h or 1h30m",
+    r"^((100|[0-9]{1,2})%|[0-9]+)$": "write a number such as 5 or a share such as 10%",
+    r"^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|(.+)\s(.+)\s(.+)\s(.+)\s(.+))$": (
+        "write five fields of cron such as '0 9 * * mon-fri', or @daily and the like"
+    ),
+    r"^[1-9][0-9]{0,4}(G|T)i?$": "write a size in G, Gi, T or Ti, such as 100Gi",
+    THRESHOLD: "write a share such as 5% or an amount such as 100Mi",
+    r"^[^/]+$": "write the API group alone, such as karpenter.k8s.aws",
+    r"subnet-[0-9a-z]+": "write the id of a subnet, such as subnet-0123456789abcdef0",
+    r"sg-[0-9a-z]+": "write the id of a security group, such as sg-0123456789abcdef0",
+    r"ami-[0-9a-z]+": "write the id of an image, such as ami-0123456789abcdef0",
+    r"^cr-[0-9a-z]+$": "write the id of a capacity reservation, such as cr-0123456789abcdef0",
+    r"^pg-[0-9a-z]+$": "write the id of a placement group, such as pg-0123456789abcdef0",
+    r"^[0-9]{12}$": "write the twelve digits of an AWS account",
+    LABEL_KEY: "write a label key, such as example.com/team: letters, digits, '-', '_' and '.'",
+    LABEL_VALUE: "write a label value: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
+    TAINT_VALUE: "write a label value: letters, digits, '-', '_' and '.', beginning and ending with a letter or digit",
+}  # fmt: skip
+
+
+def in_words(pattern: str) -> str:
+    """What to write where the pattern is not met; the empty string for one that has no words."""
+    return _WORDS.get(pattern, "")

@@ -1,13 +1,13 @@
 """What can be said of a pod by itself: whether it is alive, whose it is, whether it waits for a node."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
 
 from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, PLANNED_TAINT
-from joinery.objects.kubernetes.core import OwnerReference, Pod, Toleration
+from joinery.objects.kubernetes.core import OwnerReference, Pod, PodSpec, PriorityClass, Toleration
 
 #: The scheduler of pods that a Fargate profile selects; EKS writes its name into them.
 FARGATE_SCHEDULER = "fargate-scheduler"
@@ -220,3 +220,21 @@ def ignores_budgets(pod: Pod) -> bool:
     has ended, or is on its way out (kube-apiserver ``canIgnorePDB``).
     """
     return pod.status.phase == "Pending" or not is_active(pod)
+
+
+#: The classes that every cluster has (Kubernetes `scheduling.SystemPriorityClasses`).
+_SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+def priorities_of(classes: Sequence[PriorityClass]) -> dict[str, int]:
+    """The values by name, with those of every cluster; by the empty name, that of the class for pods that name none."""
+    values = _SYSTEM_PRIORITIES | {priority.metadata.name: priority.value for priority in classes}
+    defaults = sorted(priority.metadata.name for priority in classes if priority.global_default)
+    return values | {"": values[defaults[0]]} if defaults else values
+
+
+def priority_of(spec: PodSpec, priorities: Mapping[str, int]) -> int:
+    """The pod's priority; larger ones are placed first. ``priorities``: see ``priorities_of``."""
+    if spec.priority is not None:
+        return spec.priority
+    return priorities.get(spec.priority_class_name, priorities.get("", 0))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from joinery.objects.annotations.drain_start import LONGEST_WAIT_FOR_REPLACEMENT, drains_at, is_retired
 from joinery.objects.annotations.plans import planned_pods
 from joinery.objects.snapshot.claims import awaits_launch
-from joinery.objects.snapshot.priorities import priorities_of, priority_of
+from joinery.objects.snapshot.pods import priorities_of, priority_of
 from joinery.objects.snapshot.snapshot import Snapshot
 
 #: For how long a node counts as its namespaces' turn: longer than a node takes to boot, so that runs of one minute

@@ -24,10 +24,10 @@ from joinery.objects.karpenter.labels import (
     ZONE,
 )
 from joinery.objects.kubernetes.core import Pod, Taint
-from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import observed, with_status
 from joinery.objects.snapshot.offerings import Offering, Reservation
 from joinery.objects.snapshot.pod_events import PODS_SEEN
+from joinery.objects.wording import rfc3339
 from simulator import builders
 from simulator.clock import START
 from tests.unit.decisions.disruption.clusters import TYPE, Cluster, annotated, on

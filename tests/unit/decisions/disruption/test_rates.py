@@ -17,7 +17,7 @@ from joinery.objects.karpenter.labels import DISRUPTED_LATELY, DISRUPTION_COMMAN
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.validation import validate
-from joinery.objects.kubernetes.moments import rfc3339
+from joinery.objects.wording import rfc3339
 from simulator import builders
 from simulator.clock import START
 from tests.unit.decisions.disruption.clusters import Cluster, annotated

@@ -9,7 +9,6 @@ import pytest
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.view.drift import INSTANCE_TYPE_NOT_FOUND, DriftDetector, with_drift
 from joinery.objects.karpenter.conditions import Observation, false
-from joinery.objects.karpenter.drift import Drift
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.hashing import HASH_VERSION, node_pool_hash
 from joinery.objects.karpenter.labels import (
@@ -22,6 +21,7 @@ from joinery.objects.karpenter.labels import (
 )
 from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeclass import Drift
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.snapshot.instances import Instance
 from joinery.objects.snapshot.snapshot import Snapshot

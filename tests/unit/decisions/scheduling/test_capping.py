@@ -13,10 +13,10 @@ from joinery.decisions.scheduling.packing import Packing, Unplaced
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.reason import ReasonCode
 from joinery.decisions.verification.verify import verify
-from joinery.objects.caps import Caps
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, RETIRED_FOR, TERMINATION_TIMESTAMP
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Pod
+from joinery.objects.policies import Caps
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.snapshot.urgency import Need, urgencies
 from simulator import builders

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from joinery.decisions.scheduling.launch_caps import Cap, Purchase, admit, admit_launches
 from joinery.decisions.scheduling.reason import ReasonCode
-from joinery.objects.caps import Caps
+from joinery.objects.policies import Caps
 from joinery.objects.snapshot.urgency import LEAST_URGENT, Need, Urgency
 from tests.unit.decisions.scheduling.launches import priced_launch
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from joinery.gateways.kubernetes import lists
+from joinery.gateways.kubernetes.api_errors import Status
 from joinery.gateways.kubernetes.leases import LeaseObject
-from joinery.gateways.kubernetes.refusals import Status
 from joinery.objects.kubernetes import core
 from joinery.objects.kubernetes.decoding import decode
 

@@ -22,7 +22,7 @@ from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, plac
 from joinery.decisions.scheduling.problem import WishedLaunch, Wishes
 from joinery.decisions.scheduling.solve import Stopwatch, solve
 from joinery.objects.karpenter.disruption import DisruptionReason
-from joinery.objects.sizes import CHEAPEST
+from joinery.objects.policies import CHEAPEST
 from joinery.objects.snapshot.nodes import cordoned
 from joinery.objects.snapshot.snapshot import Snapshot
 

@@ -23,8 +23,7 @@ from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import Admitted
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.snapshot.nodes import NodeView
-from joinery.objects.snapshot.pods import comes_with_node
-from joinery.objects.snapshot.priorities import priorities_of
+from joinery.objects.snapshot.pods import comes_with_node, priorities_of
 
 POLICY = "Balanced"
 _DRIFTED = DisruptionReason.DRIFTED

@@ -38,7 +38,6 @@ from joinery.objects.karpenter.labels import TERMINATION_FINALIZER, TERMINATION_
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClassKind
 from joinery.objects.kubernetes.core import Node
-from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import (
     INSTANCE_TERMINATING,
     annotated,
@@ -50,6 +49,7 @@ from joinery.objects.snapshot.claims import (
 )
 from joinery.objects.snapshot.instances import STOPPED, instance_id
 from joinery.objects.snapshot.nodes import is_registered, unfinalized
+from joinery.objects.wording import rfc3339
 
 DRAINED, DETACHED = "Drained", "VolumesDetached"
 #: A drain lasts at least this long: pods bound before the scheduler saw the taint are still to come.

@@ -25,9 +25,9 @@ from joinery.objects.karpenter.labels import (
 )
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod
-from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import moment
 from joinery.objects.snapshot.pods import go_duration, is_reschedulable
+from joinery.objects.wording import rfc3339
 
 #: How long EC2 leaves a spot instance after its warning (EC2 User Guide, "Spot Instance interruption notices").
 _SPOT_NOTICE = timedelta(minutes=2)

@@ -35,10 +35,10 @@ from joinery.objects.annotations.surged import remembered, surged_pods
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, REPLACEMENT_LAUNCHED, SURGE_BEFORE_EVICTION
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod
-from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.kubernetes.rollouts import Deployment
 from joinery.objects.snapshot.claims import INITIALIZED, REGISTERED, annotated, moment
 from joinery.objects.snapshot.pods import comes_with_node, is_protected, is_terminating, own_grace
+from joinery.objects.wording import rfc3339
 
 #: How long after its warning EC2 takes a spot instance, less the time that the warning takes to reach us
 #: (EC2 User Guide, "Spot Instance interruption notices").

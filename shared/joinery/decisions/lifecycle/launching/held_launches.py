@@ -15,8 +15,8 @@ from joinery.decisions.scheduling.launch_caps import Purchase, admit, over
 from joinery.decisions.scheduling.reason import Reason
 from joinery.objects.actions import Announce
 from joinery.objects.annotations.plans import expected
-from joinery.objects.caps import Caps
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.policies import Caps
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.snapshot.urgency import Urgency, lately_served, urgencies

@@ -14,11 +14,11 @@ from joinery.objects.karpenter.labels import INTERRUPTED_AT, RAN_WELL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod
 from joinery.objects.kubernetes.decoding import decode
-from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import INITIALIZED, moment
 from joinery.objects.snapshot.nodes import nodes_by_provider_id
 from joinery.objects.snapshot.pods import bound_at, is_active, is_reschedulable, owner_uid, owner_uids
 from joinery.objects.snapshot.snapshot import Snapshot
+from joinery.objects.wording import rfc3339
 
 #: How long a node may take until it is fit for pods. A command waits for it ten minutes from its decision on
 #: (``lifecycle.view.verdict``), and its claim is written a minute after that at the latest. So the node tells before it

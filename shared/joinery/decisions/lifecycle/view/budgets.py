@@ -25,8 +25,8 @@ from joinery.objects.karpenter.disruption import MOST_REMEMBERED, DisruptionReas
 from joinery.objects.karpenter.labels import DISRUPTION_RATE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import Budget, NodePool
-from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.nodes import NodeView
+from joinery.objects.wording import rfc3339
 
 #: What is allowed where no budget is in force (Karpenter: `math.MaxInt32`).
 UNLIMITED = 2**31 - 1

@@ -14,8 +14,7 @@ from enum import Enum, auto
 
 from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.termination.drain import is_drainable
-from joinery.objects.annotations.stops import stop_in_force
-from joinery.objects.karpenter.disruption import VOLUNTARY, DisruptionReason
+from joinery.objects.karpenter.disruption import VOLUNTARY, DisruptionReason, stop_in_force
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Pod
@@ -52,7 +51,7 @@ class DisruptionCheck:
     def __init__(self, snapshot: Snapshot, *, heeds_stop: bool = True) -> None:
         """``heeds_stop``: False for asking what would be done if nobody had stopped disruption."""
         self._now = snapshot.now
-        self._stop = stop_in_force(snapshot) if heeds_stop else ""
+        self._stop = stop_in_force(snapshot.node_pools, snapshot.now) if heeds_stop else ""
         self._nodes = {node.metadata.name: node for node in snapshot.nodes}
         self._names = {node.spec.provider_id: node.metadata.name for node in snapshot.nodes if node.spec.provider_id}
         self._pods: dict[str, list[Pod]] = defaultdict(list)

@@ -25,12 +25,11 @@ from types import MappingProxyType
 
 from joinery.decisions.scheduling.constraints.requirements import Requirements, UnknownOperatorError, read
 from joinery.objects.karpenter.conditions import drop
-from joinery.objects.karpenter.drift import Drift, MadeOf
 from joinery.objects.karpenter.hashing import HASH_VERSION, node_pool_hash
 from joinery.objects.karpenter.labels import INSTANCE_TYPE, NODE_POOL, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, ZONE
 from joinery.objects.karpenter.meta import Condition
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.karpenter.nodeclass import Drift, MadeOf, NodeClass
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.snapshot.claims import DRIFTED, is_launched, with_condition, with_status
 from joinery.objects.snapshot.instances import Instance, instance_id

@@ -9,9 +9,9 @@ from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.objects.annotations.disruption import DisruptionCommand, Readiness, commands_of
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.kubernetes.moments import rfc3339
 from joinery.objects.snapshot.claims import DRIFTED, INITIALIZED, LAUNCHED
 from joinery.objects.snapshot.snapshot import Snapshot
+from joinery.objects.wording import rfc3339
 
 #: How long a replacement may be absent because its claim is still to be written: longer than the function that writes
 #: it can live (60 s).

@@ -25,8 +25,7 @@ from joinery.decisions.scheduling.constraints.volume_needs import Choice, Volume
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 from joinery.objects.kubernetes.core import Affinity, NodeAffinity, Pod, Toleration
-from joinery.objects.snapshot.pods import lasting
-from joinery.objects.snapshot.priorities import priority_of
+from joinery.objects.snapshot.pods import lasting, priority_of
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 

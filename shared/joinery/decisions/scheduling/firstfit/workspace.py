@@ -32,7 +32,7 @@ from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.annotations.plans import needs_of, unserved_needs
 from joinery.objects.karpenter.labels import PREFER_NO_SCHEDULE
 from joinery.objects.snapshot.nodes import NodeView
-from joinery.objects.snapshot.priorities import priorities_of
+from joinery.objects.snapshot.pods import priorities_of
 
 
 class Workspace:

@@ -21,7 +21,7 @@ from joinery.decisions.scheduling.pools.market import Amounts
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.objects.karpenter.labels import MAX_NODE_SHARE, NODE_SIZE
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.sizes import SIZES, share_of
+from joinery.objects.policies import SIZES, share_of
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import comes_with_node
 

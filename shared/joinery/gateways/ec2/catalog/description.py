@@ -5,7 +5,15 @@ twelve hundred of them into these structs takes a tenth of the time that diction
 in snake case. What EC2 leaves out has its default here.
 """
 
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
 import msgspec
+
+from joinery.gateways.answers import Answer, Tell
+from joinery.objects.kubernetes.decoding import convert
+
+T = TypeVar("T")
 
 
 class _Part(msgspec.Struct, frozen=True, rename="pascal", gc=False):
@@ -161,3 +169,15 @@ class Description(_Part, frozen=True):
             if card.network_card_index == network.default_network_card_index:
                 return card.maximum_network_interfaces
         return network.maximum_network_interfaces
+
+
+def converted(listed: Iterable[Answer], struct: type[T], name: str, *, call: str, tell: Tell) -> Iterator[T]:
+    """Entries as structs.
+
+    One that does not fit is left out, and ``tell`` hears of it by the value of its field ``name``.
+    """
+    for entry in listed:
+        try:
+            yield convert(entry, struct)
+        except msgspec.ValidationError as error:
+            tell(f"{call}: {entry.get(name)} is left out: {error}")

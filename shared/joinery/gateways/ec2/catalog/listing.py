@@ -14,10 +14,9 @@ import msgspec
 from joinery.gateways.answers import at, entries
 from joinery.gateways.aws import Clients, translated
 from joinery.gateways.ec2.catalog import pricing
-from joinery.gateways.ec2.catalog.description import Description
+from joinery.gateways.ec2.catalog.description import Description, converted
 from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering, Zone, entry
 from joinery.gateways.ec2.catalog.reservation_queries import active_reservations
-from joinery.gateways.ec2.catalog.structs import converted
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import labels
 from joinery.objects.kubernetes.decoding import without_nulls

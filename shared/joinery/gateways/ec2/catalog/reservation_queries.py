@@ -5,8 +5,8 @@ from typing import Any
 
 from joinery.gateways.answers import Answer, entries
 from joinery.gateways.aws import Clients, translated
+from joinery.gateways.ec2.catalog.description import converted
 from joinery.gateways.ec2.catalog.reservations import CapacityReservation
-from joinery.gateways.ec2.catalog.structs import converted
 from joinery.objects.errors import NotFoundError
 
 Filters = list[dict[str, Any]]

@@ -15,8 +15,8 @@ from threading import Lock
 from joinery.gateways.answers import Tell, silent
 from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchRequest
 from joinery.gateways.ec2.launch.fleet import subnets_by_zone
-from joinery.gateways.ec2.nodeclass.kind import of_ec2
 from joinery.objects.errors import JoineryError
+from joinery.objects.karpenter.ec2nodeclass import of_ec2
 
 #: How long EC2's word is good for (Karpenter for AWS ``AvailableIPAddressTTL``).
 TIME_TO_LIVE = timedelta(minutes=1)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from joinery.gateways.answers import entries
 from joinery.gateways.aws import LONGEST_REQUEST, Clients, code, translated
-from joinery.gateways.ec2.catalog.description import Description
-from joinery.gateways.ec2.catalog.structs import converted
+from joinery.gateways.deadlines import in_time
+from joinery.gateways.ec2.catalog.description import Description, converted
 from joinery.gateways.ec2.gateway import Instance, LaunchedInstance, LaunchRequest, LaunchResult, Override
 from joinery.gateways.ec2.instancetypes.families import FAMILIES
 from joinery.gateways.ec2.instancetypes.typelabels import type_labels
@@ -25,13 +25,11 @@ from joinery.gateways.ec2.launch.running import described
 from joinery.gateways.ec2.launch.templates import Machine, Template, tag_specifications, template
 from joinery.gateways.ec2.launch.userdata import bootstrap, user_data
 from joinery.gateways.ec2.nodeclass.discovery import free_addresses
-from joinery.gateways.ec2.nodeclass.kind import of_ec2
 from joinery.gateways.ec2.nodeclass.tags import instance_tags
-from joinery.gateways.patience import in_time
 from joinery.objects.codes import ALREADY_EXISTS, CAPACITY, SUBNET_FULL, TEMPLATE_NOT_FOUND, TOKEN_REUSED
 from joinery.objects.errors import CapacityError, ConfigurationError, NotFoundError, UnavailableError
 from joinery.objects.karpenter import labels
-from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
 from joinery.objects.snapshot.offerings import Reservation
 
 _TYPES = "EC2 DescribeInstanceTypes"

@@ -11,11 +11,10 @@ from typing import Any
 from joinery.gateways.answers import at, entries
 from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
 from joinery.gateways.ec2.launch.templates import tag_specifications
-from joinery.gateways.ec2.nodeclass.kind import of_ec2
 from joinery.objects.codes import SPOT_ROLE_LACKING, SUBNET_FULL, is_capacity
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import labels
-from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
 from joinery.objects.snapshot.offerings import ALL_SPOT, CAPACITY_BLOCK, OfferingKey
 
 _INTERRUPTIBLE = "reserved-capacity"

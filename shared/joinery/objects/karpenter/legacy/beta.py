@@ -3,10 +3,9 @@
 from typing import Any
 
 from joinery.objects.karpenter.labels import AWS_GROUP
-from joinery.objects.karpenter.legacy.names import metadata
+from joinery.objects.karpenter.legacy.names import NotConvertibleError, metadata
 from joinery.objects.karpenter.legacy.nodetemplate import ubuntu
 from joinery.objects.karpenter.legacy.provisioner import ConvertedPool, claim_spec, kept_kubelet, reference
-from joinery.objects.karpenter.legacy.refusal import NotConvertibleError
 
 Document = dict[str, Any]
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from joinery.objects.karpenter.legacy import beta, nodetemplate, provisioner
+from joinery.objects.karpenter.legacy.names import NotConvertibleError
 from joinery.objects.karpenter.legacy.record import with_record
-from joinery.objects.karpenter.legacy.refusal import NotConvertibleError
 from joinery.objects.karpenter.meta import Origin
 
 Document = dict[str, Any]

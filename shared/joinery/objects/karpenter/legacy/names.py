@@ -13,6 +13,11 @@ from joinery.objects.karpenter.labels import (
     PROVISIONER_NAME,
 )
 
+
+class NotConvertibleError(ValueError):
+    """The object has no v1 equivalent. The message names the field and what to do about it."""
+
+
 Document = dict[str, Any]
 
 INSTANCE_PODS = f"{AWS_GROUP}/instance-pods"

@@ -3,8 +3,7 @@
 from typing import Any
 
 from joinery.objects.karpenter.labels import AWS_GROUP
-from joinery.objects.karpenter.legacy.names import metadata
-from joinery.objects.karpenter.legacy.refusal import NotConvertibleError
+from joinery.objects.karpenter.legacy.names import NotConvertibleError, metadata
 from joinery.objects.karpenter.legacy.selectors import image_terms, terms
 
 Document = dict[str, Any]

@@ -14,9 +14,8 @@ from joinery.objects.karpenter.labels import (
     PROVISIONER_NAME,
     canonical,
 )
-from joinery.objects.karpenter.legacy.names import INSTANCE_PODS, metadata, renamed
+from joinery.objects.karpenter.legacy.names import INSTANCE_PODS, NotConvertibleError, metadata, renamed
 from joinery.objects.karpenter.legacy.nodetemplate import class_spec
-from joinery.objects.karpenter.legacy.refusal import NotConvertibleError
 
 Document = dict[str, Any]
 

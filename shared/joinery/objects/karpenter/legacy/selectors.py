@@ -9,7 +9,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from joinery.objects.karpenter.legacy.refusal import NotConvertibleError
+from joinery.objects.karpenter.legacy.names import NotConvertibleError
 
 Document = dict[str, Any]
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from joinery.objects.kubernetes.moments import rfc3339
+from joinery.objects.wording import rfc3339
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from threading import Lock
 import pytest
 
 from joinery.gateways.aws import LONGEST_REQUEST, translated
+from joinery.gateways.deadlines import within
 from joinery.gateways.ec2.gateway import LONGEST_CALL
-from joinery.gateways.patience import within
 from joinery.objects.errors import TimeIsOverError, UnavailableError
 
 
