@@ -13,9 +13,8 @@ cluster.
   (``lifecycle.view.disruption_check``). They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
 - Nodes of static NodePools are no candidates: ``disruption.static_drift`` and ``disruption.scale_down`` deal with them.
 
-A stop (``objects.karpenter.disruption.stop_of``) holds all nodes. Budgets and rates of NodePools are about commands, not about
-nodes:
-``disruption.validation.budget_check`` applies them afterwards.
+A stop (``objects.karpenter.disruption.stop_of``) keeps all nodes. Budgets and rates of NodePools are about commands,
+not about nodes: ``disruption.validation.budget_check`` applies them afterwards.
 """
 
 from collections import Counter, defaultdict
