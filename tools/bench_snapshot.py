@@ -71,7 +71,7 @@ def ticks() -> None:
 
     transport = Transport(from_kubeconfig(sys.argv[-1]))
     moment = datetime(2026, 11, 21, 13, tzinfo=UTC)
-    cluster = KubernetesCluster(transport, now=lambda: moment, node_class=EC2NodeClass, tell=_complain)
+    cluster = KubernetesCluster(transport, now=lambda: moment, node_class=EC2NodeClass, log=_complain)
     digests = Digests()
     for number, _ in enumerate(sys.stdin):
         before, begun, processor = cluster.bytes_read, time.perf_counter(), time.process_time()

@@ -165,7 +165,7 @@ def live_catalog(region: str = "") -> "Catalog":
 
     place = region or _region()
     with reading_aws(place):
-        return Ec2Cloud(_setting("CLUSTER", ""), place, now=lambda: moment(None), tell=_left_out).catalog()
+        return Ec2Cloud(_setting("CLUSTER", ""), place, now=lambda: moment(None), log=_left_out).catalog()
 
 
 def _left_out(line: str) -> None:

@@ -234,7 +234,7 @@ def _kubernetes(config: Settings) -> "KubernetesCluster":
         now=_now,
         node_class=EC2NodeClass,
         legacy=legacy if config.legacy_objects else None,
-        tell=_log_missed,
+        log=_log_missed,
     )
 
 
@@ -260,7 +260,7 @@ def _ec2(config: Settings) -> "Cloud":
         config.cluster,
         config.region,
         now=_now,
-        tell=_log_left_out,
+        log=_log_left_out,
         zonal_shift=config.zonal_shift,
         prices_are_estimated=config.on_demand_prices == OnDemandPrices.ESTIMATED,
     )

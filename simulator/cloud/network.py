@@ -8,7 +8,7 @@ from typing import Protocol
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.launch.userdata import user_data_problem
 from joinery.gateways.ec2.nodeclass.images import standard_requirements
-from joinery.gateways.ec2.nodeclass.readiness import Selection
+from joinery.gateways.ec2.nodeclass.readiness import SelectedResources
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import AMIStatus, EC2NodeClass, SecurityGroupStatus, SubnetStatus
 from joinery.objects.karpenter.meta import Requirement
@@ -67,10 +67,10 @@ class Network:
             images=[Image(f"ami-al2023-{arch}", f"al2023-{arch}", arch, "al2023") for arch in ("amd64", "arm64")],
         )
 
-    def find(self, node_class: EC2NodeClass) -> Selection:
+    def find(self, node_class: EC2NodeClass) -> SelectedResources:
         """What the class selects. A role always has its profile here."""
         spec = node_class.spec
-        return Selection(
+        return SelectedResources(
             subnets=[
                 SubnetStatus(id=subnet.id, zone=subnet.zone, zone_id=subnet.zone_id)
                 for subnet in self.subnets

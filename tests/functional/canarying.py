@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace as changed
 
-from joinery.objects.annotations.canaries import Verdict, verdicts_of
+from joinery.objects.annotations.canaries import CanaryVerdict, verdicts_of
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Condition, ContainerState, ContainerStateWaiting, ContainerStatus, Pod
@@ -103,7 +103,7 @@ class Rollout:
         return found
 
     @property
-    def verdict(self) -> Verdict | None:
+    def verdict(self) -> CanaryVerdict | None:
         """On the new image."""
         return verdicts_of(self.node_class).get(NEW)
 

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from joinery.objects.annotations.canaries import Outcome
+from joinery.objects.annotations.canaries import CanaryOutcome
 from joinery.objects.karpenter.disruption import CanaryRule
 from joinery.objects.karpenter.labels import CANARIES, CANARY, CANARY_APPROVED, DISRUPTION_COMMAND
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -58,7 +58,7 @@ def test_a_node_that_does_not_get_ready_halts_the_drift(
     """The command is rolled back, an Event and a metric say why, and no other node is tried."""
     rollout.run(70, boots=False)
     assert rollout.verdict is not None
-    assert rollout.verdict.outcome is Outcome.FAILED
+    assert rollout.verdict.outcome is CanaryOutcome.FAILED
     assert "was not fit for pods" in rollout.stand.messages("CanaryFailed")["default"]
     assert counted()["joinery_canaries_failed_total"] > 0
     rollout.run(20)
@@ -83,7 +83,7 @@ def test_a_pod_that_crashes_on_the_canary_alone_halts_the_drift(rollout: Rollout
     rollout.crash(rollout.pods_on(canary)[0])
     rollout.run(10)
     assert rollout.verdict is not None
-    assert rollout.verdict.outcome is Outcome.FAILED
+    assert rollout.verdict.outcome is CanaryOutcome.FAILED
     assert canary.metadata.name in rollout.verdict.why
     rollout.run(80)
     assert len(rollout.outdated) == NODES - 1
@@ -117,7 +117,7 @@ def test_an_image_is_tried_again_when_a_person_removes_the_verdict(rollout: Roll
     assert rollout.verdict is not None
     rollout.annotate(CANARIES, None)
     assert _goes_on(rollout)
-    assert rollout.verdict is None or rollout.verdict.outcome is Outcome.PASSED
+    assert rollout.verdict is None or rollout.verdict.outcome is CanaryOutcome.PASSED
 
 
 def test_pods_that_wait_get_a_node_with_the_new_image_and_that_is_the_canary(rollout: Rollout) -> None:

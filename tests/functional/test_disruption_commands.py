@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.annotations.bought_for import BoughtFor, purchase_of
 from joinery.objects.annotations.disruption import DISRUPTION_REASON, Readiness, record_of
-from joinery.objects.annotations.purchases import Purchase, purchase_of
 from joinery.objects.errors import CapacityError, UnavailableError
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import (
@@ -356,7 +356,7 @@ def test_a_replacement_says_what_its_command_saves_for_as_long_as_it_is_there(st
     (old,) = running(stand, owner="web")
     disrupt(stand, old, savings=0.36, move_price=0.12)
     (new,) = others(stand, [old])
-    assert purchase_of(new) == Purchase(savings=0.36, move_price=0.12)
+    assert purchase_of(new) == BoughtFor(savings=0.36, move_price=0.12)
     record = record_of(now(stand, old))
     assert record is not None
     assert (record.savings, record.move_price) == (0.36, 0.12)
@@ -368,7 +368,7 @@ def test_a_replacement_says_what_its_command_saves_for_as_long_as_it_is_there(st
         stand.wait(10)
     (left,) = stand.claims
     assert REPLACES not in left.metadata.annotations
-    assert purchase_of(left) == Purchase(savings=0.36, move_price=0.12)
+    assert purchase_of(left) == BoughtFor(savings=0.36, move_price=0.12)
 
 
 def test_only_a_command_that_is_to_save_money_says_so(stand: Stand) -> None:

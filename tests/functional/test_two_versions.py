@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from joinery.gateways.ec2.catalog.document import decode, encode
-from joinery.objects.annotations.canaries import Outcome, verdicts_of
+from joinery.objects.annotations.canaries import CanaryOutcome, verdicts_of
 from joinery.objects.annotations.disruption import record_of
 from joinery.objects.annotations.recent_disruptions import retirements
 from joinery.objects.karpenter import labels
@@ -154,7 +154,7 @@ def test_a_failed_trial_counts_beside_an_outcome_that_is_not_known() -> None:
     rollout.world.cluster.add(with_metadata(node_class, annotations={labels.CANARIES: said}))
     rollout.run(3)
     (node_class,) = rollout.world.cluster.node_classes.values()
-    assert verdicts_of(node_class)[NEW].outcome is Outcome.FAILED
+    assert verdicts_of(node_class)[NEW].outcome is CanaryOutcome.FAILED
     assert len(rollout.stand.claims) == 3
 
 

@@ -85,7 +85,7 @@ def test_a_list_that_grew_too_old_is_read_again() -> None:
 def test_a_list_without_items_is_empty() -> None:
     """Go writes an empty list as null."""
     with scripted(says(200, {"metadata": {}, "items": None})) as script:
-        assert lists.read(script.transport, PODS, Pod) == lists.Listed(())
+        assert lists.read(script.transport, PODS, Pod) == lists.ObjectList(())
 
 
 CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"

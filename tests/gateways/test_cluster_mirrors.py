@@ -54,7 +54,7 @@ class Warm:
         self.complaints: list[str] = []
         self.last: Snapshot | None = None
         # Nothing is short: every kind that can be followed is.
-        self._cluster = cluster(plane, short=0, tell=self.complaints.append)
+        self._cluster = cluster(plane, short=0, log=self.complaints.append)
 
     def read(self) -> Snapshot:
         """The cluster as it believes it to be. What has not changed since the last time is the same object."""

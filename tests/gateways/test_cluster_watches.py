@@ -49,7 +49,7 @@ class Told(Mirror):
 
     def __init__(self, script: Script) -> None:
         self.complaints: list[str] = []
-        super().__init__(script.transport, KIND, short=0, tell=self.complaints.append)
+        super().__init__(script.transport, KIND, short=0, log=self.complaints.append)
         assert versions(self) == {"a": "1", "b": "2"}
 
 

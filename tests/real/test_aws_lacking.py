@@ -98,7 +98,7 @@ def test_an_entry_that_lacks_anything_takes_no_other_with_it(clients: Clients, c
     with answering(clients, (client, method, answer)):
         whole = ask(clients)
     told: list[str] = []
-    clients.tell = told.append
+    clients.log = told.append
     for path, changed in shorn(answer, by=by):
         if by == "empty" and is_moment(path):
             continue
@@ -119,7 +119,7 @@ def test_one_bad_reservation_does_not_fail_the_whole_read(clients: Clients, fiel
     bad, *others = answer["CapacityReservations"]
     name = bad["CapacityReservationId"] if field != "CapacityReservationId" else "0"
     told: list[str] = []
-    clients.tell = told.append
+    clients.log = told.append
     changed = {"CapacityReservations": [{key: bad[key] for key in bad if key != field}, *others]}
     with answering(clients, ("ec2", "describe_capacity_reservations", changed)):
         active = active_reservations(clients, [])
@@ -241,6 +241,6 @@ def test_a_product_that_cannot_be_read_takes_no_other_with_it() -> None:
     text = good if isinstance(good, str) else json.dumps(good)
     document = json.loads(text)
     for _, changed in shorn(document, by="null"):
-        assert on_demand_prices([json.dumps(changed), text], "USD", tell=told.append)
-    assert on_demand_prices(["no JSON", text], "USD", tell=told.append)
+        assert on_demand_prices([json.dumps(changed), text], "USD", log=told.append)
+    assert on_demand_prices(["no JSON", text], "USD", log=told.append)
     assert any(line.startswith("Pricing GetProducts: a product is left out") for line in told)

@@ -12,12 +12,12 @@ from typing import Any
 from joinery.objects.errors import UnavailableError
 
 Answer = Mapping[str, Any]
-Tell = Callable[[str], None]
+Log = Callable[[str], None]
 """What to do with a line about an entry that is left out."""
 
 
-def silent(line: str) -> None:
-    """Tell nobody."""
+def unlogged(line: str) -> None:
+    """Log nothing."""
 
 
 def at(answer: object, path: str) -> Any:
@@ -35,12 +35,12 @@ def needed(answer: object, path: str, *, call: str) -> Any:
     return value
 
 
-def entries(answer: object, field: str, *needs: str, call: str, tell: Tell = silent) -> Iterator[Answer]:
+def entries(answer: object, field: str, *needs: str, call: str, log: Log = unlogged) -> Iterator[Answer]:
     """The entries of a list that have all the paths they are needed for; the first one is what an entry goes by."""
     listed = [entry for entry in at(answer, field) or () if isinstance(entry, Mapping)]
     for number, entry in enumerate(listed):
         lacking = next((path for path in needs if at(entry, path) is None), None)
         if lacking is not None:
-            tell(f"{call}: {field}[{at(entry, needs[0]) or number}] has no {lacking} and is left out")
+            log(f"{call}: {field}[{at(entry, needs[0]) or number}] has no {lacking} and is left out")
         else:
             yield entry

@@ -11,7 +11,7 @@ from functools import cache, cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from joinery.gateways.answers import Tell, at, needed, silent
+from joinery.gateways.answers import Log, at, needed, unlogged
 from joinery.gateways.deadlines import in_time
 from joinery.gateways.partitions import pricing_region
 from joinery.objects.codes import NOT_FOUND, TRANSIENT, is_capacity
@@ -142,11 +142,11 @@ _MAKING = Lock()
 class Clients:
     """The clients of one region. Endpoints and credentials are boto3's own business (``AWS_ENDPOINT_URL``, roles).
 
-    ``tell`` hears of parts of answers that could not be used. ``read_seconds``: how long an answer may take.
+    ``log`` hears of parts of answers that could not be used. ``read_seconds``: how long an answer may take.
     """
 
-    def __init__(self, region: str, tell: Tell = silent, *, read_seconds: int = READ_SECONDS) -> None:
-        self.region, self.tell = region, tell
+    def __init__(self, region: str, log: Log = unlogged, *, read_seconds: int = READ_SECONDS) -> None:
+        self.region, self.log = region, log
         self._read_seconds = read_seconds
         self._others: dict[str, Any] = {}
 

@@ -52,7 +52,7 @@ _TOLERANCE = timedelta(seconds=1)
 #: authorization messages").
 _ENCODED = " Encoded authorization failure message"
 #: What is asked by a command, in words.
-_ASKED: Mapping[type[Change], str] = {
+_REQUESTS: Mapping[type[Change], str] = {
     **dict.fromkeys((UpdateClaim, UpdateNode, UpdatePool, UpdateClass, UpdatePod, Reject), "an update of {}"),
     **dict.fromkeys((DeleteClaim, DeleteNode, DeletePod), "the deletion of {}"),
     Tolerate: "a toleration for {}",
@@ -69,13 +69,13 @@ _PLAIN = (DeleteClaim, DeleteNode, DeletePod, Evict, TerminateInstance, RebootIn
 class Refusal:
     """A request that was refused.
 
-    ``request``: what was asked (``request``). ``since``: when it was refused first, ``asked``: when last. ``message``:
+    ``request``: what was asked (``request``). ``since``: when it was refused first, ``tried``: when last. ``message``:
     the words of who refused it last, and what a person may do about it.
     """
 
     request: str
     since: datetime
-    asked: datetime
+    tried: datetime
     message: str = ""
 
     @property
@@ -90,8 +90,8 @@ class Refusal:
 
     def is_due(self, now: datetime) -> bool:
         """Whether it may be asked again: at once after the first time, and if somebody's clock was wrong."""
-        interval = min(max(self.asked - self.since, SHORTEST), LONGEST) if self.asked > self.since else timedelta()
-        return not timedelta() <= now - self.asked < interval - _TOLERANCE
+        interval = min(max(self.tried - self.since, SHORTEST), LONGEST) if self.tried > self.since else timedelta()
+        return not timedelta() <= now - self.tried < interval - _TOLERANCE
 
     def is_worth_ticks(self, now: datetime) -> bool:
         """Whether the next try comes sooner than the schedule's ring."""
@@ -99,7 +99,7 @@ class Refusal:
 
     def is_remembered(self, now: datetime) -> bool:
         """Whether it still counts."""
-        return abs(now - self.asked) < REMEMBERED
+        return abs(now - self.tried) < REMEMBERED
 
 
 Refusals = Mapping[str, Refusal]
@@ -159,8 +159,8 @@ def due(chain: Sequence[Command], refusals: Refusals, now: datetime) -> Due:
     return Due(tuple(kept))
 
 
-def is_told(refusal: Refusal, refusals: Refusals) -> bool:
-    """Whether the same was said of the object already: a policy may deny each of its updates, with the same words."""
+def is_reported(refusal: Refusal, refusals: Refusals) -> bool:
+    """Whether the object's Events say the same already: a policy may deny each of its updates, with the same words."""
     return any((each.about, each.message) == (refusal.about, refusal.message) for each in refusals.values())
 
 
@@ -171,14 +171,15 @@ def failure_events(command: Change | Ask, why: str) -> tuple[Announce, ...]:
         return ()
     match command:
         case Evict(_, node):
-            event, said = "FailedEviction", f"its node {node.metadata.name} is being drained, but it was not evicted"
+            reason, what = "FailedEviction", f"its node {node.metadata.name} is being drained, but it was not evicted"
         case RestartDeployment(deployment):
-            event, said = "FailedSurge", f"its Deployment {deployment.metadata.name} was not restarted"
+            reason, what = "FailedSurge", f"its Deployment {deployment.metadata.name} was not restarted"
         case Ask():
-            event, said = "Refused", f"{command.what} was refused"
+            reason, what = "Refused", f"{command.what} was refused"
         case _:
-            event, said = "Refused", f"{_ASKED[type(command)].format(subject(command))} ({command.reason}) was refused"
-    return (Announce(event, f"{said}: {why}", owner),)
+            what = _REQUESTS[type(command)].format(subject(command))
+            reason, what = "Refused", f"{what} ({command.reason}) was refused"
+    return (Announce(reason, f"{what}: {why}", owner),)
 
 
 def remedy(command: Change | Ask, error: Exception) -> str:

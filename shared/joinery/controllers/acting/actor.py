@@ -67,7 +67,7 @@ from joinery.objects.actions import (
 from joinery.objects.errors import ConflictError, JoineryError, NotFoundError, RefusedError, TimeIsOverError, together
 from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.refusals import Due, Refusals, due, failure_events, is_refusal, is_told, refused, request
+from joinery.objects.refusals import Due, Refusals, due, failure_events, is_refusal, is_reported, refused, request
 
 
 class Actor:
@@ -340,9 +340,9 @@ class Actor:
         if not is_refusal(error):
             return failure_events(command, str(error)) if isinstance(command, Evict) else ()
         refusal = refused(command, error, self.now, before)
-        was_told = is_told(refusal, refusals)
+        was_reported = is_reported(refusal, refusals)
         self._gateways.refusals.note([refusal])
-        return () if was_told else failure_events(command, refusal.message)
+        return () if was_reported else failure_events(command, refusal.message)
 
     def _failed(self, what: str, error: Exception, about: Mapping[str, object]) -> None:
         bug = None if isinstance(error, JoineryError) else error

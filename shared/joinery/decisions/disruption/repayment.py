@@ -19,7 +19,7 @@ to repay.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from joinery.objects.annotations.purchases import Purchase, purchase_of
+from joinery.objects.annotations.bought_for import BoughtFor, purchase_of
 from joinery.objects.karpenter.labels import LAUNCH_TOKEN
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claims import INITIALIZED
@@ -46,7 +46,7 @@ def repayment(
         return None
     purchase = purchase_of(claim)
     # Whoever writes a moment that is still to come has another clock, or none.
-    until = min(since, now) + (purchase or Purchase(price, move_price)).repaid_within(payback)
+    until = min(since, now) + (purchase or BoughtFor(price, move_price)).repaid_within(payback)
     at = rfc3339(until)
     if purchase is None:
         rule = f"it costs ${price:.4f}/h, and until {at} less in all than moving its pods counts as (${move_price:.4f})"

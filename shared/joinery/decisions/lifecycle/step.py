@@ -56,7 +56,7 @@ from joinery.objects.snapshot.claims import (
     REGISTERED,
     annotated,
     has_lost_node,
-    settled,
+    with_derived_ready,
     with_status,
 )
 from joinery.objects.snapshot.instances import INSTANCE_CLAIM_TAG
@@ -147,7 +147,7 @@ def _living(view: View, claim: NodeClaim) -> Step:
     steered = steer(view, after, with_emptiness(view, after, node))
     if steered.unserved:
         after = annotated(after, unserved(steered.unserved | unserved_needs(after)))
-    after = adopted(view, settled(tracked(view, after, node), view.snapshot.now))
+    after = adopted(view, with_derived_ready(tracked(view, after, node), view.snapshot.now))
     # Behind adoption, for which it matters whether another controller has called the claim drifted.
     after = view.drift.judged(with_consolidatable(view, after))
     is_booting = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)

@@ -6,7 +6,7 @@ from functools import cached_property
 from threading import Lock
 from typing import Any
 
-from joinery.gateways.answers import Tell, needed, silent
+from joinery.gateways.answers import Log, needed, unlogged
 from joinery.gateways.aws import Clients, cluster_of, translated
 from joinery.gateways.ec2.catalog import listing
 from joinery.gateways.ec2.catalog.document import Catalog
@@ -23,7 +23,7 @@ from joinery.gateways.ec2.nodeclass import discovery
 from joinery.gateways.ec2.nodeclass.images import AliasError
 from joinery.gateways.ec2.nodeclass.imagesearch import ImageSearch
 from joinery.gateways.ec2.nodeclass.profiles import Profiles
-from joinery.gateways.ec2.nodeclass.readiness import Selection, Unmet, status
+from joinery.gateways.ec2.nodeclass.readiness import SelectedResources, Unmet, status
 from joinery.gateways.ec2.nodeclass.selections import Selections
 from joinery.gateways.ec2.nodeclass.tags import OWNER_PREFIX, is_of_cluster
 from joinery.objects.codes import SUBNET_FULL
@@ -48,7 +48,7 @@ _HERE = ("pending", "running", "stopping", "stopped", "shutting-down")
 class Ec2Cloud:
     """Implements ``Cloud``. Making one asks AWS nothing: the cluster is described at the first launch.
 
-    ``tell`` hears of what is left out of AWS's answers. ``zonal_shift``: whether ARC is asked for zonal shifts, which
+    ``log`` hears of what is left out of AWS's answers. ``zonal_shift``: whether ARC is asked for zonal shifts, which
     takes a right and a cluster that is registered there. ``prices_are_estimated``: those on demand, because the price
     list cannot be reached.
     """
@@ -59,13 +59,13 @@ class Ec2Cloud:
         region: str,
         *,
         now: Callable[[], datetime],
-        tell: Tell = silent,
+        log: Log = unlogged,
         zonal_shift: bool = False,
         prices_are_estimated: bool = False,
     ) -> None:
         self._cluster, self._now = cluster, now
         self._prices_are_estimated = prices_are_estimated
-        self._clients = Clients(region, tell)
+        self._clients = Clients(region, log)
         self._describing = Lock()
         self._create_fleet = CreateFleet(self._clients, now)
         self._profiles = Profiles(self._clients, cluster)
@@ -84,7 +84,7 @@ class Ec2Cloud:
 
     def catalog(self, earlier: Catalog | None = None) -> Catalog:
         # No run that is short waits for this: the function that lists has minutes, and a person has, too.
-        patient = Clients(self._clients.region, self._clients.tell, read_seconds=_LISTING_SECONDS)
+        patient = Clients(self._clients.region, self._clients.log, read_seconds=_LISTING_SECONDS)
         if earlier:
             return listing.repriced(patient, earlier, self._now())
         return listing.read(patient, self._now(), prices_are_estimated=self._prices_are_estimated)
@@ -99,12 +99,12 @@ class Ec2Cloud:
         selection = self._selections.of(ec2_class, purpose, lambda: self._selected(ec2_class, profile_of))
         return status(ec2_class, selection, self._now())
 
-    def _selected(self, ec2_class: EC2NodeClass, profile_of: ProfileOf) -> Selection:
+    def _selected(self, ec2_class: EC2NodeClass, profile_of: ProfileOf) -> SelectedResources:
         """Nine calls or so: see ``nodeclass.selections``."""
         spec = ec2_class.spec
         amis, ami_problem = self._amis(ec2_class)
         profile, profile_problem = _profile(ec2_class, profile_of)
-        return Selection(
+        return SelectedResources(
             subnets=discovery.subnets(self._clients, spec.subnet_selector_terms),
             security_groups=discovery.security_groups(self._clients, spec.security_group_selector_terms),
             amis=amis,
@@ -209,7 +209,7 @@ class Ec2Cloud:
         )
         if not (resolved and any(term.alias for term in node_class.spec.ami_selector_terms)):
             return []
-        self._clients.tell(f"EC2NodeClass {name}: its alias stands for no image any more; the last ones stay")
+        self._clients.log(f"EC2NodeClass {name}: its alias stands for no image any more; the last ones stay")
         return status.amis
 
     def _version(self) -> str:

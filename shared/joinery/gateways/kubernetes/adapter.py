@@ -50,7 +50,7 @@ class KubernetesCluster:
     Lease, in UTC.
 
     ``node_class``: the model of our cloud's node classes. ``legacy``: the older APIs, where their objects count too.
-    ``short`` and ``tell``: of ``joinery.gateways.kubernetes.mirrors``.
+    ``short`` and ``log``: of ``joinery.gateways.kubernetes.mirrors``.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class KubernetesCluster:
         node_class: type[NodeClass],
         legacy: LegacyApis | None = None,
         short: int = SHORT,
-        tell: Callable[[str], None] = lambda _: None,
+        log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.transport = transport
         self._now = now
@@ -74,7 +74,7 @@ class KubernetesCluster:
         owners = [CoreKind(field, path, struct, lists.with_pods) for field, path, struct in lists.OWNERS]
         others = (*owners, *(legacy.kinds.values() if legacy else ()))
         self._reads = Reads(
-            transport, self._customs.values(), self._node_class.group, others=others, short=short, tell=tell
+            transport, self._customs.values(), self._node_class.group, others=others, short=short, log=log
         )
 
     @property

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from joinery.gateways.kubernetes.api_errors import MESSAGE_CHARS, Response, object_of
 from joinery.gateways.kubernetes.transport import Transport
+from joinery.gateways.kubernetes.watches import ListMeta
 from joinery.objects.errors import ConfigurationError, DeniedError, UnavailableError
 from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.karpenter.meta import CustomResource
@@ -113,19 +114,14 @@ class NotInstalledError(ConfigurationError):
 ALL = "(all)"
 
 
-class _ListMeta(msgspec.Struct, rename={"continue_": "continue", "version": "resourceVersion"}):
-    continue_: str | None = None
-    version: str = ""
-
-
 class Page(msgspec.Struct, Generic[T]):
     """One page of a list."""
 
-    metadata: _ListMeta | None = None
+    metadata: ListMeta | None = None
     items: list[T] | None = None
 
 
-class Listed(NamedTuple):
+class ObjectList(NamedTuple):
     """What a list holds: the objects that could be read, and what is wrong with the others.
 
     ``version``: the resource version of the list. Its pages all show the cluster as it was then.
@@ -136,7 +132,7 @@ class Listed(NamedTuple):
     version: str = ""
 
 
-def read(transport: Transport, path: str, struct: Any) -> Listed:
+def read(transport: Transport, path: str, struct: Any) -> ObjectList:
     """All objects at a path, as that struct.
 
     Raises ``ConfigurationError`` for a kind that is needed and not installed, ``DeniedError`` for one that we may not
@@ -145,22 +141,22 @@ def read(transport: Transport, path: str, struct: Any) -> Listed:
     objects: list[Any] = []
     invalid: list[Invalid] = []
     token: str | None = ""
-    meta = _ListMeta()
+    meta = ListMeta()
     while token is not None:
         answer = _page(transport, path, token)
         if answer.code == _EXPIRED and token:
             objects, invalid, token = [], [], ""
             continue
         if answer.code == _FORBIDDEN and path in DISPENSABLE:
-            return Listed((), (Invalid(struct.__name__, ALL, str(_denied(path, answer))),))
+            return ObjectList((), (Invalid(struct.__name__, ALL, str(_denied(path, answer))),))
         if answer.code == _NOT_FOUND and path in DISPENSABLE:
-            return Listed(())
+            return ObjectList(())
         page, unread = _decoded(path, _body(path, answer), struct)
         objects += page.items or []
         invalid += unread
-        meta = page.metadata or _ListMeta()
-        token = meta.continue_ or None
-    return Listed(tuple(objects), tuple(invalid), meta.version)
+        meta = page.metadata or ListMeta()
+        token = meta.more or None
+    return ObjectList(tuple(objects), tuple(invalid), meta.version)
 
 
 def _decoded(path: str, body: bytes, struct: Any) -> tuple[Page[Any], list[Invalid]]:

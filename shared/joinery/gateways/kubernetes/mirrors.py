@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 
 from joinery.gateways.kubernetes import lists
-from joinery.gateways.kubernetes.lists import Listed
+from joinery.gateways.kubernetes.lists import ObjectList
 from joinery.gateways.kubernetes.transport import Transport
 from joinery.gateways.kubernetes.watches import Change, Fence, Head, LostTrackError, changes, fence, key_of
 from joinery.objects.kubernetes.decoding import decode, decoder
@@ -45,7 +45,7 @@ class Entry(NamedTuple):
     invalid: Invalid | None = None
 
 
-class Kind(Protocol):
+class MirroredKind(Protocol):
     """How the objects of one kind are read. ``field``: the snapshot's for them."""
 
     field: str
@@ -122,30 +122,30 @@ def entries_of(
 class Mirror:
     """One kind, as it was when it was last read. For one thread at a time.
 
-    ``is_listed_always``: see the module. ``short``: ``SHORT``, but for tests. ``tell`` is told a line about objects
+    ``is_listed_always``: see the module. ``short``: ``SHORT``, but for tests. ``log`` gets a line about objects
     that an earlier read had missed.
     """
 
     def __init__(
         self,
         transport: Transport,
-        kind: Kind,
+        kind: MirroredKind,
         *,
         is_listed_always: bool = False,
         short: int = SHORT,
-        tell: Callable[[str], None] = lambda _: None,
+        log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.kind = kind
         # The fence and the watch must be answered by one API server of several: one connection, one server.
         self._transport = transport.apart()
         self._is_listed_always, self._short = is_listed_always, short
         self._is_followed = False
-        self._tell = tell
+        self._log = log
         self._entries: dict[str, Entry] = {}
         self._version = 0
         self._assumed = 0
         self._listed_at = 0.0
-        self._view: Listed | None = None
+        self._view: ObjectList | None = None
 
     @property
     def bytes_read(self) -> int:
@@ -156,10 +156,10 @@ class Mirror:
         """Seconds since the kind was last listed; none where it is listed on every read."""
         return self._transport.clock() - self._listed_at if self._is_followed else 0.0
 
-    def read(self, *, verify: bool = False, fixed: Callable[[], None] = lambda: None) -> Listed:
+    def read(self, *, verify: bool = False, fixed: Callable[[], None] = lambda: None) -> ObjectList:
         """The kind as it is now: with everything that happened before the call.
 
-        ``verify``: list it, and tell how what was followed differs. ``fixed`` is called as soon as nothing that happens
+        ``verify``: list it, and log how what was followed differs. ``fixed`` is called as soon as nothing that happens
         from then on will be in the answer. Raises as ``lists.read`` does.
         """
         if not (self._version and self._is_followed):
@@ -203,14 +203,14 @@ class Mirror:
             if until.objects in (None, len(self._entries)):
                 self._assumed = until.version
                 return
-        self._tell(f"{self.kind.path}: {len(self._entries)} objects are known and {until.objects} are there")
+        self._log(f"{self.kind.path}: {len(self._entries)} objects are known and {until.objects} are there")
         raise LostTrackError
 
     def _apply(self, changes: Iterable[Change]) -> None:
         for change in changes:
             self._view = None
             if change.version <= self._assumed:
-                self._tell(f"{self.kind.path}: {change.key} has changed before the last read, which did not see it")
+                self._log(f"{self.kind.path}: {change.key} has changed before the last read, which did not see it")
             if change.raw is None:
                 self._entries.pop(change.key, None)
             else:
@@ -224,18 +224,18 @@ class Mirror:
             keys = entries.keys() | self._entries.keys()
             differing = [key for key in keys if _differ(entries.get(key), self._entries.get(key))]
             if differing:
-                self._tell(f"{self.kind.path}: {len(differing)} objects were not followed, such as {min(differing)}")
+                self._log(f"{self.kind.path}: {len(differing)} objects were not followed, such as {min(differing)}")
         except LostTrackError:
             pass  # nothing to compare with
         self._entries, self._view = entries, None
         self._version = self._assumed = _number(version)
         self._listed_at = self._transport.clock()
 
-    def _viewed(self) -> Listed:
+    def _viewed(self) -> ObjectList:
         if self._view is None:
             # The order of a list is that of its keys in etcd.
             ordered = [self._entries[key] for key in sorted(self._entries)]
-            self._view = Listed(
+            self._view = ObjectList(
                 tuple(entry.item for entry in ordered if entry.item is not None),
                 tuple(entry.invalid for entry in ordered if entry.invalid is not None),
             )

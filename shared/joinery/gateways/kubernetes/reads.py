@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from joinery.gateways.kubernetes import legacy, lists
-from joinery.gateways.kubernetes.lists import Listed
-from joinery.gateways.kubernetes.mirrors import RELIST_SECONDS, SHORT, CoreKind, CustomKind, Kind, Mirror
+from joinery.gateways.kubernetes.lists import ObjectList
+from joinery.gateways.kubernetes.mirrors import RELIST_SECONDS, SHORT, CoreKind, CustomKind, Mirror, MirroredKind
 from joinery.gateways.kubernetes.transport import Transport
 
 NODES, PODS = "nodes", "pods"
@@ -21,7 +21,7 @@ class Reads:
 
     ``customs``: the custom resources among it. ``group``: the API group of our cloud's node classes. ``others``: kinds
     that are read only when they are asked for, and that no field of a snapshot is for. ``short``: see
-    ``joinery.gateways.kubernetes.mirrors.SHORT``. ``tell`` is told a line about objects that an earlier read had
+    ``joinery.gateways.kubernetes.mirrors.SHORT``. ``log`` gets a line about objects that an earlier read had
     missed.
     """
 
@@ -31,12 +31,12 @@ class Reads:
         customs: Iterable[lists.Custom[Any]],
         group: str,
         *,
-        others: Iterable[Kind] = (),
+        others: Iterable[MirroredKind] = (),
         short: int = SHORT,
-        tell: Callable[[str], None] = lambda _: None,
+        log: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._transport, self._short, self._tell = transport, short, tell
-        kinds: list[Kind] = [
+        self._transport, self._short, self._log = transport, short, log
+        kinds: list[MirroredKind] = [
             CoreKind(field, path, struct, lists.usable if field == NODES else None)
             for field, path, struct in lists.CORE
         ]
@@ -63,13 +63,13 @@ class Reads:
         objects = {field: listed.objects for field, listed in read.items()}
         return objects | {"invalid": tuple(bad for listed in read.values() for bad in listed.invalid)}
 
-    def _read(self, mirrors: list[Mirror]) -> Mapping[str, Listed]:
+    def _read(self, mirrors: list[Mirror]) -> Mapping[str, ObjectList]:
         oldest = max(mirrors, key=lambda mirror: mirror.age)
         nodes_fixed: Future[None] = Future()
         if all(mirror.kind.field != NODES for mirror in mirrors):
             nodes_fixed.set_result(None)
 
-        def read(mirror: Mirror) -> Listed:
+        def read(mirror: Mirror) -> ObjectList:
             verify = mirror is oldest and mirror.age > RELIST_SECONDS
             if mirror.kind.field == NODES:
                 with _fixing(nodes_fixed) as fixed:
@@ -92,7 +92,7 @@ class Reads:
                 self._kinds[field],
                 is_listed_always=field in _LISTED_ALWAYS,
                 short=self._short,
-                tell=self._tell,
+                log=self._log,
             )
         return self._mirrors[field]
 

@@ -98,16 +98,18 @@ class Changes(NamedTuple):
     version: int
 
 
-class _ListMeta(
+class ListMeta(
     msgspec.Struct, rename={"version": "resourceVersion", "more": "continue", "remaining": "remainingItemCount"}
 ):
+    """A list's metadata (meta/v1 ListMeta). ``more``: the token by which its next page is read."""
+
     version: str = ""
-    more: str = ""
+    more: str | None = None
     remaining: int | None = None
 
 
 class _Count(msgspec.Struct):
-    metadata: _ListMeta
+    metadata: ListMeta
     items: list[msgspec.Raw] | None = None
 
 
@@ -153,7 +155,7 @@ def changes(transport: Transport, path: str, since: int, until: Fence, *, must_b
                 raise _lost(path, stream)
             taken = until.seconds + transport.clock() - begun
             silence = _FOR_EVER if must_be_certain or taken > _SLOW else max(_SILENCE, _TIMES * taken)
-            for change in _told(stream.lines(silence)):
+            for change in _events(stream.lines(silence)):
                 if change.version > until.version:
                     return Changes(read, until.version)
                 if change.key:
@@ -166,7 +168,7 @@ def changes(transport: Transport, path: str, since: int, until: Fence, *, must_b
     return Changes(read, since)
 
 
-def _told(lines: Iterator[bytes]) -> Iterator[Change]:
+def _events(lines: Iterator[bytes]) -> Iterator[Change]:
     """The events of a watch; a bookmark is a change of nothing, whose key is empty."""
     for line in lines:
         if not line.strip():

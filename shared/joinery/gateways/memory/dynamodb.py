@@ -27,12 +27,12 @@ class DynamoUnavailableOfferings(Table):
 
     def __init__(self, table: str, region: str) -> None:
         super().__init__(table, region)
-        self._untaken: dict[OfferingKey, datetime] = {}
+        self._unwritten: dict[OfferingKey, datetime] = {}
 
     def at(self, now: datetime) -> frozenset[OfferingKey]:
         items = self.items(_OFFERING, now, until=now + LONGEST_MARK)
         taken = frozenset(pool for item in items if (pool := _pool(item[KEY]["S"])) is not None)
-        return taken | {pool for pool, until in self._untaken.items() if until > now}
+        return taken | {pool for pool, until in self._unwritten.items() if until > now}
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
         marked, until = sorted(set(pools)), now + MARKED_FOR
@@ -41,8 +41,8 @@ class DynamoUnavailableOfferings(Table):
         try:
             self.write({"PutRequest": {"Item": item}} for item in items)
         except JoineryError:
-            kept = {pool: end for pool, end in self._untaken.items() if end > now}
-            self._untaken = kept | dict.fromkeys(marked, until)
+            kept = {pool: end for pool, end in self._unwritten.items() if end > now}
+            self._unwritten = kept | dict.fromkeys(marked, until)
             raise
 
 
@@ -90,9 +90,9 @@ class DynamoRefusals(RememberedRefusals):
 def _item(refusal: Refusal) -> Mapping[str, Any]:
     return {
         KEY: {"S": f"{_REFUSED}{refusal.request}"},
-        EXPIRES: {"N": str(int((refusal.asked + REMEMBERED).timestamp()))},
+        EXPIRES: {"N": str(int((refusal.tried + REMEMBERED).timestamp()))},
         "since": {"N": str(refusal.since.timestamp())},
-        "asked": {"N": str(refusal.asked.timestamp())},
+        "asked": {"N": str(refusal.tried.timestamp())},
         "reason": {"S": refusal.message},
     }
 
@@ -101,9 +101,9 @@ def _read(items: Iterable[Mapping[str, Any]], now: datetime) -> Iterator[Refusal
     """The refusals of the items that can be read: another version of Joinery may write them in another way."""
     for item in items:
         try:
-            since, asked = (datetime.fromtimestamp(float(item[name]["N"]), UTC) for name in ("since", "asked"))
-            refusal = Refusal(item[KEY]["S"].removeprefix(_REFUSED), since, asked, item["reason"]["S"])
+            since, tried = (datetime.fromtimestamp(float(item[name]["N"]), UTC) for name in ("since", "asked"))
+            refusal = Refusal(item[KEY]["S"].removeprefix(_REFUSED), since, tried, item["reason"]["S"])
         except (KeyError, TypeError, ValueError, OverflowError, OSError):
             continue
-        if since <= asked <= now:
+        if since <= tried <= now:
             yield refusal

@@ -17,30 +17,30 @@ from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.kubernetes.decoding import decode_each, with_entries
 
 
-class Outcome(StrEnum):
+class CanaryOutcome(StrEnum):
     """What came of a trial. ``PASSED``: all nodes may move to the image. ``FAILED``: none may."""
 
     PASSED = "Passed"
     FAILED = "Failed"
 
 
-class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
+class CanaryVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     """``image``: its id. ``at``: since when that is known. ``why``: a sentence that names the node that told."""
 
     image: str
-    outcome: Outcome
+    outcome: CanaryOutcome
     at: datetime
     why: str = ""
 
 
-def verdicts_of(node_class: NodeClass) -> Mapping[str, Verdict]:
+def verdicts_of(node_class: NodeClass) -> Mapping[str, CanaryVerdict]:
     """By the id of the image, those on the images that the class selects now."""
-    listed = decode_each(node_class.metadata.annotations.get(CANARIES, "[]"), Verdict)
+    listed = decode_each(node_class.metadata.annotations.get(CANARIES, "[]"), CanaryVerdict)
     images = node_class.images
     return {verdict.image: verdict for verdict in listed if verdict.image in images}
 
 
-def with_verdicts(node_class: NodeClass, verdicts: Iterable[Verdict]) -> NodeClass:
+def with_verdicts(node_class: NodeClass, verdicts: Iterable[CanaryVerdict]) -> NodeClass:
     """The class with the annotation that says so; without it where there are none."""
     listed = sorted(verdicts, key=lambda verdict: verdict.image)
     annotations = with_entries(node_class.metadata.annotations, CANARIES, listed)

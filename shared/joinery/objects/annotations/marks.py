@@ -77,8 +77,8 @@ def _kept(annotations: dict[str, str], latest: datetime) -> dict[str, str]:
 
 
 def _is_later(text: str, latest: datetime) -> bool:
-    said = moment(text)
-    return said is not None and said > latest
+    at = moment(text)
+    return at is not None and at > latest
 
 
 def _conditions(marked: Marked, latest: datetime) -> Marked:

@@ -148,9 +148,9 @@ def _matched(
     planned = {name for names in by_claim.values() for name in names}
     awaited = list(_still_for_their_pods(all_claims, nodes))
     # Most claims are old, and most runs find none that is awaited: then all these pods need not be looked at.
-    held = {pod.key for pod in pods if _holds_place(pod)} if any(map(_groups, awaited)) else set()
+    present = {pod.key for pod in pods if _keeps_place(pod)} if any(map(_groups, awaited)) else set()
     joined = {claim.metadata.name: claim.status.node_name for claim in awaited if claim.status.node_name}
-    left = list(_vacancies(awaited, held))
+    left = list(_vacancies(awaited, present))
     successors = _successors(pods, {vacancy.owner for vacancy in left}, planned, {"", *joined.values()})
     for node_of in (joined, dict.fromkeys(by_claim, "")):
         vacancies, left = left, []
@@ -221,18 +221,18 @@ def _still_for_their_pods(claims: Iterable[NodeClaim], nodes: Iterable[Node]) ->
             yield claim
 
 
-def _vacancies(claims: Iterable[NodeClaim], held: Collection[str]) -> Iterator[_Vacancy]:
-    """The places of pods that are gone. ``held``: the pods that still hold theirs."""
+def _vacancies(claims: Iterable[NodeClaim], present: Collection[str]) -> Iterator[_Vacancy]:
+    """The places of pods that are gone. ``present``: the pods that still hold theirs."""
     for claim in claims:
         names = planned_pods(claim)
         for group, indices in sorted(_groups(claim).items()):
             for index in indices:
                 # A group that starts with a slash has no owner: nobody recreates such a pod.
-                if names[index] not in held and not group.startswith("/"):
+                if names[index] not in present and not group.startswith("/"):
                     yield _Vacancy(claim.metadata.name, index, group)
 
 
-def _holds_place(pod: Pod) -> bool:
+def _keeps_place(pod: Pod) -> bool:
     """Whether it is alive, or a StatefulSet's, which comes back under its own name."""
     return is_active(pod) or is_reschedulable(pod)
 

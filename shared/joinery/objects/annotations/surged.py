@@ -35,7 +35,7 @@ def surged_pods(claim: NodeClaim) -> frozenset[str]:
 def all_surged_pods(snapshot: Snapshot) -> frozenset[str]:
     """The pods of all claims that are leaving."""
     leaving = _leaving(snapshot)
-    asking = [pod for pod in _pods_of(leaving, snapshot.pods) if _asks(pod)]
+    asking = [pod for pod in _pods_of(leaving, snapshot.pods) if _wants_surge(pod)]
     succeeded = (pod.key for pod in _with_successors(asking, snapshot.pods))
     return frozenset().union(*map(surged_pods, leaving), succeeded)
 
@@ -76,7 +76,7 @@ def _with_successors(old: Iterable[Pod], pods: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in old if _restarted_at(pod) < latest[_deployment(pod)]]
 
 
-def _asks(pod: Pod) -> bool:
+def _wants_surge(pod: Pod) -> bool:
     return pod.metadata.annotations.get(SURGE_BEFORE_EVICTION) == "true"
 
 

@@ -97,7 +97,7 @@ DISRUPTION_COMMAND = f"{OWN_GROUP}/disruption-command"
 WRITTEN_AS = f"{OWN_GROUP}/written-as"
 #: On each replacement of such a command, what it replaces: a JSON object (``objects.annotations.disruption.Replaces``).
 REPLACES = f"{OWN_GROUP}/replaces"
-#: On a node that a disruption command bought, what for: a JSON object (``objects.annotations.purchases.Purchase``).
+#: On a node that a disruption command bought, what for: a JSON object (``objects.annotations.purchases.BoughtFor``).
 BOUGHT_FOR = f"{OWN_GROUP}/bought-for"
 #: On a node that was bought for pods which a consolidation had moved: JSON
 #: (``objects.annotations.displacement.Displacement``).

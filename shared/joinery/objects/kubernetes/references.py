@@ -9,7 +9,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ApiResource:
     """A kind's place in the API. ``name``: with a version that is not the usual one. ``api``: the path of its group and
     version. ``plural``: its path segment.
     """
@@ -26,25 +26,25 @@ class Kind:
 
 
 _RBAC, _ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
-KINDS: Mapping[str, Kind] = {
+KINDS: Mapping[str, ApiResource] = {
     kind.name: kind
     for kind in (
-        Kind("CustomResourceDefinition", "/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
-        Kind("ValidatingAdmissionPolicy", _ADMISSION, "validatingadmissionpolicies"),
-        Kind("ValidatingAdmissionPolicyBinding", _ADMISSION, "validatingadmissionpolicybindings"),
-        Kind("ValidatingWebhookConfiguration", _ADMISSION, "validatingwebhookconfigurations"),
-        Kind("ClusterRole", _RBAC, "clusterroles"),
-        Kind("ClusterRoleBinding", _RBAC, "clusterrolebindings"),
-        Kind("Role", _RBAC, "roles", namespaced=True),
-        Kind("RoleBinding", _RBAC, "rolebindings", namespaced=True),
-        Kind("Lease", "/apis/coordination.k8s.io/v1", "leases", namespaced=True),
-        Kind("Node", "/api/v1", "nodes"),
-        Kind("NodePool", "/apis/karpenter.sh/v1", "nodepools"),
-        Kind("NodeClaim", "/apis/karpenter.sh/v1", "nodeclaims"),
+        ApiResource("CustomResourceDefinition", "/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
+        ApiResource("ValidatingAdmissionPolicy", _ADMISSION, "validatingadmissionpolicies"),
+        ApiResource("ValidatingAdmissionPolicyBinding", _ADMISSION, "validatingadmissionpolicybindings"),
+        ApiResource("ValidatingWebhookConfiguration", _ADMISSION, "validatingwebhookconfigurations"),
+        ApiResource("ClusterRole", _RBAC, "clusterroles"),
+        ApiResource("ClusterRoleBinding", _RBAC, "clusterrolebindings"),
+        ApiResource("Role", _RBAC, "roles", namespaced=True),
+        ApiResource("RoleBinding", _RBAC, "rolebindings", namespaced=True),
+        ApiResource("Lease", "/apis/coordination.k8s.io/v1", "leases", namespaced=True),
+        ApiResource("Node", "/api/v1", "nodes"),
+        ApiResource("NodePool", "/apis/karpenter.sh/v1", "nodepools"),
+        ApiResource("NodeClaim", "/apis/karpenter.sh/v1", "nodeclaims"),
         # What NodeClaims were before. Where v1 is served too, v1beta1 has the same objects once more.
-        Kind("NodeClaim.v1beta1", "/apis/karpenter.sh/v1beta1", "nodeclaims"),
-        Kind("Machine", "/apis/karpenter.sh/v1alpha5", "machines"),
-        Kind("EC2NodeClass", "/apis/karpenter.k8s.aws/v1", "ec2nodeclasses"),
+        ApiResource("NodeClaim.v1beta1", "/apis/karpenter.sh/v1beta1", "nodeclaims"),
+        ApiResource("Machine", "/apis/karpenter.sh/v1alpha5", "machines"),
+        ApiResource("EC2NodeClass", "/apis/karpenter.k8s.aws/v1", "ec2nodeclasses"),
     )
 }
 

@@ -17,23 +17,23 @@ from joinery.objects.kubernetes.core import (
 )
 
 
-class Ordinals(_Object, frozen=True):
+class StatefulSetOrdinals(_Object, frozen=True):
     """With which number a StatefulSet begins."""
 
     start: int = 0
 
 
-class Partition(_Object, frozen=True):
+class StatefulSetRollingUpdate(_Object, frozen=True):
     """Below which number a StatefulSet's pods keep their older revision."""
 
     partition: int = 0
 
 
-class UpdateStrategy(_Object, frozen=True):
+class StatefulSetUpdateStrategy(_Object, frozen=True):
     """A StatefulSet's. ``type``: ``RollingUpdate`` or ``OnDelete``."""
 
     type: str = "RollingUpdate"
-    rolling_update: Partition = Partition()
+    rolling_update: StatefulSetRollingUpdate = StatefulSetRollingUpdate()
 
 
 class WorkloadSpec(_Object, frozen=True):
@@ -42,8 +42,8 @@ class WorkloadSpec(_Object, frozen=True):
     replicas: int | None = None
     selector: dict[str, Any] | None = None
     template: PodTemplateSpec = PodTemplateSpec()
-    ordinals: Ordinals = Ordinals()
-    update_strategy: UpdateStrategy = UpdateStrategy()
+    ordinals: StatefulSetOrdinals = StatefulSetOrdinals()
+    update_strategy: StatefulSetUpdateStrategy = StatefulSetUpdateStrategy()
     volume_claim_templates: list[PersistentVolumeClaim] = []
     parallelism: int | None = None
     completions: int | None = None

@@ -137,7 +137,7 @@ def with_status(claim: NodeClaim, **changes: Any) -> NodeClaim:
 
 
 def with_condition(claim: NodeClaim, condition: Condition) -> NodeClaim:
-    """The claim with one condition added or replaced. ``Ready`` is not derived from it yet: see ``settled``."""
+    """The claim with one condition added or replaced; ``with_derived_ready`` derives ``Ready`` from it."""
     return with_status(claim, conditions=put(claim.status.conditions, condition))
 
 
@@ -146,12 +146,12 @@ def observed(claim: NodeClaim, now: datetime) -> Observation:
     return Observation(now=now, generation=claim.metadata.generation)
 
 
-def settled(claim: NodeClaim, now: datetime) -> NodeClaim:
+def with_derived_ready(claim: NodeClaim, now: datetime) -> NodeClaim:
     """The claim with ``Ready`` derived from the three conditions that it depends on.
 
     Of these, any that is missing is added as Unknown since the claim's creation.
     """
-    if _is_settled(claim):
+    if _has_current_ready(claim):
         return claim
     born = Observation(now=claim.metadata.creation_timestamp or now, generation=claim.metadata.generation)
     conditions = list(claim.status.conditions)
@@ -161,7 +161,7 @@ def settled(claim: NodeClaim, now: datetime) -> NodeClaim:
     return with_status(claim, conditions=with_ready(conditions, NODE_CLAIM_DEPENDENTS, observed(claim, now)))
 
 
-def _is_settled(claim: NodeClaim) -> bool:
+def _has_current_ready(claim: NodeClaim) -> bool:
     """Whether it is ready, and nothing is to be derived anew: so it is with nearly all claims in nearly every run."""
     generation = claim.metadata.generation
     ready = claim.condition(READY)

@@ -99,8 +99,8 @@ class Instance:
     @property
     def has_died(self) -> bool:
         """Whether EC2 says that it ends for what it was made of, or for a fault of EC2's: nobody wanted that."""
-        is_said = bool(self.reason_code) and not self.reason_code.startswith((*_ENDED_BY_SOMEBODY, *_OUT_OF_STOCK))
-        return is_said and not self.serves
+        has_reason = bool(self.reason_code) and not self.reason_code.startswith((*_ENDED_BY_SOMEBODY, *_OUT_OF_STOCK))
+        return has_reason and not self.serves
 
 
 @dataclass(frozen=True, slots=True)

@@ -272,7 +272,7 @@ def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -
         claim=claim.metadata.name if claim else "",
         pool=_pool(claim.metadata.labels if claim else labels),
         annotations=node.metadata.annotations,
-        labels=_settled(labels, node, claim) if initialized else with_aliases(labels),
+        labels=_with_ebs_zone(labels, node, claim) if initialized else with_aliases(labels),
         taints=taints + _unschedulable(node),
         capacity=capacity,
         allocatable=allocatable,
@@ -321,7 +321,7 @@ def _named_types(claim: NodeClaim) -> tuple[str, ...]:
     return next((tuple(rule.values) for rule in rules), ())
 
 
-def _settled(labels: Mapping[str, str], node: Node, claim: NodeClaim | None) -> Mapping[str, str]:
+def _with_ebs_zone(labels: Mapping[str, str], node: Node, claim: NodeClaim | None) -> Mapping[str, str]:
     """The labels of an initialised node, with the EBS CSI driver's zone while that is awaited.
 
     A node is fit before the registrar of its EBS CSI driver has labelled it. While one of ours is kept for its pods the

@@ -14,7 +14,7 @@ from joinery.objects.karpenter.labels import EMPTY_SINCE, OWN_GROUP
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.claims import INITIALIZED, moment
-from joinery.objects.snapshot.pods import asked_to_go_at, bound_at, comes_with_node, is_active, is_terminal
+from joinery.objects.snapshot.pods import bound_at, comes_with_node, deletion_requested_at, is_active, is_terminal
 
 #: The condition whose message is the digest. A condition, because one write of the status holds it and the moment
 #: together, and because the webhook is not called for it.
@@ -91,8 +91,8 @@ def quiet_since(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> datetim
     ready = initialized.last_transition_time if initialized and initialized.status == "True" else None
     pods = tuple(pods)
     noted = last_pod_event(claim, pods, now) or ready or claim.metadata.creation_timestamp
-    told = (_last_event(pod) for pod in pods if not comes_with_node(pod))
-    return max((min(at, now) for at in (noted, *told) if at is not None), default=None)
+    own = (_last_event(pod) for pod in pods if not comes_with_node(pod))
+    return max((min(at, now) for at in (noted, *own) if at is not None), default=None)
 
 
 def _last_event(pod: Pod) -> datetime | None:
@@ -100,4 +100,4 @@ def _last_event(pod: Pod) -> datetime | None:
     if is_terminal(pod):
         return max((c.last_transition_time for c in pod.status.conditions if c.last_transition_time), default=None)
     bound, started = bound_at(pod), pod.status.start_time
-    return asked_to_go_at(pod) or (max(bound, started) if bound and started else bound)
+    return deletion_requested_at(pod) or (max(bound, started) if bound and started else bound)

@@ -184,7 +184,7 @@ def bound_at(pod: Pod) -> datetime | None:
     return next((at for at in known if at is not None), None)
 
 
-def asked_to_go_at(pod: Pod) -> datetime | None:
+def deletion_requested_at(pod: Pod) -> datetime | None:
     """When the deletion of a pod that is on its way out began: its timestamp is the end of the grace that it got."""
     ends, grace = pod.metadata.deletion_timestamp, pod.metadata.deletion_grace_period_seconds
     return None if ends is None else ends - timedelta(seconds=min(max(grace or 0, 0), _CENTURY.total_seconds()))

@@ -46,8 +46,8 @@ def fields_wanted(pods: Iterable[Pod]) -> tuple[str, ...]:
 
     An API server that does not number the states of pods resizes none.
     """
-    asked = (pod for pod in pods if pod.metadata.generation > 1 or _REVISION in pod.metadata.labels)
-    kinds = {key[0] for pod in asked if _may_come_back_different(pod) and (key := owner_key(pod)) is not None}
+    updated = (pod for pod in pods if pod.metadata.generation > 1 or _REVISION in pod.metadata.labels)
+    kinds = {key[0] for pod in updated if _may_come_back_different(pod) and (key := owner_key(pod)) is not None}
     return tuple(sorted(FIELDS[kind] for kind in kinds))
 
 
@@ -61,8 +61,8 @@ def made_anew(pod: Pod) -> Pod:
     """The pod as it is made again elsewhere: what its node has given it while it was resized is not given there."""
     status = pod.status
     containers = (*status.container_statuses, *status.init_container_statuses)
-    is_told = any(reported.resources or reported.allocated_resources for reported in containers)
-    if not (is_told or status.resources or status.allocated_resources):
+    is_resized = any(reported.resources or reported.allocated_resources for reported in containers)
+    if not (is_resized or status.resources or status.allocated_resources):
         return pod
     nothing = replace(status, container_statuses=[], init_container_statuses=[], resources=None, allocated_resources={})
     return replace(pod, status=nothing)
@@ -96,7 +96,7 @@ def _made(pod: Pod, owner: Workload) -> Pod:
     spec, template = pod.spec, owner.spec.template.spec
     resources = spec.resources
     if template.resources is not None:
-        resources = _asked(spec.resources or ResourceRequirements(), template.resources)
+        resources = _requested(spec.resources or ResourceRequirements(), template.resources)
     made = replace(
         spec,
         containers=_containers(spec.containers, template.containers),
@@ -125,7 +125,7 @@ def _containers(own: Sequence[Container], template: Sequence[Container]) -> list
     """The pod's containers, and those that only the template has: a newer revision has added them."""
     named = {container.name: container.resources for container in template}
     there = [
-        replace(container, resources=_asked(container.resources, named[container.name]))
+        replace(container, resources=_requested(container.resources, named[container.name]))
         if container.name in named
         else container
         for container in own
@@ -134,7 +134,7 @@ def _containers(own: Sequence[Container], template: Sequence[Container]) -> list
     return [*there, *(container for container in template if container.name not in names)]
 
 
-def _asked(own: ResourceRequirements, template: ResourceRequirements) -> ResourceRequirements:
+def _requested(own: ResourceRequirements, template: ResourceRequirements) -> ResourceRequirements:
     """What the template asks for, and of other resources what the pod does. A limit alone is a request as well."""
     kept = {name: amount for name, amount in own.requests.items() if name not in template.limits}
     return replace(own, requests={**kept, **template.requests}, limits={**own.limits, **template.limits})

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace as changed
 
 from joinery.decisions.lifecycle.pools.canary import ImageTrial, TrialStage, canary_events, trials
-from joinery.objects.annotations.canaries import Outcome, verdicts_of
+from joinery.objects.annotations.canaries import CanaryOutcome, verdicts_of
 from joinery.objects.annotations.disruption import Replaces, encoded
 from joinery.objects.karpenter.disruption import CanaryRule, canary_of
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
@@ -228,7 +228,7 @@ def test_a_verdict_is_written_on_the_class_and_told() -> None:
     judged = trials(snapshot, RULE)
     assert judged.halted == {"default"}
     after = judged.remembered(snapshot.node_classes[0])
-    assert verdicts_of(after)[NEW].outcome is Outcome.FAILED
+    assert verdicts_of(after)[NEW].outcome is CanaryOutcome.FAILED
     (told,) = canary_events(snapshot.node_classes[0], after)
     assert (told.reason, told.warning) == ("CanaryFailed", True)
     again = trials(_snapshot(node_class=after), RULE)

@@ -6,14 +6,14 @@ from datetime import timedelta
 import pytest
 
 from joinery.gateways.aws import error
-from joinery.gateways.ec2.nodeclass.readiness import Selection
+from joinery.gateways.ec2.nodeclass.readiness import SelectedResources
 from joinery.gateways.ec2.nodeclass.selections import Selections
 from joinery.objects.errors import JoineryError, UnavailableError
 from joinery.objects.karpenter.ec2nodeclass import AMIStatus, EC2NodeClass, SecurityGroupStatus, SubnetStatus
 from simulator import builders
 from simulator.clock import Clock
 
-WHOLE = Selection(
+WHOLE = SelectedResources(
     subnets=[SubnetStatus(id="subnet-1", zone="us-east-1a")],
     security_groups=[SecurityGroupStatus(id="sg-1", name="nodes")],
     amis=[AMIStatus(id="ami-1", requirements=[])],
@@ -28,10 +28,10 @@ class _Asked:
         self.clock, self.times, self.selection = Clock(), 0, WHOLE
         self.selections = Selections(self.clock.now)
 
-    def __call__(self, node_class: EC2NodeClass | None = None, purpose: str = "find") -> Selection:
+    def __call__(self, node_class: EC2NodeClass | None = None, purpose: str = "find") -> SelectedResources:
         return self.selections.of(node_class or builders.node_class(), purpose, self._select)
 
-    def _select(self) -> Selection:
+    def _select(self) -> SelectedResources:
         self.times += 1
         return self.selection
 
@@ -80,7 +80,7 @@ class _Failing(_Asked):
         super().__init__()
         self.error: JoineryError | None = error
 
-    def _select(self) -> Selection:
+    def _select(self) -> SelectedResources:
         super()._select()
         if self.error is not None:
             raise self.error

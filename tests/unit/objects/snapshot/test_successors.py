@@ -17,9 +17,9 @@ from joinery.objects.kubernetes.core import (
     Toleration,
 )
 from joinery.objects.kubernetes.workloads import (
-    Ordinals,
-    Partition,
-    UpdateStrategy,
+    StatefulSetOrdinals,
+    StatefulSetRollingUpdate,
+    StatefulSetUpdateStrategy,
     Workload,
     WorkloadSpec,
     WorkloadStatus,
@@ -136,16 +136,21 @@ ROLLED_OUT = WorkloadStatus(current_revision="old", update_revision="new")
 @pytest.mark.parametrize(
     ("name", "revision", "strategy", "cpu"),
     [
-        ("web-0", "old", UpdateStrategy(), 3000),
-        ("web-0", "new", UpdateStrategy(), 1000),
-        ("web-0", "old", UpdateStrategy(type="OnDelete"), 3000),
-        ("web-1", "old", UpdateStrategy(rolling_update=Partition(partition=1)), 3000),
-        ("web-0", "old", UpdateStrategy(rolling_update=Partition(partition=1)), 1000),
-        ("web-0", "old", UpdateStrategy(type="OnDelete", rolling_update=Partition(partition=1)), 3000),
+        ("web-0", "old", StatefulSetUpdateStrategy(), 3000),
+        ("web-0", "new", StatefulSetUpdateStrategy(), 1000),
+        ("web-0", "old", StatefulSetUpdateStrategy(type="OnDelete"), 3000),
+        ("web-1", "old", StatefulSetUpdateStrategy(rolling_update=StatefulSetRollingUpdate(partition=1)), 3000),
+        ("web-0", "old", StatefulSetUpdateStrategy(rolling_update=StatefulSetRollingUpdate(partition=1)), 1000),
+        (
+            "web-0",
+            "old",
+            StatefulSetUpdateStrategy(type="OnDelete", rolling_update=StatefulSetRollingUpdate(partition=1)),
+            3000,
+        ),
     ],
 )
 def test_a_stateful_sets_pod_comes_back_as_the_revision_that_its_number_gets(
-    name: str, revision: str, strategy: UpdateStrategy, cpu: int
+    name: str, revision: str, strategy: StatefulSetUpdateStrategy, cpu: int
 ) -> None:
     """That of the template from its partition on (Kubernetes ``newVersionedStatefulSetPod``)."""
     pod = _pod(_container("a", ONE), kind="StatefulSet", name=name, revision=revision, generation=1)
@@ -155,9 +160,11 @@ def test_a_stateful_sets_pod_comes_back_as_the_revision_that_its_number_gets(
 
 def test_numbers_of_a_stateful_set_may_begin_later() -> None:
     """Its partition counts from there."""
-    strategy = UpdateStrategy(rolling_update=Partition(partition=1))
+    strategy = StatefulSetUpdateStrategy(rolling_update=StatefulSetRollingUpdate(partition=1))
     pod = _pod(_container("a", ONE), kind="StatefulSet", name="web-5", revision="old", generation=1)
-    owner = _owner(_container("a", THREE), status=ROLLED_OUT, update_strategy=strategy, ordinals=Ordinals(start=5))
+    owner = _owner(
+        _container("a", THREE), status=ROLLED_OUT, update_strategy=strategy, ordinals=StatefulSetOrdinals(start=5)
+    )
     assert _cpu(pod, owner, "StatefulSet") == 1000
 
 

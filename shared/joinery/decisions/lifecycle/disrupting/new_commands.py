@@ -10,7 +10,7 @@ from datetime import datetime
 
 from joinery.decisions.lifecycle.view.verdict import deadline
 from joinery.decisions.scheduling.packing import Packing
-from joinery.objects.annotations import purchases
+from joinery.objects.annotations import bought_for
 from joinery.objects.annotations.disruption import (
     DISRUPTION_REASON,
     CommandRecord,
@@ -136,7 +136,7 @@ def as_replacement(claim: NodeClaim, record: CommandRecord, ran_well: Collection
     if ran_well:
         links[RAN_WELL] = json.dumps(sorted(ran_well))
     if record.reason is DisruptionReason.UNDERUTILIZED and record.savings > 0:
-        links[BOUGHT_FOR] = purchases.encoded(purchases.Purchase(record.savings, record.move_price))
+        links[BOUGHT_FOR] = bought_for.encoded(bought_for.BoughtFor(record.savings, record.move_price))
     return annotated(claim, links)
 
 

@@ -29,8 +29,8 @@ from joinery.objects.snapshot.claims import (
     annotated,
     awaits_launch,
     observed,
-    settled,
     with_condition,
+    with_derived_ready,
     with_status,
 )
 from joinery.objects.snapshot.instances import Instance, instance_id
@@ -214,7 +214,7 @@ def postponed(
         # Somebody may have edited it.
         attempt = int(said) if said.isdecimal() and len(said) < _LONGEST_ATTEMPT else 1
         after = annotated(after, {LAUNCH_TOKEN: f"{stem}/{attempt + 1}"})
-    after = settled(after, now)
+    after = with_derived_ready(after, now)
     return (UpdateClaim(claim, after, shown),) if after != claim else ()
 
 
@@ -254,7 +254,7 @@ def _served(
         capacity=_texts(instance_type.capacity) if instance_type else {},
         allocatable=_texts(instance_type.allocatable) if instance_type else {},
     )
-    after = settled(with_condition(after, true(LAUNCHED, observed(claim, now))), now)
+    after = with_derived_ready(with_condition(after, true(LAUNCHED, observed(claim, now))), now)
     text = f"got {instance.instance_id}: {instance.instance_type} {instance.capacity_type} in {instance.zone}"
     return (UpdateClaim(claim, after, text),)
 

@@ -31,7 +31,13 @@ from enum import Enum, auto
 
 from joinery.decisions.lifecycle.pools.soaking import Witnesses
 from joinery.objects.actions import Announce
-from joinery.objects.annotations.canaries import Outcome, Verdict, approved_images, verdicts_of, with_verdicts
+from joinery.objects.annotations.canaries import (
+    CanaryOutcome,
+    CanaryVerdict,
+    approved_images,
+    verdicts_of,
+    with_verdicts,
+)
 from joinery.objects.annotations.disruption import record_of
 from joinery.objects.karpenter.disruption import CanaryRule, canary_of
 from joinery.objects.karpenter.labels import CANARY
@@ -61,7 +67,7 @@ class ImageTrial:
     stage: TrialStage
     room: int = 0
     why: str = ""
-    verdict: Verdict | None = None
+    verdict: CanaryVerdict | None = None
 
 
 @dataclass(frozen=True)
@@ -155,19 +161,19 @@ class _TrialJudge:
         with_image = [claim for claim in self._claims if claim.status.image_id == image]
         others = frozenset(claim.status.node_name for claim in with_image)
         if failure := next(filter(None, (self._witnesses.failure(claim, others) for claim in with_image)), ""):
-            return self._decided(image, Outcome.FAILED, failure)
+            return self._decided(image, CanaryOutcome.FAILED, failure)
         staying = [claim for claim in with_image if not claim.is_deleting]
         well = [claim.metadata.name for claim in staying if self._witnesses.runs_well(claim, others)]
         if len(well) >= self._needed:
             text = f"{', '.join(sorted(well)[:3])} ran well with it for {self._rule.soak}"
-            return self._decided(image, Outcome.PASSED, text)
+            return self._decided(image, CanaryOutcome.PASSED, text)
         room = max(0, self._needed - len(staying) - self._coming)
         return ImageTrial(
             name, image, TrialStage.TRIED, room, self._progress([c.metadata.name for c in staying], len(well))
         )
 
-    def _decided(self, image: str, outcome: Outcome, why: str) -> ImageTrial:
-        verdict = Verdict(image, outcome, self._witnesses.now.replace(microsecond=0), why)
+    def _decided(self, image: str, outcome: CanaryOutcome, why: str) -> ImageTrial:
+        verdict = CanaryVerdict(image, outcome, self._witnesses.now.replace(microsecond=0), why)
         return ImageTrial(self._class.metadata.name, image, _STAGES[outcome], why=why, verdict=verdict)
 
     def _progress(self, names: Collection[str], well: int) -> str:
@@ -178,7 +184,10 @@ class _TrialJudge:
         return f"it is tried on {listed}: {well} of {needed} ran well for {self._rule.soak}"
 
 
-_STAGES: Mapping[Outcome, TrialStage] = {Outcome.PASSED: TrialStage.PASSED, Outcome.FAILED: TrialStage.FAILED}
+_STAGES: Mapping[CanaryOutcome, TrialStage] = {
+    CanaryOutcome.PASSED: TrialStage.PASSED,
+    CanaryOutcome.FAILED: TrialStage.FAILED,
+}
 
 
 def _unwritten(claims: Iterable[NodeClaim]) -> int:
@@ -195,7 +204,7 @@ def canary_events(before: NodeClass, after: NodeClass) -> Iterable[Announce]:
     for verdict in verdicts_of(after).values():
         if verdict.image in known:
             continue
-        if verdict.outcome is Outcome.FAILED:
+        if verdict.outcome is CanaryOutcome.FAILED:
             text = f"no more nodes are moved to {verdict.image}: {verdict.why}"
             yield Announce("CanaryFailed", text, after)
         else:

@@ -38,10 +38,10 @@ def cheaper(work: Workspace, bought: NewNodes, deferred: Sequence[Deferred], eff
     nodes = bought.opened.nodes
     if effort.is_over() or (not deferred and all(node.reservation for node in nodes)):
         return None
-    return _Attempts(work, bought, deferred, effort).cheapest()
+    return _Rebuildings(work, bought, deferred, effort).cheapest()
 
 
-class _Attempts:
+class _Rebuildings:
     """Attempts to carry out what was bought with other nodes, of which all or some may change, and with the deferred
     pods.
     """

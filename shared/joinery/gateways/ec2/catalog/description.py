@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from joinery.gateways.answers import Answer, Tell
+from joinery.gateways.answers import Answer, Log
 from joinery.objects.kubernetes.decoding import convert
 
 T = TypeVar("T")
@@ -171,13 +171,13 @@ class Description(_Part, frozen=True):
         return network.maximum_network_interfaces
 
 
-def converted(listed: Iterable[Answer], struct: type[T], name: str, *, call: str, tell: Tell) -> Iterator[T]:
+def converted(listed: Iterable[Answer], struct: type[T], name: str, *, call: str, log: Log) -> Iterator[T]:
     """Entries as structs.
 
-    One that does not fit is left out, and ``tell`` hears of it by the value of its field ``name``.
+    One that does not fit is left out, and ``log`` hears of it by the value of its field ``name``.
     """
     for entry in listed:
         try:
             yield convert(entry, struct)
         except msgspec.ValidationError as error:
-            tell(f"{call}: {entry.get(name)} is left out: {error}")
+            log(f"{call}: {entry.get(name)} is left out: {error}")

@@ -112,11 +112,11 @@ def _types(clients: Clients) -> dict[str, Mapping[str, Any]]:
         listed = [
             entry
             for page in pages
-            for entry in entries(page, "InstanceTypes", *_WHOLE, call=_TYPES, tell=clients.tell)
+            for entry in entries(page, "InstanceTypes", *_WHOLE, call=_TYPES, log=clients.log)
             if _boots(entry)
         ]
     # The entries themselves are kept. They are decoded here only to leave out what no decision could read.
-    decoded = converted(listed, Description, "InstanceType", call=_TYPES, tell=clients.tell)
+    decoded = converted(listed, Description, "InstanceType", call=_TYPES, log=clients.log)
     readable = {description.instance_type for description in decoded}
     return {entry["InstanceType"]: without_nulls(entry) for entry in listed if entry["InstanceType"] in readable}
 
@@ -136,7 +136,7 @@ def _places(clients: Clients) -> dict[str, set[str]]:
         pages = clients.ec2.get_paginator("describe_instance_type_offerings")
         for page in pages.paginate(LocationType="availability-zone"):
             for offering in entries(
-                page, "InstanceTypeOfferings", "InstanceType", "Location", call=_PLACES, tell=clients.tell
+                page, "InstanceTypeOfferings", "InstanceType", "Location", call=_PLACES, log=clients.log
             ):
                 places.setdefault(offering["InstanceType"], set()).add(offering["Location"])
     return places
@@ -145,6 +145,6 @@ def _places(clients: Clients) -> dict[str, set[str]]:
 def _zones(clients: Clients, names: set[str]) -> tuple[Zone, ...]:
     with translated("describing zones"):
         answer = clients.ec2.describe_availability_zones(AllAvailabilityZones=False)
-    listed = entries(answer, "AvailabilityZones", "ZoneName", call=_ZONES, tell=clients.tell)
+    listed = entries(answer, "AvailabilityZones", "ZoneName", call=_ZONES, log=clients.log)
     ids = {zone["ZoneName"]: zone.get("ZoneId") or "" for zone in listed}
     return tuple(Zone(name, ids.get(name, "")) for name in sorted(names))

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from joinery.gateways.answers import Tell, silent
+from joinery.gateways.answers import Log, unlogged
 from joinery.gateways.aws import Clients, translated
 from joinery.gateways.partitions import partition_of, pricing_region
 from joinery.objects.kubernetes.decoding import decode
@@ -23,7 +23,7 @@ from joinery.objects.kubernetes.decoding import decode
 #: Yuan for a dollar, roughly.
 _YUAN = 7.0
 _SPOT_PRODUCTS = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
-_ASKED = {
+_FILTERS = {
     "serviceCode": "AmazonEC2",
     "preInstalledSw": "NA",
     "operatingSystem": "Linux",
@@ -42,7 +42,7 @@ class _Term(msgspec.Struct, frozen=True, rename="camel"):
     price_dimensions: dict[str, _Dimension] = {}
 
 
-class _Terms(msgspec.Struct, frozen=True, rename="pascal"):
+class _PriceTerms(msgspec.Struct, frozen=True, rename="pascal"):
     on_demand: dict[str, _Term] = {}
 
 
@@ -64,7 +64,7 @@ class _PriceListEntry(msgspec.Struct, frozen=True):
     """One of the price list's JSON documents, as far as it is read."""
 
     product: _Product = _Product()
-    terms: _Terms = _Terms()
+    terms: _PriceTerms = _PriceTerms()
 
 
 def on_demand(clients: Clients, *, is_estimated: bool = False) -> dict[str, float]:
@@ -76,10 +76,10 @@ def on_demand(clients: Clients, *, is_estimated: bool = False) -> dict[str, floa
     with translated("reading the price list"):
         pages = clients.pricing.get_paginator("get_products")
         for product in (_SHARED, _BARE_METAL):
-            terms = {**_ASKED, **product, "regionCode": clients.region}
+            terms = {**_FILTERS, **product, "regionCode": clients.region}
             filters = [{"Type": "TERM_MATCH", "Field": key, "Value": value} for key, value in terms.items()]
             for page in pages.paginate(ServiceCode="AmazonEC2", Filters=filters):  # type: ignore[arg-type]
-                prices |= on_demand_prices(page.get("PriceList") or (), currency, tell=clients.tell)
+                prices |= on_demand_prices(page.get("PriceList") or (), currency, log=clients.log)
     return prices
 
 
@@ -90,14 +90,14 @@ def estimates(region: str) -> dict[str, float]:
     return {name: price * _YUAN for name, price in prices.items()} if _is_in_china(region) else prices
 
 
-def on_demand_prices(documents: Iterable[str], currency: str, *, tell: Tell = silent) -> dict[str, float]:
+def on_demand_prices(documents: Iterable[str], currency: str, *, log: Log = unlogged) -> dict[str, float]:
     """Instance type to price an hour, from documents of the price list. A document that cannot be read is left out."""
     prices: dict[str, float] = {}
     for document in documents:
         try:
             entry = decode(document.encode(), _PriceListEntry)
         except msgspec.DecodeError as error:
-            tell(f"Pricing GetProducts: a product is left out: {error}")
+            log(f"Pricing GetProducts: a product is left out: {error}")
             continue
         for term in entry.terms.on_demand.values():
             for dimension in term.price_dimensions.values():

@@ -46,5 +46,5 @@ def reservations_by_id(clients: Clients, ids: Sequence[str]) -> tuple[CapacityRe
 def _reservations(clients: Clients, answer: Answer) -> Iterator[CapacityReservation]:
     """The reservations in an answer that say their type and zone."""
     needed = ("CapacityReservationId", "InstanceType", "AvailabilityZone")
-    listed = entries(answer, "CapacityReservations", *needed, call=_CALL, tell=clients.tell)
-    return converted(listed, CapacityReservation, needed[0], call=_CALL, tell=clients.tell)
+    listed = entries(answer, "CapacityReservations", *needed, call=_CALL, log=clients.log)
+    return converted(listed, CapacityReservation, needed[0], call=_CALL, log=clients.log)

@@ -1,6 +1,6 @@
 """What ``resolve`` answers, remembered for as long as a process lives.
 
-A warm function asks for the same few node classes against the same catalogue in every run, the command line's tests a
+A warm function needs the same few node classes against the same catalogue in every run, the command line's tests a
 hundred times, the simulator's hundreds of worlds in every run of every door. Whoever gets the same types again also
 gets what is remembered of them, such as their market (``scheduling.pools``).
 """
@@ -19,7 +19,7 @@ from joinery.objects.snapshot.offerings import InstanceType
 _MOST = 8
 
 
-class _Asked:
+class _CacheKey:
     """A class and a catalogue: equal if they have the same answer, as long as there are no reservations."""
 
     def __init__(self, catalog: Catalog, node_class: EC2NodeClass) -> None:
@@ -29,7 +29,7 @@ class _Asked:
         self._key = id(catalog), node_class.spec.model_dump_json(), reached
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Asked) and self._key == other._key
+        return isinstance(other, _CacheKey) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash(self._key)
@@ -46,9 +46,9 @@ def types_of(
     counted = catalog.capacity_reservations if reservations is None else reservations
     if counted or node_class.status.capacity_reservations:  # They change from moment to moment.
         return resolve(catalog, node_class, now=now, reservations=counted)
-    return _resolved(_Asked(catalog, node_class))
+    return _resolved(_CacheKey(catalog, node_class))
 
 
 @lru_cache(maxsize=_MOST)
-def _resolved(asked: _Asked) -> tuple[InstanceType, ...]:
-    return resolve(asked.catalog, asked.node_class)
+def _resolved(key: _CacheKey) -> tuple[InstanceType, ...]:
+    return resolve(key.catalog, key.node_class)

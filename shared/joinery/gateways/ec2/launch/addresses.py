@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Lock
 
-from joinery.gateways.answers import Tell, silent
+from joinery.gateways.answers import Log, unlogged
 from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchRequest
 from joinery.gateways.ec2.launch.fleet import subnets_by_zone
 from joinery.objects.errors import JoineryError
@@ -23,11 +23,11 @@ TIME_TO_LIVE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class LaunchSubnets:
     """Where one call may launch.
 
     ``subnets``: by zone, the id of the subnet. ``count``: how many instances they have addresses for, at most as many
-    as were asked for. ``taken``: by subnet, the addresses that are counted as taken until the call is answered.
+    as were requested. ``taken``: by subnet, the addresses that are counted as taken until the call is answered.
     """
 
     subnets: Mapping[str, str]
@@ -38,19 +38,19 @@ class Places:
 class Addresses:
     """What is free, by the id of the subnet. Safe to use from several threads.
 
-    ``describe``: asks EC2 for the free addresses of these subnets.
+    ``describe``: reads from EC2 the free addresses of these subnets.
     """
 
     def __init__(
-        self, describe: Callable[[Sequence[str]], Mapping[str, int]], now: Callable[[], datetime], tell: Tell = silent
+        self, describe: Callable[[Sequence[str]], Mapping[str, int]], now: Callable[[], datetime], log: Log = unlogged
     ) -> None:
-        self._describe, self._now, self._tell = describe, now, tell
+        self._describe, self._now, self._log = describe, now, log
         self._lock = Lock()
         self._free: dict[str, int] = {}
         self._under_way: dict[str, int] = {}
-        self._asked: dict[str, datetime] = {}
+        self._read_at: dict[str, datetime] = {}
 
-    def choose(self, request: LaunchRequest, full: frozenset[str]) -> Places:
+    def choose(self, request: LaunchRequest, full: frozenset[str]) -> LaunchSubnets:
         """The places of a call, which are counted as taken. ``full``: ids of subnets that are passed over.
 
         Where a subnet has addresses for some of the nodes only, the call is for these.
@@ -59,7 +59,7 @@ class Addresses:
         rivals = self._rivals(request, full)
         with self._lock:
             if not rivals or not self._is_known({name for names in rivals.values() for name in names}):
-                return Places(first, request.count)
+                return LaunchSubnets(first, request.count)
             pods = _pods(request)
             chosen = {zone: max(names, key=lambda name: self._free.get(name, 0)) for zone, names in rivals.items()}
             fits = (self._free.get(name, 0) // pods[zone] for zone, name in chosen.items())
@@ -69,9 +69,9 @@ class Addresses:
             self._add(taken, -1)
             for name, number in taken.items():
                 self._under_way[name] = self._under_way.get(name, 0) + number
-        return Places({**first, **chosen}, count, taken)
+        return LaunchSubnets({**first, **chosen}, count, taken)
 
-    def settle(self, request: LaunchRequest, places: Places, launched: Iterable[LaunchedInstance] = ()) -> None:
+    def settle(self, request: LaunchRequest, places: LaunchSubnets, launched: Iterable[LaunchedInstance] = ()) -> None:
         """The call was answered, or failed: what it did not take is free again."""
         pods, zones = _pods(request), [instance.zone for instance in launched]
         used = {name: zones.count(zone) * pods.get(zone, 0) for zone, name in places.subnets.items()}
@@ -90,21 +90,21 @@ class Addresses:
         return {zone: names for zone, names in subnets.items() if len(names) > 1}
 
     def _is_known(self, names: set[str]) -> bool:
-        """Whether their free addresses are known. What is old is asked for again, and what was reckoned is forgotten.
+        """Whether their free addresses are known. What is old is read again, and what was reckoned is forgotten.
 
         Not what calls have taken that are under way: EC2 does not count it, and they give some of it back.
 
         Without an answer the order of the status has to do, which is by free addresses a minute ago.
         """
         now = self._now()
-        if any(name not in self._asked or now - self._asked[name] >= TIME_TO_LIVE for name in names):
+        if any(name not in self._read_at or now - self._read_at[name] >= TIME_TO_LIVE for name in names):
             try:
                 described = self._describe(sorted(names))
             except JoineryError as error:
-                self._tell(f"free addresses of subnets are not known: {error}")
+                self._log(f"free addresses of subnets are not known: {error}")
                 return False
             self._free |= {name: free - self._under_way.get(name, 0) for name, free in described.items()}
-            self._asked |= dict.fromkeys(names, now)
+            self._read_at |= dict.fromkeys(names, now)
         return True
 
     def _add(self, addresses: Mapping[str, int], sign: int) -> None:

@@ -18,7 +18,7 @@ from joinery.gateways.ec2.catalog.description import Description, converted
 from joinery.gateways.ec2.gateway import Instance, LaunchedInstance, LaunchRequest, LaunchResult, Override
 from joinery.gateways.ec2.instancetypes.families import FAMILIES
 from joinery.gateways.ec2.instancetypes.typelabels import type_labels
-from joinery.gateways.ec2.launch.addresses import Addresses, Places
+from joinery.gateways.ec2.launch.addresses import Addresses, LaunchSubnets
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.fleet import fleet, full_subnets, out_of, result, subnets_by_zone
 from joinery.gateways.ec2.launch.running import described
@@ -63,7 +63,7 @@ class CreateFleet:
     def __init__(self, clients: Clients, now: Callable[[], datetime]) -> None:
         """``now``: the clock by which free addresses of subnets get old."""
         self._clients = clients
-        self._addresses = Addresses(partial(free_addresses, clients), now, clients.tell)
+        self._addresses = Addresses(partial(free_addresses, clients), now, clients.log)
         self._made: set[str] = set()
         self._descriptions: dict[str, Description] = {}
         self._describing = Lock()
@@ -132,7 +132,7 @@ class CreateFleet:
         configs: Configs,
         tags: Mapping[str, str],
         images: Mapping[str, str],
-        places: Places,
+        places: LaunchSubnets,
     ) -> LaunchResult | None:
         """What came of one call into these places. What it does not take of their addresses is given back."""
         launched: tuple[LaunchedInstance, ...] = ()
@@ -268,8 +268,8 @@ class CreateFleet:
             for start in range(0, len(missing), _MOST_TYPES):
                 batch = missing[start : start + _MOST_TYPES]
                 answer = self._clients.ec2.describe_instance_types(InstanceTypes=batch)
-                listed = entries(answer, "InstanceTypes", "InstanceType", call=_TYPES, tell=self._clients.tell)
-                for description in converted(listed, Description, "InstanceType", call=_TYPES, tell=self._clients.tell):
+                listed = entries(answer, "InstanceTypes", "InstanceType", call=_TYPES, log=self._clients.log)
+                for description in converted(listed, Description, "InstanceType", call=_TYPES, log=self._clients.log):
                     self._descriptions[description.instance_type] = description
         return {name: self._descriptions[name] for name in names if name in self._descriptions}
 

@@ -36,16 +36,16 @@ def subnets_by_zone(node_class: EC2NodeClass, full: Collection[str] = ()) -> dic
 
 
 def full_subnets(
-    request: LaunchRequest, answered: LaunchResult, asked: Mapping[str, str], full: frozenset[str]
+    request: LaunchRequest, answered: LaunchResult, subnets: Mapping[str, str], full: frozenset[str]
 ) -> frozenset[str]:
     """``full``, which the call has passed over, with those that turned out to have no free address.
 
-    Only where their zones have another: the same ones again mean that there is nothing more to try. ``asked``: by zone,
-    the subnet of the call.
+    Only where their zones have another: the same ones again mean that there is nothing more to try.
+    ``subnets``: by zone, the subnet of the call.
     """
     node_class = of_ec2(request.node_class)
-    zones = {failure.pool.zone for failure in answered.failures if failure.code == SUBNET_FULL} & set(asked)
-    passed_over = full | {asked[zone] for zone in zones}
+    zones = {failure.pool.zone for failure in answered.failures if failure.code == SUBNET_FULL} & set(subnets)
+    passed_over = full | {subnets[zone] for zone in zones}
     return passed_over if zones & set(subnets_by_zone(node_class, passed_over)) else full
 
 
@@ -117,13 +117,13 @@ def result(request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[st
 
     ``images``: by instance type, the id of its image. EC2 may list several instances in one entry, or not.
     """
-    asked = _Asked(request)
+    known = _Request(request)
     launched = [
-        _launched(instance_id, entry, asked, images)
+        _launched(instance_id, entry, known, images)
         for entry in entries(answer, "Instances", "InstanceIds", call=_CALL)
         for instance_id in entry["InstanceIds"]
     ]
-    failures = [failure for entry in entries(answer, "Errors", call=_CALL) for failure in _failures(entry, asked)]
+    failures = [failure for entry in entries(answer, "Errors", call=_CALL) for failure in _failures(entry, known)]
     return LaunchResult(tuple(launched), tuple(dict.fromkeys(failures)))
 
 
@@ -132,11 +132,11 @@ def out_of(request: LaunchRequest, code: str) -> frozenset[OfferingKey]:
     return frozenset({ALL_SPOT}) if code == SPOT_ROLE_LACKING else request.pools
 
 
-class _Asked:
+class _Request:
     """A request, by what an answer repeats of it."""
 
     def __init__(self, request: LaunchRequest) -> None:
-        self.request = request
+        self.sent = request
         self._zones = {subnet.id: subnet.zone for subnet in of_ec2(request.node_class).status.subnets}
         # Of a type and zone a call names one reservation, so an entry of the answer need not say which it is.
         self._pools = {(pool.instance_type, pool.zone): pool for pool in request.pools}
@@ -146,21 +146,23 @@ class _Asked:
         override = at(entry, "LaunchTemplateAndOverrides.Overrides")
         instance_type = at(entry, "InstanceType") or at(override, "InstanceType") or ""
         zone = at(override, "AvailabilityZone") or self._zones.get(at(override, "SubnetId") or "", "")
-        unasked = OfferingKey(instance_type, zone, self.request.capacity_type)
-        return self._pools.get((instance_type, zone), unasked)
+        unknown = OfferingKey(instance_type, zone, self.sent.capacity_type)
+        return self._pools.get((instance_type, zone), unknown)
 
     def pools_like(self, pool: OfferingKey) -> Sequence[OfferingKey]:
-        """The pools that were asked for and may be meant by it: what it does not say may be any. Itself without one."""
+        """The pools of the request that may be meant by it: what it does not say may be any. Itself without one."""
         alike = (
             one
-            for one in sorted(self.request.pools)
+            for one in sorted(self.sent.pools)
             if pool.instance_type in ("", one.instance_type) and pool.zone in ("", one.zone)
         )
         return tuple(alike) or (pool,)
 
 
-def _launched(instance_id: str, entry: Mapping[str, Any], asked: _Asked, images: Mapping[str, str]) -> LaunchedInstance:
-    pool = asked.pool(entry)
+def _launched(
+    instance_id: str, entry: Mapping[str, Any], request: _Request, images: Mapping[str, str]
+) -> LaunchedInstance:
+    pool = request.pool(entry)
     capacity_type = labels.SPOT if entry.get("Lifecycle") == "spot" else pool.capacity_type
     return LaunchedInstance(
         instance_id=instance_id,
@@ -172,14 +174,14 @@ def _launched(instance_id: str, entry: Mapping[str, Any], asked: _Asked, images:
     )
 
 
-def _failures(entry: Mapping[str, Any], asked: _Asked) -> Iterable[LaunchFailure]:
+def _failures(entry: Mapping[str, Any], request: _Request) -> Iterable[LaunchFailure]:
     """What an entry of ``Errors`` says. A lack of capacity is about all pools that it may be meant for: one that names
     none of them would be met again by the next plan, a second later.
     """
     code, message = at(entry, "ErrorCode") or "", at(entry, "ErrorMessage") or ""
-    pool, has_no_capacity = asked.pool(entry), is_capacity(code, message)
-    failed: Iterable[OfferingKey] = asked.pools_like(pool) if has_no_capacity else (pool,)
+    pool, has_no_capacity = request.pool(entry), is_capacity(code, message)
+    failed: Iterable[OfferingKey] = request.pools_like(pool) if has_no_capacity else (pool,)
     if code == SPOT_ROLE_LACKING:
-        failed = out_of(asked.request, code)
+        failed = out_of(request.sent, code)
     for one in failed:
         yield LaunchFailure(one, code, message, has_no_capacity)

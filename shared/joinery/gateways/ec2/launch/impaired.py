@@ -35,7 +35,7 @@ def impaired(clients: Clients) -> tuple[InstanceStatus, ...]:
             filters: Any = [{"Name": name, "Values": list(values)}]
             pages = clients.ec2.get_paginator("describe_instance_status").paginate(Filters=filters)
             for page in pages:
-                for entry in entries(page, "InstanceStatuses", "InstanceId", call=_CALL, tell=clients.tell):
+                for entry in entries(page, "InstanceStatuses", "InstanceId", call=_CALL, log=clients.log):
                     by_id.setdefault(entry["InstanceId"], _as_ours(entry))
     return tuple(status for status in by_id.values() if _is_impaired(status))
 

@@ -30,7 +30,7 @@ def described(clients: Clients, **parameters: Any) -> tuple[Instance, ...]:
             as_ours(entry)
             for page in pages
             for reservation in entries(page, "Reservations", call=_CALL)
-            for entry in entries(reservation, "Instances", "InstanceId", call=_CALL, tell=clients.tell)
+            for entry in entries(reservation, "Instances", "InstanceId", call=_CALL, log=clients.log)
         )
 
 

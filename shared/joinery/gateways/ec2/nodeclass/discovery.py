@@ -51,7 +51,7 @@ def subnets(clients: Clients, terms: Sequence[SubnetSelectorTerm]) -> list[Subne
         pages = clients.ec2.get_paginator("describe_subnets")
         for filters in filters_of("subnet-id", (term.id for term in terms), (term.tags for term in terms)):
             for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
-                listed = entries(page, "Subnets", "SubnetId", "AvailabilityZone", call=_SUBNETS, tell=clients.tell)
+                listed = entries(page, "Subnets", "SubnetId", "AvailabilityZone", call=_SUBNETS, log=clients.log)
                 by_id |= {subnet["SubnetId"]: subnet for subnet in listed if not subnet.get("Ipv6Native")}
     ranked = sorted(by_id.values(), key=_most_free)
     return [
@@ -84,7 +84,7 @@ def security_groups(clients: Clients, terms: Sequence[SecurityGroupSelectorTerm]
         pages = clients.ec2.get_paginator("describe_security_groups")
         for filters in calls:
             for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
-                listed = entries(page, "SecurityGroups", "GroupId", call=_GROUPS, tell=clients.tell)
+                listed = entries(page, "SecurityGroups", "GroupId", call=_GROUPS, log=clients.log)
                 names |= {group["GroupId"]: group.get("GroupName") or "" for group in listed}
     return [SecurityGroupStatus(id=key, name=names[key]) for key in sorted(names)]
 

@@ -78,7 +78,7 @@ class ImageSearch:
             return [
                 self._image(image)
                 for page in pages
-                for image in entries(page, "Images", "ImageId", call="EC2 DescribeImages", tell=self._clients.tell)
+                for image in entries(page, "Images", "ImageId", call="EC2 DescribeImages", log=self._clients.log)
                 if ((image.get("Platform") or "").lower() == "windows") == self._is_windows
             ]
 

@@ -32,7 +32,7 @@ class Unmet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class SelectedResources:
     """What the selectors of a class found.
 
     ``ami_problem`` and ``profile_problem``: why images or a profile could not be found. ``user_data_problem``: why no
@@ -49,7 +49,7 @@ class Selection:
     user_data_problem: Unmet | None = None
 
 
-def status(node_class: EC2NodeClass, selection: Selection, now: datetime) -> EC2NodeClassStatus:
+def status(node_class: EC2NodeClass, selection: SelectedResources, now: datetime) -> EC2NodeClassStatus:
     """The status to write. A condition that did not change keeps its transition time."""
     return EC2NodeClassStatus(
         subnets=list(selection.subnets),
@@ -61,7 +61,7 @@ def status(node_class: EC2NodeClass, selection: Selection, now: datetime) -> EC2
     )
 
 
-def _conditions(node_class: EC2NodeClass, selection: Selection, now: datetime) -> list[Condition]:
+def _conditions(node_class: EC2NodeClass, selection: SelectedResources, now: datetime) -> list[Condition]:
     unsupported = {field.condition: field for field in reversed(node_class.unsupported)}
     problems = {
         "SubnetsReady": _missing(selection.subnets, "SubnetsNotFound", "subnetSelectorTerms select no subnet"),

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from threading import Lock
 
-from joinery.gateways.ec2.nodeclass.readiness import Selection
+from joinery.gateways.ec2.nodeclass.readiness import SelectedResources
 from joinery.objects.errors import TimeIsOverError, UnavailableError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 
@@ -23,15 +23,15 @@ SILENCE_REMEMBERED = timedelta(seconds=30)
 
 
 class Selections:
-    """The last selection of each class, by what it was asked for. Safe to use from several threads."""
+    """The last selection of each class, by what it was key for. Safe to use from several threads."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._lock = Lock()
-        self._kept: dict[str, tuple[str, datetime, Selection]] = {}
+        self._kept: dict[str, tuple[str, datetime, SelectedResources]] = {}
         self._silences: dict[str, tuple[str, datetime, UnavailableError]] = {}
 
-    def of(self, node_class: EC2NodeClass, purpose: str, select: Callable[[], Selection]) -> Selection:
+    def of(self, node_class: EC2NodeClass, purpose: str, select: Callable[[], SelectedResources]) -> SelectedResources:
         """The selection of a class, from memory or from ``select``, whose errors are raised. Of these a silence
         alone is remembered.
 
@@ -40,15 +40,15 @@ class Selections:
         anew.
         """
         name, now = node_class.metadata.name, self._now()
-        asked = f"{purpose}/{node_class.metadata.uid}/{node_class.spec.model_dump_json()}"
+        key = f"{purpose}/{node_class.metadata.uid}/{node_class.spec.model_dump_json()}"
         with self._lock:
-            before, at, selection = self._kept.get(name, ("", now, Selection()))
+            before, at, selection = self._kept.get(name, ("", now, SelectedResources()))
         agrees = node_class.status.instance_profile in ("", selection.instance_profile)
-        if before == asked and now - at < TIME_TO_LIVE and _is_whole(selection) and agrees:
+        if before == key and now - at < TIME_TO_LIVE and _is_whole(selection) and agrees:
             return selection
-        selection = self._selected(name, asked, now, select)
+        selection = self._selected(name, key, now, select)
         with self._lock:
-            self._kept[name] = (asked, now, selection)
+            self._kept[name] = (key, now, selection)
         return selection
 
     def forget(self, name: str) -> None:
@@ -57,10 +57,12 @@ class Selections:
             self._kept.pop(name, None)
             self._silences.pop(name, None)
 
-    def _selected(self, name: str, asked: str, now: datetime, select: Callable[[], Selection]) -> Selection:
+    def _selected(
+        self, name: str, key: str, now: datetime, select: Callable[[], SelectedResources]
+    ) -> SelectedResources:
         with self._lock:
             before, at, silence = self._silences.get(name, ("", now, None))
-        if silence is not None and before == asked and now - at < SILENCE_REMEMBERED:
+        if silence is not None and before == key and now - at < SILENCE_REMEMBERED:
             raise silence
         try:
             return select()
@@ -68,11 +70,11 @@ class Selections:
             if not (error.code or error.is_answer or isinstance(error, TimeIsOverError)):
                 with self._lock:
                     # From its end: the waiting may have taken as long.
-                    self._silences[name] = (asked, self._now(), error)
+                    self._silences[name] = (key, self._now(), error)
             raise
 
 
-def _is_whole(selection: Selection) -> bool:
+def _is_whole(selection: SelectedResources) -> bool:
     """Whether a node can be launched with it. Somebody is waiting to see that what was missing is there now."""
     needed = (selection.subnets, selection.security_groups, selection.amis, selection.instance_profile)
     return all(needed) and not (selection.ami_problem or selection.profile_problem)

@@ -128,25 +128,25 @@ def _inline_class(given: Document, spec: Document) -> tuple[Document | None, Seq
 def _requirements(spec: Document) -> tuple[list[Document], list[str]]:
     """What it asks for, ``instanceTypes`` among it, and what the webhook would have added."""
     notes: list[str] = []
-    said = [dict(requirement) for requirement in spec.get("requirements") or ()]
-    if any(requirement.get("key") == INSTANCE_PODS for requirement in said):
+    found = [dict(requirement) for requirement in spec.get("requirements") or ()]
+    if any(requirement.get("key") == INSTANCE_PODS for requirement in found):
         notes.append(f"requirements on {INSTANCE_PODS} are dropped: instances no longer carry that label")
-        said = [requirement for requirement in said if requirement.get("key") != INSTANCE_PODS]
+        found = [requirement for requirement in found if requirement.get("key") != INSTANCE_PODS]
     if spec.get("instanceTypes"):
-        said.append(_in(INSTANCE_TYPE, *spec["instanceTypes"]))
-    keys = {canonical(str(requirement.get("key"))) for requirement in said}
-    return [*said, *_defaults(keys | {canonical(key) for key in spec.get("labels") or ()})], notes
+        found.append(_in(INSTANCE_TYPE, *spec["instanceTypes"]))
+    keys = {canonical(str(requirement.get("key"))) for requirement in found}
+    return [*found, *_defaults(keys | {canonical(key) for key in spec.get("labels") or ()})], notes
 
 
-def _defaults(said: set[str]) -> Iterable[Document]:
+def _defaults(found: set[str]) -> Iterable[Document]:
     """The webhook's defaults, for keys of which neither a requirement nor a label says anything."""
-    if OS not in said:
+    if OS not in found:
         yield _in(OS, "linux")
-    if ARCH not in said:
+    if ARCH not in found:
         yield _in(ARCH, "amd64")
-    if CAPACITY_TYPE not in said:
+    if CAPACITY_TYPE not in found:
         yield _in(CAPACITY_TYPE, ON_DEMAND)
-    if not said & _SIZED_BY:
+    if not found & _SIZED_BY:
         yield _in(_CATEGORY, "c", "m", "r")
         yield {"key": _GENERATION, "operator": "Gt", "values": ["2"]}
 
@@ -162,7 +162,7 @@ def _disruption(spec: Document) -> Document:
     """``consolidation.enabled`` or ``ttlSecondsAfterEmpty``; with neither, nodes stay until they expire.
 
     There were no budgets: all nodes that were empty went at once. What moves pods keeps the budget that Karpenter gives
-    where none is said.
+    where none is found.
     """
     consolidates = bool((spec.get("consolidation") or {}).get("enabled"))
     after_empty = spec.get("ttlSecondsAfterEmpty")

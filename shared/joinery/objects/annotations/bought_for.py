@@ -15,7 +15,7 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.decoding import decode_mark
 
 
-class Purchase(msgspec.Struct, frozen=True, rename="camel"):
+class BoughtFor(msgspec.Struct, frozen=True, rename="camel"):
     """A command in dollars. ``savings``: $/h, more than 0. ``move_price``: what its evictions count as, together."""
 
     savings: float
@@ -28,12 +28,12 @@ class Purchase(msgspec.Struct, frozen=True, rename="camel"):
         return timedelta(hours=max(0.0, self.move_price) / self.savings)
 
 
-def purchase_of(claim: NodeClaim) -> Purchase | None:
+def purchase_of(claim: NodeClaim) -> BoughtFor | None:
     """What the claim's node was bought for; None where no command bought it to save money."""
-    purchase = decode_mark(claim.metadata.annotations.get(BOUGHT_FOR), Purchase)
+    purchase = decode_mark(claim.metadata.annotations.get(BOUGHT_FOR), BoughtFor)
     return purchase if purchase and purchase.savings > 0 else None
 
 
-def encoded(purchase: Purchase) -> str:
+def encoded(purchase: BoughtFor) -> str:
     """The value of the annotation."""
     return msgspec.json.encode(purchase).decode()
