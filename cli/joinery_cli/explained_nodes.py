@@ -97,7 +97,7 @@ def _why(explanation: NodeExplanation) -> Iterator[str]:
         return
     for held in explanation.held:
         kept = f"not disrupted as {held.disruption.value}" if held.disruption else "stays"
-        yield f"{kept} ({rule(held.code)}): {held.message}"
+        yield f"{kept} ({rule(held.objection.code)}): {held.objection}"
     if not explanation.held:
         yield _unheld(explanation)
 
@@ -140,8 +140,8 @@ def _priced(priced: PricedPods) -> Iterator[str]:
     is_ordinary = [part.cause for part in price.parts] == [MoveCause.EVICTION]
     for part in price.parts if not is_ordinary else ():
         yield aligned(f"      {part.message}", money(part.dollars))
-    if price.fault:
-        yield from wrapped(price.fault, "      ")
+    if price.unread:
+        yield from wrapped(price.unread.message, "      ")
 
 
 def _repaid(explanation: NodeExplanation) -> str:
@@ -178,10 +178,10 @@ def explanation_document(explanation: NodeExplanation) -> Mapping[str, Any]:
         "command": command.number if command else None,
         "held": [
             {
-                "reason": one.message,
-                "code": one.code.value,
+                "reason": one.objection.message,
+                "code": one.objection.code.value,
                 "disruption": one.disruption and one.disruption.value,
-                "until": moment_text(one.until) if one.until else None,
+                "until": moment_text(one.objection.until) if one.objection.until else None,
             }
             for one in explanation.held
         ],
@@ -200,5 +200,5 @@ def _pod_document(pod: str, priced: PricedPods) -> Mapping[str, Any]:
         "pod": pod,
         "price": round(price.dollars, 6),
         "parts": parts,
-        **({"fault": price.fault} if price.fault else {}),
+        **({"fault": price.unread.message} if price.unread else {}),
     }

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from joinery.decisions.disruption.decision import CurvePoint, DecidedCommand, DisruptionDecision, Refused, StayingNode
+from joinery.decisions.disruption.decision import CurvePoint, DecidedCommand, DisruptionDecision, Rejection, StayingNode
 from joinery_cli.notices import Notice
 from joinery_cli.output_json import DIGITS, existing_document, launch_document, moment_text, rounded_down
 from joinery_cli.prices import Prices
@@ -20,8 +20,8 @@ def disruptions_document(
         "kind": "DisruptionPlan",
         "now": moment_text(now),
         "commands": [_command(command) for command in disruptions.commands],
-        "held": [_held(held) for held in disruptions.held],
-        "refused": [_refused(refused) for refused in disruptions.refused],
+        "held": [_held(held) for held in disruptions.staying],
+        "refused": [_refused(mistake) for mistake in disruptions.mistakes],
         "cost": {
             "currency": CURRENCY,
             "before": round(disruptions.before, DIGITS),
@@ -60,16 +60,16 @@ def _held(held: StayingNode) -> Mapping[str, Any]:
     """
     return {
         "nodeClaim": held.node_claim,
-        "reason": held.message,
-        "code": held.code.value,
+        "reason": held.objection.message,
+        "code": held.objection.code.value,
         "disruption": held.disruption.value if held.disruption else None,
-        "until": moment_text(held.until) if held.until else None,
+        "until": moment_text(held.objection.until) if held.objection.until else None,
     }
 
 
-def _refused(refused: Refused) -> Mapping[str, Any]:
+def _refused(refused: Rejection) -> Mapping[str, Any]:
     """A command that breaks a rule by Joinery's own check."""
-    return {"retire": refused.command.retire, "reason": refused.why}
+    return {"retire": refused.command.retire, "reason": refused.objection.message}
 
 
 def _point(point: CurvePoint) -> Mapping[str, Any]:

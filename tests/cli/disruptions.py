@@ -9,13 +9,13 @@ from joinery.decisions.disruption.decision import (
     CurvePoint,
     DecidedCommand,
     DisruptionDecision,
-    ObjectionCode,
     StayingNode,
 )
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.scheduling.packing import ExistingPlacement, PlacedOffering
 from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.offerings import Offering
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator.builders import EPOCH, instance_type, node, node_claim, node_class, node_pool, owner, pod
@@ -80,12 +80,14 @@ DISRUPTIONS = DisruptionDecision(
             move_price=0.03,
         ),
     ),
-    held=(
-        StayingNode("claim-3", ObjectionCode.NOT_WORTH_IT, "its pods fit nowhere for less"),
+    staying=(
+        StayingNode("claim-3", Objection(ObjectionCode.NOT_WORTH_IT, "its pods fit nowhere for less")),
         StayingNode(
-            "claim-4", ObjectionCode.POD, "pod default/job must not be disrupted", DisruptionReason.UNDERUTILIZED
+            "claim-4",
+            Objection(ObjectionCode.POD, "pod default/job must not be disrupted"),
+            DisruptionReason.UNDERUTILIZED,
         ),
-        StayingNode("claim-4", ObjectionCode.UNPRICED, "the catalogue does not sell t1.micro"),
+        StayingNode("claim-4", Objection(ObjectionCode.UNPRICED, "the catalogue does not sell t1.micro")),
     ),
     before=3 * PRICE,
     after=PRICE + SMALL_PRICE,

@@ -62,7 +62,7 @@ def disrupt(
 def end_first(stand: Stand, *candidates: NodeClaim) -> None:
     """Start one command that ends these nodes before their replacements are launched."""
     started = disrupt(stand, *candidates, reason=DisruptionReason.DRIFTED, waits_for=Readiness.WRITTEN)
-    assert started.obstacle == ""
+    assert started.why_not is None
 
 
 def now(stand: Stand, before: NodeClaim) -> NodeClaim:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from joinery.controllers.acting.lease import LEASE
-from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, Refused
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, Rejection, RejectionCause
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.gateways.doorbell.gateway import Bell
@@ -19,6 +19,7 @@ from joinery.objects.errors import ConflictError, RefusedError
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DISRUPTION_COMMAND, RETIRED_FOR
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import INSTANCE_TERMINATING
 from joinery_cli.main import app
 from simulator import builders
@@ -290,11 +291,16 @@ def test_a_command_that_breaks_a_rule_is_told_and_the_others_begin(
             DecidedCommand(reason=DisruptionReason.EMPTY, message="", retire=(claim.metadata.name,))
             for claim in (first, second)
         )
-        return DisruptionDecision(commands=(going,), refused=(Refused(refused, "pod default/p has no place"),))
+        objection = Objection(ObjectionCode.NO_PLACE, "pod default/p has no place")
+        mistake = Rejection(refused, RejectionCause.MISTAKE, objection)
+        return DisruptionDecision(commands=(going,), mistakes=(mistake,))
 
     with pytest.raises(RefusedError, match=f"{second.metadata.name} breaks a rule: pod default/p has no place"):
         stand.consolidate(wrong)
     assert (is_tainted(stand, first), is_tainted(stand, second)) == (True, False)
     assert counted()["joinery_disruptions_refused_total"] == 1
     key = next(key for key in stand.world.store.documents if "-disruption-" in key)
-    assert stand.world.store.read(key)["joinery"]["result"]["refused"][0]["why"] == "pod default/p has no place"
+    assert (
+        stand.world.store.read(key)["joinery"]["result"]["mistakes"][0]["objection"]["message"]
+        == "pod default/p has no place"
+    )

@@ -51,7 +51,7 @@ def test_a_node_is_retired_once_its_replacement_is_initialised(stand: Stand) -> 
     """Until then it keeps its pods and its traffic, and says why it is tainted."""
     (old,) = running(stand)
     stand.rung()
-    assert disrupt(stand, old).obstacle == ""
+    assert disrupt(stand, old).why_not is None
     assert Bell.LIFECYCLE in stand.rung()
     assert is_tainted(stand, old)
     assert EXCLUDE_FROM_LOAD_BALANCERS not in _node(stand, old).metadata.labels

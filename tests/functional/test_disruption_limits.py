@@ -10,6 +10,7 @@ from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import admit
+from joinery.decisions.disruption.validation.validate import nodes_of
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import (
@@ -58,7 +59,8 @@ def _emptying(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruption
         if candidate.is_empty
     ]
     admitted = admit(commands, problem, judged.nodes)
-    return DisruptionDecision(commands=admitted.commands, held=(*judged.held, *admitted.held))
+    kept = (node for rejection in admitted.rejected for node in nodes_of(rejection))
+    return DisruptionDecision(commands=admitted.commands, staying=(*judged.staying, *kept))
 
 
 def _run(stand: Stand, minutes: int) -> None:

@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from joinery.controllers.disruption import DisruptionController
-from joinery.decisions.disruption.decision import Balance, DisruptionDecision, ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import Balance, DisruptionDecision, StayingNode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.objections import Objection, ObjectionCode
 from simulator import builders
 from simulator.world import World
 from tests.functional.deciding import Retiring
@@ -41,7 +42,9 @@ def test_people_are_told_why_nodes_stay(stand: Stand, counted: Callable[[], dict
     def holding(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision:
         named = zip(claims, codes, strict=True)
         return DisruptionDecision(
-            held=tuple(StayingNode(claim.metadata.name, code, f"because of {code}") for claim, code in named)
+            staying=tuple(
+                StayingNode(claim.metadata.name, Objection(code, f"because of {code}")) for claim, code in named
+            )
         )
 
     before = len(stand.world.cluster.events)
@@ -120,7 +123,7 @@ def test_the_log_says_once_what_holds_nodes_and_again_what_has_changed(
 
     def holding(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision:
         return DisruptionDecision(
-            held=tuple(StayingNode(name, ObjectionCode.POD, "its pod") for name in decided.pop(0))
+            staying=tuple(StayingNode(name, Objection(ObjectionCode.POD, "its pod")) for name in decided.pop(0))
         )
 
     controller = DisruptionController(stand.gateways, stand.settings, holding)

@@ -8,10 +8,10 @@ import pytest
 
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.telemetry import count, metrics
-from joinery.decisions.disruption.decision import ObjectionCode
 from joinery.decisions.measures import DETAILED, MEASURES, Count, Duration, Gauge, Measurement, Metric
 from joinery.decisions.measuring.cluster import PASSING
 from joinery.objects.actions import MarkUnavailable
+from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.offerings import OfferingKey
 from simulator import builders
 from tests.functional.disrupting import running as running_apart

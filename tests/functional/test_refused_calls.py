@@ -285,7 +285,7 @@ def test_what_replaces_a_node_that_may_not_be_deleted_waits_without_ticks(stand:
     refusing = _Refusing("cluster.delete_node_claim", ConfigurationError(_DENIED))
     behind = _behind(stand, refusing)
     (candidate,) = running(behind, 1)
-    assert not disrupt(behind, candidate).obstacle
+    assert not disrupt(behind, candidate).why_not
     refusing.has_begun = True
     behind.boot()
     _hour(behind, minutes=5)

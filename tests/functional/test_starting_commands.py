@@ -23,7 +23,7 @@ def test_a_claim_is_in_one_command_at_most(stand: Stand) -> None:
     (old,) = running(stand)
     disrupt(stand, old)
     claims = len(stand.claims)
-    assert "in a command already" in disrupt(stand, old).obstacle
+    assert "in a command already" in str(disrupt(stand, old).why_not)
     assert len(stand.claims) == claims
 
 
@@ -31,14 +31,14 @@ def test_a_claim_that_goes_is_no_candidate(stand: Stand) -> None:
     """Whoever deleted it has a reason of its own."""
     (old,) = running(stand)
     stand.world.cluster.delete_node_claim(old)
-    assert "leaving already" in disrupt(stand, old).obstacle
+    assert "leaving already" in str(disrupt(stand, old).why_not)
 
 
 def test_replacements_are_bought_under_the_caps(stand: Stand) -> None:
     """A command that does not fit is not started, and nothing is marked."""
     (old,) = running(stand)
     capped = Stand(stand.world, gateways=stand.gateways, max_launches=0)
-    assert "max_launches" in disrupt(capped, old).obstacle
+    assert "max_launches" in str(disrupt(capped, old).why_not)
     assert stays(stand, old)
 
 
@@ -47,7 +47,7 @@ def test_a_command_charges_the_caps_with_the_claims_that_it_writes(stand: Stand,
     """Also where they are launched later, or written in no other mode than ``act``: observe mode says what it does."""
     (old,) = running(stand)
     started = disrupt(stand.observing() if is_observed else stand, old, waits_for=Readiness.WRITTEN)
-    assert started.obstacle == ""
+    assert started.why_not is None
     assert started.caps.launched == len(started.command.replacements) == 1
     assert started.caps.hourly > 0
 
@@ -60,7 +60,7 @@ def _sell_out(stand: Stand) -> None:
 def test_a_command_whose_replacements_nobody_sells_any_more_is_not_started(stand: Stand) -> None:
     """It would count as nothing under the caps, and be rolled back."""
     (old,) = running(stand)
-    assert "is on sale" in disrupt(stand, old, meanwhile=lambda: _sell_out(stand)).obstacle
+    assert "is on sale" in str(disrupt(stand, old, meanwhile=lambda: _sell_out(stand)).why_not)
     assert stays(stand, old)
 
 
@@ -68,7 +68,7 @@ def test_a_command_that_ends_its_node_first_is_charged_though_nothing_is_sold_no
     """What has ended may be on sale again."""
     (old,) = running(stand)
     started = disrupt(stand, old, waits_for=Readiness.WRITTEN, meanwhile=lambda: _sell_out(stand))
-    assert started.obstacle == ""
+    assert started.why_not is None
     assert started.caps.hourly > 0
 
 
@@ -80,8 +80,8 @@ def test_the_lease_is_held_for_some_dozens_of_commands(stand: Stand) -> None:
     starter = CommandStarter(stand.gateways, actor, snapshot, supply, invocation)
     commands = [NewCommand(reason=DisruptionReason.DRIFTED, candidates=())] * (MOST_AT_ONCE + 1)
     *begun, left = starter.start(commands, door="test", caps=stand.settings.caps)
-    assert {started.obstacle for started in begun} == {"it has no candidates"}
-    assert left.obstacle == "it is left to the next run"
+    assert {started.why_not for started in begun} == {"it has no candidates"}
+    assert left.why_not == "it is left to the next run"
     assert actor.is_cut_short
 
 
@@ -105,7 +105,7 @@ def test_a_replacement_that_was_written_without_an_answer_is_launched_at_once(st
     """If its command were taken back, the next run would launch it all the same, and it would end unused."""
     (old,) = running(stand)
     deaf = Stand(stand.world, gateways=wired(stand.gateways, _unanswered))
-    assert not disrupt(deaf, old).obstacle
+    assert not disrupt(deaf, old).why_not
     (new,) = others(stand, [old])
     assert new.status.provider_id
     assert len(stand.alive) == 2

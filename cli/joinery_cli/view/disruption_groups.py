@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, StayingNode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.packing import Launch
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from joinery.objects.kubernetes.quantity import NOTHING, total
+from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery_cli.notices import Notice
@@ -182,14 +183,14 @@ def _without_pods(node: NodeView, fates: Mapping[str, Fate], price: float | None
 def _staying(disruptions: DisruptionDecision) -> Iterator[StayingNode]:
     """What holds nodes that stay. One that goes for one reason may be held from another, and would be told twice."""
     going = {name for command in disruptions.commands for name in command.retire}
-    return (one for one in disruptions.held if one.node_claim not in going)
+    return (one for one in disruptions.staying if one.node_claim not in going)
 
 
 def _held(held: Iterable[StayingNode], node_of: Mapping[str, str]) -> tuple[HeldGroup, ...]:
     """One group for each rule, the rule that holds most nodes first. ``node_of``: by name of the NodeClaim."""
     groups: dict[ObjectionCode, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
     for one in held:
-        groups[one.code][one.message][node_of.get(one.node_claim, one.node_claim)] = None
+        groups[one.objection.code][one.objection.message][node_of.get(one.node_claim, one.node_claim)] = None
     return tuple(
         sorted((_group(code, said) for code, said in groups.items()), key=lambda one: (-len(one.nodes), one.code))
     )

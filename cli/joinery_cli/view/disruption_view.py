@@ -10,8 +10,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 
-from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, StayingNode
 from joinery.decisions.disruption.moves import MovePrice
+from joinery.objects.objections import ObjectionCode
 from joinery_cli.notices import Notice
 from joinery_cli.prices import Prices
 from joinery_cli.view.workloads import Filled, Workload
@@ -130,7 +131,7 @@ class NodeExplanation:
     @property
     def is_leaving(self) -> bool:
         """It goes whatever is decided: it is being deleted, or EC2 takes it away."""
-        return any(held.code is ObjectionCode.LEAVING for held in self.held)
+        return any(held.objection.code is ObjectionCode.LEAVING for held in self.held)
 
     @property
     def is_consolidated(self) -> bool:

@@ -6,8 +6,8 @@ One place, so that table, page and explanations agree.
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from joinery.decisions.disruption.decision import ObjectionCode
 from joinery.objects.karpenter.duration import spoken
+from joinery.objects.objections import ObjectionCode
 from joinery_cli.view.disruption_view import CommandView, DisruptionView
 from joinery_cli.view.figures import TELLING, count, money, monthly
 
@@ -165,9 +165,9 @@ def nearness(view: DisruptionView) -> Iterator[str]:
 
 def refusals(view: DisruptionView) -> Iterator[str]:
     """Commands that the check of all rules found wrong, which is a mistake of Joinery's own."""
-    for refused in view.disruptions.refused:
-        names = ", ".join(refused.command.retire)
-        yield f"Refused: to retire {names} breaks a rule by Joinery's own check: {refused.why}; please report this"
+    for mistake in view.disruptions.mistakes:
+        names, why = ", ".join(mistake.command.retire), mistake.objection
+        yield f"Refused: to retire {names} breaks a rule by Joinery's own check: {why}; please report this"
 
 
 def _within(gap: float) -> str:

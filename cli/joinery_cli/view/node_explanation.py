@@ -23,7 +23,7 @@ def explain(name: str, problem: DisruptionProblem, seen: DisruptionView) -> Node
         node=node,
         command=next((one for one in seen.commands if node.claim and node.claim in one.command.retire), None),
         receives=tuple((one.number, route) for one in seen.commands for route in one.routes if route.target == name),
-        held=tuple(one for one in seen.disruptions.held if node.claim and one.node_claim == node.claim),
+        held=tuple(one for one in seen.disruptions.staying if node.claim and one.node_claim == node.claim),
         moving=_priced(moving, node_view, prices, node.price or 0.0) if pool else (),
         staying=len(node_view.pods) - len(moving) if pool else 0,
         payback=prices.terms(node_view.pool).payback if pool else problem.options.payback,

@@ -24,12 +24,11 @@ from joinery.controllers.starting_commands import CommandStarter
 from joinery.controllers.telemetry import COMMAND, COST, REASON, RECORD, Count, count, logger, metrics
 from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, Refused
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, Rejection
 from joinery.decisions.disruption.deletion_costs import deletion_costs
 from joinery.decisions.disruption.moves import replicas_of
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
-from joinery.decisions.disruption.validation.readmission import readmit
-from joinery.decisions.disruption.validation.verified import Dropped, validate
+from joinery.decisions.disruption.validation.validate import still_startable
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
 from joinery.decisions.lifecycle.view.drift import drift_noted, instance_type_drift
@@ -96,7 +95,7 @@ class DisruptionController:
         marks = deletion_costs(problem, decision, is_wanted=self._settings.pod_deletion_cost)
         actor.carry_out(*((mark,) for mark in marks))
         actor.conclude()
-        _report(decision.refused)
+        _report(decision.mistakes)
         return _outcome(decision, begun.commands)
 
     # --- deciding ---
@@ -143,22 +142,22 @@ class DisruptionController:
         if not decision.commands:
             return Begun(), self._actor(decided, invocation, failure)
         current = self._gateways.cluster.snapshot()
-        at_present = replace(problem.packing, snapshot=current)
-        # Beginning commands takes its time too.
-        verified = validate(
-            at_present, decision.commands, decided, is_late=lambda: not invocation.has_time_for(ACTING_SECONDS)
+        validation = still_startable(
+            decision.commands,
+            replace(problem, packing=replace(problem.packing, snapshot=current)),
+            decided,
+            # Beginning commands takes its time too.
+            is_late=lambda: not invocation.has_time_for(ACTING_SECONDS),
         )
-        readmitted = readmit(verified.valid, replace(problem, packing=at_present))
-        dropped = (*verified.dropped, *readmitted.dropped)
-        _log_dropped(dropped)
+        _log_rejected(validation.rejected)
         acting = invocation.within(ACTING_SECONDS)
         actor = self._actor(current, acting, failure)
         starter = CommandStarter(self._gateways, actor, current, supply, acting)
-        commands = _commands(readmitted.valid, current)
+        commands = _commands(validation.commands, current)
         started = starter.start(commands, door="disruption", caps=self._settings.caps)
         if actor.is_cut_short:
             actor.ring(Bell.DISRUPTION)
-        return Begun(tuple(zip(readmitted.valid, started, strict=True)), dropped), actor
+        return Begun(tuple(zip(validation.commands, started, strict=True)), validation.rejected), actor
 
     def _measure(self, problem: DisruptionProblem, decision: DisruptionDecision, begun: Begun) -> None:
         metrics.add(*standing(problem, decision))
@@ -173,7 +172,7 @@ class DisruptionController:
 
         Returns what went wrong with that: consolidation goes on all the same.
         """
-        if not decision.commands and not decision.refused:
+        if not decision.commands and not decision.mistakes:
             return None
         try:
             record = disruption_document(problem, decision, supply.unavailable)
@@ -217,22 +216,26 @@ def _drift_of(claim: NodeClaim) -> str:
     return f"{noted.reason}: {noted.message}" if noted else "its instance type is sold again"
 
 
-def _report(refused: Sequence[Refused]) -> None:
+def _report(mistakes: Sequence[Rejection]) -> None:
     """Count and log commands that break a rule. Raises ``RefusedError``, because somebody should look at them."""
-    count(Count.DISRUPTIONS_REFUSED, len(refused))
-    for one in refused:
-        logger.warning("refused", extra={COMMAND: f"disrupt {', '.join(one.command.retire)}", REASON: one.why})
-    if refused:
-        first = refused[0]
+    count(Count.DISRUPTIONS_REFUSED, len(mistakes))
+    for one in mistakes:
+        logger.warning(
+            "refused", extra={COMMAND: f"disrupt {', '.join(one.command.retire)}", REASON: one.objection.message}
+        )
+    if mistakes:
+        first = mistakes[0]
         names = ", ".join(first.command.retire)
-        raise RefusedError(f"to retire {names} breaks a rule: {first.why}; please report this")
+        raise RefusedError(f"to retire {names} breaks a rule: {first.objection}; please report this")
 
 
-def _log_dropped(dropped: Sequence[Dropped]) -> None:
+def _log_rejected(rejected: Sequence[Rejection]) -> None:
     """Say which commands were decided and are out of date."""
-    count(Count.DISRUPTIONS_DROPPED, len(dropped))
-    for one in dropped:
-        logger.info("dropped", extra={COMMAND: f"disrupt {', '.join(one.command.retire)}", REASON: one.why})
+    count(Count.DISRUPTIONS_DROPPED, len(rejected))
+    for one in rejected:
+        logger.info(
+            "dropped", extra={COMMAND: f"disrupt {', '.join(one.command.retire)}", REASON: one.objection.message}
+        )
 
 
 def _outcome(decision: DisruptionDecision, begun: Sequence[DecidedCommand]) -> Mapping[str, Any]:
@@ -243,7 +246,7 @@ def _outcome(decision: DisruptionDecision, begun: Sequence[DecidedCommand]) -> M
         "retired": sum(len(disruption.retire) for disruption in begun),
         "launches": sum(len(disruption.launches) for disruption in begun),
         "evictions": sum(len(disruption.pods) for disruption in begun),
-        "held": len(decision.held),
+        "held": len(decision.staying),
         "before": round(decision.before, 4),
         "after": round(decision.after, 4),
         "lower_bound": round(decision.lower_bound, 4),

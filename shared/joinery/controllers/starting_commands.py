@@ -38,7 +38,7 @@ from joinery.decisions.lifecycle.disrupting.new_commands import (
     NewCommand,
     as_candidate,
     as_replacement,
-    obstacle,
+    out_of_date,
     overtaken,
     record_for,
 )
@@ -74,14 +74,14 @@ MOST_AT_ONCE = 50
 class Started:
     """What became of a new command.
 
-    ``caps``: what the run may still buy after it. ``obstacle``: why it was not started; empty if it was.
+    ``caps``: what the run may still buy after it. ``why_not``: why it was not started.
     ``added_cost``: $/h that it adds to the bill, which only drift may.
     """
 
     command: NewCommand
     caps: Caps
     record: CommandRecord | None = None
-    obstacle: str = ""
+    why_not: str | None = None
     added_cost: float = 0.0
 
 
@@ -112,9 +112,8 @@ class CommandStarter:
             left_since = newly_leaving(self._snapshot, current)
             started = []
             for command in commands[:MOST_AT_ONCE]:
-                why = obstacle(command, claims) or overtaken(command, left_since)
-                if why:
-                    started.append(Started(command, caps, obstacle=why))
+                if objection := out_of_date(command, claims) or overtaken(command, left_since):
+                    started.append(Started(command, caps, why_not=objection.message))
                     continue
                 outcome, replacements = self._start(command, claims, caps)
                 caps = outcome.caps
@@ -122,7 +121,7 @@ class CommandStarter:
                 to_launch += replacements
         postponed = commands[MOST_AT_ONCE:]
         self._actor.leave(len(postponed))
-        started += [Started(command, caps, obstacle="it is left to the next run") for command in postponed]
+        started += [Started(command, caps, why_not="it is left to the next run") for command in postponed]
         self._launch(to_launch)
         for outcome in started:
             _log(outcome)
@@ -144,10 +143,10 @@ class CommandStarter:
         """
         hourly = self._hourly(command)
         if hourly is None:
-            return Started(command, caps, obstacle="nothing that its replacements may be is on sale"), []
+            return Started(command, caps, why_not="nothing that its replacements may be is on sale"), []
         purchase = Purchase(len(command.replacements), hourly)
         cap = admit([purchase], caps)[0]
-        why = str(over(cap, caps)) if cap is not None else ""
+        why = str(over(cap, caps)) if cap is not None else None
         asks = [ask for candidate in command.candidates for ask in (_marking(candidate), _replacing(candidate))]
         asks += [ask for claim in command.replacements for ask in launching(claim, self._snapshot)]
         if waiting := [ask for ask in asks if self._actor.waits(ask)]:
@@ -156,18 +155,18 @@ class CommandStarter:
             self._actor.leave(1)
             why = "the run has no time left for it"
         if why:
-            return Started(command, caps, obstacle=why), []
+            return Started(command, caps, why_not=why), []
         record = record_for(command, claims.values(), self._snapshot.now)
         marked, unmarked = self._mark([claims[candidate.metadata.name] for candidate in command.candidates], record)
         claims.update({claim.metadata.name: claim for claim in marked})
         if unmarked and (command.replacements or not marked):
             why = f"{unmarked[0]} could not be marked"
             self._take_back(marked, record, why)
-            return Started(command, caps, obstacle=why), []
+            return Started(command, caps, why_not=why), []
         replacements, unwritten = self._write(command, record)
         if unwritten:
             self._take_back(marked, record, f"its replacement {unwritten[0]} could not be written")
-            return Started(command, caps, obstacle=f"{unwritten[0]} could not be written"), []
+            return Started(command, caps, why_not=f"{unwritten[0]} could not be written"), []
         cost = added_cost(command, hourly, self._supply.types)
         # What ends first is replaced by lifecycle, when it is gone.
         to_launch = [] if command.waits_for is Readiness.WRITTEN else replacements
@@ -303,7 +302,7 @@ def _replacing(candidate: NodeClaim) -> Ask:
 
 def _log(started: Started) -> None:
     names = ", ".join(candidate.metadata.name for candidate in started.command.candidates)
-    about = {COMMAND: f"disrupt {names}", REASON: started.obstacle or started.command.reason.value}
-    logger.info("not started" if started.obstacle else "decided", extra=about)
+    about = {COMMAND: f"disrupt {names}", REASON: started.why_not or started.command.reason.value}
+    logger.info("not started" if started.why_not else "decided", extra=about)
     if started.added_cost:
         logger.warning("drift makes the bill rise", extra={COMMAND: f"disrupt {names}", COST: started.added_cost})

@@ -10,11 +10,12 @@ from joinery.decisions.disruption.decision import (
     CurvePoint,
     DecidedCommand,
     DisruptionDecision,
-    ObjectionCode,
-    Refused,
+    Rejection,
+    RejectionCause,
     StayingNode,
 )
 from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery_cli.output_disruptions_json import disruptions_document
 from joinery_cli.output_disruptions_table import print_disruptions
 from joinery_cli.output_json import write
@@ -54,7 +55,7 @@ def test_the_table_tells_command_by_command(
 def test_nothing_to_do_is_said_with_its_proof(capsys: pytest.CaptureFixture[str]) -> None:
     """An empty table would look like a failure."""
     whole = 3 * PRICE
-    printed = _printed(capsys, commands=(), held=(), after=whole, moves=0.0, lower_bound=whole, gap=0.0)
+    printed = _printed(capsys, commands=(), staying=(), after=whole, moves=0.0, lower_bound=whole, gap=0.0)
     assert printed.splitlines()[:3] == [
         "Nothing to do: every node stays",
         "$0.6954/h, about $508 a month",
@@ -64,17 +65,17 @@ def test_nothing_to_do_is_said_with_its_proof(capsys: pytest.CaptureFixture[str]
 
 def test_a_node_that_is_leaving_is_told_to_be_in_the_bill(capsys: pytest.CaptureFixture[str]) -> None:
     """Else whoever adds up what is left would wonder at the sum."""
-    leaving = tuple(StayingNode(f"claim-{number}", ObjectionCode.LEAVING, "it is leaving already") for number in (1, 3))
-    assert "1 node is leaving already, and is still counted\n" in _printed(capsys, commands=(), held=leaving[:1])
-    assert "2 nodes are leaving already, and are still counted\n" in _printed(capsys, commands=(), held=leaving)
+    why = Objection(ObjectionCode.LEAVING, "it is leaving already")
+    leaving = tuple(StayingNode(f"claim-{number}", why) for number in (1, 3))
+    assert "1 node is leaving already, and is still counted\n" in _printed(capsys, commands=(), staying=leaving[:1])
+    assert "2 nodes are leaving already, and are still counted\n" in _printed(capsys, commands=(), staying=leaving)
 
 
 def test_a_node_that_goes_is_not_held_as_well() -> None:
     """It is held from one reason and goes for another; nodes that go and that are held are all nodes together."""
-    also = StayingNode(
-        "claim-1", ObjectionCode.POD_DISRUPTION_BUDGET, "its budget is used up", DisruptionReason.UNDERUTILIZED
-    )
-    assert _seen(held=(*DISRUPTIONS.held, also)).held == _seen().held
+    used_up = Objection(ObjectionCode.POD_DISRUPTION_BUDGET, "its budget is used up")
+    also = StayingNode("claim-1", used_up, DisruptionReason.UNDERUTILIZED)
+    assert _seen(staying=(*DISRUPTIONS.staying, also)).held == _seen().held
 
 
 def test_a_decision_without_a_bound_claims_none(capsys: pytest.CaptureFixture[str]) -> None:
@@ -130,10 +131,10 @@ def test_many_commands_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> No
 def test_the_table_fits_eighty_columns(capsys: pytest.CaptureFixture[str]) -> None:
     """Also with long reasons; a line is longer only where names are."""
     held = tuple(
-        StayingNode(f"claim-{n}", ObjectionCode.BUDGET, "NodePool default: " + "only so many at once, " * 9)
+        StayingNode(f"claim-{n}", Objection(ObjectionCode.BUDGET, "NodePool default: " + "only so many at once, " * 9))
         for n in (1, 2)
     )
-    printed = _printed(capsys, held=held)
+    printed = _printed(capsys, staying=held)
     assert [line for line in printed.splitlines() if len(line) > 80] == []
 
 
@@ -162,8 +163,9 @@ def test_new_nodes_of_one_kind_share_a_line(capsys: pytest.CaptureFixture[str]) 
 
 def test_a_command_that_breaks_a_rule_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     """By name and rule: somebody should report it."""
-    refused = Refused(DISRUPTIONS.commands[0], "pod shop/web-1 has no place")
-    printed = " ".join(_printed(capsys, refused=(refused,)).split())
+    why = Objection(ObjectionCode.NO_PLACE, "pod shop/web-1 has no place")
+    mistake = Rejection(DISRUPTIONS.commands[0], RejectionCause.MISTAKE, why)
+    printed = " ".join(_printed(capsys, mistakes=(mistake,)).split())
     assert "breaks a rule by Joinery's own check: pod shop/web-1 has no place; please report this" in printed
-    document = disruptions_document(replace(DISRUPTIONS, refused=(refused,)), PRICES, now=EPOCH, seconds=0.3)
-    assert document["refused"] == [{"retire": refused.command.retire, "reason": refused.why}]
+    document = disruptions_document(replace(DISRUPTIONS, mistakes=(mistake,)), PRICES, now=EPOCH, seconds=0.3)
+    assert document["refused"] == [{"retire": mistake.command.retire, "reason": "pod shop/web-1 has no place"}]

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.decision import CurvePoint, DecidedCommand, ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import CurvePoint, DecidedCommand, StayingNode
 from joinery.decisions.scheduling.packing import ExistingPlacement
 from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery_cli.page.disruptions import page
 from joinery_cli.view.disruption_groups import view
 from simulator.builders import node, node_claim, pod
@@ -34,7 +35,7 @@ def test_one_decision_gives_one_page_that_needs_nothing_else() -> None:
 
 def test_nothing_to_do_is_said_in_words() -> None:
     """Both panels are alike then, and there is nothing to choose on a curve."""
-    text = _written(commands=(), held=(), after=3 * PRICE, curve=(CurvePoint(0, 3 * PRICE, is_chosen=True),))
+    text = _written(commands=(), staying=(), after=3 * PRICE, curve=(CurvePoint(0, 3 * PRICE, is_chosen=True),))
     assert "<h1>Nothing to do: every node stays.</h1>" in text
     assert "What goes and what comes" not in text
     assert "Cost against evictions" not in text
@@ -124,9 +125,9 @@ def test_the_filter_finds_pods_nodes_and_rules(look: Look, words: str, rows: int
 
 def test_hostile_names_are_only_names(look: Look) -> None:
     """A message, a node and a claim called like markup are shown as they are called, and nothing of it runs."""
-    held = (StayingNode(HOSTILE, ObjectionCode.POD, f"pod {IMAGE} must not be disrupted"),)
+    held = (StayingNode(HOSTILE, Objection(ObjectionCode.POD, f"pod {IMAGE} must not be disrupted")),)
     commands = (replace(DISRUPTIONS.commands[0], message=IMAGE, retire=("claim-2", HOSTILE)),)
-    shown = look(_written(held=held, commands=commands))
+    shown = look(_written(staying=held, commands=commands))
     shown.ask("document.getElementById('unfold').click()")
     assert shown.ask("String(window.hacked)") == "undefined"
     assert shown.ask("document.querySelectorAll('script').length") == 1
@@ -170,7 +171,7 @@ def test_a_large_cluster_is_a_page_that_opens(look: Look) -> None:
         )
         for number in range(300)
     )
-    text = page(view(problem, replace(DISRUPTIONS, commands=commands, held=()), SOLD, PRICES, seconds=0.31))
+    text = page(view(problem, replace(DISRUPTIONS, commands=commands, staying=()), SOLD, PRICES, seconds=0.31))
     assert len(text.encode()) < 2**20
     shown = look(text)
     assert shown.ask("document.querySelectorAll('.panel .bit').length") == 800 + 500

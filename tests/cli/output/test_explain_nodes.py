@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.disruption.decision import ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import StayingNode
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.objects.errors import ConfigurationError
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery_cli.explained_nodes import explanation_document, lines, nodes_meant
 from joinery_cli.page.disruptions import page
 from joinery_cli.view.disruption_groups import view
@@ -90,8 +91,8 @@ def test_pods_that_cannot_be_priced_are_not_told_in_part() -> None:
 
 def test_a_node_that_is_leaving_is_not_said_to_stay() -> None:
     """Nor what would have to take its place."""
-    leaving = StayingNode("claim-3", ObjectionCode.LEAVING, "it is leaving already")
-    said = _sentences("node-3", commands=(), held=(leaving,))
+    leaving = StayingNode("claim-3", Objection(ObjectionCode.LEAVING, "it is leaving already"))
+    said = _sentences("node-3", commands=(), staying=(leaving,))
     assert said.startswith("node-3 is leaving already m7a.xlarge")
     assert "It goes, whatever is decided here." in said
     assert "stays" not in said
@@ -111,7 +112,7 @@ def test_pods_of_two_workloads_from_one_node_share_a_line() -> None:
 
 def test_a_node_of_a_static_pool_is_not_consolidated() -> None:
     """That its pool keeps a number of nodes is the reason, not a rule that holds it."""
-    said = _sentences("node-3", _with(node_pools=(node_pool(replicas=4),)), commands=(), held=())
+    said = _sentences("node-3", _with(node_pools=(node_pool(replicas=4),)), commands=(), staying=())
     assert "NodePool default is static: it keeps a number of nodes, and is not consolidated." in said
     assert "repaid" not in said
 
@@ -119,7 +120,7 @@ def test_a_node_of_a_static_pool_is_not_consolidated() -> None:
 def test_a_node_whose_moves_are_never_repaid_says_so() -> None:
     """Even if all of its price were saved."""
     dear = replace(PROBLEM, options=DisruptionOptions(move_price=0.5))
-    said = _sentences("node-1", dear, commands=(), held=())
+    said = _sentences("node-1", dear, commands=(), staying=())
     assert "No rule holds it. No command that retires it saves enough to repay its moves." in said
     assert "Even if nothing were bought for them, they are repaid not before 6 h 28 min; it has to be" in said
 

@@ -21,13 +21,13 @@ from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.reporting.change_monitor import ChangeMonitor
 from joinery.controllers.starting_commands import Started
 from joinery.controllers.telemetry import CODE, REASON, logger
-from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, ObjectionCode, StayingNode
-from joinery.decisions.disruption.validation.verified import Dropped
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, Rejection, StayingNode
 from joinery.gateways.bundles import Gateways
 from joinery.objects.actions import Announce, Subject
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.kubernetes.core import Node
+from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.nodes import nodes_by_provider_id
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -51,10 +51,10 @@ _TOLD_EVERY = 15
 
 @dataclass(frozen=True)
 class Begun:
-    """What became of a decision. ``outcomes``: of the commands that were still right. ``dropped``: the others."""
+    """What became of a decision. ``outcomes``: of the commands that might still start. ``rejected``: the others."""
 
     outcomes: tuple[tuple[DecidedCommand, Started], ...] = ()
-    dropped: tuple[Dropped, ...] = ()
+    rejected: tuple[Rejection, ...] = ()
 
     @property
     def commands(self) -> Sequence[DecidedCommand]:
@@ -71,8 +71,9 @@ def report(
     monitor: ChangeMonitor,
 ) -> None:
     """Send the Events of a decision, and log what holds nodes back. ``snapshot``: what it was made from."""
-    examples = {held.code: held.message for held in reversed(decision.held)}
-    lines = [(code, number, examples[code]) for code, number in Counter(held.code for held in decision.held).items()]
+    objections = [node.objection for node in decision.staying]
+    examples = {objection.code: objection.message for objection in reversed(objections)}
+    lines = [(code, number, examples[code]) for code, number in Counter(one.code for one in objections).items()]
     for code, number, example in monitor.news(lines, lambda line: line, lambda line: line[0], snapshot.now).lines:
         logger.info(f"{number} nodes are held", extra={CODE: code.value, REASON: example})
     subjects = _Subjects(snapshot)
@@ -80,17 +81,17 @@ def report(
     sorts: tuple[Iterable[Announce], ...] = (
         subjects.observed(begun.commands) if is_only_observed else subjects.candidates(begun.commands),
         () if is_only_observed else subjects.approved(begun.commands),
-        subjects.rejected(begun.dropped),
-        subjects.blocked_pools(decision.held),
-        subjects.blocked(decision.held),
-        subjects.unconsolidatable(held for held in decision.held if _is_due(held, snapshot.now)),
+        subjects.rejected(begun.rejected),
+        subjects.blocked_pools(decision.staying),
+        subjects.blocked(decision.staying),
+        subjects.unconsolidatable(node for node in decision.staying if _is_due(node, snapshot.now)),
     )
     announce(gateways, invocation, news(gateways, chain.from_iterable(sorts)))
 
 
-def _is_due(held: StayingNode, now: datetime) -> bool:
+def _is_due(node: StayingNode, now: datetime) -> bool:
     """Whether it is the node's minute of the quarter of an hour. Nobody has to remember when it was told last."""
-    return crc32(held.node_claim.encode()) % _TOLD_EVERY == now.minute % _TOLD_EVERY
+    return crc32(node.node_claim.encode()) % _TOLD_EVERY == now.minute % _TOLD_EVERY
 
 
 def _is_consolidation(disruption: DecidedCommand) -> bool:
@@ -126,33 +127,33 @@ class _Subjects:
                 for subject in self._of(disruption.retire) if is_single else [self._pools[balance.pool]]:
                     yield Announce("ConsolidationApproved", text, subject)
 
-    def rejected(self, dropped: Iterable[Dropped]) -> Iterator[Announce]:
+    def rejected(self, rejected: Iterable[Rejection]) -> Iterator[Announce]:
         """Which nodes were to be consolidated, and stay because the cluster changed while that was decided."""
-        for one in dropped:
+        for one in rejected:
             for subject in self._of(one.command.retire) if _is_consolidation(one.command) else ():
-                yield Announce("ConsolidationRejected", f"{one.failure}: {one.why}", subject)
+                yield Announce("ConsolidationRejected", f"{one.cause}: {one.objection}", subject)
 
-    def blocked_pools(self, held_nodes: Iterable[StayingNode]) -> Iterator[Announce]:
+    def blocked_pools(self, nodes: Iterable[StayingNode]) -> Iterator[Announce]:
         """Which NodePools let no more nodes be disrupted now, each with the first reason."""
         announced: set[str] = set()
-        for held in held_nodes:
-            pool = self._pool_of(held.node_claim) if held.code in _OF_POOLS else ""
+        for node in nodes:
+            pool = self._pool_of(node.node_claim) if node.objection.code in _OF_POOLS else ""
             if pool in self._pools and pool not in announced:
                 announced.add(pool)
-                yield Announce("DisruptionBlocked", held.message, self._pools[pool])
+                yield Announce("DisruptionBlocked", node.objection.message, self._pools[pool])
 
-    def blocked(self, held_nodes: Iterable[StayingNode]) -> Iterator[Announce]:
+    def blocked(self, nodes: Iterable[StayingNode]) -> Iterator[Announce]:
         """Which nodes a rule of their own, or of their pods, keeps."""
-        for held in held_nodes:
-            is_blocked = held.code not in _UNTOLD | _OF_POOLS | _UNCONSOLIDATABLE
-            subjects = self._of([held.node_claim]) if is_blocked else ()
-            yield from (Announce("DisruptionBlocked", held.message, subject) for subject in subjects)
+        for node in nodes:
+            is_blocked = node.objection.code not in _UNTOLD | _OF_POOLS | _UNCONSOLIDATABLE
+            subjects = self._of([node.node_claim]) if is_blocked else ()
+            yield from (Announce("DisruptionBlocked", node.objection.message, subject) for subject in subjects)
 
-    def unconsolidatable(self, held_nodes: Iterable[StayingNode]) -> Iterator[Announce]:
+    def unconsolidatable(self, nodes: Iterable[StayingNode]) -> Iterator[Announce]:
         """Which nodes stay though no rule keeps them."""
-        for held in held_nodes:
-            subjects = self._of([held.node_claim]) if held.code in _UNCONSOLIDATABLE else ()
-            yield from (Announce("Unconsolidatable", held.message, subject) for subject in subjects)
+        for node in nodes:
+            subjects = self._of([node.node_claim]) if node.objection.code in _UNCONSOLIDATABLE else ()
+            yield from (Announce("Unconsolidatable", node.objection.message, subject) for subject in subjects)
 
     def _of(self, names: Iterable[str]) -> Iterator[Subject]:
         """The claims of these names, each with its Node."""

@@ -18,16 +18,16 @@ not about nodes: ``disruption.validation.budget_check`` applies them afterwards.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from joinery.decisions.disruption.decision import ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import StayingNode
 from joinery.decisions.disruption.moves import MovePrices
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.repayment import repayment
-from joinery.decisions.disruption.validation.eviction_rates import rate_fault
-from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck, ObjectionKind
+from joinery.decisions.disruption.validation.eviction_rates import rate_objection
+from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.decisions.lifecycle.view.drift import by_drift
 from joinery.objects.annotations.disruption import record_of
 from joinery.objects.annotations.plans import is_kept
@@ -37,6 +37,7 @@ from joinery.objects.karpenter.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INST
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.nodes import NodeView, is_leaving
 from joinery.objects.snapshot.offerings import price_among
@@ -45,24 +46,6 @@ from joinery.objects.snapshot.pods import is_reschedulable, is_terminal
 from joinery.objects.wording import rfc3339
 
 EMPTY, UNDERUTILIZED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
-_CODES = {
-    ObjectionKind.NODE: ObjectionCode.DO_NOT_DISRUPT,
-    ObjectionKind.POD: ObjectionCode.POD,
-    ObjectionKind.POD_DISRUPTION_BUDGET: ObjectionCode.POD_DISRUPTION_BUDGET,
-}
-
-
-@dataclass(frozen=True, slots=True)
-class _Hold:
-    """Which rule keeps a node, the sentence about it, and when it ends by itself if that is known."""
-
-    code: ObjectionCode
-    message: str
-    until: datetime | None = None
-
-    def of(self, claim: str, disruption: DisruptionReason | None = None) -> StayingNode:
-        """The same about the node of that claim."""
-        return StayingNode(claim, self.code, self.message, disruption, self.until)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +93,7 @@ class Candidates:
     """All nodes, judged.
 
     candidates     in the order of ``objects.snapshot.nodes.views``
-    held           those that stay for a reason, in that order
+    staying        those that stay for a reason, in that order
     destinations   names of Nodes that may receive pods of empty and underutilised nodes. A node that is still inside
                    its own ``consolidateAfter`` is none of them: it would begin to be quiet anew, and never be
                    consolidated itself. Pods that wait, and those of nodes that leave anyway, may go there all the same
@@ -122,7 +105,7 @@ class Candidates:
     """
 
     candidates: tuple[Candidate, ...] = ()
-    held: tuple[StayingNode, ...] = ()
+    staying: tuple[StayingNode, ...] = ()
     destinations: frozenset[str] = frozenset()
     resting: frozenset[str] = frozenset()
     nodes: tuple[NodeView, ...] = ()
@@ -152,27 +135,26 @@ class _CandidateFinder:
         }
         self._sold = problem.sold
         self._prices = {view.claim: price for view in self._views if view.claim and (price := self._price(view))}
-        self._stop = (
-            "" if problem.options.ignore_budgets else stop_in_force(self._snapshot.node_pools, self._snapshot.now)
-        )
+        pools, now = self._snapshot.node_pools, self._snapshot.now
+        self._stop = None if problem.options.ignore_budgets else stop_in_force(pools, now)
         self._look = DisruptionCheck(self._snapshot, heeds_stop=False)  # the stop is heeded here already
         self._moves = MovePrices(problem)
 
     def judge(self) -> Candidates:
         chosen: list[Candidate] = []
-        held: dict[StayingNode, None] = {}
+        staying: dict[StayingNode, None] = {}
         destinations: set[str] = set()
         resting: set[str] = set()
         for view in self._views:
             if self._may_receive(view):
                 (resting if self._rest(view) else destinations).add(view.node)
             if view.claim and not self._is_static(view):
-                candidate, holds = self._of(view)
-                held.update(dict.fromkeys(holds))
+                candidate, kept = self._of(view)
+                staying.update(dict.fromkeys(kept))
                 chosen += [candidate] if candidate else []
         return Candidates(
             candidates=tuple(chosen),
-            held=tuple(held),
+            staying=tuple(staying),
             destinations=frozenset(destinations),
             resting=frozenset(resting),
             nodes=self._views,
@@ -183,15 +165,15 @@ class _CandidateFinder:
 
     def _of(self, view: NodeView) -> tuple[Candidate | None, Iterable[StayingNode]]:
         claim, pool = self._claims[view.claim], self._pool(view)
-        barrier = self._state_barrier(view, claim) or self._pool_barrier(view)
-        if barrier or pool is None:
-            return None, [barrier.of(view.claim)] if barrier else []
-        candidate, fault = self._described(view, claim, pool)
-        holds = self._holds(candidate, fault)
-        reasons = frozenset(reason for reason, hold in holds.items() if hold is None)
-        return replace(candidate, reasons=reasons) if reasons else None, _as_held(view.claim, holds)
+        objection = self._state_objection(view, claim) or self._pool_objection(view)
+        if objection or pool is None:
+            return None, [StayingNode(view.claim, objection)] if objection else []
+        candidate, unread = self._described(view, claim, pool)
+        objections = self._objections(candidate, unread)
+        reasons = frozenset(reason for reason, objection in objections.items() if objection is None)
+        return replace(candidate, reasons=reasons) if reasons else None, _staying(view.claim, objections)
 
-    def _described(self, view: NodeView, claim: NodeClaim, pool: NodePool) -> tuple[Candidate, _Hold | None]:
+    def _described(self, view: NodeView, claim: NodeClaim, pool: NodePool) -> tuple[Candidate, Objection | None]:
         """The node without its reasons; and what is wrong with an annotation that is to price its moves."""
         pods = tuple(pod for pod in view.pods if is_reschedulable(pod))
         instance_type, zone, capacity_type = _offering(view)
@@ -212,73 +194,75 @@ class _CandidateFinder:
             reasons=frozenset(),
             is_empty=not any(map(self._moves.weight, pods)),
         )
-        if terms.fault:
-            return candidate, _Hold(ObjectionCode.POLICY, terms.fault)
-        faults = (*(move.fault for move in moves), *(() if self._options.ignore_budgets else map(rate_fault, pods)))
-        return candidate, next((_Hold(ObjectionCode.POD, fault) for fault in faults if fault), None)
+        rates = () if self._options.ignore_budgets else map(rate_objection, pods)
+        unread = (terms.unread, *(move.unread for move in moves), *rates)
+        return candidate, next(filter(None, unread), None)
 
-    def _holds(self, candidate: Candidate, fault: _Hold | None) -> dict[DisruptionReason, _Hold | None]:
+    def _objections(self, candidate: Candidate, unread: Objection | None) -> dict[DisruptionReason, Objection | None]:
         """By what it might be disrupted for: what keeps it from that, None if nothing does."""
         consolidation = EMPTY if candidate.is_empty else UNDERUTILIZED
-        hold = self._policy_hold(candidate)
-        if hold is None and not candidate.is_empty:
-            hold = fault or _price_hold(candidate) or self._repayment_hold(candidate)
-        holds = {consolidation: hold or self._pod_hold(candidate.claim, consolidation)}
+        objection = self._policy_objection(candidate)
+        if objection is None and not candidate.is_empty:
+            objection = unread or _price_objection(candidate) or self._repayment_objection(candidate)
+        objections = {consolidation: objection or self._look.objection([candidate.claim], consolidation)}
         if candidate.claim.is_true(DRIFTED):
-            holds[DisruptionReason.DRIFTED] = self._pod_hold(candidate.claim, DisruptionReason.DRIFTED)
-        return holds
+            drift = DisruptionReason.DRIFTED
+            objections[drift] = self._look.objection([candidate.claim], drift)
+        return objections
 
-    def _state_barrier(self, view: NodeView, claim: NodeClaim) -> _Hold | None:
+    def _state_objection(self, view: NodeView, claim: NodeClaim) -> Objection | None:
         if record_of(claim) is not None or view.replaces:
-            return _Hold(ObjectionCode.IN_COMMAND, "it is in a disruption command already")
+            return Objection(ObjectionCode.IN_COMMAND, "it is in a disruption command already")
         if is_leaving(None, claim):
-            return _Hold(ObjectionCode.LEAVING, "it is leaving already")
+            return Objection(ObjectionCode.LEAVING, "it is leaving already")
         if not view.node and view.is_leaving:
-            return _Hold(ObjectionCode.NOT_INITIALIZED, "the Node that it had is not there")
+            return Objection(ObjectionCode.NOT_INITIALIZED, "the Node that it had is not there")
         if not view.node or not view.is_initialized:
-            return _Hold(ObjectionCode.NOT_INITIALIZED, "its node is not initialised yet")
+            return Objection(ObjectionCode.NOT_INITIALIZED, "its node is not initialised yet")
         if self._nodes_of[view.claim] > 1:
-            return _Hold(
+            return Objection(
                 ObjectionCode.NOT_INITIALIZED, "its instance has more than one Node, and only one is its kubelet's"
             )
         if view.node in self._kept:
-            return _Hold(ObjectionCode.NOMINATED, "it is kept for the pods that it was bought for")
-        if nominated := next((pod.key for pod in view.pods if not pod.spec.node_name), ""):
-            return _Hold(ObjectionCode.NOMINATED, f"pod {nominated} is nominated for it")
+            return Objection(ObjectionCode.NOMINATED, "it is kept for the pods that it was bought for")
+        if nominated := next((pod.key for pod in view.pods if not pod.spec.node_name), None):
+            return Objection(ObjectionCode.NOMINATED, f"pod {nominated} is nominated for it")
         if view.node in self._awaited:
-            return _Hold(ObjectionCode.NOMINATED, self._awaited[view.node])
+            return Objection(ObjectionCode.NOMINATED, self._awaited[view.node])
         if view.annotations.get(DO_NOT_DISRUPT) == "true":
-            return _Hold(ObjectionCode.DO_NOT_DISRUPT, f"its Node has the annotation {DO_NOT_DISRUPT}")
+            return Objection(ObjectionCode.DO_NOT_DISRUPT, f"its Node has the annotation {DO_NOT_DISRUPT}")
         return None
 
-    def _pool_barrier(self, view: NodeView) -> _Hold | None:
+    def _pool_objection(self, view: NodeView) -> Objection | None:
         pool = self._pool(view)
         if pool is None or not self._snapshot.serves(pool):
             named = f"its NodePool {view.pool} is unknown" if view.pool else "it belongs to no NodePool"
-            return _Hold(ObjectionCode.NO_NODE_POOL, named)
+            return Objection(ObjectionCode.NO_NODE_POOL, named)
         if not self._types.get(pool.spec.template.spec.node_class_ref.name):
-            return _Hold(ObjectionCode.NO_NODE_POOL, f"its NodePool {view.pool} has no instance types to choose from")
-        return _Hold(ObjectionCode.STOPPED, self._stop) if self._stop else None
+            return Objection(
+                ObjectionCode.NO_NODE_POOL, f"its NodePool {view.pool} has no instance types to choose from"
+            )
+        return self._stop
 
-    def _policy_hold(self, candidate: Candidate) -> _Hold | None:
+    def _policy_objection(self, candidate: Candidate) -> Objection | None:
         """What the NodePool says of consolidation."""
         disruption = candidate.pool.spec.disruption
         if disruption.consolidation_policy == "WhenEmpty" and not candidate.is_empty:
             pods = f"{len(candidate.pods)} pod{'s' if len(candidate.pods) > 1 else ''}"
-            return _Hold(
+            return Objection(
                 ObjectionCode.POLICY, f"its NodePool consolidates empty nodes only (WhenEmpty), and {pods} would move"
             )
         after = duration.parse(disruption.consolidate_after)
         if after is None:
-            return _Hold(ObjectionCode.POLICY, "its NodePool consolidates nothing (consolidateAfter: Never)")
+            return Objection(ObjectionCode.POLICY, "its NodePool consolidates nothing (consolidateAfter: Never)")
         quiet = self._quiet_since(candidate.view, candidate.claim)
         if quiet is None or self._now - quiet >= after:
             return None
         since, until = map(rfc3339, (quiet, quiet + after))
         text = f"quiet since {since}, and its NodePool's consolidateAfter is {disruption.consolidate_after}"
-        return _Hold(ObjectionCode.CONSOLIDATE_AFTER, f"{text}: it is looked at from {until} on", quiet + after)
+        return Objection(ObjectionCode.CONSOLIDATE_AFTER, f"{text}: it is looked at from {until} on", quiet + after)
 
-    def _repayment_hold(self, candidate: Candidate) -> _Hold | None:
+    def _repayment_objection(self, candidate: Candidate) -> Objection | None:
         """Whether it has still to pay for itself. Where moves cost nothing, nothing has to be repaid."""
         if not self._moves.terms(candidate.view.pool).new_nodes_repay or not self._options.move_price:
             return None
@@ -289,11 +273,7 @@ class _CandidateFinder:
             payback=candidate.payback,
             now=self._now,
         )
-        return _Hold(ObjectionCode.NOT_REPAID, due.message, due.until) if due and due.until > self._now else None
-
-    def _pod_hold(self, claim: NodeClaim, reason: DisruptionReason) -> _Hold | None:
-        objection = self._look.objection([claim], reason)
-        return _Hold(_CODES[objection.kind], objection.message) if objection else None
+        return Objection(ObjectionCode.NOT_REPAID, due.message, due.until) if due and due.until > self._now else None
 
     # --- what the node is ---
 
@@ -342,24 +322,20 @@ def _offering(view: NodeView) -> tuple[str, str, str]:
     return labels.get(INSTANCE_TYPE, ""), labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")
 
 
-def _price_hold(candidate: Candidate) -> _Hold | None:
+def _price_objection(candidate: Candidate) -> Objection | None:
     """Savings cannot be reckoned without the price of the node."""
     offering = (candidate.instance_type, candidate.zone, candidate.capacity_type)
     for name, value in zip(("instance type", "zone", "capacity type"), offering, strict=True):
         if not value:
-            return _Hold(ObjectionCode.UNPRICED, f"its Node has no label for its {name}")
+            return Objection(ObjectionCode.UNPRICED, f"its Node has no label for its {name}")
     if not candidate.price:
-        return _Hold(ObjectionCode.UNPRICED, f"nobody knows what {' '.join(offering)} costs")
+        return Objection(ObjectionCode.UNPRICED, f"nobody knows what {' '.join(offering)} costs")
     return None
 
 
-def _as_held(claim: str, holds: dict[DisruptionReason, _Hold | None]) -> Iterator[StayingNode]:
-    """One entry for each reason that is held; one for all where the same rule holds them all."""
-    if len(set(holds.values())) == 1 and len(holds) > 1:
-        hold = next(iter(holds.values()))
-        if hold is not None:
-            yield hold.of(claim)
-        return
-    for reason, hold in holds.items():
-        if hold is not None:
-            yield hold.of(claim, reason)
+def _staying(claim: str, objections: Mapping[DisruptionReason, Objection | None]) -> Sequence[StayingNode]:
+    """One entry for each reason that the node does not go for; one for all where one rule keeps it from all."""
+    first, *others = objections.values()
+    if others and all(objection == first for objection in others):
+        return [StayingNode(claim, first)] if first else []
+    return [StayingNode(claim, objection, reason) for reason, objection in objections.items() if objection]

@@ -3,55 +3,24 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from enum import StrEnum
 
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch
 from joinery.objects.karpenter.disruption import DisruptionReason
-
-
-class ObjectionCode(StrEnum):
-    """Which rule keeps a node from being disrupted. The spelling is part of what users see."""
-
-    # The node itself.
-    NOT_INITIALIZED = "NotInitialized"
-    LEAVING = "Leaving"
-    IN_COMMAND = "InCommand"
-    NOMINATED = "Nominated"
-    DO_NOT_DISRUPT = "DoNotDisrupt"
-    UNPRICED = "Unpriced"
-    NOT_REPAID = "NotRepaid"
-    # Its NodePool.
-    NO_NODE_POOL = "NoNodePool"
-    POLICY = "Policy"
-    CONSOLIDATE_AFTER = "ConsolidateAfter"
-    BUDGET = "Budget"
-    STOPPED = "Stopped"
-    # Its node class.
-    CANARY = "Canary"
-    # Its pods.
-    POD = "Pod"
-    POD_DISRUPTION_BUDGET = "PodDisruptionBudget"
-    # The decision.
-    PREFERENCE = "Preference"
-    NOT_WORTH_IT = "NotWorthIt"
-    NO_PLACE = "NoPlace"
-    TIME_LIMIT = "TimeLimit"
+from joinery.objects.objections import Objection
 
 
 @dataclass(frozen=True, slots=True)
 class StayingNode:
     """A node that stays though something speaks for disrupting it, or that might have been looked at.
 
-    ``node_claim``: its name. ``message``: a sentence for people, about the node. ``disruption``: what it is kept from;
-    None where it is kept from all. ``until``: when the rule ends by itself, if that is known.
+    ``node_claim``: its name. ``objection``: why it stays. ``disruption``: what it is kept from; None where it is kept
+    from all.
     """
 
     node_claim: str
-    code: ObjectionCode
-    message: str
+    objection: Objection
     disruption: DisruptionReason | None = None
-    until: datetime | None = None
 
 
 #: A command needs at least so much saving for what it disturbs: 1 / k, where Karpenter fixes k at 2.
@@ -115,15 +84,42 @@ class DecidedCommand:
     balances: tuple[Balance, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A command that the independent check found wrong in the very snapshot that it was decided from.
+class RejectionCause(StrEnum):
+    """What is not right with a command, in Karpenter's words for the first three (disruption, `ValidationError`)."""
 
-    That is a mistake of Joinery's own, so somebody should learn of it. ``why``: the rule that it breaks, in words.
-    """
+    CHURN = "churn"
+    """Its nodes or their pods are not as they were."""
+    BUDGET = "budget"
+    """How many nodes may go, or a node is kept for a pod."""
+    SCHEDULING = "scheduling"
+    """Where its pods were to go."""
+    MISTAKE = "mistake"
+    """The same, in the snapshot that it was decided from: a mistake of Joinery's own, which somebody should see."""
+    REPLACEMENT = "replacement"
+    """What would be bought in place of its nodes."""
+    BALANCE = "balance"
+    """What it saves, for what it disturbs."""
+    PREFERENCE = "preference"
+    """What its pods prefer."""
+    TIME = "time"
+    """Nothing, as far as there was time to see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A command that may not start."""
 
     command: DecidedCommand
-    why: str
+    cause: RejectionCause
+    objection: Objection
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The commands that may start, in their order, and those that may not."""
+
+    commands: tuple[DecidedCommand, ...] = ()
+    rejected: tuple[Rejection, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +140,8 @@ class DisruptionDecision:
 
     commands      in the order in which they should be carried out: the most saving per dollar of moves first. After
                   any prefix of them every rule holds
-    held          the nodes that stay for a reason, by name of their claims
-    refused       commands that would have been among them, and break a rule. Their nodes are held
+    staying       the nodes that stay for a reason, by name of their claims
+    mistakes      commands that would have been among them, and break a rule. Their nodes stay
     before, after $/h of all nodes that can be priced
     moves         $/h that the evictions count as, spread over the payback time: ``after`` and these are what
                   ``lower_bound`` is a bound of
@@ -160,8 +156,8 @@ class DisruptionDecision:
     """
 
     commands: tuple[DecidedCommand, ...] = ()
-    held: tuple[StayingNode, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    staying: tuple[StayingNode, ...] = ()
+    mistakes: tuple[Rejection, ...] = ()
     before: float = 0.0
     after: float = 0.0
     moves: float = 0.0

@@ -26,13 +26,14 @@ from itertools import islice
 from msgspec.structs import replace
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionCode
+from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.decisions.disruption.moves import MovePrices
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.objects.actions import UpdatePod
 from joinery.objects.karpenter.disruption import OUR_DELETION_COST, stop_in_force
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, POD_DELETION_COST
 from joinery.objects.kubernetes.core import Pod
+from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_active, is_protected, is_reschedulable
@@ -95,7 +96,7 @@ class _Ranking:
 
     def __init__(self, problem: DisruptionProblem, decision: DisruptionDecision) -> None:
         self._snapshot = problem.packing.snapshot
-        self._held_back = {held.node_claim for held in decision.held if held.code is ObjectionCode.BUDGET}
+        self._beyond_budget = {one.node_claim for one in decision.staying if one.objection.code is ObjectionCode.BUDGET}
         judged = candidates(problem)
         self._views, self._prices = judged.nodes, judged.prices
         self._moves = MovePrices(problem)
@@ -125,7 +126,7 @@ class _Ranking:
         is_drifted = self._claims[view.claim].is_true(DRIFTED)
         # A node whose price nobody knows saves nothing that anybody knows.
         return (
-            view.claim not in self._held_back,
+            view.claim not in self._beyond_budget,
             not is_drifted,
             moves / price if price else math.inf,
             len(pods),
@@ -154,10 +155,10 @@ def _unmarked(pods: Iterable[Pod], nodes: Collection[str]) -> Iterator[Pod]:
             )
 
 
-def _replica_set(pod: Pod) -> str:
-    """The UID of the ReplicaSet that made the pod; empty for others, whose controllers heed no deletion cost."""
+def _replica_set(pod: Pod) -> str | None:
+    """The UID of the ReplicaSet that made the pod; None for others, whose controllers heed no deletion cost."""
     owners = pod.metadata.owner_references
-    return next((owner.uid or owner.name for owner in owners if owner.controller and owner.kind == "ReplicaSet"), "")
+    return next((owner.uid or owner.name for owner in owners if owner.controller and owner.kind == "ReplicaSet"), None)
 
 
 def _is_marked(pod: Pod) -> bool:

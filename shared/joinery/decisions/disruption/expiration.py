@@ -131,12 +131,12 @@ def may_go(snapshot: Snapshot, pools: Collection[str], staying: Iterable[Waiting
     knows what its budgets allow.
     """
     unreadable = {invalid.name for invalid in snapshot.invalid if invalid.kind == NodePool.kind}
-    held = {name for pool in staying for name in pool.claims}
+    waits = {name for pool in staying for name in pool.claims}
     due = [claim for _, claim in expired(snapshot) if claim.metadata.labels.get(NODE_POOL) in pools]
     return frozenset(
         claim.metadata.name
         for claim in due
-        if claim.metadata.name not in held
+        if claim.metadata.name not in waits
         and (claim.metadata.labels[NODE_POOL] not in unreadable or _is_past_deadline(claim, snapshot.now))
     )
 
@@ -161,7 +161,7 @@ def _waiting(snapshot: Snapshot, pools: Collection[str]) -> Iterator[Waiting]:
             yield Waiting(pool, tuple(protected), next(iter(protected.values())), None)
         reason = DisruptionReason.DRIFTED if pool.origin else DisruptionReason.EXPIRED
         most = allowed_by_budgets(pool, reason, nodes.get(name, PoolNodes()), snapshot.now)
-        room, why = (0, stop) if stop else (most.allowed, most.why)
+        room, why = (0, stop.message) if stop else (most.allowed, most.why)
         left = _left([claim for claim in due if claim.metadata.name not in protected], room, snapshot.now)
         if left:
             deadlines = [at for claim in left if (at := _deadline(claim)) is not None]

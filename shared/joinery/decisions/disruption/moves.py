@@ -46,6 +46,7 @@ from joinery.objects.karpenter.labels import (
 )
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import (
     controller_of,
@@ -102,13 +103,13 @@ class MovePart:
 class MovePrice:
     """What moving one pod costs. ``parts`` add up to ``dollars``.
 
-    ``fault``: what is wrong with the pod's own price, as a sentence about the pod; empty if nothing is. The price is
-    then what it would be without. Someone meant another one, so the node is not consolidated.
+    ``unread``: what is wrong with the pod's own price. The price is then what it would be without. Someone meant
+    another one, so the node is not consolidated.
     """
 
     dollars: float = 0.0
     parts: tuple[MovePart, ...] = ()
-    fault: str = ""
+    unread: Objection | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +117,14 @@ class PoolTerms:
     """What a NodePool says of moves from its nodes.
 
     ``ordinary``: dollars for an ordinary pod. ``payback``: what a command saves must repay its moves within this time.
-    ``new_nodes_repay``: whether its new nodes stay until they have paid for themselves. ``fault``: what is wrong with
-    an annotation of the pool; empty if nothing is.
+    ``new_nodes_repay``: whether its new nodes stay until they have paid for themselves. ``unread``: what is wrong
+    with an annotation of the pool.
     """
 
     ordinary: float
     payback: timedelta
     new_nodes_repay: bool
-    fault: str = ""
+    unread: Objection | None = None
 
 
 _FREE = MovePrice()
@@ -164,15 +165,16 @@ class MovePrices:
         thousand."""
         if not self._options.move_price or is_terminating(pod):
             return _FREE
-        fault = ""
+        unread = None
         if DISRUPTION_PRICE in pod.metadata.annotations:
             try:
                 return _own_price(pod)
             except ValueError as error:
-                fault = f"pod {pod.key} has the annotation {DISRUPTION_PRICE}, and {error}"
+                text = f"pod {pod.key} has the annotation {DISRUPTION_PRICE}, and {error}"
+                unread = Objection(ObjectionCode.POD, text)
         terms = self._terms[view.pool]
         price = self._with_losses(pod, view, hourly, terms) if terms.ordinary else _FREE
-        return MovePrice(price.dollars, price.parts, fault) if fault else price
+        return MovePrice(price.dollars, price.parts, unread) if unread else price
 
     def _terms_of(self, pool: NodePool) -> PoolTerms:
         ordinary, not_priced = _read(pool, DISRUPTION_PRICE, dollars_of, self._options.move_price)
@@ -306,13 +308,14 @@ def _share(pod: Pod, view: NodeView) -> float:
     return min(1.0, max(shares, default=1.0))
 
 
-def _read(pool: NodePool, key: str, read: Callable[[str], T], default: T) -> tuple[T, str]:
+def _read(pool: NodePool, key: str, read: Callable[[str], T], default: T) -> tuple[T, Objection | None]:
     """The value of a NodePool's annotation, or the default and what is wrong with it."""
     text = pool.metadata.annotations.get(key)
     try:
-        return default if text is None else read(text), ""
+        return default if text is None else read(text), None
     except ValueError as error:
-        return default, f"its NodePool {pool.metadata.name} has the annotation {key}, and {error}"
+        text = f"its NodePool {pool.metadata.name} has the annotation {key}, and {error}"
+        return default, Objection(ObjectionCode.POLICY, text)
 
 
 def _sum(*parts: MovePart) -> MovePrice:

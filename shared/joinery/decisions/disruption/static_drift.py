@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from joinery.decisions.disruption.terminate_first import wishes_of
-from joinery.decisions.disruption.validation.canaries import image_for, sentence
-from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, obstacle
+from joinery.decisions.disruption.validation.canaries import image_for, objection_of
+from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, out_of_date
 from joinery.decisions.lifecycle.pools.canary import ImageTrials, trials
 from joinery.decisions.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
 from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowance, pool_nodes
@@ -35,6 +35,7 @@ from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.quantity import amount
+from joinery.objects.objections import Objection
 from joinery.objects.policies import TerminateFirst
 from joinery.objects.snapshot.claims import DRIFTED, INITIALIZED, INSTANCE_TERMINATING
 from joinery.objects.snapshot.pods import is_reschedulable
@@ -132,21 +133,22 @@ class _Choice:
     def _order(self, claim: NodeClaim) -> tuple[bool, str, str]:
         return claim.metadata.name in self._used, *by_drift(claim)
 
-    def _objection(self, claim: NodeClaim) -> str:
-        """Why the node must not be replaced now; empty if it may."""
-        command = NewCommand(reason=DisruptionReason.DRIFTED, candidates=(claim,))
-        if stands_in_the_way := obstacle(command, self._claims):
-            return stands_in_the_way
-        objection = self._look.objection([claim], DisruptionReason.DRIFTED)
-        return objection.message if objection else self._trial_objection(claim)
+    def _objection(self, claim: NodeClaim) -> Objection | None:
+        """Why the node must not be replaced now."""
+        drift = DisruptionReason.DRIFTED
+        return (
+            out_of_date(NewCommand(reason=drift, candidates=(claim,)), self._claims)
+            or self._look.objection([claim], drift)
+            or self._trial_objection(claim)
+        )
 
-    def _trial_objection(self, claim: NodeClaim) -> str:
-        """Why the image that its replacement would boot gets no more nodes now; empty if it does."""
+    def _trial_objection(self, claim: NodeClaim) -> Objection | None:
+        """Why the image that its replacement would boot gets no more nodes now."""
         image = image_for(claim, self._snapshot)
         trial = self._trials.open(*image)
         if trial is None or claim.status.image_id == image[1] or self._taken[image] < trial.room:
-            return ""
-        return sentence(trial)
+            return None
+        return objection_of(trial)
 
 
 def _is_missing(claim: NodeClaim) -> bool:

@@ -36,6 +36,7 @@ from joinery.objects.karpenter.labels import (
 )
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Condition, Pod
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.policies import CHEAPEST, TerminateFirst, terminate_first_of
 from joinery.objects.snapshot.nodes import NodeView, cordoned
 from joinery.objects.snapshot.offerings import InstanceType, Offering
@@ -120,19 +121,20 @@ def once_gone(view: NodeView, pods: Iterable[Pod], problem: Problem) -> Problem 
     )
 
 
-def violation(command: DecidedCommand, problem: Problem) -> str:
-    """What verification holds against the command, in the problem's cluster without its node; empty if nothing."""
+def violation(command: DecidedCommand, problem: Problem) -> Objection | None:
+    """What verification holds against the command, in the problem's cluster without its node."""
     views_by_claim = {view.claim: view for view in problem.snapshot.views if view.claim in command.retire}
     view = views_by_claim.get(command.retire[0])
     if view is None:
-        return f"{command.retire[0]} is gone"
+        return Objection(ObjectionCode.NO_PLACE, f"{command.retire[0]} is gone")
     moving = [pod for pod in view.pods if pod.key in command.pods]
     if not Coverage(problem.snapshot.disruption_budgets).grants_all(moving):
-        return "the budgets of its pods do not let all of them go at once"
+        return Objection(ObjectionCode.NO_PLACE, "the budgets of its pods do not let all of them go at once")
     after = once_gone(view, moving, problem)
     if after is None:
-        return "its own instance type is not sold any more"
-    return str(next(iter(verify(after, Packing(launches=command.launches))), ""))
+        return Objection(ObjectionCode.NO_PLACE, "its own instance type is not sold any more")
+    violations = verify(after, Packing(launches=command.launches))
+    return Objection(ObjectionCode.NO_PLACE, str(violations[0])) if violations else None
 
 
 def _class_of(view: NodeView, snapshot: Snapshot) -> str:

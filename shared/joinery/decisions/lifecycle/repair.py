@@ -28,6 +28,7 @@ from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_REPAIR, NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Condition, Node
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.policies import NodeRepair
 from joinery.objects.snapshot.claims import annotated, moment
 from joinery.objects.snapshot.instances import instance_id
@@ -92,12 +93,14 @@ def repairs(view: View, mode: NodeRepair) -> Repairs:
         if node is None or ailing is None or view.snapshot.now < ailing.due:
             continue
         chain = tuple(_chain(view, claim, node, mode, ailing))
-        held = (_veto(claim, node) or brake.holds(_pool_of(claim)) or room.objection(claim)) if chain else ""
-        if held and _is_told(ailing, view.snapshot.now):
-            blocked.append(Announce("NodeRepairBlocked", f"{ailing}, but {held}", node))
-        if chain and not held:
+        if not chain:
+            continue
+        objection = _annotated_objection(claim, node) or brake.objection(_pool_of(claim)) or room.objection(claim)
+        if objection is None:
             room.take(claim)
             chains[claim.metadata.name] = chain
+        elif _is_told(ailing, view.snapshot.now):
+            blocked.append(Announce("NodeRepairBlocked", f"{ailing}, but {objection}", node))
     return Repairs(chains, tuple(blocked))
 
 
@@ -155,14 +158,15 @@ class Brake:
                 self._total[group] += 1
                 self._unhealthy[group] += is_unhealthy
 
-    def holds(self, node_pool: str) -> str:
-        """Why no node of that pool may be repaired; empty if one may. ``node_pool``: empty for a node of no pool."""
+    def objection(self, node_pool: str) -> Objection | None:
+        """Why no node of that pool may be repaired. ``node_pool``: empty for a node of no pool."""
         for group, name in ((node_pool, f"NodePool {node_pool}"), ("", "the cluster")):
             total, unhealthy = self._total[group], self._unhealthy[group]
             if unhealthy > -(-total // _ONE_IN):
                 share = f"{unhealthy} of {total} nodes of {name} are unhealthy"
-                return f"{share}, which is more than 20 %: the cause is probably not the node"
-        return ""
+                why = f"{share}, which is more than 20 %: the cause is probably not the node"
+                return Objection(ObjectionCode.TOO_MANY_BROKEN, why)
+        return None
 
 
 class _Room:
@@ -176,16 +180,18 @@ class _Room:
     def _nodes(self) -> Mapping[str, PoolNodes]:
         return pool_nodes(self._snapshot.views)
 
-    def objection(self, claim: NodeClaim) -> str:
-        """Why the claim's NodePool lets none be repaired now; empty if it does. What goes already asks nobody."""
+    def objection(self, claim: NodeClaim) -> Objection | None:
+        """Why the claim's NodePool lets none be repaired now. What goes already asks nobody."""
         pool = self._snapshot.pools_by_name.get(_pool_of(claim))
         if pool is None or claim.is_deleting:
-            return ""
+            return None
         name = pool.metadata.name
         most = allowed_by_budgets(
             pool, DisruptionReason.UNHEALTHY, self._nodes.get(name, PoolNodes()), self._snapshot.now
         )
-        return "" if self._taken[name] < most.allowed else f"NodePool {name}: {most.why}"
+        if self._taken[name] < most.allowed:
+            return None
+        return Objection(ObjectionCode.BUDGET, f"NodePool {name}: {most.why}")
 
     def take(self, claim: NodeClaim) -> None:
         """One more is repaired."""
@@ -196,10 +202,12 @@ def _pool_of(claim: NodeClaim) -> str:
     return claim.metadata.labels.get(NODE_POOL, "")
 
 
-def _veto(claim: NodeClaim, node: Node) -> str:
-    """Whether somebody wants the node left as it is, in words. One that goes already is not left."""
+def _annotated_objection(claim: NodeClaim, node: Node) -> Objection | None:
+    """Whether somebody wants the node left as it is. One that goes already is not left."""
     marks = (node.metadata.annotations.get(DO_NOT_REPAIR), claim.metadata.annotations.get(DO_NOT_REPAIR))
-    return f"it has the annotation {DO_NOT_REPAIR}" if "true" in marks and not claim.is_deleting else ""
+    if claim.is_deleting or "true" not in marks:
+        return None
+    return Objection(ObjectionCode.DO_NOT_REPAIR, f"it has the annotation {DO_NOT_REPAIR}")
 
 
 def _is_told(ailing: Ailment, now: datetime) -> bool:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionCode
+from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.lifecycle.view.budgets import UNLIMITED
@@ -13,6 +13,7 @@ from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes import quantity
+from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -22,7 +23,7 @@ PASSING = frozenset(
     {
         ObjectionCode.NOT_INITIALIZED, ObjectionCode.LEAVING, ObjectionCode.IN_COMMAND, ObjectionCode.NOMINATED,
         ObjectionCode.CONSOLIDATE_AFTER, ObjectionCode.NOT_REPAID, ObjectionCode.POLICY, ObjectionCode.NOT_WORTH_IT,
-        ObjectionCode.TIME_LIMIT,
+        ObjectionCode.TIME_LIMIT, ObjectionCode.CHANGED, ObjectionCode.DO_NOT_REPAIR, ObjectionCode.TOO_MANY_BROKEN,
     }
 )  # fmt: skip
 _BUDGETED = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED)
@@ -42,8 +43,8 @@ def standing(problem: DisruptionProblem, decision: DisruptionDecision) -> Iterat
     # Where both are one figure, the second series would cost money and say nothing.
     yield Measurement(Gauge.LIST_COST, listed if abs(listed - decision.before) > 0.005 * listed else 0.0)
     yield Measurement(Gauge.GAP, 100.0 * decision.gap)
-    held = {held.node_claim: held.code for held in decision.held if held.code not in PASSING}
-    for code, number in Counter(held.values()).items():
+    codes = {node.node_claim: node.objection.code for node in decision.staying if node.objection.code not in PASSING}
+    for code, number in Counter(codes.values()).items():
         yield Measurement(Gauge.HELD, number, {"code": code.value})
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.cron import Window, window
 from joinery.objects.karpenter.labels import DISRUPTION
+from joinery.objects.objections import Objection, ObjectionCode
 
 if TYPE_CHECKING:  # the webhook reads settings, and waits for no model
     from joinery.objects.karpenter.nodepool import NodePool
@@ -190,8 +191,8 @@ def _length(text: str) -> timedelta | None:
     return None if length is None or length < timedelta() else length
 
 
-def stop_in_force(pools: "Iterable[NodePool]", now: datetime) -> str:
-    """What stops voluntary disruption in the whole cluster now, as a sentence about a NodePool; empty if nothing does.
+def stop_in_force(pools: "Iterable[NodePool]", now: datetime) -> Objection | None:
+    """What stops voluntary disruption in the whole cluster now, as a sentence about a NodePool.
 
     An annotation that cannot be read stops it too: someone meant to.
     """
@@ -201,7 +202,9 @@ def stop_in_force(pools: "Iterable[NodePool]", now: datetime) -> str:
             continue
         try:
             if stop_of(text).is_in_force(now):
-                return f"NodePool {pool.metadata.name} stops disruption in the whole cluster ({DISRUPTION}: {text})"
+                rule = f"stops disruption in the whole cluster ({DISRUPTION}: {text})"
+                return Objection(ObjectionCode.STOPPED, f"NodePool {pool.metadata.name} {rule}")
         except ValueError as error:
-            return f"NodePool {pool.metadata.name} has the annotation {DISRUPTION}, which stops disruption: {error}"
-    return ""
+            rule = f"has the annotation {DISRUPTION}, which stops disruption: {error}"
+            return Objection(ObjectionCode.STOPPED, f"NodePool {pool.metadata.name} {rule}")
+    return None

@@ -39,8 +39,8 @@ def test_a_node_that_is_quiet_since_a_time_to_come_is_looked_at_later(field: str
         cluster.claims[-1] = with_status(cluster.claims[-1], last_pod_event_time=LAST)
     decision = decide(cluster.problem())
     assert _goes(decision, "claim-empty")
-    (held,) = decision.held
-    assert (held.node_claim, held.until) == ("claim-n", START + timedelta(hours=1))
+    (held,) = decision.staying
+    assert (held.node_claim, held.objection.until) == ("claim-n", START + timedelta(hours=1))
 
 
 def test_a_node_that_was_ready_at_a_time_to_come_has_still_to_pay_for_itself() -> None:
@@ -51,9 +51,9 @@ def test_a_node_that_was_ready_at_a_time_to_come_has_still_to_pay_for_itself() -
     cluster.claims[-1] = with_status(cluster.claims[-1], last_pod_event_time=START - timedelta(days=1))
     decision = decide(cluster.problem())
     assert _goes(decision, "claim-empty")
-    (held,) = decision.held
-    assert held.until is not None
-    assert START < held.until <= START + timedelta(hours=1)
+    (held,) = decision.staying
+    assert held.objection.until is not None
+    assert START < held.objection.until <= START + timedelta(hours=1)
 
 
 def test_a_budget_of_more_digits_than_a_number_has_stops_nobody_else() -> None:
@@ -62,8 +62,8 @@ def test_a_budget_of_more_digits_than_a_number_has_stops_nobody_else() -> None:
     cluster.machine("n", pool="odd")
     decision = decide(cluster.problem())
     assert _goes(decision, "claim-empty")
-    (held,) = decision.held
-    assert "NodePool odd: it has a budget that cannot be read, which closes it" in held.message
+    (held,) = decision.staying
+    assert "NodePool odd: it has a budget that cannot be read, which closes it" in held.objection.message
 
 
 @pytest.mark.parametrize("seconds", [10**14, 2**63 - 1])
@@ -82,4 +82,6 @@ def test_a_pod_whose_eviction_rate_cannot_be_read_keeps_its_own_node_alone() -> 
         cluster.machine(name, [on(f"p-{name}", name, cpu="300m", annotations=annotations)], pool=pool)
     decision = decide(cluster.problem())
     assert _goes(decision, "claim-n") or _goes(decision, "claim-m")
-    assert "joinery.dev/eviction-rate" in next(h.message for h in decision.held if h.node_claim == "claim-x")
+    assert "joinery.dev/eviction-rate" in next(
+        h.objection.message for h in decision.staying if h.node_claim == "claim-x"
+    )

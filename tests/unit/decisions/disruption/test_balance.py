@@ -7,9 +7,10 @@ import pytest
 
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.validation.balance import Balances, approved
 from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.objections import ObjectionCode
 from simulator import builders
 from tests.unit.decisions.disruption.clusters import Cluster, on
 
@@ -55,7 +56,7 @@ def test_half_is_enough() -> None:
     """1 / k, with k fixed at 2 (Karpenter)."""
     balances = _balances(_cluster(4, 4))
     assert balances.of(_command("default-0", savings=0.20))[0].score == pytest.approx(0.5)
-    assert balances.objection(_command("default-0", savings=0.20)) == ""
+    assert balances.objection(_command("default-0", savings=0.20)) is None
 
 
 def test_an_empty_node_goes_although_the_optimiser_would_fill_it_by_a_move_that_is_not_approved() -> None:
@@ -71,7 +72,8 @@ def test_an_empty_node_goes_although_the_optimiser_would_fill_it_by_a_move_that_
     assert [(command.reason, command.retire) for command in decision.commands] == [
         (DisruptionReason.EMPTY, ("claim-idle",))
     ]
-    assert {held.node_claim: held.code for held in decision.held}["claim-default-0"] is ObjectionCode.POLICY
+    codes = {node.node_claim: node.objection.code for node in decision.staying}
+    assert codes["claim-default-0"] is ObjectionCode.POLICY
 
 
 def test_a_command_that_disturbs_too_much_for_what_it_saves_is_held_with_its_figures() -> None:
@@ -79,17 +81,14 @@ def test_a_command_that_disturbs_too_much_for_what_it_saves_is_held_with_its_fig
     problem = _cluster(10, 0, 10, 0).problem()
     bad, good = _command("default-0", "default-2", savings=0.02), _command("default-1", savings=0.4)
     answer = approved([bad, good], problem, candidates(problem))
-    held = answer.held
     (begins,) = answer.commands
     assert begins.retire == good.retire
     assert [str(balance) for balance in begins.balances] == [
         "25.0% of its cost saved for 4.2% of its disruption, a score of 6.00"
     ]
-    assert [(one.node_claim, one.code, one.disruption) for one in held] == [
-        ("claim-default-0", ObjectionCode.POLICY, UNDERUTILIZED),
-        ("claim-default-2", ObjectionCode.POLICY, UNDERUTILIZED),
-    ]
-    assert held[0].message == (
+    (rejected,) = answer.rejected
+    assert (rejected.command, rejected.objection.code) == (bad, ObjectionCode.POLICY)
+    assert rejected.objection.message == (
         "NodePool default is Balanced: 1.2% of its cost saved for 91.7% of its disruption, a score of 0.01, "
         "and it takes 0.5"
     )
@@ -106,7 +105,7 @@ def test_pools_of_other_policies_are_not_asked(policy: str) -> None:
 def test_emptiness_and_drift_are_not_asked_about(reason: DisruptionReason) -> None:
     """Empty nodes go under every policy; drift is no matter of money."""
     cluster = _cluster(10, 1, drifted=reason is DisruptionReason.DRIFTED)
-    assert _balances(cluster).objection(_command("default-0", savings=0.0, reason=reason)) == ""
+    assert _balances(cluster).objection(_command("default-0", savings=0.0, reason=reason)) is None
 
 
 def test_a_command_across_pools_is_credited_by_price_and_every_balanced_pool_must_agree() -> None:
@@ -119,8 +118,8 @@ def test_a_command_across_pools_is_credited_by_price_and_every_balanced_pool_mus
     command = _command("default-1", "other-0", "any-0", savings=0.60)
     assert [balance.pool for balance in balances.of(command)] == ["default", "other"]
     assert [balance.savings for balance in balances.of(command)] == pytest.approx([0.25, 0.25])
-    assert balances.objection(command).startswith("NodePool default is Balanced")
-    assert balances.objection(_command("default-1", "other-0", "any-0", savings=1.20)) == ""
+    assert str(balances.objection(command)).startswith("NodePool default is Balanced")
+    assert balances.objection(_command("default-1", "other-0", "any-0", savings=1.20)) is None
 
 
 def test_nodes_that_are_no_candidates_are_part_of_the_pool() -> None:

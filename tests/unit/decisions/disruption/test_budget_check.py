@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck, admit
 from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.nodes import NodeView
 from simulator import builders
 from simulator.clock import START
@@ -47,7 +48,8 @@ def test_commands_are_admitted_in_their_order_while_the_budget_lasts() -> None:
     assert admitted.commands == tuple(commands[:2])
     budget = "the budget 20% allows 2 of 10 nodes, and 0 are leaving or not ready"
     message = f"NodePool default: {budget}; commands before it take 2"
-    assert admitted.held == (StayingNode("claim-default-2", ObjectionCode.BUDGET, message, EMPTY),)
+    (rejected,) = admitted.rejected
+    assert (rejected.command, rejected.objection) == (commands[2], Objection(ObjectionCode.BUDGET, message))
 
 
 def test_a_command_is_admitted_whole_or_not_and_a_smaller_one_after_it_may_be() -> None:
@@ -60,9 +62,9 @@ def test_a_command_is_admitted_whole_or_not_and_a_smaller_one_after_it_may_be() 
         _command("default-5"),
     ]
     assert _admitted(asked, *commands) == [0, 2]
-    held = admit(commands, *asked).held
-    assert [one.node_claim for one in held] == ["claim-default-2", "claim-default-3", "claim-default-5"]
-    assert held[0].message.endswith("; commands before it take 2; its command takes 2")
+    rejected = admit(commands, *asked).rejected
+    assert [one.command for one in rejected] == [commands[1], commands[3]]
+    assert rejected[0].objection.message.endswith("; commands before it take 2; its command takes 2")
 
 
 def test_every_pool_of_a_command_must_have_room() -> None:
@@ -158,6 +160,6 @@ def test_a_node_that_has_not_drifted_needs_room_of_its_own_in_a_command_for_drif
     problem = cluster.problem()
     asked = problem, candidates(problem).nodes
     assert _admitted(asked, _command("a", "b", reason=DRIFTED)) == [0]
-    (held, *_) = admit([_command("a", "along", reason=DRIFTED)], *asked).held
-    assert held.code is ObjectionCode.BUDGET
-    assert "the budget 0 for Underutilized allows 0 of 3 nodes" in held.message
+    (rejected,) = admit([_command("a", "along", reason=DRIFTED)], *asked).rejected
+    assert rejected.objection.code is ObjectionCode.BUDGET
+    assert "the budget 0 for Underutilized allows 0 of 3 nodes" in rejected.objection.message

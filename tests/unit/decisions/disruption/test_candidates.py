@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace as with_fields
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates, candidates
-from joinery.decisions.disruption.decision import ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import StayingNode
 from joinery.objects.annotations.disruption import CommandRecord, Replaces, encoded
 from joinery.objects.karpenter.conditions import put, true
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -24,6 +24,7 @@ from joinery.objects.karpenter.labels import (
     ZONE,
 )
 from joinery.objects.kubernetes.core import Pod, Taint
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import observed, with_status
 from joinery.objects.snapshot.offerings import Offering, Reservation
 from joinery.objects.snapshot.pod_events import PODS_SEEN
@@ -48,7 +49,7 @@ def _only(cluster: Cluster, **given: Any) -> Candidate:
 def _held(cluster: Cluster, **given: Any) -> list[tuple[ObjectionCode, DisruptionReason | None]]:
     judged = _judged(cluster, **given)
     assert not judged.candidates
-    return [(held.code, held.disruption) for held in judged.held]
+    return [(held.objection.code, held.disruption) for held in judged.staying]
 
 
 def _ending(pod: Pod, *, grace: timedelta) -> Pod:
@@ -162,8 +163,11 @@ class TestWhatKeepsANodeFromAll:
         """Nobody makes it leave: its Node has vanished, or is not in the files."""
         cluster = Cluster()
         cluster.claims.append(builders.node_claim("lost", node="lost", created=START - timedelta(days=1)))
-        (held,) = _judged(cluster).held
-        assert (held.code, held.message) == (ObjectionCode.NOT_INITIALIZED, "the Node that it had is not there")
+        (held,) = _judged(cluster).staying
+        assert (held.objection.code, held.objection.message) == (
+            ObjectionCode.NOT_INITIALIZED,
+            "the Node that it had is not there",
+        )
 
     @pytest.mark.parametrize(
         "claim", [{"deleted": START}, {"annotations": {INTERRUPTED_AT: START.isoformat()}}], ids=["deleted", "taken"]
@@ -188,7 +192,7 @@ class TestWhatKeepsANodeFromAll:
         """A duration is for pods."""
         cluster = _one(node={"annotations": {DO_NOT_DISRUPT: value}}, drifted=True, termination_grace_period="1h")
         judged = _judged(cluster)
-        assert [held.code for held in judged.held] == ([ObjectionCode.DO_NOT_DISRUPT] if stays else [])
+        assert [held.objection.code for held in judged.staying] == ([ObjectionCode.DO_NOT_DISRUPT] if stays else [])
         assert len(judged.candidates) == (not stays)
 
     def test_a_node_whose_node_pool_is_gone_or_can_buy_nothing_stays(self) -> None:
@@ -220,7 +224,7 @@ class TestPods:
     def test_a_protected_pod_keeps_its_node_as_long_as_it_says(self, value: str, stays: bool) -> None:
         """``true``, or a duration since it started; it has run for an hour."""
         pod = on("web", annotations={DO_NOT_DISRUPT: value}, started=START - timedelta(hours=1))
-        held = [(held.code, held.disruption) for held in _judged(_one(pod)).held]
+        held = [(held.objection.code, held.disruption) for held in _judged(_one(pod)).staying]
         assert held == ([(ObjectionCode.POD, UNDERUTILIZED)] if stays else [])
 
     def test_a_protected_pod_of_a_daemon_set_keeps_its_node_too(self) -> None:
@@ -233,7 +237,7 @@ class TestPods:
         """PodDisruptionBudget, `status.disruptionsAllowed`."""
         cluster = _one(on("web", labels={"app": "web"}))
         cluster.budgets = [builders.pdb("web", labels={"app": "web"}, allowed=allowed)]
-        held = [(held.code, held.disruption) for held in _judged(cluster).held]
+        held = [(held.objection.code, held.disruption) for held in _judged(cluster).staying]
         assert held == ([] if allowed else [(ObjectionCode.POD_DISRUPTION_BUDGET, UNDERUTILIZED)])
 
     def test_a_budget_that_lets_nobody_go_keeps_the_node_whatever_its_status_says(self) -> None:
@@ -259,7 +263,7 @@ class TestPods:
         judged = _judged(_one(pod, drifted=True, termination_grace_period=grace))
         assert {reason for candidate in judged.candidates for reason in candidate.reasons} == reasons
         expected = [(ObjectionCode.POD, UNDERUTILIZED)] if grace else [(ObjectionCode.POD, None)]
-        assert [(held.code, held.disruption) for held in judged.held] == expected
+        assert [(held.objection.code, held.disruption) for held in judged.staying] == expected
 
     def test_pods_are_found_where_the_claim_does_not_name_its_node(self) -> None:
         """A claim in a file may have its instance only."""
@@ -275,7 +279,7 @@ class TestPods:
         message = (
             f"pod default/web has the annotation {DISRUPTION_PRICE}, and 'much' is no amount of dollars, such as 0.05"
         )
-        assert judged.held == (StayingNode("claim-n", ObjectionCode.POD, message, UNDERUTILIZED),)
+        assert judged.staying == (StayingNode("claim-n", Objection(ObjectionCode.POD, message), UNDERUTILIZED),)
 
     def test_so_does_one_of_its_node_pool(self) -> None:
         """For all of its nodes."""
@@ -299,9 +303,9 @@ class TestPolicies:
     def test_when_empty_leaves_nodes_with_pods(self) -> None:
         """And says so."""
         cluster = _one(on("web"), pool=builders.node_pool(consolidationPolicy="WhenEmpty"))
-        (held,) = _judged(cluster).held
+        (held,) = _judged(cluster).staying
         text = "its NodePool consolidates empty nodes only (WhenEmpty), and 1 pod would move"
-        assert held == StayingNode("claim-n", ObjectionCode.POLICY, text, UNDERUTILIZED)
+        assert held == StayingNode("claim-n", Objection(ObjectionCode.POLICY, text), UNDERUTILIZED)
 
     @pytest.mark.parametrize("label", [INSTANCE_TYPE, ZONE, CAPACITY_TYPE])
     def test_a_node_without_a_price_is_not_consolidated_but_given_up_when_empty(self, label: str) -> None:
@@ -311,16 +315,16 @@ class TestPolicies:
             node = cluster.nodes[0]
             labels = {key: value for key, value in node.metadata.labels.items() if key != label}
             cluster.nodes = [with_fields(node, metadata=with_fields(node.metadata, labels=labels))]
-            assert [held.code for held in _judged(cluster).held] == ([code] if code else [])
+            assert [held.objection.code for held in _judged(cluster).staying] == ([code] if code else [])
 
     def test_a_type_that_is_not_sold_has_no_price(self) -> None:
         """Drift still replaces its node."""
         cluster = _one(on("web"), instance_type="m1.small", drifted=True)
         candidate = _only(cluster)
         assert (set(candidate.reasons), candidate.price) == ({DRIFTED}, 0.0)
-        (held,) = _judged(cluster).held
+        (held,) = _judged(cluster).staying
         zone = candidate.zone
-        assert held.message == f"nobody knows what m1.small {zone} on-demand costs"
+        assert held.objection.message == f"nobody knows what m1.small {zone} on-demand costs"
 
 
 class TestConsolidateAfter:
@@ -342,7 +346,7 @@ class TestConsolidateAfter:
         """Both for emptiness and for consolidation."""
         cluster = _one(*pods, pool=builders.node_pool(consolidateAfter=after), quiet=quiet)
         reason = UNDERUTILIZED if pods else EMPTY
-        held = [(held.code, held.disruption) for held in _judged(cluster).held]
+        held = [(held.objection.code, held.disruption) for held in _judged(cluster).staying]
         assert held == ([(ObjectionCode.CONSOLIDATE_AFTER, reason)] if stays else [])
 
     @pytest.mark.parametrize("pods", [(), (on("web"),)], ids=["empty", "used"])
@@ -396,7 +400,7 @@ class TestConsolidateAfter:
         """Also one of a claim that Karpenter has made."""
         cluster = _one(pod, pool=builders.node_pool(consolidateAfter="5m"))
         cluster.claims = [with_status(cluster.claims[0], last_pod_event_time=noted)]
-        held = {held.code for held in _judged(cluster).held}
+        held = {held.objection.code for held in _judged(cluster).staying}
         assert held == ({ObjectionCode.CONSOLIDATE_AFTER} if stays else set())
 
     @pytest.mark.parametrize(("created", "stays"), [(START - MINUTE, True), (START - 9 * MINUTE, False), (None, False)])
@@ -405,14 +409,14 @@ class TestConsolidateAfter:
     ) -> None:
         """A file may hold no moments at all; it is judged too."""
         cluster = _one(pool=builders.node_pool(consolidateAfter="5m"), quiet=None, created=created)
-        assert bool(_judged(cluster).held) == stays
+        assert bool(_judged(cluster).staying) == stays
 
     def test_the_message_says_when_it_is_over(self) -> None:
         """A person wants to know how long to wait."""
-        (held,) = _judged(_one(pool=builders.node_pool(consolidateAfter="5m"), quiet=MINUTE)).held
+        (held,) = _judged(_one(pool=builders.node_pool(consolidateAfter="5m"), quiet=MINUTE)).staying
         since, until = (rfc3339(START + n * MINUTE) for n in (-1, 4))
         expected = f"quiet since {since}, and its NodePool's consolidateAfter is 5m: it is looked at from {until} on"
-        assert held.message == expected
+        assert held.objection.message == expected
 
 
 class TestDestinations:
@@ -450,5 +454,5 @@ class TestDestinations:
 def test_a_node_that_is_kept_from_all_it_could_go_for_by_one_rule_is_held_once() -> None:
     """Who reads it is not told the same twice."""
     pod = on("web", annotations={DO_NOT_DISRUPT: "true"})
-    (held,) = _judged(_one(pod, drifted=True)).held
-    assert held == StayingNode("claim-n", ObjectionCode.POD, "pod default/web must not be disrupted")
+    (held,) = _judged(_one(pod, drifted=True)).staying
+    assert held == StayingNode("claim-n", Objection(ObjectionCode.POD, "pod default/web must not be disrupted"))

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionCode
+from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.verified import violations_of
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import ZONE
+from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.offerings import InstanceType
 from simulator import builders
 from simulator.clock import START
@@ -36,7 +37,7 @@ def _retired(decision: DisruptionDecision) -> set[str]:
 
 
 def _held(decision: DisruptionDecision, code: ObjectionCode) -> set[str]:
-    return {held.node_claim for held in decision.held if held.code is code}
+    return {held.node_claim for held in decision.staying if held.objection.code is code}
 
 
 def test_an_empty_node_goes() -> None:

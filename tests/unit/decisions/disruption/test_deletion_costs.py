@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, StayingNode
 from joinery.decisions.disruption.deletion_costs import MOST_AT_ONCE, deletion_costs
 from joinery.decisions.disruption.moves import eviction_cost
 from joinery.objects.actions import UpdatePod
 from joinery.objects.karpenter.disruption import OUR_DELETION_COST, DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, POD_DELETION_COST
 from joinery.objects.kubernetes.core import Pod
+from joinery.objects.objections import Objection, ObjectionCode
 from simulator import builders
 from tests.unit.decisions.disruption.clusters import Cluster, annotated, on
 
@@ -155,7 +156,7 @@ def test_a_drifted_node_comes_first_and_one_that_a_budget_keeps_before_it() -> N
     made = cluster(1, 2)
     made.machine("drifted", [on(f"d-{n}", "drifted") for n in range(3)], drifted=True)
     assert {write.before.spec.node_name for write in writes(made)} == {"drifted"}
-    held = DisruptionDecision(held=(StayingNode("claim-n1", ObjectionCode.BUDGET, "no room"),))
+    held = DisruptionDecision(staying=(StayingNode("claim-n1", Objection(ObjectionCode.BUDGET, "no room")),))
     assert {write.before.spec.node_name for write in writes(made, held)} == {"n1"}
 
 

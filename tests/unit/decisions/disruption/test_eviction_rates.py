@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.validation.budget_check import admit
 from joinery.objects.karpenter.disruption import DisruptionReason, Rate, eviction_rate_of
 from joinery.objects.karpenter.labels import EVICTION_RATE
 from joinery.objects.kubernetes.core import Pod
+from joinery.objects.objections import ObjectionCode
 from simulator import builders
 from simulator.clock import START
 from tests.unit.decisions.disruption.clusters import Cluster, on
@@ -42,9 +43,9 @@ def _held(pods: list[Pod], *commands: DecidedCommand, leaving: str = "", **optio
         cluster.machine(node, deleted=START if node == leaving else None)
     cluster.pods = pods
     problem = cluster.problem(**options)
-    held = admit(commands, problem, candidates(problem).nodes).held
-    assert {one.code for one in held} <= {ObjectionCode.POD_DISRUPTION_BUDGET}
-    return [one.message for one in held]
+    rejected = admit(commands, problem, candidates(problem).nodes).rejected
+    assert {one.objection.code for one in rejected} <= {ObjectionCode.POD_DISRUPTION_BUDGET}
+    return [one.objection.message for one in rejected for _ in one.command.retire]
 
 
 @pytest.mark.parametrize(

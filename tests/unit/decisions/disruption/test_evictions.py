@@ -7,13 +7,13 @@ import pytest
 from msgspec.structs import replace
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import ObjectionCode
 from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import INTERRUPTED_AT
 from joinery.objects.kubernetes.core import Condition, Pod, PodDisruptionBudget
+from joinery.objects.objections import ObjectionCode
 from simulator import builders
 from simulator.clock import START
 from tests.unit.decisions.disruption.clusters import Cluster, on
@@ -55,7 +55,7 @@ def _goes(pod: Pod, budgets: Sequence[PodDisruptionBudget]) -> tuple[bool, bool]
     problem = cluster.problem()
     judged = candidates(problem)
     look = DisruptionCheck(problem.packing.snapshot)
-    assert {held.code for held in judged.held} <= {ObjectionCode.POD_DISRUPTION_BUDGET}
+    assert {held.objection.code for held in judged.staying} <= {ObjectionCode.POD_DISRUPTION_BUDGET}
     return bool(judged.candidates), look.objection(cluster.claims, DisruptionReason.UNDERUTILIZED) is None
 
 

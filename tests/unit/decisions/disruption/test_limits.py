@@ -24,7 +24,7 @@ def _decided(cluster: Cluster) -> DisruptionDecision:
     problem = cluster.problem()
     decision = decide(problem)
     assert not violations_of(problem.packing, decision.commands)
-    assert not decision.refused
+    assert not decision.mistakes
     return decision
 
 

@@ -291,7 +291,7 @@ class TestPricesThatUsersSet:
         told = (
             f"pod default/web has the annotation {DISRUPTION_PRICE}, and {text!r} is no amount of dollars, such as 0.05"
         )
-        assert (price.dollars, price.fault) == (0.01, told)
+        assert (price.dollars, str(price.unread)) == (0.01, told)
 
     def test_the_payback_time_of_a_node_pool_is_its_own(self) -> None:
         """Else it is that of the options."""
@@ -311,6 +311,6 @@ class TestPricesThatUsersSet:
         """In its condition, like other wrong annotations, and of each of its nodes."""
         pool = annotated(builders.node_pool(), {key: text})
         assert validate(pool) == (f"metadata.annotations[{key}]: {fault}",)
-        assert _prices({key: text}, {}, []).terms("default").fault == (
+        assert str(_prices({key: text}, {}, []).terms("default").unread) == (
             f"its NodePool default has the annotation {key}, and {fault}"
         )

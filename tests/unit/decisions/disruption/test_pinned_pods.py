@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import ObjectionCode
 from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.termination.drain import plan_drain
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import HOSTNAME, INTERRUPTED_AT
 from joinery.objects.kubernetes.core import Pod
+from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.pods import is_pending
 from simulator import builders
 from simulator.clock import START
@@ -85,7 +85,7 @@ def test_a_pod_that_nothing_else_can_hold_has_no_place(
 ) -> None:
     """That, and not what its move would save, is why its node stays."""
     decision = decide(_cluster(pod, drifted=drifted).problem())
-    held = {held.node_claim: (held.code, held.disruption) for held in decision.held}
+    held = {held.node_claim: (held.objection.code, held.disruption) for held in decision.staying}
     assert held["claim-n"] == (ObjectionCode.NO_PLACE, reason)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import ObjectionCode
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
 from joinery.objects.kubernetes.core import Pod, PodDisruptionBudget
+from joinery.objects.objections import ObjectionCode
 from simulator import builders
 from simulator.clock import START
 from tests.unit.decisions.disruption.clusters import Cluster, on
@@ -72,11 +72,13 @@ def test_without_that_time_they_keep_it() -> None:
     """Nothing would ever end them."""
     decision = decide(_drifted(on("p", annotations=PROTECTED), period=None).problem())
     assert not decision.commands
-    assert [held.code for held in decision.held if held.disruption is DisruptionReason.DRIFTED] == [ObjectionCode.POD]
+    assert [held.objection.code for held in decision.staying if held.disruption is DisruptionReason.DRIFTED] == [
+        ObjectionCode.POD
+    ]
 
 
 def test_pods_that_may_be_evicted_and_have_no_other_place_keep_it() -> None:
     """They would wait for ever."""
     decision = decide(_drifted(on("p", node_selector=NOWHERE)).problem())
     assert not decision.commands
-    assert ObjectionCode.NO_PLACE in {held.code for held in decision.held}
+    assert ObjectionCode.NO_PLACE in {held.objection.code for held in decision.staying}

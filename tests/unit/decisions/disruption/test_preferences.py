@@ -136,4 +136,6 @@ def test_what_takes_nothing_from_pods_goes_beside_what_does() -> None:
     other = replace(_moved(problem), retire=("claim-third",), existing=(there,), pods=("default/r",))
     judged = agreeable(problem.packing, [_moved(problem), other])
     assert judged.commands == (other,)
-    assert [why for _, why in judged.dropped] == ["pods like default/p would keep less of what they prefer"]
+    assert [str(one.objection) for one in judged.rejected] == [
+        "pods like default/p would keep less of what they prefer"
+    ]

@@ -8,11 +8,12 @@ from msgspec.structs import replace
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.consolidation.model import hourly
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionCode
+from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.verified import violations_of
 from joinery.objects.karpenter.labels import HOSTNAME, NODE_POOL, ZONE
 from joinery.objects.kubernetes.core import PersistentVolume, VolumeNodeAffinity
+from joinery.objects.objections import ObjectionCode
 from simulator import builders
 from simulator.builders.structs import as_struct
 from tests.unit.decisions.disruption.clusters import Cluster, annotated, on
@@ -210,4 +211,6 @@ def test_a_drifted_node_stays_for_a_pod_whose_volume_is_its_disk() -> None:
     cluster.more = {"volumes": (_on_the_disk_of("n"),), "volume_claims": (builders.volume_claim(volume="disk"),)}
     decision = decide(cluster.problem())
     assert not decision.commands
-    assert [(held.node_claim, held.code) for held in decision.held] == [("claim-n", ObjectionCode.NO_PLACE)]
+    assert [(held.node_claim, held.objection.code) for held in decision.staying] == [
+        ("claim-n", ObjectionCode.NO_PLACE)
+    ]

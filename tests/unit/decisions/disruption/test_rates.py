@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.disruption.validation.budget_check import admit
 from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowance
@@ -17,6 +17,7 @@ from joinery.objects.karpenter.labels import DISRUPTED_LATELY, DISRUPTION_COMMAN
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.validation import validate
+from joinery.objects.objections import ObjectionCode
 from joinery.objects.wording import rfc3339
 from simulator import builders
 from simulator.clock import START
@@ -189,10 +190,10 @@ class TestWhatItAllows:
         ]
         admitted = admit(commands, problem, candidates(problem).nodes)
         assert [command.retire for command in admitted.commands] == [("claim-a",), ("claim-d",)]
-        assert {(held.node_claim, held.code) for held in admitted.held} == {
-            (name, ObjectionCode.BUDGET) for name in ("claim-b", "claim-c", "claim-e")
-        }
-        assert admitted.held[0].message == (
+        assert [(one.command.retire, one.objection.code) for one in admitted.rejected] == [
+            (names, ObjectionCode.BUDGET) for names in (("claim-b", "claim-c"), ("claim-e",))
+        ]
+        assert admitted.rejected[0].objection.message == (
             "NodePool default: the rate 3 nodes per 1h allows 2 more nodes now: 1 were disrupted in that time; "
             "commands before it take 1; its command takes 2"
         )

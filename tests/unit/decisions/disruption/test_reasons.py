@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionCode
+from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.offerings import Offering, Reservation
 from simulator import builders
 from simulator.clock import START
@@ -35,7 +36,7 @@ def _reasons(decision: DisruptionDecision) -> dict[str, DisruptionReason]:
 
 
 def _held(decision: DisruptionDecision) -> set[tuple[str, ObjectionCode, DisruptionReason | None]]:
-    return {(held.node_claim, held.code, held.disruption) for held in decision.held}
+    return {(held.node_claim, held.objection.code, held.disruption) for held in decision.staying}
 
 
 def test_a_command_for_drift_says_how_many_of_its_nodes_have_drifted() -> None:

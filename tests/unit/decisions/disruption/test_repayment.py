@@ -7,10 +7,11 @@ import pytest
 
 from joinery.decisions.disruption.candidates import Candidates, candidates
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import StayingNode
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import BOUGHT_FOR, LAUNCH_TOKEN, NEW_NODES_REPAY, PAYBACK
+from joinery.objects.objections import ObjectionCode
 from simulator import builders
 from simulator.clock import START
 from tests.unit.decisions.disruption.clusters import Cluster, annotated, on
@@ -33,12 +34,12 @@ def _cluster(
 
 
 def _held(judged: Candidates) -> StayingNode | None:
-    return next((held for held in judged.held if held.node_claim == "claim-n"), None)
+    return next((held for held in judged.staying if held.node_claim == "claim-n"), None)
 
 
 def _is_held(problem: DisruptionProblem) -> bool:
     held = _held(candidates(problem))
-    return held is not None and held.code is ObjectionCode.NOT_REPAID
+    return held is not None and held.objection.code is ObjectionCode.NOT_REPAID
 
 
 def test_what_a_command_bought_stays_until_its_savings_are_worth_its_moves() -> None:
@@ -46,9 +47,9 @@ def test_what_a_command_bought_stays_until_its_savings_are_worth_its_moves() -> 
     problem = _cluster(BOUGHT, age=19 * MINUTE).problem()
     held = _held(candidates(problem))
     assert held is not None
-    assert (held.code, held.disruption) == (ObjectionCode.NOT_REPAID, DisruptionReason.UNDERUTILIZED)
-    assert held.until == START + MINUTE
-    assert "saves $0.3600/h" in held.message or "save $0.3600/h" in held.message
+    assert (held.objection.code, held.disruption) == (ObjectionCode.NOT_REPAID, DisruptionReason.UNDERUTILIZED)
+    assert held.objection.until == START + MINUTE
+    assert "saves $0.3600/h" in held.objection.message or "save $0.3600/h" in held.objection.message
     assert "claim-n" not in {name for command in decide(problem).commands for name in command.retire}
 
 
@@ -63,7 +64,7 @@ def test_a_node_for_pods_that_waited_stays_until_it_has_cost_what_moving_them_wo
     """Two cents at $0.40/h: three minutes. Nothing was to be saved, so nothing else says when it has paid."""
     held = _held(candidates(_cluster(OURS, age=2 * MINUTE).problem()))
     assert held is not None
-    assert (held.code, held.until) == (ObjectionCode.NOT_REPAID, START + MINUTE)
+    assert (held.objection.code, held.objection.until) == (ObjectionCode.NOT_REPAID, START + MINUTE)
     assert not _is_held(_cluster(OURS, age=3 * MINUTE).problem())
 
 
@@ -96,7 +97,7 @@ def test_a_drifted_node_goes_all_the_same() -> None:
     cluster.machine("n", [on("p")], quiet=MINUTE, annotations=BOUGHT, drifted=True)
     judged = candidates(cluster.problem())
     assert judged.candidates[0].reasons == {DisruptionReason.DRIFTED}
-    assert [(held.code, held.disruption) for held in judged.held] == [
+    assert [(held.objection.code, held.disruption) for held in judged.staying] == [
         (ObjectionCode.NOT_REPAID, DisruptionReason.UNDERUTILIZED)
     ]
 
@@ -105,7 +106,7 @@ def test_the_policy_comes_first() -> None:
     """``WhenEmpty`` keeps it for good, and says more than a time that will have no consequence."""
     held = _held(candidates(_cluster(BOUGHT, age=MINUTE, consolidationPolicy="WhenEmpty").problem()))
     assert held is not None
-    assert held.code is ObjectionCode.POLICY
+    assert held.objection.code is ObjectionCode.POLICY
 
 
 def test_a_node_pool_may_say_otherwise_and_so_may_the_stack() -> None:
@@ -120,8 +121,8 @@ def test_a_word_that_cannot_be_read_keeps_the_nodes() -> None:
     """Somebody meant something."""
     held = _held(candidates(_cluster(BOUGHT, age=MINUTE, pool={NEW_NODES_REPAY: "maybe"}).problem()))
     assert held is not None
-    assert held.code is ObjectionCode.POLICY
-    assert NEW_NODES_REPAY in held.message
+    assert held.objection.code is ObjectionCode.POLICY
+    assert NEW_NODES_REPAY in held.objection.message
 
 
 def test_where_moves_cost_nothing_nothing_has_to_be_repaid() -> None:

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.packing import Launch
 from joinery.objects.karpenter.labels import AWS_GROUP, CAPACITY_TYPE, INSTANCE_TYPE, ZONE, ZONE_ID
 from joinery.objects.karpenter.meta import Requirement
+from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.offerings import InstanceType, Offering
 from simulator import builders
 from tests.unit.decisions.disruption.clusters import Cluster, on
@@ -65,7 +66,7 @@ def test_a_node_stays_where_min_values_ask_for_more_than_is_cheaper(key: str) ->
     """It says so. Otherwise the third type would be the one that it is of."""
     decision = decide(_cluster(key, 3).problem())
     assert not decision.commands
-    assert [(held.code, held.message) for held in decision.held] == [
+    assert [(held.objection.code, held.objection.message) for held in decision.staying] == [
         (
             ObjectionCode.POLICY,
             f"minValues of NodePool default want 3 values of {key} to replace it, and 2 are cheap enough",

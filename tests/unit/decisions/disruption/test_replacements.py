@@ -110,7 +110,7 @@ def test_a_type_that_is_out_of_spot_is_not_allowed_on_spot() -> None:
     out = tuple(replace(it, available=it.capacity_type != SPOT) for it in ON_SPOT[1].offerings)
     cluster.types = (ON_SPOT[0], replace(ON_SPOT[1], offerings=out), ON_SPOT[2])
     decision = decide(cluster.problem())
-    assert not decision.refused
+    assert not decision.mistakes
     (command,) = decision.commands
     (launch,) = command.launches
     assert launch.instance_types == ("m7a.large", "m7a.2xlarge")

@@ -6,15 +6,16 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.decision import ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import StayingNode
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.disrupting.new_commands import as_candidate
+from joinery.decisions.lifecycle.view.command_outlook import NextStep, started_commands
 from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
-from joinery.decisions.lifecycle.view.verdict import NextStep, disruptions_of
 from joinery.objects.annotations.disruption import CommandRecord, Readiness
 from joinery.objects.karpenter.disruption import DisruptionReason, stop_of
 from joinery.objects.karpenter.labels import DISRUPTION
 from joinery.objects.karpenter.validation import validate
+from joinery.objects.objections import Objection, ObjectionCode
 from simulator import builders
 from simulator.clock import START
 from tests.unit.decisions.disruption.clusters import Cluster, annotated, on
@@ -67,9 +68,9 @@ class TestTheAnnotation:
         """Someone meant to stop it. The NodePool says so in its condition, like other wrong annotations."""
         cluster = _stopped(text)
         assert validate(cluster.pools[1]) == (f"metadata.annotations[{DISRUPTION}]: {told}",)
-        held = candidates(cluster.problem()).held
+        held = candidates(cluster.problem()).staying
         message = f"NodePool other has the annotation {DISRUPTION}, which stops disruption: {told}"
-        assert {(one.code, one.message) for one in held} == {(ObjectionCode.STOPPED, message)}
+        assert {(one.objection.code, one.objection.message) for one in held} == {(ObjectionCode.STOPPED, message)}
 
 
 class TestWhatItStops:
@@ -80,10 +81,10 @@ class TestWhatItStops:
         judged = candidates(_stopped().problem())
         text = f"NodePool other stops disruption in the whole cluster ({DISRUPTION}: stop)"
         assert judged.candidates == ()
-        assert set(judged.held) == {
-            StayingNode("claim-empty", ObjectionCode.STOPPED, text),
-            StayingNode("claim-used", ObjectionCode.STOPPED, text),
-            StayingNode("claim-drifted", ObjectionCode.STOPPED, text),
+        assert set(judged.staying) == {
+            StayingNode("claim-empty", Objection(ObjectionCode.STOPPED, text)),
+            StayingNode("claim-used", Objection(ObjectionCode.STOPPED, text)),
+            StayingNode("claim-drifted", Objection(ObjectionCode.STOPPED, text)),
         }
 
     def test_outside_of_its_windows_it_stops_nothing(self) -> None:
@@ -104,7 +105,7 @@ class TestWhatItStops:
         assert [news.reason for news in drift.announcements] == ["DisruptionBlocked"]
 
     @pytest.mark.parametrize(
-        ("reason", "waits_for", "outlook"),
+        ("reason", "waits_for", "next_step"),
         [
             (DisruptionReason.UNDERUTILIZED, Readiness.INITIALIZED, NextStep.ROLL_BACK),
             (DisruptionReason.REBALANCE, Readiness.INITIALIZED, NextStep.FINISH),
@@ -112,7 +113,7 @@ class TestWhatItStops:
         ],
     )
     def test_a_command_that_has_begun_is_rolled_back_if_it_is_voluntary(
-        self, reason: DisruptionReason, waits_for: Readiness, outlook: NextStep
+        self, reason: DisruptionReason, waits_for: Readiness, next_step: NextStep
     ) -> None:
         """A person who stops disruption means what is under way too; what EC2 or age demands goes on."""
         cluster = _stopped()
@@ -127,9 +128,9 @@ class TestWhatItStops:
         cluster.claims = [
             as_candidate(claim, record) if claim.metadata.name == "claim-used" else claim for claim in cluster.claims
         ]
-        verdict = disruptions_of(cluster.problem().packing.snapshot).verdicts["command"]
-        assert verdict.outlook is outlook
-        assert ("stops disruption" in verdict.why) == (outlook is NextStep.ROLL_BACK)
+        outlook = started_commands(cluster.problem().packing.snapshot).outlooks["command"]
+        assert outlook.next_step is next_step
+        assert ("stops disruption" in str(outlook.objection)) == (next_step is NextStep.ROLL_BACK)
 
     def test_nothing_else_is_said_of_a_node_while_it_is_in_force(self) -> None:
         """The stop comes first: what else keeps the node does not matter now."""

@@ -14,11 +14,12 @@ from joinery.decisions.disruption.consolidation.choosing import (
     of_few_kinds,
 )
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import DisruptionDecision, ObjectionCode
+from joinery.decisions.disruption.decision import DisruptionDecision, RejectionCause
 from joinery.decisions.disruption.problem import DisruptionProblem
-from joinery.decisions.disruption.validation.verified import OUT_OF_TIME, validate
+from joinery.decisions.disruption.validation.verified import verified
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.solve import GRACE, Stopwatch
+from joinery.objects.objections import ObjectionCode
 from simulator import builders
 from tests.unit.decisions.disruption.clusters import Cluster, on
 
@@ -44,8 +45,8 @@ def test_empty_and_drifted_nodes_go_though_time_is_up(late: float) -> None:
     """Nothing has to be searched for them. Others may be held for that reason, and none as worth its price."""
     decision = _decided(_cluster().problem(), lambda: _LIMIT + late)
     assert {"claim-empty", "claim-old"} <= _retired(decision)
-    assert {held.code for held in decision.held} <= {ObjectionCode.TIME_LIMIT}
-    assert not decision.refused
+    assert {held.objection.code for held in decision.staying} <= {ObjectionCode.TIME_LIMIT}
+    assert not decision.mistakes
 
 
 def test_nothing_is_proven_once_time_is_up() -> None:
@@ -113,9 +114,9 @@ def test_commands_that_do_not_hold_together_are_not_looked_at_apart_once_it_is_l
     problem = _cluster().problem()
     empty, drifted = _decided(problem, lambda: _LIMIT + GRACE / 2).commands[:2]
     wrong = replace(drifted, existing=(), launches=())
-    checked = validate(problem.packing, [empty, wrong], problem.packing.snapshot, is_late=lambda: True)
-    assert {name for command in checked.valid for name in command.retire} == {"claim-empty"}
-    assert {dropped.why for dropped in checked.dropped} == {OUT_OF_TIME}
+    checked = verified(problem.packing, [empty, wrong], problem.packing.snapshot, is_late=lambda: True)
+    assert {name for command in checked.commands for name in command.retire} == {"claim-empty"}
+    assert {one.cause for one in checked.rejected} == {RejectionCause.TIME}
 
 
 def _decided(problem: DisruptionProblem, stopwatch: Stopwatch) -> DisruptionDecision:

@@ -4,11 +4,11 @@ import json
 from datetime import timedelta
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.decision import ObjectionCode
 from joinery.decisions.lifecycle.disrupting.started_commands import LONGEST_DRAIN_AWAITED
 from joinery.objects.annotations.disruption import CommandRecord, Replaces, encoded
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DISRUPTION_COMMAND, PLANNED_PODS, REPLACES
+from joinery.objects.objections import ObjectionCode
 from simulator import builders
 from simulator.clock import START
 from tests.unit.decisions.disruption.clusters import Cluster, on
@@ -33,9 +33,9 @@ def test_an_empty_node_that_a_waiting_pod_fits_on_stays() -> None:
     cluster.machine("idle")
     decision = decide(cluster.problem())
     assert not decision.commands
-    (held,) = decision.held
-    assert (held.node_claim, held.code) == ("claim-idle", ObjectionCode.NOMINATED)
-    assert "default/late" in held.message
+    (held,) = decision.staying
+    assert (held.node_claim, held.objection.code) == ("claim-idle", ObjectionCode.NOMINATED)
+    assert "default/late" in held.objection.message
 
 
 def test_room_that_a_waiting_pod_needs_is_no_room_for_pods_that_move() -> None:
@@ -69,8 +69,8 @@ def test_an_empty_node_that_a_pod_of_a_leaving_node_fits_on_stays() -> None:
     cluster.machine("idle")
     decision = decide(cluster.problem())
     assert not decision.commands
-    held = next(held for held in decision.held if held.node_claim == "claim-idle")
-    assert (held.code, held.message) == (
+    held = next(held for held in decision.staying if held.node_claim == "claim-idle")
+    assert (held.objection.code, held.objection.message) == (
         ObjectionCode.NOMINATED,
         "pod default/leaver has to leave its node, and has room on it",
     )
@@ -121,6 +121,6 @@ def test_a_workload_whose_rate_is_used_up_keeps_its_own_node_alone() -> None:
     cluster.machine("x", [on("p-x", "x", cpu="300m", annotations=never)])
     decision = decide(cluster.problem())
     assert {name for command in decision.commands for name in command.retire} == {"claim-m", "claim-n"}
-    assert [held.code for held in decision.held if held.node_claim == "claim-x"] == [
+    assert [held.objection.code for held in decision.staying if held.node_claim == "claim-x"] == [
         ObjectionCode.POD_DISRUPTION_BUDGET
     ]

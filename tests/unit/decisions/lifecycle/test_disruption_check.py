@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from joinery.decisions.lifecycle.disrupting.new_commands import as_candidate
+from joinery.decisions.lifecycle.view.command_outlook import NextStep, started_commands
 from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
-from joinery.decisions.lifecycle.view.verdict import NextStep, disruptions_of
 from joinery.objects.annotations.disruption import CommandRecord
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
@@ -41,13 +41,13 @@ def test_a_protected_pod_keeps_a_node_that_has_not_drifted() -> None:
     assert not objects(_mixed(on_drifted=_protected("drifted")))
 
 
-@pytest.mark.parametrize(("node", "outlook"), [("other", NextStep.ROLL_BACK), ("drifted", NextStep.FINISH)])
-def test_a_pod_that_has_come_meanwhile_keeps_a_node_that_has_not_drifted(node: str, outlook: NextStep) -> None:
+@pytest.mark.parametrize(("node", "next_step"), [("other", NextStep.ROLL_BACK), ("drifted", NextStep.FINISH)])
+def test_a_pod_that_has_come_meanwhile_keeps_a_node_that_has_not_drifted(node: str, next_step: NextStep) -> None:
     """Nobody has looked for a place for it. A drifted node has to go all the same."""
     newcomer = on("new", node, created=START)
     cluster = _mixed(on_drifted=newcomer) if node == "drifted" else _mixed(on_other=newcomer)
     names = tuple(claim.metadata.name for claim in cluster.claims)
     record = CommandRecord("command", DisruptionReason.DRIFTED, START - MINUTE, START + MINUTE, names)
     cluster.claims = [as_candidate(claim, record) for claim in cluster.claims]
-    verdict = disruptions_of(cluster.problem().packing.snapshot).verdicts["command"]
-    assert verdict.outlook is outlook
+    outlook = started_commands(cluster.problem().packing.snapshot).outlooks["command"]
+    assert outlook.next_step is next_step

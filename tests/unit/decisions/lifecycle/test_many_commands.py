@@ -10,7 +10,7 @@ import pytest
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.decision import decide
 from joinery.decisions.lifecycle.disrupting.new_commands import as_candidate, as_replacement
-from joinery.decisions.lifecycle.view.verdict import NextStep
+from joinery.decisions.lifecycle.view.command_outlook import NextStep
 from joinery.decisions.lifecycle.view.view import view_of
 from joinery.objects.actions import Announce
 from joinery.objects.annotations.disruption import CommandRecord
@@ -81,8 +81,8 @@ def test_the_second_look_reads_the_cluster_once_for_all_commands() -> None:
     def passes_for(count: int) -> int:
         passes = Passes()
         commands = [claim for number in range(count) for claim in _command(number)]
-        verdicts = view_of(_cluster(commands, passes), ()).disruptions.verdicts.values()
-        assert [verdict.outlook for verdict in verdicts] == [NextStep.FINISH] * count
+        outlooks = view_of(_cluster(commands, passes), ()).disruptions.outlooks.values()
+        assert [outlook.next_step for outlook in outlooks] == [NextStep.FINISH] * count
         return passes.count
 
     assert passes_for(MANY) == passes_for(FEW)

@@ -83,10 +83,10 @@ def test_nodes_are_decided_about_beside_hostile_pods(kind: str) -> None:
     packing = _problem(made.documents, builders.node("empty"), builders.node_claim("empty", node="empty"))
     decision = _decided(packing)
     retired = {name for command in decision.commands for name in command.retire}
-    held = {one.node_claim for one in decision.held if one.message}
+    held = {one.node_claim for one in decision.staying if one.objection.message}
     assert "empty" in retired
     assert retired | held == {claim.metadata.name for claim in packing.snapshot.node_claims}
-    assert not decision.refused
+    assert not decision.mistakes
 
 
 @pytest.mark.parametrize("kind", ["distinct-requests", "hopeless-selectors", "spread-each", "node-names", "many-ports"])

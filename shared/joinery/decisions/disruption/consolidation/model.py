@@ -1,7 +1,7 @@
 """A cluster as an instance of the consolidation problem (``optimizer.consolidation``), and variations of it."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,39 +79,52 @@ def hourly(candidate: Candidate) -> float:
     return candidate.move_price / max(candidate.payback.total_seconds(), 1.0) * _SECONDS_AN_HOUR
 
 
-def limited(model: Model, choice: Consolidation, left: Callable[[Candidate], int]) -> ConsolidationInstance:
-    """The instance in which only so many nodes of each NodePool may go as budgets leave: of those that the ``choice``
-    retires, drifted ones in their order, then the ones with the highest price for what their moves count as. ``left``:
-    nodes of a candidate's NodePool that may go now.
+@dataclass(frozen=True)
+class Variant:
+    """What a smaller plan may do. ``going``: the names of the claims that may go; None for all. ``buys``: whether nodes
+    may be bought, or pods only go to room that is there.
     """
-    instance = model.instance
-    gain = instance.prices - instance.moves
+
+    going: frozenset[str] | None = None
+    buys: bool = True
+
+    def of(self, model: Model) -> ConsolidationInstance:
+        """The instance that allows no more. Nodes that stay take what fits beside their pods."""
+        instance = model.instance
+        if self.going is not None:
+            names = (candidate.claim.metadata.name if candidate else None for candidate in model.candidates)
+            instance = _with_going(instance, instance.may_retire & np.array([name in self.going for name in names]))
+        if not self.buys:
+            compatible = instance.bins.compatible.copy()
+            compatible[:, len(model.nodes) :] = False
+            instance = replace(instance, bins=replace(instance.bins, compatible=compatible))
+        return instance
+
+
+def within(model: Model, choice: Consolidation, room: Callable[[Candidate], int]) -> frozenset[str]:
+    """The names of those that the ``choice`` retires, as many of each NodePool as there is room for: drifted ones in
+    their order, then the ones with the highest price for what their moves count as. ``room``: how many nodes of a
+    candidate's NodePool may go now.
+    """
+    gain = model.instance.prices - model.instance.moves
     leaving = [
         (candidate, index)
         for index, candidate in enumerate(model.candidates)
-        if candidate is not None and instance.may_retire[index] and not choice.keep[index]
+        if candidate is not None and model.instance.may_retire[index] and not choice.keep[index]
     ]
     drifted = sorted((one for one in leaving if one[0].is_drifted), key=lambda one: one[0].drift_order)
     others = sorted((one for one in leaving if not one[0].is_drifted), key=lambda one: -gain[one[1]])
-    may_retire = np.zeros_like(instance.may_retire)
     taken: Counter[str] = Counter()
-    for candidate, index in (*drifted, *others):
+    going = set[str]()
+    for candidate, _ in (*drifted, *others):
         pool = candidate.pool.metadata.name
-        if taken[pool] < left(candidate):
+        if taken[pool] < room(candidate):
             taken[pool] += 1
-            may_retire[index] = True
-    return _of(instance, may_retire)
+            going.add(candidate.claim.metadata.name)
+    return frozenset(going)
 
 
-def without(model: Model, names: Container[str]) -> ConsolidationInstance:
-    """The instance in which these candidates, names of claims, stay, and take what fits beside their pods."""
-    may_retire = model.instance.may_retire.copy()
-    for index, candidate in enumerate(model.candidates):
-        may_retire[index] &= candidate is not None and candidate.claim.metadata.name not in names
-    return _of(model.instance, may_retire)
-
-
-def _of(instance: ConsolidationInstance, may_retire: Mask) -> ConsolidationInstance:
+def _with_going(instance: ConsolidationInstance, may_retire: Mask) -> ConsolidationInstance:
     """The instance in which these may go (bool[standing bins]), and no others."""
     kept = ~may_retire
     bins = replace(instance.bins, demands=instance.residents[:, may_retire].sum(axis=1))
@@ -122,11 +135,3 @@ def _of(instance: ConsolidationInstance, may_retire: Mask) -> ConsolidationInsta
         residents=np.where(kept, 0, instance.residents),
         moves=np.where(kept, 0.0, instance.moves),
     )
-
-
-def without_new(model: Model) -> ConsolidationInstance:
-    """The instance in which nothing is bought: pods go to room that is there."""
-    bins = model.instance.bins
-    compatible = bins.compatible.copy()
-    compatible[:, len(model.nodes) :] = False
-    return replace(model.instance, bins=replace(bins, compatible=compatible))

@@ -17,11 +17,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
-from joinery.decisions.disruption.decision import THRESHOLD, Balance, DecidedCommand, ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import (
+    THRESHOLD,
+    Balance,
+    DecidedCommand,
+    Rejection,
+    RejectionCause,
+    Validation,
+)
 from joinery.decisions.disruption.moves import eviction_cost
 from joinery.decisions.disruption.problem import DisruptionProblem
-from joinery.decisions.disruption.validation.budget_check import Admitted
 from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import comes_with_node, priorities_of
 
@@ -29,21 +36,20 @@ POLICY = "Balanced"
 _DRIFTED = DisruptionReason.DRIFTED
 
 
-def approved(commands: Iterable[DecidedCommand], problem: DisruptionProblem, judged: Candidates) -> Admitted:
-    """The commands to which every Balanced pool agrees, in their order, with what these say of them; and the nodes of
-    the others, held.
+def approved(commands: Iterable[DecidedCommand], problem: DisruptionProblem, judged: Candidates) -> Validation:
+    """The commands to which every Balanced pool agrees, with what these say of them.
 
     ``judged``: all nodes of the problem.
     """
     balances = Balances(problem, judged)
     chosen: list[DecidedCommand] = []
-    held: list[StayingNode] = []
+    rejected: list[Rejection] = []
     for command in commands:
         if objection := balances.objection(command):
-            held += [StayingNode(name, ObjectionCode.POLICY, objection, command.reason) for name in command.retire]
+            rejected.append(Rejection(command, RejectionCause.BALANCE, objection))
         else:
             chosen.append(replace(command, balances=balances.of(command)))
-    return Admitted(tuple(chosen), tuple(held))
+    return Validation(tuple(chosen), tuple(rejected))
 
 
 class Balances:
@@ -76,10 +82,13 @@ class Balances:
         pools = sorted({candidate.view.pool for candidate in taken} & self._balanced)
         return tuple(self._balance(pool, taken, command.savings, price) for pool in pools)
 
-    def objection(self, command: DecidedCommand) -> str:
-        """Why a Balanced pool does not agree, as a sentence about it; empty if all do, or none is asked."""
+    def objection(self, command: DecidedCommand) -> Objection | None:
+        """Why a Balanced pool does not agree, as a sentence about it."""
         refused = next((balance for balance in self.of(command) if not balance.is_approved), None)
-        return f"NodePool {refused.pool} is Balanced: {refused}, and it takes {THRESHOLD:g}" if refused else ""
+        if refused is None:
+            return None
+        why = f"NodePool {refused.pool} is Balanced: {refused}, and it takes {THRESHOLD:g}"
+        return Objection(ObjectionCode.POLICY, why)
 
     def _balance(self, pool: str, taken: Iterable[Candidate], savings: float, price: float) -> Balance:
         own = [candidate for candidate in taken if candidate.view.pool == pool]

@@ -8,40 +8,31 @@ does not hold up those after it: each is right by itself.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
-from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode, StayingNode
+from joinery.decisions.disruption.decision import DecidedCommand, Rejection, RejectionCause, Validation
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.canaries import CanaryLimit
 from joinery.decisions.disruption.validation.eviction_rates import EvictionRates
 from joinery.decisions.lifecycle.pools.canary import ImageTrials
 from joinery.decisions.lifecycle.view.budgets import Allowance, PoolNodes, allowance, pool_nodes
 from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.nodes import NodeView
 
 
-@dataclass(frozen=True)
-class Admitted:
-    """``commands``: those that may start now, in their order. ``held``: the nodes of the others, and why."""
-
-    commands: tuple[DecidedCommand, ...] = ()
-    held: tuple[StayingNode, ...] = ()
-
-
-def admit(commands: Sequence[DecidedCommand], problem: DisruptionProblem, nodes: Iterable[NodeView]) -> Admitted:
+def admit(commands: Sequence[DecidedCommand], problem: DisruptionProblem, nodes: Iterable[NodeView]) -> Validation:
     """Ask about each command in turn. ``nodes``: all of the problem's snapshot (``Candidates.nodes``)."""
     budgets = BudgetCheck(problem, nodes)
     admitted: list[DecidedCommand] = []
-    held: list[StayingNode] = []
+    rejected: list[Rejection] = []
     for command in commands:
         if objection := budgets.objection(command):
-            code = budgets.code(command)
-            held += [StayingNode(name, code, objection, command.reason) for name in command.retire]
+            rejected.append(Rejection(command, RejectionCause.BUDGET, objection))
         else:
             budgets.take(command)
             admitted.append(command)
-    return Admitted(tuple(admitted), tuple(held))
+    return Validation(tuple(admitted), tuple(rejected))
 
 
 class BudgetCheck:
@@ -60,25 +51,19 @@ class BudgetCheck:
         self._taken: Counter[str] = Counter()
         self._allowances: dict[tuple[str, DisruptionReason], Allowance] = {}
 
-    def objection(self, command: DecidedCommand) -> str:
-        """Why the command may not start now, as a sentence about whoever objects; empty if it may."""
+    def objection(self, command: DecidedCommand) -> Objection | None:
+        """Why the command may not start now: what a NodePool, a workload, or the trial of an image says."""
         if not self._is_bound:
-            return ""
-        return self.pool_objection(command) or self._evictions.objection(command) or self._canaries.objection(command)
-
-    def code(self, command: DecidedCommand) -> ObjectionCode:
-        """Of whom the objection is: of a NodePool, of pods, or of the trial of an image."""
-        if self.pool_objection(command):
-            return ObjectionCode.BUDGET
-        return ObjectionCode.POD_DISRUPTION_BUDGET if self._evictions.objection(command) else ObjectionCode.CANARY
+            return None
+        return self._pool_objection(command) or self._evictions.objection(command) or self._canaries.objection(command)
 
     @property
     def trials(self) -> ImageTrials:
         """The trials of images that bind commands."""
         return self._canaries.trials
 
-    def pool_objection(self, command: DecidedCommand) -> str:
-        """Which NodePool has no room for the command, as a sentence about it; empty if all have."""
+    def _pool_objection(self, command: DecidedCommand) -> Objection | None:
+        """Which NodePool has no room for the command."""
         for reason, names in self._asked(command):
             for pool, count in Counter(self._pool_of.get(name, "") for name in names).items():
                 most = self._allowance(pool, reason)
@@ -86,8 +71,8 @@ class BudgetCheck:
                 if count > left:
                     before = f"; commands before it take {self._taken[pool]}" if self._taken[pool] else ""
                     asked = f"; its command takes {count}" if count > 1 else ""
-                    return f"NodePool {pool}: {most.why}{before}{asked}"
-        return ""
+                    return Objection(ObjectionCode.BUDGET, f"NodePool {pool}: {most.why}{before}{asked}")
+        return None
 
     def _asked(self, command: DecidedCommand) -> Iterator[tuple[DisruptionReason, Sequence[str]]]:
         """For which reasons budgets have to let which of the command's nodes go.

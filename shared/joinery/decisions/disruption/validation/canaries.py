@@ -16,6 +16,7 @@ from joinery.decisions.lifecycle.pools.canary import ImageTrial, ImageTrials, Tr
 from joinery.decisions.lifecycle.view.drift import drifted_since
 from joinery.decisions.scheduling.packing import Launch
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.snapshot import Snapshot
 
 #: How long a node is asked to be the canary. If it has not gone by then, because its pods have no other place for
@@ -26,13 +27,15 @@ _Image = tuple[str, str]
 """Name of a node class and id of an image that it selects."""
 
 
-def held_back(drifted: Iterable[Candidate], judged: ImageTrials, snapshot: Snapshot) -> Mapping[str, str]:
+def waiting_for_trials(
+    drifted: Iterable[Candidate], judged: ImageTrials, snapshot: Snapshot
+) -> Mapping[str, Objection]:
     """By the claim's name, why a drifted node has to wait for the trial of the image that it would be replaced by.
 
     Of those whose image has room, the ones go first that have pods, because an empty node tries little, and of these
     the ones whose pods are the cheapest to move.
     """
-    waiting: dict[str, str] = {}
+    waiting: dict[str, Objection] = {}
     by_image: dict[_Image, list[Candidate]] = defaultdict(list)
     for node in drifted:
         image = image_for(node.claim, snapshot)
@@ -42,7 +45,7 @@ def held_back(drifted: Iterable[Candidate], judged: ImageTrials, snapshot: Snaps
         trial = judged.open(*image)
         if trial is not None:
             ordered = _in_turn(nodes, snapshot.now)
-            waiting |= {node.claim.metadata.name: sentence(trial) for node in ordered[trial.room :]}
+            waiting |= {node.claim.metadata.name: objection_of(trial) for node in ordered[trial.room :]}
     return waiting
 
 
@@ -54,10 +57,11 @@ def image_for(claim: NodeClaim, snapshot: Snapshot) -> _Image:
     return name, node_class.image_for(labels) if node_class else ""
 
 
-def sentence(trial: ImageTrial) -> str:
-    """Why a node waits, for people."""
+def objection_of(trial: ImageTrial) -> Objection:
+    """Why a node waits."""
     what = "has failed its trial" if trial.stage is TrialStage.FAILED else "is on trial"
-    return f"what replaces it would boot {trial.image}, which {what}" + (f": {trial.why}" if trial.why else "")
+    why = f": {trial.why}" if trial.why else ""
+    return Objection(ObjectionCode.CANARY, f"what replaces it would boot {trial.image}, which {what}{why}")
 
 
 def _in_turn(nodes: Iterable[Candidate], now: datetime) -> Sequence[Candidate]:
@@ -86,8 +90,8 @@ class CanaryLimit:
         self._images = {claim.metadata.name: claim.status.image_id for claim in self._snapshot.managed_claims}
         self._taken: Counter[_Image] = Counter()
 
-    def objection(self, command: DecidedCommand) -> str:
-        """Why the command may not start now, as a sentence; empty if it may."""
+    def objection(self, command: DecidedCommand) -> Objection | None:
+        """Why the command may not start now."""
         for image, launches in self._exposed(command).items():
             trial = self.trials.open(*image)
             if trial is None:
@@ -95,8 +99,8 @@ class CanaryLimit:
             left = trial.room - self._taken[image]
             # One node may need several in its place: else it could never be tried.
             if left < 1 or (launches > left and len(command.retire) > 1):
-                return sentence(trial)
-        return ""
+                return objection_of(trial)
+        return None
 
     def take(self, command: DecidedCommand) -> None:
         """The command starts, so its launches count from now on."""

@@ -17,9 +17,12 @@ from joinery.decisions.disruption.moves import workloads_of
 from joinery.objects.karpenter.disruption import Rate, eviction_rate_of
 from joinery.objects.karpenter.labels import EVICTION_RATE
 from joinery.objects.kubernetes.core import Pod
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_terminal, is_terminating
 from joinery.objects.snapshot.snapshot import Snapshot
+
+_CODE = ObjectionCode.POD_DISRUPTION_BUDGET
 
 
 class EvictionRates:
@@ -40,33 +43,31 @@ class EvictionRates:
         self._taken: Counter[str] = Counter()
         self._counted: dict[tuple[str, Rate], int] = {}
 
-    def objection(self, command: DecidedCommand) -> str:
-        """Why the command evicts too many pods of a workload, as a sentence about it; empty if it does not."""
+    def objection(self, command: DecidedCommand) -> Objection | None:
+        """Why the command evicts too many pods of a workload, as a sentence about it."""
         moving = [self._limited[name] for name in command.pods if name in self._limited]
         counts = Counter(map(_workload, moving))
         for pod in moving:
             if why := self._objection(pod, counts[_workload(pod)]):
                 return why
-        return ""
+        return None
 
     def take(self, command: DecidedCommand) -> None:
         """The command starts, so its pods count from now on."""
         self._taken.update(_workload(self._limited[name]) for name in command.pods if name in self._limited)
 
-    def _objection(self, pod: Pod, count: int) -> str:
+    def _objection(self, pod: Pod, count: int) -> Objection | None:
         """``count``: how many pods of its workload the command moves."""
-        if fault := rate_fault(pod):
-            return fault
+        if unread := rate_objection(pod):
+            return Objection(_CODE, unread.message)
         text, name = pod.metadata.annotations[EVICTION_RATE].strip(), _workload(pod)
         rate = eviction_rate_of(text)
         total, lately, taken = len(self._pods[name]), self._disturbed(name, rate), self._taken[name]
         if count + lately + taken <= rate.limit(total):
-            return ""
+            return None
         others = f", commands before this one move {taken}" if taken else ""
-        return (
-            f"{name} has the eviction rate {text}: of its {total} pods {lately} are new in that time or about to go"
-            f"{others}, and this one moves {count}"
-        )
+        counted = f"of its {total} pods {lately} are new in that time or about to go"
+        return Objection(_CODE, f"{name} has the eviction rate {text}: {counted}{others}, and this one moves {count}")
 
     def _disturbed(self, name: str, rate: Rate) -> int:
         """How many pods of the workload count within the rate's time."""
@@ -80,16 +81,18 @@ class EvictionRates:
         return is_young or is_terminating(pod) or pod.spec.node_name in self._leaving
 
 
-def rate_fault(pod: Pod) -> str:
-    """What is wrong with the pod's rate, as a sentence about it; empty if nothing is."""
+def rate_objection(pod: Pod) -> Objection | None:
+    """What is wrong with the pod's rate, as a sentence about it."""
     text = pod.metadata.annotations.get(EVICTION_RATE)
     if text is None:
-        return ""
+        return None
     try:
         eviction_rate_of(text)
     except ValueError as error:
-        return f"pod {pod.key} has the annotation {EVICTION_RATE}, which keeps it: {error}"
-    return ""
+        return Objection(
+            ObjectionCode.POD, f"pod {pod.key} has the annotation {EVICTION_RATE}, which keeps it: {error}"
+        )
+    return None
 
 
 def _workload(pod: Pod) -> str:

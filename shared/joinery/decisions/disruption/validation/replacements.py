@@ -34,6 +34,7 @@ from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, SPOT, ZONE, ZONE_ID, canonical
 from joinery.objects.karpenter.meta import Requirement
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.offerings import InstanceType, Offering
 
 _NEGLIGIBLE = 1e-9
@@ -83,34 +84,34 @@ class Replacements:
         is_spot_to_spot = len(candidates) == 1 and candidates[0].capacity_type == SPOT
         return replace(command, launches=tuple(map(self._cheapest, launches)) if is_spot_to_spot else launches)
 
-    def objection(self, command: DecidedCommand, candidates: Sequence[Candidate]) -> str:
-        """Why these nodes may not be replaced by these launches, as a sentence; empty if they may."""
+    def objection(self, command: DecidedCommand, candidates: Sequence[Candidate]) -> Objection | None:
+        """Why these nodes may not be replaced by these launches."""
         is_saving = command.reason is DisruptionReason.UNDERUTILIZED and bool(command.launches)
         strict = next((one.pool for one in candidates if one.pool.spec.disruption.consolidation_policy == _EMPTY), None)
         if is_saving and strict is not None:
-            return f"NodePool {strict.metadata.name} gives up empty nodes only ({_EMPTY}), and one would be bought"
+            why = f"NodePool {strict.metadata.name} gives up empty nodes only ({_EMPTY}), and one would be bought"
+            return Objection(ObjectionCode.POLICY, why)
         if command.reason is DisruptionReason.DRIFTED:
-            return ""
-        if few := next(filter(None, map(self._too_few, command.launches)), ""):
-            return few
-        return self._objection_on_spot(command, candidates)
+            return None
+        too_few = next(filter(None, map(self._too_few, command.launches)), None)
+        return too_few or self._objection_on_spot(command, candidates)
 
-    def _objection_on_spot(self, command: DecidedCommand, candidates: Sequence[Candidate]) -> str:
+    def _objection_on_spot(self, command: DecidedCommand, candidates: Sequence[Candidate]) -> Objection | None:
         on_spot = [launch for launch in command.launches if launch.offering.capacity_type == SPOT]
         if not on_spot or any(candidate.capacity_type != SPOT for candidate in candidates):
-            return ""
+            return None
         if not self._options.spot_to_spot:
-            return "spot nodes are not replaced by cheaper ones on spot (spot to spot is off)"
+            why = "spot nodes are not replaced by cheaper ones on spot (spot to spot is off)"
+            return Objection(ObjectionCode.POLICY, why)
         if len(candidates) > 1:
-            return ""
+            return None
         (candidate,) = candidates
         cheaper = min(self._cheaper(launch, candidate.price - hourly(candidate)) for launch in on_spot)
         if cheaper >= self._options.spot_types:
-            return ""
-        return (
-            f"a spot node is replaced by one on spot only where {self._options.spot_types} types are so much cheaper "
-            f"that its moves are repaid in time, and {cheaper} are"
-        )
+            return None
+        wanted = f"{self._options.spot_types} types are so much cheaper that its moves are repaid in time"
+        why = f"a spot node is replaced by one on spot only where {wanted}, and {cheaper} are"
+        return Objection(ObjectionCode.POLICY, why)
 
     def _limited(self, launch: Launch, most: float) -> Launch:
         """The launch, which costs at most so much. Thousands differ in name and pods only, so it is found once."""
@@ -143,16 +144,18 @@ class Replacements:
         )
         return next((one for one in shorter if not self._too_few(one)), launch)
 
-    def _too_few(self, launch: Launch) -> str:
-        """Of which label the launch allows too few values for minValues, as a sentence; empty if there are enough."""
+    def _too_few(self, launch: Launch) -> Objection | None:
+        """Of which label the launch allows too few values for minValues."""
         pool = f"minValues of NodePool {launch.node_pool}"
         if launch.min_values_relaxed:
-            return f"{pool} would have to be lowered, which is not done to save money"
+            why = f"{pool} would have to be lowered, which is not done to save money"
+            return Objection(ObjectionCode.POLICY, why)
         for key, least in self._min_values[launch.node_pool].items():
             count = len(self._values(launch, key))
             if count < least:
-                return f"{pool} want {least} values of {key} to replace it, and {count} are cheap enough"
-        return ""
+                why = f"{pool} want {least} values of {key} to replace it, and {count} are cheap enough"
+                return Objection(ObjectionCode.POLICY, why)
+        return None
 
     def _values(self, launch: Launch, key: str) -> set[str]:
         """The values of a label that nodes of the launch may have."""

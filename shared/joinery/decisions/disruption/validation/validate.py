@@ -1,89 +1,81 @@
-"""Review: which commands of a trial may start now, and why the others may not.
+"""May a disruption command start, and may it still? Both ask every rule in turn, and say of each command why not.
 
-They repay their moves, the check of all rules agrees, pods keep what they prefer, and NodePools let them start.
+- ``StartRules.startable`` is the end of every plan in ``decide``: commands repay their moves, verification agrees, pods
+  keep what they prefer, and NodePools let them start.
+- ``still_startable`` is asked before they begin. A decision takes up to minutes. Meanwhile somebody may have stopped
+  disruption or protected a node or a pod, a budget of pods may be used up, and a node that broke or was interrupted
+  counts against the budgets of its NodePool. So all of it is asked again, in the cluster as it is now (Karpenter
+  disruption, validation). Karpenter waits fifteen seconds and simulates once more; here no run waits.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from joinery.decisions.disruption.candidates import Candidate, Candidates
+from joinery.decisions.disruption.candidates import Candidates, candidates
 from joinery.decisions.disruption.consolidation.grouping import is_worth_it
-from joinery.decisions.disruption.consolidation.model import Model
-from joinery.decisions.disruption.decision import DecidedCommand, ObjectionCode, Refused, StayingNode
+from joinery.decisions.disruption.decision import DecidedCommand, Rejection, RejectionCause, StayingNode, Validation
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.balance import approved
 from joinery.decisions.disruption.validation.budget_check import admit
 from joinery.decisions.disruption.validation.preferences import agreeable
 from joinery.decisions.disruption.validation.replacements import Replacements
-from joinery.decisions.disruption.validation.verified import OUT_OF_TIME, Failure, validate, violations_of
+from joinery.decisions.disruption.validation.verified import verified, violations_of
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.verification.violation import ViolationCode
 from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.objections import Objection, ObjectionCode
+from joinery.objects.snapshot.snapshot import Snapshot
 
 _STATES = 12
 """States on the way that are checked, where rules over pods might hold in the last one only."""
+#: The node is as it was: it is only not to go just now.
+_KEPT_FOR_NOW = frozenset({ObjectionCode.NOMINATED, ObjectionCode.STOPPED})
 
 
-_FOR_NOW = (ObjectionCode.BUDGET, ObjectionCode.POD_DISRUPTION_BUDGET, ObjectionCode.STOPPED, ObjectionCode.CANARY)
-"""Why a command is held that may start in a later decision, as it is."""
+class StartRules:
+    """The rules for commands of one decision, asked in the snapshot that it is made from.
 
-
-class Review:
-    """What became of the commands of all trials of one decision.
-
-    ``holds``: by name of the claim, why a candidate stays, if it does after all: the first reason that came up.
-    ``refused``: by their claims' names, commands that the check found wrong. ``is_budget_exceeded``,
-    ``is_purchase_refused``, ``are_companions_refused``: whether commands were held because they exceed a budget,
-    because of what they buy, or because of nodes that go along with drifted ones; then a plan of smaller ones, of those
-    that buy nothing, or of drifted nodes alone, may do more.
-    ``unplaced``: names of claims whose pods a trial, or the check, has found no place for; ``is_limited``: whether
-    limits of NodePools may be why.
+    ``has_limits``: whether any NodePool has limits.
     """
 
-    def __init__(
-        self, problem: DisruptionProblem, judged: Candidates, by_name: Mapping[str, Candidate], effort: Effort
-    ) -> None:
-        self._problem, self._judged, self._by_name, self._effort = problem, judged, by_name, effort
+    def __init__(self, problem: DisruptionProblem, found: Candidates, effort: Effort) -> None:
+        self._problem, self._found, self._effort = problem, found, effort
+        self._candidates = {candidate.claim.metadata.name: candidate for candidate in found.candidates}
         self._replacements = Replacements(problem)
-        self.holds: dict[str, StayingNode] = {}
-        self.refused: dict[tuple[str, ...], Refused] = {}
-        self.unplaced: set[str] = set()
-        self.is_limited = any(pool.spec.limits for pool in problem.packing.snapshot.node_pools)
-        self.is_budget_exceeded = self.is_purchase_refused = self.are_companions_refused = False
+        self.has_limits = any(pool.spec.limits for pool in problem.packing.snapshot.node_pools)
 
-    def hold(self, holds: Iterable[StayingNode]) -> None:
-        """Note why these stay."""
-        for held in holds:
-            self.holds.setdefault(held.node_claim, held)
+    def startable(self, commands: Iterable[DecidedCommand], *, is_strict: bool) -> Validation:
+        """Those of a plan's commands that may start now. What is not worth its moves is left out.
 
-    def waits(self, command: DecidedCommand) -> bool:
-        """Whether limits alone keep the command from starting, so that it may start soon."""
-        return any(name in self.holds and self.holds[name].code in _FOR_NOW for name in command.retire)
+        ``is_strict``: whether there are rules over pods.
+        """
+        worthwhile = self._worthwhile(commands)
+        right = self._verified(worthwhile.commands, is_strict=is_strict, is_whole=True)
+        liked = agreeable(self._problem.packing, right.commands, is_late=self._effort.is_late)
+        balanced = approved(liked.commands, self._problem, self._found)
+        admitted = admit(balanced.commands, self._problem, self._found.nodes)
+        answers = [worthwhile, right, liked, balanced, admitted]
+        if len(admitted.commands) != len(liked.commands):
+            # Budgets may have kept what would have made room under a limit.
+            answers.append(self._verified(admitted.commands, is_strict=is_strict))
+        rejected = tuple(rejection for answer in answers for rejection in answer.rejected)
+        return Validation(answers[-1].commands, rejected)
 
-    def startable(self, commands: Iterable[DecidedCommand], model: Model) -> tuple[DecidedCommand, ...]:
-        """Those of a trial's commands that may start now."""
-        right = self._agreeable(self._right(self._worthwhile(commands), model, is_whole=True))
-        admitted = self._admitted(right)
-        # Budgets may have held what would have made room under a limit.
-        return admitted if len(admitted) == len(right) else self._right(admitted, model)
-
-    def _worthwhile(self, commands: Iterable[DecidedCommand]) -> tuple[DecidedCommand, ...]:
+    def _worthwhile(self, commands: Iterable[DecidedCommand]) -> Validation:
         """The commands that repay their moves, and may replace spot nodes as they do."""
-        worthwhile = []
+        worthwhile: list[DecidedCommand] = []
+        rejected: list[Rejection] = []
         for command in commands:
-            members = [self._by_name[name] for name in command.retire]
+            members = [self._candidates[name] for name in command.retire]
             if not is_worth_it(command, members):
                 continue
             limited = self._replacements.affordable(command, members)
             if objection := self._replacements.objection(limited, members):
-                self.is_purchase_refused = True
-                self.hold(StayingNode(name, ObjectionCode.POLICY, objection, command.reason) for name in command.retire)
+                rejected.append(Rejection(command, RejectionCause.REPLACEMENT, objection))
             else:
                 worthwhile.append(limited)
-        return tuple(worthwhile)
+        return Validation(tuple(worthwhile), tuple(rejected))
 
-    def _right(
-        self, commands: Sequence[DecidedCommand], model: Model, *, is_whole: bool = False
-    ) -> tuple[DecidedCommand, ...]:
+    def _verified(self, commands: Sequence[DecidedCommand], *, is_strict: bool, is_whole: bool = False) -> Validation:
         """The commands that the independent check agrees with, one after another.
 
         ``is_whole``: these are all of a plan, so that what does not hold is a mistake. A part of them may be wrong
@@ -92,45 +84,81 @@ class Review:
         Where no rule over pods and no limit is in the cluster, room is all that they share, and the last state tells of
         all. What does not hold in its turn is tried once more after all others: they may make room under a limit.
         """
-        packing = self._problem.packing
+        packing, is_late = self._problem.packing, self._effort.is_late
         buys = any(command.launches for command in commands)
-        states = _STATES if model.is_strict or (self.is_limited and buys) else 1
-        is_late = self._effort.is_late
-        checked = validate(packing, commands, packing.snapshot, states=states, is_late=is_late)
-        if checked.valid and checked.dropped and not is_late():
-            last = (*checked.valid, *(dropped.command for dropped in checked.dropped))
-            checked = validate(packing, last, packing.snapshot, states=states, is_late=is_late)
-        for dropped in checked.dropped:
-            command, why = dropped.command, dropped.why
-            if dropped.failure is Failure.TIME:
-                self.hold(StayingNode(name, ObjectionCode.TIME_LIMIT, why, command.reason) for name in command.retire)
-                continue
-            message = f"its command does not pass the check of all rules: {why}"
-            self.hold(StayingNode(name, ObjectionCode.NO_PLACE, message) for name in command.retire)
-            self.unplaced.update(command.retire)
-            if is_whole and not is_late() and self._is_mistake(command, checked.valid):
-                self.refused[command.retire] = Refused(command, why)
-        return checked.valid
+        states = _STATES if is_strict or (self.has_limits and buys) else 1
+        checked = verified(packing, commands, packing.snapshot, states=states, is_late=is_late)
+        if checked.commands and checked.rejected and not is_late():
+            last = (*checked.commands, *(rejection.command for rejection in checked.rejected))
+            checked = verified(packing, last, packing.snapshot, states=states, is_late=is_late)
+        if not is_whole:
+            return checked
+        return Validation(checked.commands, tuple(self._blamed(one, checked.commands) for one in checked.rejected))
 
-    def _agreeable(self, commands: Sequence[DecidedCommand]) -> Sequence[DecidedCommand]:
-        """The commands after which pods have no less of what they prefer than before."""
-        judged = agreeable(self._problem.packing, commands, is_late=self._effort.is_late)
-        for command, why in judged.dropped:
-            code = ObjectionCode.TIME_LIMIT if why == OUT_OF_TIME else ObjectionCode.PREFERENCE
-            self.hold(StayingNode(name, code, why, command.reason) for name in command.retire)
-        return judged.commands
+    def _blamed(self, rejection: Rejection, valid: Sequence[DecidedCommand]) -> Rejection:
+        """The rejection as a mistake, if the command breaks more than a limit, for which there may be room in no order
+        of the commands.
+        """
+        if rejection.cause is RejectionCause.TIME or self._effort.is_late():
+            return rejection
+        violations = violations_of(self._problem.packing, [*valid, rejection.command])
+        is_mistake = any(violation.code is not ViolationCode.LIMITS for violation in violations)
+        return Rejection(rejection.command, RejectionCause.MISTAKE, rejection.objection) if is_mistake else rejection
 
-    def _is_mistake(self, command: DecidedCommand, valid: Sequence[DecidedCommand]) -> bool:
-        """Whether the command breaks more than a limit, for which there may be room in no order of the commands."""
-        violations = violations_of(self._problem.packing, [*valid, command])
-        return any(violation.code is not ViolationCode.LIMITS for violation in violations)
 
-    def _admitted(self, commands: Sequence[DecidedCommand]) -> tuple[DecidedCommand, ...]:
-        """The commands that Balanced NodePools and budgets let start now."""
-        balanced = approved(commands, self._problem, self._judged)
-        self.are_companions_refused |= any(held.disruption is DisruptionReason.DRIFTED for held in balanced.held)
-        admitted = admit(balanced.commands, self._problem, self._judged.nodes)
-        self.is_budget_exceeded = self.is_budget_exceeded or bool(admitted.held)
-        self.is_purchase_refused |= any(held.code is ObjectionCode.CANARY for held in admitted.held)
-        self.hold((*balanced.held, *admitted.held))
-        return admitted.commands
+def nodes_of(rejection: Rejection) -> Iterable[StayingNode]:
+    """The nodes of a command that may not start."""
+    command, objection, reason = rejection.command, rejection.objection, rejection.command.reason
+    if rejection.cause in (RejectionCause.SCHEDULING, RejectionCause.MISTAKE):
+        text = f"its command does not pass the check of all rules: {objection}"
+        return [StayingNode(name, Objection(objection.code, text)) for name in command.retire]
+    return [StayingNode(name, objection, reason) for name in command.retire]
+
+
+def still_startable(
+    commands: Sequence[DecidedCommand],
+    problem: DisruptionProblem,
+    decided: Snapshot,
+    *,
+    is_late: Callable[[], bool] = lambda: False,
+) -> Validation:
+    """Those of a decision's commands that may still start, without pods that have ended.
+
+    ``problem``: of the decision, with the snapshot of now. ``decided``: the snapshot that it was made from.
+    """
+    right = verified(problem.packing, commands, decided, is_late=is_late)
+    allowed = allowed_now(right.commands, problem)
+    return Validation(allowed.commands, (*right.rejected, *allowed.rejected))
+
+
+def allowed_now(commands: Sequence[DecidedCommand], problem: DisruptionProblem) -> Validation:
+    """Those that the rules for candidates and the budgets of NodePools allow, asked in their order."""
+    found = candidates(problem)
+    unchanged = _of_candidates(commands, found)
+    admitted = admit(unchanged.commands, problem, found.nodes)
+    rejected = {one.command.retire: one for one in (*unchanged.rejected, *admitted.rejected)}
+    in_order = (rejected[command.retire] for command in commands if command.retire in rejected)
+    return Validation(admitted.commands, tuple(in_order))
+
+
+def _of_candidates(commands: Iterable[DecidedCommand], found: Candidates) -> Validation:
+    """The commands all of whose nodes may still go for their reason."""
+    reasons = {candidate.claim.metadata.name: candidate.reasons for candidate in found.candidates}
+    staying = {node.node_claim: node.objection for node in reversed(found.staying)}
+
+    def may_go(name: str, reason: DisruptionReason) -> bool:
+        may = reasons.get(name, frozenset())
+        # A node that only drift may disrupt has pods that nothing else may.
+        return bool(may if reason is DisruptionReason.DRIFTED else may - {DisruptionReason.DRIFTED})
+
+    valid: list[DecidedCommand] = []
+    rejected: list[Rejection] = []
+    for command in commands:
+        stays = next((name for name in command.retire if not may_go(name, command.reason)), None)
+        if stays is None:
+            valid.append(command)
+            continue
+        why = staying.get(stays) or Objection(ObjectionCode.CHANGED, "it is no candidate any more")
+        cause = RejectionCause.BUDGET if why.code in _KEPT_FOR_NOW else RejectionCause.CHURN
+        rejected.append(Rejection(command, cause, Objection(why.code, f"{stays} stays: {why}")))
+    return Validation(tuple(valid), tuple(rejected))

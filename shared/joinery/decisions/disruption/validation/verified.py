@@ -1,21 +1,15 @@
-"""Validation: which commands of a decision may be started, by an independent check and in the cluster as it is now.
+"""Which commands the independent check of plans agrees with (``joinery.decisions.verification``), in one snapshot.
 
-A decision takes seconds or minutes, for which the cluster goes on. So its commands are checked twice by the code that
-checks every plan (``joinery.decisions.verification``): with the snapshot that they were decided from, as the last step
-of ``decide``, and with a new one before they begin, because the world may have changed (Karpenter disruption,
-validation). Karpenter waits fifteen seconds and simulates once more; here no run waits.
-
-Pods that have ended meanwhile are left out of a command. A pod that has come to one of its nodes, or a place that is
-taken now, ends the command.
+It may be the one that they were decided from, or a later one. Pods that have ended meanwhile are left out of a command.
+A pod that has come to one of its nodes, or a place that is taken now, ends the command.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from functools import partial
 
-from joinery.decisions.disruption.decision import DecidedCommand
+from joinery.decisions.disruption.decision import DecidedCommand, Rejection, RejectionCause, Validation
 from joinery.decisions.disruption.terminate_first import violation
 from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.decisions.scheduling.constraints.resources import requests_of
@@ -27,125 +21,106 @@ from joinery.decisions.verification.violation import Violation, ViolationCode
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import total
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery.objects.snapshot.snapshot import Snapshot
 
-
-class Failure(StrEnum):
-    """What is not as it was decided, in Karpenter's words."""
-
-    CHURN = "churn"
-    """Its nodes or their pods."""
-    BUDGET = "budget"
-    """How many nodes may go, or a node is held for a pod."""
-    SCHEDULING = "scheduling"
-    """Where its pods were to go."""
-    TIME = "time"
-    """Nothing, as far as there was time to see."""
+IsLate = Callable[[], bool]
 
 
-OUT_OF_TIME = "time was up before its command was checked; the next decision tries again"
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """A command that may not be started, and why, in words."""
-
-    command: DecidedCommand
-    why: str
-    failure: Failure
-
-
-@dataclass(frozen=True)
-class Validation:
-    """The commands that may be started, in their order, and those that may not."""
-
-    valid: tuple[DecidedCommand, ...] = ()
-    dropped: tuple[Dropped, ...] = ()
-
-
-def validate(
+def verified(
     problem: Problem,
     commands: Sequence[DecidedCommand],
     decided: Snapshot,
     *,
     states: int = 1,
-    is_late: Callable[[], bool] = lambda: False,
+    is_late: IsLate = lambda: False,
 ) -> Validation:
     """Check the commands together in the problem's snapshot, each with those before it in force.
 
     ``decided``: the snapshot that they were decided from; it may be the problem's own. ``states``: how many states on
     the way are looked at, evenly spread; one is the last one only. ``is_late``: once it says yes, what is not checked
-    yet is dropped, but for what comes first: that is checked once.
-    Cost: that many verifications where all are valid; about twice the logarithm of the commands for each that is not.
+    yet is rejected, but for what comes first: that is checked once.
+    Cost: that many verifications where all hold; about twice the logarithm of the commands for each that does not.
     """
     present = _Present(problem.snapshot, before=decided)
-    dropped: dict[int, Dropped] = {}
-    current: list[tuple[int, DecidedCommand]] = []
-    for index, command in enumerate(commands):
-        if why := present.objection(command):
-            dropped[index] = Dropped(command, why, Failure.CHURN)
-        else:
-            current.append((index, present.pruned(command)))
-    valid: list[DecidedCommand] = []
-    violated: dict[int, str] = {}
-    replaced_first = [(index, command) for index, command in current if not command.terminates_first]
-    step = max(1, -(-len(replaced_first) // states))
-    for start in range(0, len(replaced_first), step):
-        some = replaced_first[start : start + step]
-        if start and is_late():
-            violated |= dict.fromkeys((index for index, _ in some), OUT_OF_TIME)
-        else:
-            sift(partial(_first_violation, problem), some, valid, violated, is_late)
-    if is_late() and not valid:
-        # To retire nodes without pods is right whatever is wrong with the others.
-        bare = [(index, command) for index, command in replaced_first if index in violated and not command.pods]
-        sift(partial(_first_violation, problem), bare, valid, violated, is_late)
-        violated = {index: why for index, why in violated.items() if commands[index] not in valid}
+    changed = {
+        command.retire: Rejection(command, RejectionCause.CHURN, objection)
+        for command in commands
+        if (objection := present.objection(command))
+    }
+    current = [present.pruned(command) for command in commands if command.retire not in changed]
+    replaced_first = [command for command in current if not command.terminates_first]
+    checked = _verified_in_order(problem, replaced_first, states, is_late)
     # What ends first takes nothing from the others: its pods go back to the place that it held.
-    for index, command in current:
-        if not command.terminates_first:
-            continue
-        if why := violation(command, problem):
-            violated[index] = why
+    ending = [(command, violation(command, problem)) for command in current if command.terminates_first]
+    wrong = {one.command.retire: one for one in checked.rejected}
+    wrong |= {it.retire: Rejection(it, RejectionCause.SCHEDULING, why) for it, why in ending if why}
+    rejected = (
+        changed.get(command.retire) or replace(wrong[command.retire], command=command)
+        for command in commands
+        if command.retire in changed or command.retire in wrong
+    )
+    return Validation((*checked.commands, *(command for command, why in ending if why is None)), tuple(rejected))
+
+
+def _verified_in_order(
+    problem: Problem, commands: Sequence[DecidedCommand], states: int, is_late: IsLate
+) -> Validation:
+    first_violation = partial(_first_violation, problem)
+    valid: tuple[DecidedCommand, ...] = ()
+    rejected: tuple[Rejection, ...] = ()
+    step = max(1, -(-len(commands) // states))
+    for start in range(0, len(commands), step):
+        some = commands[start : start + step]
+        if start and is_late():
+            rejected += tuple(map(out_of_time, some))
         else:
-            valid.append(command)
-    dropped |= {index: Dropped(commands[index], why, _failure(why)) for index, why in violated.items()}
-    return Validation(tuple(valid), tuple(dropped[index] for index in sorted(dropped)))
+            part = sifted(some, first_violation, RejectionCause.SCHEDULING, before=valid, is_late=is_late)
+            valid, rejected = (*valid, *part.commands), (*rejected, *part.rejected)
+    if valid or not is_late():
+        return Validation(valid, rejected)
+    # To retire nodes without pods is right whatever is wrong with the others.
+    bare = [one.command for one in rejected if not one.command.pods]
+    part = sifted(bare, first_violation, RejectionCause.SCHEDULING, is_late=is_late)
+    return Validation(part.commands, (*(one for one in rejected if one.command.pods), *part.rejected))
 
 
-def _failure(why: str) -> Failure:
-    return Failure.TIME if why == OUT_OF_TIME else Failure.SCHEDULING
+def out_of_time(command: DecidedCommand) -> Rejection:
+    """The rejection of a command that there was no time to check."""
+    text = "time was up before its command was checked; the next decision tries again"
+    return Rejection(command, RejectionCause.TIME, Objection(ObjectionCode.TIME_LIMIT, text))
 
 
-def sift(
-    objection: Callable[[Sequence[DecidedCommand]], str],
-    numbered: Sequence[tuple[int, DecidedCommand]],
-    valid: list[DecidedCommand],
-    reasons: dict[int, str],
-    is_late: Callable[[], bool] = lambda: False,
-) -> None:
-    """Add to ``valid`` what holds beside what is in it already, and to ``reasons`` why the others do not.
+def sifted(
+    commands: Sequence[DecidedCommand],
+    objection: Callable[[Sequence[DecidedCommand]], Objection | None],
+    cause: RejectionCause,
+    *,
+    before: Sequence[DecidedCommand] = (),
+    is_late: IsLate = lambda: False,
+) -> Validation:
+    """Those of the commands that hold beside those ``before`` them, found by halves.
 
-    ``objection``: what speaks against commands that are carried out together, in words; empty if nothing does.
-    ``numbered``: the commands, each with the number by which ``reasons`` names it. ``is_late``: once it says yes, what
-    does not hold together is not looked at apart.
+    ``objection``: what speaks against commands that are carried out together. ``is_late``: once it says yes, what does
+    not hold together is not looked at apart.
     """
-    why = objection([*valid, *(command for _, command in numbered)]) if numbered else ""
-    if not why:
-        valid += [command for _, command in numbered]
-    elif len(numbered) == 1:
-        reasons[numbered[0][0]] = why
-    elif is_late():
-        reasons |= dict.fromkeys((number for number, _ in numbered), OUT_OF_TIME)
-    else:
-        middle = len(numbered) // 2
-        for half in (numbered[:middle], numbered[middle:]):
-            sift(objection, half, valid, reasons, is_late)
+    why = objection([*before, *commands]) if commands else None
+    if why is None:
+        return Validation(tuple(commands))
+    if len(commands) == 1:
+        return Validation(rejected=(Rejection(commands[0], cause, why),))
+    if is_late():
+        return Validation(rejected=tuple(map(out_of_time, commands)))
+    middle = len(commands) // 2
+    first = sifted(commands[:middle], objection, cause, before=before, is_late=is_late)
+    rest = sifted(commands[middle:], objection, cause, before=[*before, *first.commands], is_late=is_late)
+    return Validation((*first.commands, *rest.commands), (*first.rejected, *rest.rejected))
 
 
-def _first_violation(problem: Problem, commands: Sequence[DecidedCommand]) -> str:
-    return str(next(iter(violations_of(problem, commands)), ""))
+def _first_violation(problem: Problem, commands: Sequence[DecidedCommand]) -> Objection | None:
+    violations = violations_of(problem, commands)
+    return Objection(ObjectionCode.NO_PLACE, str(violations[0])) if violations else None
 
 
 def violations_of(problem: Problem, commands: Sequence[DecidedCommand]) -> tuple[Violation, ...]:
@@ -154,7 +129,7 @@ def violations_of(problem: Problem, commands: Sequence[DecidedCommand]) -> tuple
     # Pods that wait, or whose node goes for another reason, are provisioning's: a command says nothing of them. And a
     # node may count as empty though pods run on it that ask to be evicted first.
     crowded = (name for command in commands if command.reason is not DisruptionReason.EMPTY for name in command.retire)
-    own = _Nodes(problem.snapshot).pods_on(crowded)
+    own = _PodsOfClaims(problem.snapshot).pods_on(crowded)
     return tuple(
         violation
         for violation in verify(after, packing)
@@ -186,7 +161,7 @@ def _merged(placements: Iterable[ExistingPlacement]) -> Iterable[ExistingPlaceme
     return (ExistingPlacement(*key, pods) for key, pods in by_node.items())
 
 
-class _Nodes:
+class _PodsOfClaims:
     """A snapshot, asked about the nodes of claims."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -205,17 +180,19 @@ class _Present:
     """A snapshot, asked about the nodes and pods of commands. ``before``: the one that they were decided from."""
 
     def __init__(self, snapshot: Snapshot, *, before: Snapshot) -> None:
-        self._now, self._before = _Nodes(snapshot), _Nodes(before)
+        self._now, self._before = _PodsOfClaims(snapshot), _PodsOfClaims(before)
         self._pods_before = {pod.key: pod for pod in before.pods}
         self._successor = before.successor
 
-    def objection(self, command: DecidedCommand) -> str:
-        """Why the command is out of date; empty if it is not, as far as its own nodes can tell."""
+    def objection(self, command: DecidedCommand) -> Objection | None:
+        """Why the command is out of date, as far as its own nodes can tell."""
         gone = [name for name in command.retire if name not in self._now.nodes]
         if gone:
-            return f"{gone[0]} is gone"
+            return Objection(ObjectionCode.CHANGED, f"{gone[0]} is gone")
         newcomers = self._now.pods_on(command.retire) - self._before.pods_on(command.retire)
-        return f"pod {min(newcomers)} has come to one of its nodes" if newcomers else ""
+        if not newcomers:
+            return None
+        return Objection(ObjectionCode.CHANGED, f"pod {min(newcomers)} has come to one of its nodes")
 
     def pruned(self, command: DecidedCommand) -> DecidedCommand:
         """The command without the pods that are no longer on its nodes."""

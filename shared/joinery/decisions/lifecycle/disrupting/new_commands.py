@@ -4,11 +4,11 @@
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from joinery.decisions.lifecycle.view.verdict import deadline
+from joinery.decisions.lifecycle.view.command_outlook import deadline
 from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.annotations import bought_for
 from joinery.objects.annotations.disruption import (
@@ -26,6 +26,7 @@ from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import BOUGHT_FOR, DISRUPTION_COMMAND, NODE_POOL, RAN_WELL, REPLACES
 from joinery.objects.karpenter.meta import Condition, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import INITIALIZED, annotated, with_status
 from joinery.objects.snapshot.nodes import is_leaving
 from joinery.objects.snapshot.pods import is_reschedulable
@@ -77,38 +78,46 @@ def record_for(command: NewCommand, claims: Iterable[NodeClaim], now: datetime) 
     )
 
 
-def overtaken(command: NewCommand, newly_leaving: Mapping[str, str]) -> str:
-    """Why the budgets that the command was decided by may have no room for it any more; empty if they have.
+def overtaken(command: NewCommand, newly_leaving: Mapping[str, str]) -> Objection | None:
+    """Why the budgets that the command was decided by may have no room for it any more.
 
     ``newly_leaving``: see ``objects.snapshot.claim_changes``. Budgets do not bind commands for other reasons than
     these.
     """
     if command.reason not in _BOUND_BY_BUDGETS:
-        return ""
+        return None
     pools = (candidate.metadata.labels.get(NODE_POOL, "") for candidate in command.candidates)
     pool = next((pool for pool in pools if pool in newly_leaving), None)
-    return f"{newly_leaving[pool]} of NodePool {pool} has begun to leave meanwhile" if pool is not None else ""
+    if pool is None:
+        return None
+    return Objection(ObjectionCode.CHANGED, f"{newly_leaving[pool]} of NodePool {pool} has begun to leave meanwhile")
 
 
-def obstacle(command: NewCommand, claims: Mapping[str, NodeClaim]) -> str:
-    """Why the command may not start; empty if it may. ``claims``: by name, all that there are now."""
+def out_of_date(command: NewCommand, claims: Mapping[str, NodeClaim]) -> Objection | None:
+    """Why the command may not start with the claims as they are. ``claims``: by name, all that there are now."""
+    why = next(_changes(command, claims), None)
+    return Objection(ObjectionCode.CHANGED, why) if why else None
+
+
+def _changes(command: NewCommand, claims: Mapping[str, NodeClaim]) -> Iterator[str]:
     if not command.candidates:
-        return "it has no candidates"
+        yield "it has no candidates"
     for candidate in command.candidates:
         name = candidate.metadata.name
         current = claims.get(name)
         if current is None or current.metadata.uid != candidate.metadata.uid:
-            return f"{name} is gone"
-        if record_of(current) is not None:
-            return f"{name} is in a command already"
-        if replaces_of(current) is not None:
-            return f"{name} is a replacement in a command"
-        if is_leaving(None, current):
-            return f"{name} is leaving already"
-        if not current.is_true(INITIALIZED):
-            return f"{name} is not initialised"
-    taken = [claim.metadata.name for claim in command.replacements if claim.metadata.name in claims]
-    return f"there is a claim named {taken[0]} already" if taken else ""
+            yield f"{name} is gone"
+        elif record_of(current) is not None:
+            yield f"{name} is in a command already"
+        elif replaces_of(current) is not None:
+            yield f"{name} is a replacement in a command"
+        elif is_leaving(None, current):
+            yield f"{name} is leaving already"
+        elif not current.is_true(INITIALIZED):
+            yield f"{name} is not initialised"
+    for claim in command.replacements:
+        if claim.metadata.name in claims:
+            yield f"there is a claim named {claim.metadata.name} already"
 
 
 def as_candidate(claim: NodeClaim, record: CommandRecord) -> NodeClaim:

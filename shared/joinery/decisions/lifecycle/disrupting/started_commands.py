@@ -8,7 +8,7 @@
 
 A door starts a command (``controllers.starting_commands``): it marks the candidates and writes the replacements. What
 follows is decided here anew in every run, from what the claims carry (``objects.annotations.disruption``,
-``lifecycle.view.verdict``), so a crash at any call costs a tick. The rules, for whoever starts commands:
+``lifecycle.view.command_outlook``), so a crash at any call costs a tick. The rules, for whoever starts commands:
 
 - While a command goes on, its candidates count as leaving: no pod is planned onto them, and their Node has the taint
   ``karpenter.sh/disrupted``. Their pods count as pending only as far as a replacement was bought for them
@@ -33,7 +33,7 @@ from datetime import timedelta
 import msgspec
 
 from joinery.decisions.lifecycle.view.backoff import backoff_since
-from joinery.decisions.lifecycle.view.verdict import CommandOutlook, NextStep
+from joinery.decisions.lifecycle.view.command_outlook import CommandOutlook, NextStep
 from joinery.decisions.lifecycle.view.view import View
 from joinery.decisions.termination.taint import undisrupted
 from joinery.objects.actions import Announce, Command, DeleteClaim, Subject, UpdateClaim
@@ -74,8 +74,8 @@ LONGEST_END_AWAITED = timedelta(minutes=10)
 
 def retired(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     """The commands that retire a claim: a candidate whose time has come, or a replacement that nobody needs."""
-    command, verdict = _command_of(view, claim)
-    if command is not None and verdict.outlook is NextStep.FINISH:
+    command, outlook = _command_of(view, claim)
+    if command is not None and outlook.next_step is NextStep.FINISH:
         why = "what replaces it is ready" if command.record.replacements else "nothing has to replace it"
         why = "it has to end before it can be replaced" if ends_first(claim) else why
         return tuple(_retire(view, claim, command.record.reason, why))
@@ -88,9 +88,9 @@ def retired(view: View, claim: NodeClaim) -> tuple[Command, ...]:
 
 def command_step(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
     """The claim and its node as commands leave them, and Events to send."""
-    command, verdict = _command_of(view, claim)
-    if command is not None and verdict.outlook is NextStep.ROLL_BACK:
-        return _rolled_back(claim, node, command, verdict.why)
+    command, outlook = _command_of(view, claim)
+    if command is not None and outlook.next_step is NextStep.ROLL_BACK:
+        return _rolled_back(claim, node, command, str(outlook.objection))
     if DISRUPTION_COMMAND in claim.metadata.annotations and command is None:
         text = f"the annotation {DISRUPTION_COMMAND} cannot be read: it is removed, and the node stays"
         return *_freed(unannotated(claim, DISRUPTION_COMMAND), node), _rollback_events(claim, node, text)
@@ -129,8 +129,8 @@ def is_candidate_in(view: View, claim: NodeClaim) -> bool:
 
 def rest_of_candidate(view: View, claim: NodeClaim) -> timedelta:
     """How long its command needs no step of the claim, because it waits until its replacements are fit for pods."""
-    command, verdict = _command_of(view, claim)
-    if command is None or verdict.outlook is not NextStep.WAIT:
+    command, outlook = _command_of(view, claim)
+    if command is None or outlook.next_step is not NextStep.WAIT:
         return timedelta()
     return backoff_since(command.record.started, view.snapshot.now)
 
@@ -141,7 +141,7 @@ def is_replacement(view: View, claim: NodeClaim) -> bool:
     command = view.disruptions.commands.get(link.command) if link else None
     if command is None or not command.candidates:
         return False
-    return view.disruptions.verdicts[command.record.id].outlook is not NextStep.ROLL_BACK
+    return view.disruptions.outlooks[command.record.id].next_step is not NextStep.ROLL_BACK
 
 
 def is_held(view: View, claim: NodeClaim) -> bool:
@@ -160,7 +160,7 @@ def _command_of(view: View, claim: NodeClaim) -> tuple[DisruptionCommand | None,
     record = record_of(claim)
     if record is None:
         return None, CommandOutlook(NextStep.WAIT)
-    return view.disruptions.commands[record.id], view.disruptions.verdicts[record.id]
+    return view.disruptions.commands[record.id], view.disruptions.outlooks[record.id]
 
 
 # --- candidates ---
@@ -241,7 +241,7 @@ def _is_released(view: View, claim: NodeClaim) -> bool:
     if link is None:
         return False
     if link.command in view.disruptions.commands:
-        return view.disruptions.verdicts[link.command].outlook is NextStep.ROLL_BACK
+        return view.disruptions.outlooks[link.command].next_step is NextStep.ROLL_BACK
     return any(not is_leaving(None, other) for other in _replaced_by(view, claim))
 
 

@@ -160,7 +160,7 @@ class _TrialJudge:
             return ImageTrial(name, image, _STAGES[verdict.outcome], why=verdict.why)
         with_image = [claim for claim in self._claims if claim.status.image_id == image]
         others = frozenset(claim.status.node_name for claim in with_image)
-        if failure := next(filter(None, (self._witnesses.failure(claim, others) for claim in with_image)), ""):
+        if failure := next(filter(None, (self._witnesses.failure(claim, others) for claim in with_image)), None):
             return self._decided(image, CanaryOutcome.FAILED, failure)
         staying = [claim for claim in with_image if not claim.is_deleting]
         well = [claim.metadata.name for claim in staying if self._witnesses.runs_well(claim, others)]

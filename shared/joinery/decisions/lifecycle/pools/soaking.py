@@ -44,8 +44,8 @@ class Witnesses:
                 self._pods[pod.spec.node_name].append(pod)
                 self._by_owner[owner_uid(pod)].append(pod)
 
-    def failure(self, claim: NodeClaim, with_image: Collection[str]) -> str:
-        """What is wrong with the claim's node or its pods, as a sentence; empty while nothing is.
+    def failure(self, claim: NodeClaim, with_image: Collection[str]) -> str | None:
+        """What is wrong with the claim's node or its pods, as a sentence.
 
         ``with_image``: the names of all Nodes with its image.
         """
@@ -54,7 +54,7 @@ class Witnesses:
             return f"the node of {name} was not fit for pods within {READY_WITHIN}"
         node = self._node(claim)
         if node is None or claim.is_deleting or INTERRUPTED_AT in claim.metadata.annotations:
-            return ""
+            return None
         since = _unready_since(node)
         if claim.is_true(INITIALIZED) and since is not None and self.now - since >= UNREADY_FOR:
             return f"node {node.metadata.name} of {name} is not ready since {rfc3339(since)}"
@@ -62,7 +62,7 @@ class Witnesses:
             what = self._complaint(pod)
             if what and self._ran_well(pod, claim, with_image):
                 return f"pod {pod.key} {what} on node {node.metadata.name} of {name}, and ran well elsewhere"
-        return ""
+        return None
 
     def runs_well(self, claim: NodeClaim, with_image: Collection[str]) -> bool:
         """Whether the node has run for the soak time, and its pods are ready, as far as they were elsewhere."""
@@ -101,15 +101,15 @@ class Witnesses:
             since.append(min(filter(None, arrivals), default=None))
         return max(filter(None, since), default=None)
 
-    def _complaint(self, pod: Pod) -> str:
-        """What is wrong with the pod; empty while nothing is."""
+    def _complaint(self, pod: Pod) -> str | None:
+        """What is wrong with the pod."""
         statuses = (*pod.status.container_statuses, *pod.status.init_container_statuses)
         waiting = ((status, status.state.waiting) for status in statuses if status.state and status.state.waiting)
         if any(state.reason == _CRASH_LOOP and status.restart_count >= CRASHES for status, state in waiting):
             return "is in a crash loop"
         since = bound_at(pod)
         is_old = since is not None and self.now - since >= self._soak
-        return f"was not ready within {self._soak}" if is_old and not _is_ready(pod) else ""
+        return f"was not ready within {self._soak}" if is_old and not _is_ready(pod) else None
 
     def _ran_well(self, pod: Pod, claim: NodeClaim, with_image: Collection[str]) -> bool:
         """Whether pods of its owner run well without the image, or did before they were moved."""

@@ -8,9 +8,7 @@ pod may have been bound just before the taint came, for which nobody has looked 
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from enum import Enum, auto
 
 from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.termination.drain import is_drainable
@@ -18,28 +16,10 @@ from joinery.objects.karpenter.disruption import VOLUNTARY, DisruptionReason, st
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Pod
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.pods import bound_at, is_active, is_protected, is_reschedulable
 from joinery.objects.snapshot.snapshot import Snapshot
-
-
-class ObjectionKind(Enum):
-    """What objects: a stop of all voluntary disruption, the node's own annotation, a pod that is protected, or a
-    PodDisruptionBudget.
-    """
-
-    STOP = auto()
-    NODE = auto()
-    POD = auto()
-    POD_DISRUPTION_BUDGET = auto()
-
-
-@dataclass(frozen=True, slots=True)
-class Objection:
-    """Why a claim may not be retired now. ``message``: in words for an Event."""
-
-    kind: ObjectionKind
-    message: str
 
 
 class DisruptionCheck:
@@ -51,7 +31,7 @@ class DisruptionCheck:
     def __init__(self, snapshot: Snapshot, *, heeds_stop: bool = True) -> None:
         """``heeds_stop``: False for asking what would be done if nobody had stopped disruption."""
         self._now = snapshot.now
-        self._stop = stop_in_force(snapshot.node_pools, snapshot.now) if heeds_stop else ""
+        self._stop = stop_in_force(snapshot.node_pools, snapshot.now) if heeds_stop else None
         self._nodes = {node.metadata.name: node for node in snapshot.nodes}
         self._names = {node.spec.provider_id: node.metadata.name for node in snapshot.nodes if node.spec.provider_id}
         self._pods: dict[str, list[Pod]] = defaultdict(list)
@@ -60,7 +40,7 @@ class DisruptionCheck:
         self._budgets = Coverage(snapshot.disruption_budgets)
 
     def objection(self, candidates: Iterable[NodeClaim], reason: DisruptionReason) -> Objection | None:
-        """The first reason why these claims may not be retired now; None if they may.
+        """The first reason why these claims may not be retired now.
 
         Pods do not stop drift where the claim has a ``terminationGracePeriod``, because that promises that its node can
         be replaced. That is said of drifted nodes, and not of others that go along with them.
@@ -77,7 +57,9 @@ class DisruptionCheck:
         # The API server's moments are whole seconds.
         begun = since.replace(microsecond=0)
         newcomer = next((pod for pod in pods if (at := bound_at(pod)) is not None and at >= begun), None)
-        return Objection(ObjectionKind.POD, f"pod {newcomer.key} has come to it meanwhile") if newcomer else None
+        if newcomer is None:
+            return None
+        return Objection(ObjectionCode.POD, f"pod {newcomer.key} has come to it meanwhile")
 
     def _node_of(self, claim: NodeClaim) -> str:
         """The Node's name. A claim from a file may have its instance only."""
@@ -85,12 +67,12 @@ class DisruptionCheck:
 
     def _objections(self, candidates: Sequence[NodeClaim], reason: DisruptionReason) -> Iterator[Objection]:
         if self._stop and reason in VOLUNTARY:
-            yield Objection(ObjectionKind.STOP, self._stop)
+            yield self._stop
         for claim in candidates:
             node = self._nodes.get(self._node_of(claim))
             if node is not None and node.metadata.annotations.get(DO_NOT_DISRUPT) == "true":
                 message = f"node {node.metadata.name} has the annotation {DO_NOT_DISRUPT}"
-                yield Objection(ObjectionKind.NODE, message)
+                yield Objection(ObjectionCode.DO_NOT_DISRUPT, message)
         is_drift = reason is DisruptionReason.DRIFTED
         watched = [
             claim
@@ -103,11 +85,8 @@ class DisruptionCheck:
         pods = [pod for pod in listed if is_active(pod)]
         for pod in pods:
             if is_protected(pod, self._now):
-                yield Objection(ObjectionKind.POD, f"pod {pod.key} must not be disrupted")
+                yield Objection(ObjectionCode.POD, f"pod {pod.key} must not be disrupted")
         for pod in pods:
-            if message := self._budget_objection(pod):
-                yield Objection(ObjectionKind.POD_DISRUPTION_BUDGET, message)
-
-    def _budget_objection(self, pod: Pod) -> str:
-        """Why no eviction of the pod would be granted now; empty if one would (Karpenter `pdb.Limits.CanEvictPods`)."""
-        return self._budgets.answer(pod).refusal if is_drainable(pod, self._now) else ""
+            # Karpenter `pdb.Limits.CanEvictPods`.
+            if is_drainable(pod, self._now) and (refusal := self._budgets.answer(pod).refusal):
+                yield Objection(ObjectionCode.POD_DISRUPTION_BUDGET, refusal)

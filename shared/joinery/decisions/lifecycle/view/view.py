@@ -16,9 +16,9 @@ from types import MappingProxyType
 
 from joinery.decisions.lifecycle.launching.fleet_groups import launched_unwritten
 from joinery.decisions.lifecycle.view.binding import awaited_since
+from joinery.decisions.lifecycle.view.command_outlook import StartedCommands, started_commands
 from joinery.decisions.lifecycle.view.drift import DriftDetector
 from joinery.decisions.lifecycle.view.eviction_order import awaiting_larger
-from joinery.decisions.lifecycle.view.verdict import StartedCommands, disruptions_of
 from joinery.decisions.termination.surge import Surge
 from joinery.objects.actions import Announce, Ask, Change, Command, Tolerate
 from joinery.objects.annotations.deaths import has_served
@@ -70,11 +70,11 @@ class View:
     the name of the node to which they are bound. ``waiting``: by namespace/name, the live pods without a node.
     ``expected``: by a claim's name, the pods (namespace/name) that it is there for now
     (``objects.annotations.plans.expected``).
-    ``disruptions``: the disruption commands that go on, judged. ``shifted``: the ids of the zones that traffic is
-    shifted away from; None if that could not be learned. ``surges``: by namespace/name, pods of nodes that go whose
-    successors are to come first (``lifecycle.draining.surging``). ``digests``: of the pods of each node. ``steers``:
-    whether new nodes are kept for the pods that they were bought for (``lifecycle.joining.steering``). ``refusals``:
-    what was refused lately.
+    ``disruptions``: the disruption commands that go on, and what becomes of them. ``shifted``: the ids of the zones
+    that traffic is shifted away from; None if that could not be learned. ``surges``: by namespace/name, pods of nodes
+    that go whose successors are to come first (``lifecycle.draining.surging``). ``digests``: of the pods of each node.
+    ``steers``: whether new nodes are kept for the pods that they were bought for (``lifecycle.joining.steering``).
+    ``refusals``: what was refused lately.
     """
 
     snapshot: Snapshot
@@ -263,7 +263,7 @@ def view_of(
         pods={name: tuple(listed) for name, listed in pods.items() if name},
         waiting={pod.key: pod for pod in pods[""] if is_active(pod)},
         expected=expected(snapshot.node_claims, snapshot.nodes, snapshot.pods),
-        disruptions=disruptions_of(snapshot),
+        disruptions=started_commands(snapshot),
         shifted=shifted,
         digests=digests,
         steers=steers,

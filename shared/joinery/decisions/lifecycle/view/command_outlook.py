@@ -1,4 +1,4 @@
-"""The verdict on a disruption command: whether it waits, retires its candidates, or is rolled back."""
+"""What becomes of a disruption command that has started: it waits, retires its candidates, or is rolled back."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +9,7 @@ from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
 from joinery.objects.annotations.disruption import DisruptionCommand, Readiness, commands_of
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import DRIFTED, INITIALIZED, LAUNCHED
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.wording import rfc3339
@@ -32,55 +33,61 @@ class NextStep(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CommandOutlook:
-    """``why``: for a rollback, in words for an Event; else empty."""
+    """``objection``: why it is rolled back."""
 
-    outlook: NextStep
-    why: str = ""
+    next_step: NextStep
+    objection: Objection | None = None
 
 
 @dataclass(frozen=True)
 class StartedCommands:
-    """All commands of a snapshot, and the verdict on each, by their ids."""
+    """All commands of a snapshot, and what becomes of each, by their ids."""
 
     commands: Mapping[str, DisruptionCommand] = field(default_factory=dict)
-    verdicts: Mapping[str, CommandOutlook] = field(default_factory=dict)
+    outlooks: Mapping[str, CommandOutlook] = field(default_factory=dict)
 
 
-def disruptions_of(snapshot: Snapshot) -> StartedCommands:
-    """The commands that the claims of the snapshot carry, judged."""
+def started_commands(snapshot: Snapshot) -> StartedCommands:
+    """The commands that the claims of the snapshot carry, and what becomes of them."""
     commands = commands_of(snapshot.managed_claims)
     if not commands:
         return StartedCommands()
     look = DisruptionCheck(snapshot)
-    return StartedCommands(commands, {name: judge(command, look, snapshot.now) for name, command in commands.items()})
+    return StartedCommands(
+        commands, {name: outlook_of(command, look, snapshot.now) for name, command in commands.items()}
+    )
 
 
-def judge(command: DisruptionCommand, look: DisruptionCheck, now: datetime) -> CommandOutlook:
+def outlook_of(command: DisruptionCommand, look: DisruptionCheck, now: datetime) -> CommandOutlook:
     """What becomes of one command now. Nothing stops a forced one: its nodes go all the same."""
     record = command.record
     if record.rollback:
-        return CommandOutlook(NextStep.ROLL_BACK, record.rollback)
+        return _rolled_back(record.rollback)
     if not command.candidates:
         # All of them go by themselves already. Their replacements are there for their pods.
         return CommandOutlook(NextStep.WAIT)
     if record.started - now >= _SHORTEST:
         # Somebody edited it: none of its times would ever be over. The clock of another function may be minutes ahead:
         # that delays a command, and rolled back it would be started anew at once, with another replacement.
-        return CommandOutlook(NextStep.ROLL_BACK, f"it says that it began at {rfc3339(record.started)}")
+        return _rolled_back(f"it says that it began at {rfc3339(record.started)}")
     missing = [*command.lost, *(command.absent if now - record.started >= WRITING else ())]
     if missing:
-        return CommandOutlook(NextStep.ROLL_BACK, f"its replacement {missing[0]} was lost")
+        return _rolled_back(f"its replacement {missing[0]} was lost")
     goal = _goal(command)
     unready = [*command.absent, *(c.metadata.name for c in command.replacements if goal and not c.is_true(goal))]
     if unready:
         limit = min(record.deadline - record.started, _LONGEST)
         if now - record.started < limit:
             return CommandOutlook(NextStep.WAIT)
-        return CommandOutlook(NextStep.ROLL_BACK, f"its replacement {unready[0]} was not ready within {limit}")
+        return _rolled_back(f"its replacement {unready[0]} was not ready within {limit}")
     is_forced = record.waits_for is Readiness.LAUNCHED
     objection = None if is_forced else look.objection(command.candidates, record.reason)
     objection = objection or look.newcomer(_by_pods(command), record.started)
-    return CommandOutlook(NextStep.ROLL_BACK, objection.message) if objection else CommandOutlook(NextStep.FINISH)
+    return CommandOutlook(NextStep.ROLL_BACK, objection) if objection else CommandOutlook(NextStep.FINISH)
+
+
+def _rolled_back(why: str) -> CommandOutlook:
+    return CommandOutlook(NextStep.ROLL_BACK, Objection(ObjectionCode.CHANGED, why))
 
 
 def _by_pods(command: DisruptionCommand) -> Sequence[NodeClaim]:
@@ -99,6 +106,6 @@ def deadline(started: datetime, candidates: int) -> datetime:
     return started + min(max(_PER_CANDIDATE * candidates, _SHORTEST), _LONGEST)
 
 
-def _goal(command: DisruptionCommand) -> str:
-    """The condition that replacements must have; empty if it is enough that they are there."""
-    return {Readiness.INITIALIZED: INITIALIZED, Readiness.LAUNCHED: LAUNCHED}.get(command.record.waits_for, "")
+def _goal(command: DisruptionCommand) -> str | None:
+    """The condition that replacements must have; None if it is enough that they are there."""
+    return {Readiness.INITIALIZED: INITIALIZED, Readiness.LAUNCHED: LAUNCHED}.get(command.record.waits_for)

@@ -1,9 +1,9 @@
-"""Validation: which commands still hold, one by one, and together."""
+"""Which commands verification agrees with, one by one, and together."""
 
 from typing import Any
 
-from joinery.decisions.disruption.decision import DecidedCommand
-from joinery.decisions.disruption.validation.verified import Failure, validate
+from joinery.decisions.disruption.decision import DecidedCommand, RejectionCause
+from joinery.decisions.disruption.validation.verified import verified
 from joinery.decisions.scheduling.packing import ExistingPlacement
 from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -52,8 +52,8 @@ def _judged(
     snapshot: Snapshot, *commands: DecidedCommand, decided: Snapshot | None = None
 ) -> tuple[list[Any], list[str]]:
     """What is retired by the commands that hold, and why the others do not."""
-    answer = validate(Problem(snapshot=snapshot, instance_types={}), commands, decided or snapshot)
-    return [command.retire for command in answer.valid], [dropped.why for dropped in answer.dropped]
+    answer = verified(Problem(snapshot=snapshot, instance_types={}), commands, decided or snapshot)
+    return [command.retire for command in answer.commands], [str(one.objection) for one in answer.rejected]
 
 
 def test_commands_that_hold_are_kept_in_their_order() -> None:
@@ -106,7 +106,7 @@ def test_pods_that_have_ended_are_left_out() -> None:
     decided = _cluster("a", "b", pods=(_pod("web-1", "a"), _pod("web-2", "a")))
     now = _cluster("a", "b", pods=(_pod("web-2", "a"),))
     command = _moving("a", "b", "default/web-1", "default/web-2")
-    (kept,) = validate(Problem(snapshot=now, instance_types={}), [command], decided).valid
+    (kept,) = verified(Problem(snapshot=now, instance_types={}), [command], decided).commands
     assert (kept.pods, kept.existing[0].pods) == (("default/web-2",), ("default/web-2",))
 
 
@@ -121,5 +121,5 @@ def test_it_is_said_whether_nodes_or_places_have_changed() -> None:
     decided = _cluster("a", "b", "c", pods=(_pod("web-1", "b"),))
     now = _cluster("b", "c", pods=(_pod("web-1", "b"), _pod("large", "c", "3500m")))
     commands = [_empty("a"), _moving("b", "c", "default/web-1")]
-    answer = validate(Problem(snapshot=now, instance_types={}), commands, decided)
-    assert [dropped.failure for dropped in answer.dropped] == [Failure.CHURN, Failure.SCHEDULING]
+    answer = verified(Problem(snapshot=now, instance_types={}), commands, decided)
+    assert [one.cause for one in answer.rejected] == [RejectionCause.CHURN, RejectionCause.SCHEDULING]

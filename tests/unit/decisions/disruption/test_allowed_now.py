@@ -1,11 +1,10 @@
-"""Readmission: which commands of a decision may still begin in the cluster as it is now."""
+"""Which commands the rules for candidates and budgets allow in the cluster as it is now."""
 
 import pytest
 from msgspec.structs import replace
 
-from joinery.decisions.disruption.decision import DecidedCommand
-from joinery.decisions.disruption.validation.readmission import readmit
-from joinery.decisions.disruption.validation.verified import Failure
+from joinery.decisions.disruption.decision import DecidedCommand, RejectionCause
+from joinery.decisions.disruption.validation.validate import allowed_now
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
 from simulator import builders
@@ -42,20 +41,20 @@ def _cluster() -> Cluster:
 )
 def test_all_nodes_of_a_command_must_still_be_candidates_for_its_reason(command: DecidedCommand, why: str) -> None:
     """A node that drift alone may disrupt is none for consolidation; one that stays ends the command."""
-    answer = readmit([command], _cluster().problem())
-    assert answer.valid == (() if why else (command,))
-    assert [(it.why, it.failure) for it in answer.dropped] == ([(why, Failure.CHURN)] if why else [])
+    answer = allowed_now([command], _cluster().problem())
+    assert answer.commands == (() if why else (command,))
+    assert [(str(it.objection), it.cause) for it in answer.rejected] == ([(why, RejectionCause.CHURN)] if why else [])
 
 
 def test_limits_are_applied_to_the_commands_in_their_order() -> None:
     """What has begun to go since the decision counts against them."""
     commands = [_command("empty", reason=EMPTY), _command("used")]
     cluster = _cluster()
-    assert readmit(commands, cluster.problem()).valid == tuple(commands)
+    assert allowed_now(commands, cluster.problem()).commands == tuple(commands)
     cluster.machine("broken", node={"ready": False})
-    answer = readmit(commands, cluster.problem())
-    assert answer.valid == (commands[0],)
-    assert [dropped.failure for dropped in answer.dropped] == [Failure.BUDGET]
+    answer = allowed_now(commands, cluster.problem())
+    assert answer.commands == (commands[0],)
+    assert [one.cause for one in answer.rejected] == [RejectionCause.BUDGET]
 
 
 def test_a_node_that_waits_for_a_pod_is_held_like_one_without_a_budget() -> None:
@@ -63,5 +62,5 @@ def test_a_node_that_waits_for_a_pod_is_held_like_one_without_a_budget() -> None
     cluster = _cluster()
     waiting = builders.pod("waits")
     cluster.pods.append(replace(waiting, status=replace(waiting.status, nominated_node_name="used")))
-    (dropped,) = readmit([_command("used")], cluster.problem()).dropped
-    assert dropped.failure is Failure.BUDGET
+    (rejected,) = allowed_now([_command("used")], cluster.problem()).rejected
+    assert rejected.cause is RejectionCause.BUDGET

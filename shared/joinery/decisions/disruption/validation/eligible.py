@@ -1,0 +1,61 @@
+"""Which candidates budgets let go at all, asked before a plan is made.
+
+A plan forces drifted nodes out together. Where no more may go for drift, they may still be empty, or worth it; and few
+of those that wait for the trial of an image may be one command too large.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from joinery.decisions.disruption.candidates import Candidate, Candidates
+from joinery.decisions.disruption.decision import DecidedCommand, StayingNode
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.disruption.validation.budget_check import BudgetCheck
+from joinery.decisions.disruption.validation.canaries import image_for, waiting_for_trials
+from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.objections import Objection
+
+_DRIFTED = DisruptionReason.DRIFTED
+
+
+@dataclass(frozen=True)
+class Eligible:
+    """``candidates``: all, by name of their claims, with the reasons for which they may go now: none for those that
+    budgets keep. ``staying``: what is kept from going, and why.
+    """
+
+    candidates: Mapping[str, Candidate]
+    staying: tuple[StayingNode, ...]
+
+
+def eligible(found: Candidates, problem: DisruptionProblem) -> Eligible:
+    """What budgets, rates and trials of images let each candidate go for, as if it went alone."""
+    budgets = BudgetCheck(problem, found.nodes)
+    candidates: dict[str, Candidate] = {}
+    staying: list[StayingNode] = []
+    for candidate in found.candidates:
+        name, objections = candidate.claim.metadata.name, _objections(candidate, budgets)
+        staying += [StayingNode(name, objection, reason) for reason, objection in objections.items()]
+        candidates[name] = replace(candidate, reasons=candidate.reasons - objections.keys())
+    drifted = [candidate for candidate in candidates.values() if candidate.is_drifted]
+    for name, objection in waiting_for_trials(drifted, budgets.trials, problem.packing.snapshot).items():
+        staying.append(StayingNode(name, objection, _DRIFTED))
+        candidates[name] = replace(candidates[name], reasons=candidates[name].reasons - {_DRIFTED})
+    return Eligible(candidates, tuple(staying))
+
+
+def _objections(candidate: Candidate, budgets: BudgetCheck) -> Mapping[DisruptionReason, Objection]:
+    pods, retire = tuple(pod.key for pod in candidate.pods), (candidate.claim.metadata.name,)
+    alone = {
+        reason: DecidedCommand(reason=reason, message="", retire=retire, pods=pods)
+        for reason in sorted(candidate.reasons)
+    }
+    return {reason: objection for reason, one in alone.items() if (objection := budgets.objection(one))}
+
+
+def room_for(candidate: Candidate, budgets: BudgetCheck, problem: DisruptionProblem) -> int:
+    """How many nodes of the candidate's NodePool may go now, for what it may go for."""
+    pool = candidate.pool.metadata.name
+    left = min(budgets.left(pool, reason) for reason in candidate.reasons)
+    trial = budgets.trials.open(*image_for(candidate.claim, problem.packing.snapshot))
+    return left if trial is None else min(left, trial.room)
