@@ -161,7 +161,6 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
     else:
         packer.place_deferred()
     packer.place_leftovers()
-    packer.nodes.note_usage()
     packing = Packing(
         existing=_existing(work),
         launches=_launches(work, packer.bought),
@@ -288,7 +287,7 @@ def _unplaced(work: Workspace, packer: FirstFit, effort: Effort) -> tuple[Unplac
     unplaced = []
     for pod_class, names in _without_place(work, packer):
         if pod_class.problems or not effort.is_late():
-            reasons = reasons_for(work, pod_class)
+            reasons = reasons_for(work, packer.usage, pod_class)
         else:
             reasons = (_UNEXPLAINED if pod_class in packer.tried else _UNTRIED,)
         unplaced += [Unplaced(name, reasons) for name in names]

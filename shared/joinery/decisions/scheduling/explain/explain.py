@@ -13,7 +13,7 @@ from joinery.decisions.scheduling.explain.reasons import own_problem, reasons_of
 from joinery.decisions.scheduling.explain.stages import Asked
 from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
-from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.firstfit.workspace import Usage, Workspace
 from joinery.decisions.scheduling.packing import Packing, PlacedOffering
 from joinery.decisions.scheduling.pools.reserved import nodes_left
 from joinery.decisions.scheduling.problem import Problem
@@ -67,7 +67,7 @@ def _workspace(problem: Problem, packing: Packing, after: Problem) -> Workspace:
     for launch in packing.launches:
         if launch.name in standing and launch.offering.reservation in left:
             left[launch.offering.reservation] = max(0, left[launch.offering.reservation] - 1)
-    work.reservations = work.left_reserved = left
+    work.reservations = left
     return work
 
 
@@ -82,28 +82,28 @@ def _of_pool(work: Workspace, pod: str, refusals: Iterable[Reason]) -> PoolExpla
     work.nodes = []
     pod_class = next(pod_class for pod_class in work.classes if pod in pod_class.names)
     (pool,) = work.pools
-    asked = Asked(work, pod_class, pool)
+    asked = Asked(work, Usage({}, {}, work.reservations), pod_class, pool)
     rules = tuple(rule_counts(asked))
     told = tuple(reason for reason in refusals if reason.subject == asked.subject)
     # Once the other new nodes are there, one may be bought after all: where each of them is to be is open until then.
-    node = None if told else _bought(work, pod)
+    node, reasons = (None, told) if told else _bought(asked, pod)
     return PoolExplanation(
         pool.name,
         pool.weight,
         len(pool.market.types),
         rules,
         _offering(node) if node else None,
-        told or (() if node else reasons_of_pool(asked)),
+        reasons,
     )
 
 
-def _bought(work: Workspace, pod: str) -> NewNode | None:
-    """The node that first-fit buys for the pod; None where it finds none."""
-    packer = FirstFit(work)
+def _bought(asked: Asked, pod: str) -> tuple[NewNode | None, tuple[Reason, ...]]:
+    """The node that first-fit buys for the pod, or the reasons why it finds none."""
+    packer = FirstFit(asked.work)
     packer.run()
     packer.place_leftovers()
-    packer.nodes.note_usage()
-    return next((node for node in packer.bought if pod in node.pods), None)
+    node = next((node for node in packer.bought if pod in node.pods), None)
+    return node, () if node else reasons_of_pool(replace(asked, usage=packer.usage))
 
 
 def _offering(node: NewNode) -> PlacedOffering:

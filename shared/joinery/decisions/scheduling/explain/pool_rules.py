@@ -33,7 +33,7 @@ def rule_counts(asked: Asked) -> Iterator[RuleCount]:
     types = np.logical_or.reduce([way.types for way in ways])
     columns = np.logical_or.reduce([way.fit.columns for way in ways])
     if pool.limits:
-        types = types & asked.work.within_limits(pool)
+        types = types & asked.usage.within_limits(pool)
         limits = ", ".join(f"{name} {pool.node_pool.spec.limits[name]}" for name in sorted(pool.limits))
         yield RuleCount(f"limits ({limits})", int(types.sum()))
         if not types.any():

@@ -14,16 +14,16 @@ from joinery.decisions.scheduling.explain.exhaustion import exhausted
 from joinery.decisions.scheduling.explain.shortfall import counted, shortages
 from joinery.decisions.scheduling.explain.stages import Asked, Stage, Way, stages
 from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
-from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.firstfit.workspace import Usage, Workspace
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 
 
-def reasons_for(work: Workspace, pod_class: PodClass) -> tuple[Reason, ...]:
-    """Every pool's reason for refusing the class; the pod's own problem where it has one."""
+def reasons_for(work: Workspace, usage: Usage, pod_class: PodClass) -> tuple[Reason, ...]:
+    """Every pool's reason for refusing the class; the pod's own problem where it has one. ``usage``: of the packing."""
     own = own_problem(work, pod_class) or _of_volumes(work, pod_class)
     if own:
         return own
-    reasons = [reason for pool in work.pools for reason in reasons_of_pool(Asked(work, pod_class, pool))]
+    reasons = [reason for pool in work.pools for reason in reasons_of_pool(Asked(work, usage, pod_class, pool))]
     reasons += work.rejected_pools
     if not reasons:
         message = "there is no NodePool that could launch a node for it"
@@ -90,10 +90,15 @@ def _beyond_size(asked: Asked, ways: Sequence[Way]) -> tuple[Reason, ...]:
     if not is_total and (tied := _tied(asked)):
         return (tied,)
     rules = Reason(ReasonCode.TOPOLOGY, words, asked.subject)
-    limits = exhausted(work, pool, [(way.fit, way.types) for way in ways])
+    limits = exhausted(
+        asked.usage,
+        pool,
+        [(way.fit, way.types) for way in ways],
+        lowers_min_values=work.problem.options.best_effort_min_values,
+    )
     if limits and not is_total and is_unbegun(work.topology, pod_class, offered):
         return (Reason(ReasonCode.LIMITS, limits, asked.subject),)
-    if not limits or not (is_total or pod_class in work.dealt):
+    if not limits or not (is_total or pod_class in asked.usage.found_domains):
         return (rules,)
     return (*((rules,) if is_total else ()), Reason(ReasonCode.LIMITS, limits, asked.subject))
 

@@ -16,7 +16,7 @@ from joinery.decisions.scheduling.constraints.resources import ports_clash
 from joinery.decisions.scheduling.constraints.taints import shown
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
 from joinery.decisions.scheduling.explain.shortfall import counted, shortages
-from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.firstfit.workspace import Usage, Workspace
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Mask
 from joinery.decisions.scheduling.pools.pool import Fit, Pool, there_are
 from joinery.decisions.scheduling.pools.reserved import used_up
@@ -61,9 +61,10 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """One class of pods and one pool that it asks for a node."""
+    """One class of pods and one pool that it asks for a node. ``usage``: what the packing takes."""
 
     work: Workspace
+    usage: Usage
     pod_class: PodClass
     pool: Pool
 
@@ -218,7 +219,7 @@ def _used_up(asked: Asked, ways: Sequence[Way], columns: Mask) -> str:
     work, pool = asked.work, asked.pool
     if not work.reservations or (columns & pool.unreserved).any():
         return ""
-    return used_up(pool, np.logical_or.reduce([way.types for way in ways]), columns, work.left_reserved)
+    return used_up(pool, np.logical_or.reduce([way.types for way in ways]), columns, asked.usage.left_reserved)
 
 
 # --- what DaemonSets and minValues leave ---

@@ -1,4 +1,5 @@
-"""How many pods of a class each combination of domains should take, by the counts of topology rules alone.
+"""How many pods of a class each combination of domains should take, by the counts of topology rules alone, and buying
+there.
 
 A class is dealt out before anything is bought: each pod goes where the fewest are that its spreads count. Three cases:
 
@@ -9,9 +10,11 @@ A class is dealt out before anything is bought: each pod goes where the fewest a
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 
 from joinery.decisions.optimizer.effort import Effort
+from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.topology_rules import ALL_NODES, NodeFilter
 from joinery.decisions.scheduling.firstfit.buying import Buyer
 from joinery.decisions.scheduling.firstfit.demand import Dealt, Demand, Domains, present
@@ -24,7 +27,11 @@ from joinery.decisions.scheduling.topology.topology import Topology
 
 
 class Allotment:
-    """Deals classes out over the domains in which something can be bought for them."""
+    """Deals classes out over the domains in which something can be bought for them, and buys it.
+
+    may_open_nodes   more nodes may be bought; else those that are bought may only grow
+    found_domains    the classes for which there was a domain to buy in when they were last tried, limits apart
+    """
 
     def __init__(
         self,
@@ -36,13 +43,63 @@ class Allotment:
     ) -> None:
         self._effort = effort
         self._dealing = options.dealing
+        self.may_open_nodes = True
+        self.found_domains: set[PodClass] = set()
         self._topology: Topology = work.topology
-        self._nodes = buyer.nodes
+        self._tiers = work.tiers
+        self._buyer, self._nodes = buyer, buyer.nodes
         self._offers = DomainOffers(work, buyer, options)
         self._counted: dict[tuple[Demand, tuple[tuple[str, str], ...], NodeFilter], bool] = {}
         self._given = dict(dealt)
         self._used: dict[Demand, set[tuple[tuple[str, str], ...]]] = {}
         self._is_unlimited = not any(pool.limits for pool in work.pools)
+
+    def buy(self, demand: Demand, names: Sequence[str], with_room: Sequence[AbstractSet[tuple[str, str]]]) -> int:
+        """Deal the pods out over domains and buy there.
+
+        Where nothing can be bought in any of these domains, the pods are dealt out over the others. Domains that are
+        ``with_room`` on existing nodes come last: a spread may let more pods in there once others are elsewhere.
+        """
+        refused: list[Domains] = []
+        while True:
+            placed, newly_refused = self._buy_where_dealt(demand, names, with_room, refused)
+            if placed or not newly_refused or self._effort.is_late():
+                return placed
+            refused += newly_refused
+
+    def _buy_where_dealt(
+        self,
+        demand: Demand,
+        names: Sequence[str],
+        with_room: Sequence[AbstractSet[tuple[str, str]]],
+        refused: Sequence[Domains],
+    ) -> tuple[int, list[Domains]]:
+        """Buy where the pods are dealt to. How many were placed, and the domains in which nothing could be bought."""
+        placed, newly_refused, postponed = 0, list[Domains](), list[tuple[Domains, int]]()
+        for domains, quota in self.of(demand, len(names), refused):
+            self.found_domains.add(demand.pod_class)
+            if any(domains.items() <= there for there in with_room):
+                postponed.append((domains, quota))
+            elif bought := self._buy(demand, domains, names[placed : placed + quota]):
+                placed += bought
+            else:
+                newly_refused.append(domains)
+            if placed == len(names) or self._effort.is_late():
+                break
+        for domains, quota in postponed if not placed else ():
+            if bought := self._buy(demand, domains, names[placed : placed + quota]):
+                placed += bought
+            else:
+                newly_refused.append(domains)
+        return placed, newly_refused
+
+    def _buy(self, demand: Demand, domains: Domains, names: Sequence[str]) -> int:
+        """Put pods on new nodes in those domains, in heavier pools first."""
+        put = self._buyer.buy if self.may_open_nodes else self._buyer.grow
+        placed = 0
+        for pools in self._tiers:
+            placed += put(pools, demand, domains, names[placed:])
+        return placed
 
     def of(self, demand: Demand, count: int, refused: Sequence[Domains] = ()) -> Iterator[tuple[Domains, int]]:
         """Combinations of domains, best first without the ``refused``, and how many pods each should take now.

@@ -5,10 +5,8 @@ which pods. Both go through here, so that requirements, host rules, limits and m
 whoever chose.
 """
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import groupby
 
 import numpy as np
 
@@ -35,7 +33,6 @@ class NewNodes:
     """The nodes of one packing.
 
     opened        the nodes, in the order in which they were opened
-    tiers         the pools by weight, heaviest first; pools of one weight compete by price
     reservations  what is left of capacity reservations
     fair_price    may be set once a relaxation has priced the classes
     counts_daemons  whether spreads count DaemonSets' pods that new nodes bring, and the packing allows for it
@@ -53,15 +50,8 @@ class NewNodes:
         self.counts_daemons = bool(work.topology.daemons.spreads) and not options.ignores_daemons
         self.limits = {pool.name: Limits(pool) for pool in work.pools}
         self.reservations = Reservations(work.reservations)
-        self.tiers = [tuple(group) for _, group in groupby(work.pools, key=lambda pool: pool.weight)]
         self.opened = OpenedNodes(len(work.axis.names))
         self.fair_price: FairPrice = lambda demand: None
-
-    def note_usage(self) -> None:
-        """Tell the workspace what the new nodes take of limits and leave of reservations, for the reasons."""
-        self._work.bought = Counter(node.pool.name for node in self.opened.nodes)
-        self._work.charged = {name: self.limits[name].spent for name in self._work.bought}
-        self._work.left_reserved = self.reservations.remaining()
 
     def fair_price_in(self, pool: Pool, demand: Demand) -> float:
         """The fair price of one pod of the class in the pool, in $/h."""

@@ -32,7 +32,7 @@ class FirstFitOptions:
                      where every domain gets as many nodes, and no node may be in several
     fitting          domains are ranked by the cheapest node there that holds a pod of the class. Usually they are
                      ranked by the cheapest of any size: that is the same for all classes, so that they share nodes
-    listed           required node affinity terms are tried in the order in which they are listed, as in Karpenter
+    terms_as_listed  required node affinity terms are tried in the order in which they are listed, as in Karpenter
     neighbours_next  pods that must share a host with others come right after one of those, before the host is full
     """
 
@@ -43,7 +43,7 @@ class FirstFitOptions:
     cautious: bool = False
     ignores_daemons: bool = False
     fitting: bool = False
-    listed: bool = False
+    terms_as_listed: bool = False
     neighbours_next: bool = False
 
     def sort_key(self, name: str, depth: int, sizes: Sequence[int]) -> tuple[int, ...]:

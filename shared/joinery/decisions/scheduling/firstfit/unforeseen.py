@@ -17,7 +17,7 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.requirements import Requirements, one_of
 from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter, TopologyRule
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
-from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.firstfit.workspace import Usage, Workspace
 from joinery.decisions.scheduling.packing import Launch
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.topology.rule_groups import UnforeseenDomain
@@ -98,7 +98,7 @@ def closable(work: Workspace, unforeseen: Iterable[UnforeseenDomain]) -> frozens
     return frozenset(place for place in places if place[0] in _closable_keys(work)) - ranged
 
 
-def unbuyable(work: Workspace, left: Iterable[PodClass], nodes: Sequence[NewNode]) -> frozenset[Place]:
+def unbuyable(work: Workspace, usage: Usage, left: Iterable[PodClass], nodes: Sequence[NewNode]) -> frozenset[Place]:
     """The empty domains in which nothing can be added for the pods that are left, though their spreads range over them.
 
     Something is sold there, so a plan would rather use them. But other nodes have used up the limits by now, or
@@ -113,17 +113,17 @@ def unbuyable(work: Workspace, left: Iterable[PodClass], nodes: Sequence[NewNode
                     standing = {view.labels.get(rule.key) for view in work.views}
                     inhabited[rule.key] = standing.union(*(node.values(key) for node in nodes))
                 empty = work.topology.group(rule).domains - inhabited[rule.key]
-                places |= {(key, domain) for domain in empty if not _can_buy(work, pod_class, key, domain)}
+                places |= {(key, domain) for domain in empty if not _can_buy(work, usage, pod_class, key, domain)}
     return frozenset(places)
 
 
-def _can_buy(work: Workspace, pod_class: PodClass, key: str, domain: str) -> bool:
+def _can_buy(work: Workspace, usage: Usage, pod_class: PodClass, key: str, domain: str) -> bool:
     """Whether a node for such a pod could be added in the domain, apart from rules about pods and from volumes."""
     row, is_strict = work.axis.asked(pod_class.requests), not work.problem.options.best_effort_min_values
     pools = (pool for pool in work.pools if pod_class.untolerated(pool.taints) is None)
     for pool, term in product(pools, pod_class.terms):
         fit = pool.fit(term.intersect(Requirements({key: one_of((domain,))})).canonical())
-        types = fit.types & work.within_limits(pool) & pool.types & pool.has_room(row)
+        types = fit.types & usage.within_limits(pool) & pool.types & pool.has_room(row)
         types &= np.isfinite(pool.market.prices[:, fit.columns]).any(axis=1)
         if types.any() and not fit.conflict and not (is_strict and pool.too_few(types, fit.columns)):
             return True

@@ -1,10 +1,13 @@
 """A problem compiled for packing: pod classes, pools, nodes with their room, and topology counts.
 
-Built once for each attempt from the frozen problem. The packing changes what is in here and nothing else.
+Built once for each attempt from the frozen problem. The packing changes the room of nodes, the free volumes and the
+topology counts in here, and nothing else.
 """
 
-from collections.abc import Container, Hashable, Iterable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import groupby
 
 from joinery.decisions.scheduling.constraints.mounted_claims import claims_of
 from joinery.decisions.scheduling.constraints.podclasses import Classifier, PodClass
@@ -35,6 +38,26 @@ from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import priorities_of
 
 
+@dataclass(frozen=True)
+class Usage:
+    """What a packing takes, for the reasons of pods that it leaves.
+
+    nodes           by pool: how many nodes it buys
+    charged         by pool: what they take of its limits
+    left_reserved   by capacity reservation: how many nodes it takes after the packing
+    found_domains   classes for which there was a domain to buy in when they were last tried, limits apart
+    """
+
+    nodes: Mapping[str, int]
+    charged: Mapping[str, Amounts]
+    left_reserved: Mapping[str, int]
+    found_domains: frozenset[PodClass] = frozenset()
+
+    def within_limits(self, pool: Pool) -> Mask:
+        """The types of which the pool's limits leave room for one more node."""
+        return pool.within_limits(self.nodes.get(pool.name, 0), self.charged.get(pool.name, 0))
+
+
 class Workspace:
     """Everything that a packing needs, in the shape in which it needs it.
 
@@ -54,12 +77,6 @@ class Workspace:
     pools           what can be bought, by weight and name; ``rejected_pools``: why the others cannot
     reservations    how many nodes each capacity reservation takes before the packing
     fair_prices     $/h of one pod of a class in a pool, as far as anyone asked (``NewNodes.fair_price_in``)
-
-    What a packing notes for the reasons of pods that it leaves:
-
-    bought, charged   by pool: how many nodes it buys, and what they take of its limits
-    left_reserved     by capacity reservation: how many nodes it takes after the packing
-    dealt             classes for which there was a domain to buy in when they were last tried, limits apart
     """
 
     def __init__(
@@ -86,10 +103,6 @@ class Workspace:
         self.nodes = [self.room.existing(view) for view in self.views if not view.is_leaving]
         self.reservations: Mapping[str, int] = nodes_left(self.pools, snapshot.managed_claims)
         self.fair_prices: dict[tuple[PodClass, str], float] = {}
-        self.bought: dict[str, int] = {}
-        self.charged: dict[str, Amounts] = {}
-        self.left_reserved: Mapping[str, int] = self.reservations
-        self.dealt: set[PodClass] = set()
         self._universes: dict[Hashable, frozenset[str]] = {}
         self._unforeseen = tuple(unforeseen)
 
@@ -128,6 +141,11 @@ class Workspace:
                         free.take(way.choices, 1, view.labels)
                         break
         return free
+
+    @cached_property
+    def tiers(self) -> Sequence[tuple[Pool, ...]]:
+        """The pools by weight, heaviest first; pools of one weight compete by price."""
+        return [tuple(tier) for _, tier in groupby(self.pools, key=lambda pool: pool.weight)]
 
     @cached_property
     def pools_by_label(self) -> PoolsByLabel:
@@ -214,10 +232,6 @@ class Workspace:
         requests = self.axis.asked(pod_class.requests)
         fits = map(pool.fit, pod_class.terms)
         return {domain for fit in fits for domain in _values_of(key, pool, fit, requests, pool.types)}
-
-    def within_limits(self, pool: Pool) -> Mask:
-        """The types of which the pool's limits leave room for one more node, after those that the packing buys."""
-        return pool.within_limits(self.bought.get(pool.name, 0), self.charged.get(pool.name, 0))
 
 
 def _values_of(key: str, pool: Pool, fit: Fit, requests: Amounts, types: Mask) -> set[str]:

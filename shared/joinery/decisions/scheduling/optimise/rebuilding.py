@@ -180,7 +180,7 @@ class Rebuilding:
             names, may_wait = self._waiting[index], order.is_deferred and effort.is_over()
             if not names or may_wait:
                 continue
-            tier = next(tier for tier in self._nodes.tiers if tier[0].weight == order.weight)
+            tier = next(tier for tier in self._work.tiers if tier[0].weight == order.weight)
             self._waiting[index] = names[buyer.buy(tier, order.demand, order.domains, names) :]
             if self._waiting[index] and not (order.is_deferred and effort.is_over()):
                 return None
