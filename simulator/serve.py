@@ -24,7 +24,7 @@ from typing import Any
 
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.kubernetes.core import Pod
-from joinery.objects.settings import variable
+from joinery.objects.settings import environment
 from simulator.awsserver.account import ACCOUNT, DISCOVERY, REGION, Account
 from simulator.awsserver.pricelist import price_list
 from simulator.awsserver.server import moto, tag_network
@@ -153,7 +153,7 @@ def _fill(account: Account, kubernetes: str, aws: str) -> dict[str, str]:
         "webhook_token": TOKEN,
         **queues,
     }
-    return {"AWS_ENDPOINT_URL": aws, **keys, **{variable(name): value for name, value in settings.items()}}
+    return {"AWS_ENDPOINT_URL": aws, **keys, **environment(settings)}
 
 
 def _queue(sqs: Any, name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from joinery.controllers.reporting.change_monitor import MOST_LINES
 from joinery.controllers.reporting.record import REFUSALS_RECORDED_EVERY
 from joinery.gateways.doorbell.gateway import DELAYS, Bell
+from joinery.objects.settings import SETTINGS
 from joinery.objects.wording import MOST_PUBLIC
 from joinery_cli.doctor.cost import BYTES_A_RUN, MINUTES, Calls, Item, Plan, Usage, bill, idle, total
 from tools.template import ROOT, doors, load, of_type
@@ -52,7 +53,7 @@ def plan(template: dict[str, Any]) -> Plan:
 def woken(schedule: dict[str, Any]) -> str:
     """The door that a schedule wakes. What asks for an operation asks the installer."""
     message = schedule["Target"]["Input"]
-    event = json.loads(message if isinstance(message, str) else message["Fn::Sub"])
+    event = json.loads(message if isinstance(message, str) else message["Fn::Sub"][0])
     return "installer" if "operation" in event else str(event["door"])
 
 
@@ -65,7 +66,7 @@ def worst(template: dict[str, Any]) -> Usage:
     may of what is new, and the webhook is called as often as it answers.
     """
     memory = {door.name: door.memory for door in doors(template).values()}
-    at_once = template["Parameters"]["WebhookConcurrency"]["Default"]
+    at_once = int(SETTINGS["WebhookConcurrency"].default)
     slots = _SECONDS / DELAYS[Bell.PROVISIONING].total_seconds()
     calls = _SECONDS * at_once * _CALLS_EACH
     return Usage(

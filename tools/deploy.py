@@ -15,11 +15,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from joinery.decisions.installation.groups import GROUP
 from joinery.decisions.installation.objects import LEAST_KUBERNETES
 from joinery.decisions.installation.stacks import stack_name
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.settings import SETTINGS, chosen, in_force
+from tools.template import LAMBDA_BUILD, load
 
 #: Lambda leaves at least so many executions to functions that reserve none; of a smaller quota nothing can be reserved.
 _UNRESERVED = 100
@@ -37,16 +41,16 @@ class RefusedError(Exception):
 @dataclass(frozen=True, kw_only=True)
 class Account:
     """What the account says. ``cluster``: EKS's description, None if it is not there. ``concurrency``: executions that
-    Lambda has left to reserve from. ``stacks``: those of Joinery, by the cluster in their parameters. ``reserved``: how
-    many executions they reserve for the webhook, by the cluster. ``states``: the StackStatus of every stack of the
-    account, by its name.
+    Lambda has left to reserve from. ``stacks``: those of Joinery, by the cluster in their parameters. ``settings``:
+    what their parameter Settings says, by the cluster. ``states``: the StackStatus of every stack of the account, by
+    its name.
     """
 
     cluster: Mapping[str, Any] | None
     concurrency: int
     stacks: Mapping[str, str] = field(default_factory=dict)
     states: Mapping[str, str] = field(default_factory=dict)
-    reserved: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -58,24 +62,33 @@ class Plan:
     notes: Sequence[str] = ()
 
 
-def plan(name: str, account: Account, given: Mapping[str, str], reserve: int) -> Plan:
-    """What is deployed for a cluster. ``given``: the user's parameters. ``reserve``: the template's default of
-    WebhookConcurrency. Raises ``RefusedError``.
+def plan(name: str, account: Account, given: Mapping[str, str]) -> Plan:
+    """What is deployed for a cluster. ``given``: the user's parameters, and settings by their own names.
+
+    Raises ``RefusedError``.
     """
-    _refuse_what_would_fail(name, account, given)
-    # A parameter that nobody names keeps its value: what is overwritten once must not be overwritten from then on.
-    notes, parameters = [], {"ClusterName": name, "ForceConflicts": "false", **given}
+    present = account.settings.get(name, "")
+    settings = settings_of(present, given)
+    _refuse_what_would_fail(name, account, given, settings)
+    notes = []
     if "WebhookConcurrency" not in given:
-        reserved = account.reserved.get(name, 0)
-        if account.concurrency + reserved - (reserved or reserve) < _UNRESERVED:
-            parameters["WebhookConcurrency"] = "0"
+        settings.pop("WebhookConcurrency", "")  # by an earlier deployment, when the quota was smaller
+        wanted = int(SETTINGS["WebhookConcurrency"].default)
+        reserved = int(in_force(present)["WebhookConcurrency"]) if name in account.settings else 0
+        if account.concurrency + reserved - (reserved or wanted) < _UNRESERVED:
+            settings["WebhookConcurrency"] = "0"
             notes.append(
                 f"This account has {account.concurrency} concurrent executions to spare, so none are reserved for the "
                 "webhook: a flood of calls may use up all of them. Raise Lambda's quota and deploy again, or say "
                 "PARAMETERS=WebhookEndpoint=none."
             )
-        elif not reserved:  # by an earlier deployment, when the quota was smaller: CloudFormation would keep the 0
-            parameters["WebhookConcurrency"] = str(reserve)
+        elif reserved not in (0, wanted):
+            settings["WebhookConcurrency"] = str(reserved)
+    parameters = {
+        "ClusterName": name,
+        **{key: value for key, value in given.items() if key not in SETTINGS},
+        "Settings": "; ".join(f"{key}={value}" for key, value in settings.items()),
+    }
     stack = account.stacks.get(name, stack_name(name))
     _refuse_a_stack_that_takes_no_update(stack, account.states.get(stack, ""))
     if stack != stack_name(name):
@@ -83,7 +96,24 @@ def plan(name: str, account: Account, given: Mapping[str, str], reserve: int) ->
     return Plan(stack, parameters, notes)
 
 
-def _refuse_what_would_fail(name: str, account: Account, given: Mapping[str, str]) -> None:
+def settings_of(present: str, given: Mapping[str, str]) -> dict[str, str]:
+    """What the parameter Settings is to say, by name: what it says at ``present``, and what is ``given`` by name.
+
+    One that is given without a value has its default again. Raises ``RefusedError``.
+    """
+    try:
+        settings = chosen(given.get("Settings", present))
+        # What is overwritten once must not be overwritten from then on.
+        settings.pop("ForceConflicts", "")
+        settings |= {key: value for key, value in given.items() if key in SETTINGS}
+        settings = {key: value for key, value in settings.items() if value}
+        in_force("; ".join(f"{key}={value}" for key, value in settings.items()))
+    except ConfigurationError as error:
+        raise RefusedError(f"PARAMETERS: {error}") from error
+    return settings
+
+
+def _refuse_what_would_fail(name: str, account: Account, given: Mapping[str, str], settings: Mapping[str, str]) -> None:
     if given.get("ClusterName", name) != name:
         raise RefusedError(f"CLUSTER={name} and ClusterName={given['ClusterName']}: say one cluster")
     for key, variable in _BUILDS.items():
@@ -97,7 +127,7 @@ def _refuse_what_would_fail(name: str, account: Account, given: Mapping[str, str
         least = ".".join(map(str, LEAST_KUBERNETES))
         raise RefusedError(f"Cluster {name} runs Kubernetes {version}: Joinery needs {least} or newer")
     mode = account.cluster.get("accessConfig", {}).get("authenticationMode", "")
-    if mode == "CONFIG_MAP" and given.get("AccessEntries", "true") == "true":
+    if mode == "CONFIG_MAP" and settings.get("AccessEntries", "true") == "true":
         raise RefusedError(
             f"Cluster {name} takes no access entries. Allow them beside aws-auth, whose entries stay valid:\n"
             f"  aws eks update-cluster-config --name {name} --access-config authenticationMode=API_AND_CONFIG_MAP\n"
@@ -128,11 +158,11 @@ def _refuse_a_stack_that_takes_no_update(stack: str, state: str) -> None:
         raise RefusedError(f"{stack} is {state}: another deployment is under way. Wait until it is done")
 
 
-def asked_for(text: str, now: datetime) -> dict[str, str]:
-    """The user's parameters, and the moment: without a change CloudFormation would not call the installer, and what
-    somebody deleted in the cluster would be missing from then on. Raises ``RefusedError``.
+def dated(template: str, now: datetime) -> str:
+    """The template with the moment of its deployment: without a change CloudFormation would not call the installer, and
+    what somebody deleted in the cluster would be missing from then on.
     """
-    return {"DeployedAt": now.strftime("%Y-%m-%dT%H:%M:%SZ"), **parameters_in(text)}
+    return re.sub(r"DeployedAt: [^,}]+", f'DeployedAt: "{now:%Y-%m-%dT%H:%M:%SZ}"', template, count=1)
 
 
 def parameters_in(text: str) -> dict[str, str]:
@@ -157,7 +187,7 @@ def refuse_unknown(given: Mapping[str, str], parameters: Mapping[str, Mapping[st
 
     ``parameters``: the template's. SAM would leave an unknown one out without a word.
     """
-    names = list(parameters)
+    names = [*parameters, *SETTINGS]
     for key, value in given.items():
         if rule := _broken_rule(parameters.get(key, {}), value):
             raise RefusedError(f"PARAMETERS: {key}={value}: {key} {rule}")
@@ -188,13 +218,13 @@ def _broken_rule(parameter: Mapping[str, Any], value: str) -> str:
     return ""
 
 
-def command(sam: str, region: str, planned: Plan, more: Sequence[str]) -> list[str]:
+def command(sam: str, region: str, planned: Plan, template: Path, more: Sequence[str]) -> list[str]:
     """The call of SAM. Nobody is asked anything; ``more`` may say ``--confirm-changeset``."""
     overrides = [f'{key}="{value}"' for key, value in planned.parameters.items()]
     asks = [] if "--confirm-changeset" in more else ["--no-confirm-changeset"]
     return [
-        sam, "deploy", "--stack-name", planned.stack, "--region", region, "--no-fail-on-empty-changeset", *asks,
-        "--parameter-overrides", *overrides, *more,
+        sam, "deploy", "--template-file", str(template), "--stack-name", planned.stack, "--region", region,
+        "--no-fail-on-empty-changeset", *asks, "--parameter-overrides", *overrides, *more,
     ]  # fmt: skip
 
 
@@ -249,15 +279,11 @@ def main() -> None:
     parser.add_argument("--look", action="store_true", help="say what would fail, and deploy nothing")
     parser.add_argument("more", nargs="*", help="for sam deploy")
     asked = parser.parse_args()
-    from tools.template import load
-
-    parameters = load()["Parameters"]
     try:
         now = datetime.now(UTC)  # noqa: TID251 - the command's one clock
-        given = asked_for(os.environ.get("PARAMETERS", ""), now)
-        refuse_unknown(given, parameters)
-        account = looked_at(asked.cluster, asked.region)
-        planned = plan(asked.cluster, account, given, int(parameters["WebhookConcurrency"]["Default"]))
+        given = parameters_in(os.environ.get("PARAMETERS", ""))
+        refuse_unknown(given, load()["Parameters"])
+        planned = plan(asked.cluster, looked_at(asked.cluster, asked.region), given)
     except RefusedError as refused:
         sys.exit(f"make deploy: {refused}")
     if asked.look:
@@ -265,7 +291,9 @@ def main() -> None:
     print(*planned.notes, sep="\n")
     stacks = _session(asked.region).client("cloudformation")
     before = next((event["EventId"] for event in events(stacks, planned.stack)), "")
-    done = subprocess.run(command(asked.sam, asked.region, planned, asked.more), check=False)
+    template = LAMBDA_BUILD / "deployed.yaml"
+    template.write_text(dated((LAMBDA_BUILD / "template.yaml").read_text(), now))
+    done = subprocess.run(command(asked.sam, asked.region, planned, template, asked.more), check=False)
     if done.returncode:
         sys.stderr.writelines(f"{line}\n" for line in failures(events(stacks, planned.stack), before))
         sys.exit(done.returncode)
@@ -288,8 +316,8 @@ def events(stacks: Any, stack: str) -> Sequence[Mapping[str, Any]]:
 def _tell(planned: Plan, stacks: Any) -> None:
     stack = stacks.describe_stacks(StackName=planned.stack)["Stacks"][0]
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
-    chosen = {one["ParameterKey"]: one.get("ParameterValue", "") for one in stack.get("Parameters", [])}
-    print(*left_by_hand(outputs, chosen), sep="\n")
+    parameters = {one["ParameterKey"]: one.get("ParameterValue", "") for one in stack.get("Parameters", [])}
+    print(*left_by_hand(outputs, {**in_force(parameters.get("Settings", "")), **parameters}), sep="\n")
 
 
 def looked_at(cluster: str, region: str) -> Account:
@@ -304,33 +332,33 @@ def looked_at(cluster: str, region: str) -> Account:
         except eks.exceptions.ResourceNotFoundException:
             described = None
         limits = session.client("lambda").get_account_settings()["AccountLimit"]
-        stacks, states, reserved = stacks_in(session.client("cloudformation"))
+        stacks, states, settings = stacks_in(session.client("cloudformation"))
         return Account(
             cluster=described,
             concurrency=int(limits["UnreservedConcurrentExecutions"]),
             stacks=stacks,
             states=states,
-            reserved=reserved,
+            settings=settings,
         )
     except (BotoCoreError, ClientError) as error:
         raise RefusedError(f"AWS cannot be asked about {cluster} in {region}: {error}") from error
 
 
-def stacks_in(client: Any) -> tuple[dict[str, str], dict[str, str], dict[str, int]]:
-    """Joinery's stacks by their cluster, the state of every stack of the account by its name, and what ours reserve
-    for the webhook by their cluster.
+def stacks_in(client: Any) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+    """Joinery's stacks by their cluster, the state of every stack of the account by its name, and the parameter
+    Settings of ours by their cluster.
 
-    The parameter MaxLaunches tells Joinery's apart from those of others.
+    The parameter StarterNodePool tells Joinery's apart from those of others.
     """
-    stacks, states, reserved = {}, {}, {}
+    stacks, states, settings = {}, {}, {}
     for page in client.get_paginator("describe_stacks").paginate():
         for stack in page["Stacks"]:
             parameters = {one["ParameterKey"]: one.get("ParameterValue", "") for one in stack.get("Parameters", [])}
             states[stack["StackName"]] = stack["StackStatus"]
-            if "MaxLaunches" in parameters and not stack["StackStatus"].startswith("DELETE"):
+            if "StarterNodePool" in parameters and not stack["StackStatus"].startswith("DELETE"):
                 name = parameters.get("ClusterName", "")
-                stacks[name], reserved[name] = stack["StackName"], int(parameters.get("WebhookConcurrency") or 0)
-    return stacks, states, reserved
+                stacks[name], settings[name] = stack["StackName"], parameters.get("Settings", "")
+    return stacks, states, settings
 
 
 def _session(region: str) -> Any:

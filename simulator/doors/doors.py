@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from joinery import bootstrap
+from joinery.objects.settings import environment
 from simulator.latency import Killed
 from simulator.world import CLUSTER, World
 
@@ -116,14 +117,13 @@ class Doors:
         return call
 
     def _environment(self) -> dict[str, str]:
-        given = {f"JOINERY_{name.upper()}": value for name, value in self._settings.items()}
         return {
             "JOINERY_CLUSTER": CLUSTER,
             "JOINERY_GATEWAYS": "simulator.world:gateways",
             "JOINERY_WEBHOOK_TOKEN": TOKEN,
             "POWERTOOLS_SERVICE_NAME": "joinery",
             "POWERTOOLS_METRICS_NAMESPACE": "Joinery/simulated",
-            **given,
+            **environment(self._settings),
         }
 
 

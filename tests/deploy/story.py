@@ -31,7 +31,7 @@ from tools.template import ROOT
 JOINERY = ROOT / ".venv" / "bin" / "joinery"
 SAMPLE = ROOT / "events" / "interruption_spot_warning.json"
 #: A reserved execution is an environment with its memory: two are enough here.
-PARAMETERS = {"WebhookConcurrency": "2", "StarterNodePool": "true"}
+PARAMETERS = {"StarterNodePool": "true", "Settings": "WebhookConcurrency=2"}
 #: Pods of the Deployment: at first, and after the rollback. The second number wants more nodes.
 PODS, MORE_PODS = 3, 12
 NEXT_RELEASE, BROKEN_RELEASE = "9.9.9", "9.9.10"
@@ -100,7 +100,7 @@ def tell(standin: StandIn) -> Story:
     _run_pods(story, living)
     _interrupt(story, living)
     with story.timed("update of a parameter"):
-        stack.deploy({**parameters, "MaxLaunches": "7"})
+        stack.deploy({**parameters, "Settings": "WebhookConcurrency=2; MaxLaunches=7"})
     _note(story, "updated")
     _release(story, parameters)
     _fail(story, parameters)
@@ -163,7 +163,7 @@ def _interrupt(story: Story, living: Living) -> None:
 def _release(story: Story, parameters: dict[str, str]) -> None:
     """Another release."""
     with release(NEXT_RELEASE, story.standin.folder) as template, story.timed("another release"):
-        story.stack.deploy({**parameters, "MaxLaunches": "7"}, template)
+        story.stack.deploy({**parameters, "Settings": "WebhookConcurrency=2; MaxLaunches=7"}, template)
     _note(story, "upgraded")
 
 
@@ -182,7 +182,7 @@ def _fail(story: Story, parameters: dict[str, str]) -> None:
         story.timed("a release that fails, and its rollback"),
     ):
         try:
-            story.stack.deploy({**parameters, "MaxLaunches": "8"}, template)
+            story.stack.deploy({**parameters, "Settings": "WebhookConcurrency=2; MaxLaunches=8"}, template)
         except StackError as error:
             story.failed_update = str(error)
     _note(story, "rolled back")

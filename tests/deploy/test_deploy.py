@@ -61,7 +61,7 @@ def test_a_spot_warning_brings_a_replacement_and_retires_the_node(story: Story) 
 def test_a_changed_parameter_reaches_the_functions(story: Story) -> None:
     """In place: the stack is updated, not replaced."""
     assert story.statuses["updated"] == "UPDATE_COMPLETE"
-    assert story.variables["updated"]["JOINERY_MAX_LAUNCHES"] == "7"
+    assert story.variables["updated"]["JOINERY_SETTINGS"] == "WebhookConcurrency=2; MaxLaunches=7"
 
 
 def test_another_release_brings_the_cluster_to_itself(story: Story) -> None:

@@ -11,6 +11,7 @@ from joinery.decisions.installation.objects import WEBHOOK, preparation
 from joinery.decisions.installation.shipped import definitions, rights
 from joinery.gateways.workers import OneByOne
 from joinery.objects.kubernetes.references import reference
+from joinery.objects.settings import SETTINGS, in_force
 from joinery_cli.doctor.checks import CHECKS
 from joinery_cli.doctor.findings import Finding, Status, examine
 from joinery_cli.doctor.site import Site
@@ -21,7 +22,6 @@ STACK_ID = "arn:aws:cloudformation:us-east-1:123456789012:stack/joinery-blue/1"
 STACK_PARAMETERS = {
     "ClusterName": "blue",
     "Mode": "act",
-    "Steering": "taint",
     "AlarmTopicArn": "arn:aws:sns:us-east-1:1:night",
 }
 URL = "https://abc.lambda-url.us-east-1.on.aws/"
@@ -47,7 +47,9 @@ class FakeApi:
 
     def __init__(self, **answers: Answer) -> None:
         self.answers: dict[str, Answer] = {"/version": {"minor": "33+", "gitVersion": "v1.33.1-eks"}}
-        for one in preparation(definitions(), rights(), STACK_PARAMETERS, stack=STACK_ID, version=__version__):
+        for one in preparation(
+            definitions(), rights(), {**in_force(""), **STACK_PARAMETERS}, stack=STACK_ID, version=__version__
+        ):
             self.answers[reference(one).path] = one
         self.answers[WEBHOOK.path] = {"webhooks": [{"clientConfig": {"url": URL + "secret"}}]}
         self.answers["/apis/karpenter.sh/v1/nodepools"] = {"items": [node_pool()]}
@@ -97,7 +99,8 @@ def node_class(**status: Any) -> dict[str, Any]:
 
 def described(**parameters: str) -> dict[str, Any]:
     """The stack, as CloudFormation describes it."""
-    given = {**STACK_PARAMETERS, **parameters}
+    settings = "; ".join(f"{key}={value}" for key, value in parameters.items() if key in SETTINGS)
+    given = {**STACK_PARAMETERS, "Settings": settings, **parameters}
     outputs = {"Version": __version__, "WebhookUrl": URL, "Bucket": "bucket"}
     stack = {
         "StackName": "joinery-blue",

@@ -4,6 +4,7 @@ from typing import Any
 
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.installer.controller import InstallerController
+from joinery.objects.settings import SETTINGS
 from simulator.world import CLUSTER, World
 from tests.functional.fuse import Fuse, wired_installer
 
@@ -15,11 +16,12 @@ URL = "https://door.example/"
 
 
 def request(kind: str, name: str = PREPARATION, *, stack: str = STACK, physical_id: str = "", **given: str) -> Any:
-    """What CloudFormation sends. ``given``: properties beside the cluster's name."""
+    """What CloudFormation sends. ``given``: settings, and properties beside the cluster's name."""
     # What needs rights of its own is on, so that all that is shipped is applied.
-    properties = {"ClusterName": CLUSTER, "Steering": "taint", "PodDeletionCost": "true"}
+    settings = {"PodDeletionCost": "true"} | {key: value for key, value in given.items() if key in SETTINGS}
+    properties = {"ClusterName": CLUSTER, "Settings": "; ".join(f"{key}={value}" for key, value in settings.items())}
     properties |= {"Url": URL} if name == CONNECTION else {}
-    properties |= given
+    properties |= {key: value for key, value in given.items() if key not in SETTINGS}
     sent = {
         "RequestType": kind,
         "ResourceType": f"Custom::Joinery{name}",

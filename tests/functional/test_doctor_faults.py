@@ -54,11 +54,11 @@ FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, Status, str]]
     ),
     "observe mode": ({"describe_stacks": described(Mode="observe")}, {}, "settings", WARN, "nothing is done"),
     "an off-switch": (
-        {"describe_stacks": described(LifecycleEnabled="false")},
+        {"describe_stacks": described(SwitchedOff="lifecycle")},
         {},
         "settings",
         WARN,
-        "LifecycleEnabled",
+        "lifecycle",
     ),
     "alarms for nobody": ({"describe_stacks": described(AlarmTopicArn="")}, {}, "settings", WARN, "nobody"),
     "a stopped function": (

@@ -91,6 +91,15 @@ def test_subnets_and_groups_of_the_first_node_class_may_be_named(world: World) -
     assert spec.role == "nodes"
 
 
+def test_a_wrong_setting_is_refused_before_anything_is_written(world: World) -> None:
+    """CloudFormation takes any, and doors would not start with it."""
+    reason = refused(world, request("Create", NodeRepair="restart"))
+
+    assert "NodeRepair is 'restart': expected one of off, replace, reboot" in reason
+    assert not world.objects.writes
+    assert "there is no setting Xyzzy" in refused(world, request("Create", Settings="Xyzzy=1"))
+
+
 def test_a_first_node_pool_that_was_deleted_does_not_come_back(world: World) -> None:
     """It is the user's: an upgrade neither makes it again nor changes it."""
     created = request("Create", CONNECTION, StarterNodePool="true", NodeRole="nodes")

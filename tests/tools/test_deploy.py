@@ -1,7 +1,9 @@
 """`make deploy`: what is looked at first, what SAM is told, and what is said afterwards."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -10,15 +12,15 @@ from tools.deploy import (
     Account,
     Plan,
     RefusedError,
-    asked_for,
     command,
+    dated,
     failures,
     left_by_hand,
     parameters_in,
     plan,
     refuse_unknown,
 )
-from tools.template import load
+from tools.template import TEMPLATE, load
 
 CLUSTER = {"version": "1.33", "accessConfig": {"authenticationMode": "API_AND_CONFIG_MAP"}}
 ACCOUNT = Account(cluster=CLUSTER, concurrency=1000)
@@ -26,14 +28,14 @@ ACCOUNT = Account(cluster=CLUSTER, concurrency=1000)
 
 def test_a_cluster_has_one_stack_that_is_named_after_it() -> None:
     """Any number of clusters fit into one account and region."""
-    planned = plan("blue", ACCOUNT, {}, 20)
+    planned = plan("blue", ACCOUNT, {})
     assert (planned.stack, planned.parameters["ClusterName"], planned.notes) == ("joinery-blue", "blue", [])
     assert stack_name("team_blue") == "joinery-team-blue"
 
 
 def test_a_stack_of_another_name_is_updated() -> None:
     """Before, a stack was called joinery, whatever its cluster."""
-    planned = plan("blue", Account(cluster=CLUSTER, concurrency=1000, stacks={"blue": "joinery"}), {}, 20)
+    planned = plan("blue", Account(cluster=CLUSTER, concurrency=1000, stacks={"blue": "joinery"}), {})
 
     assert planned.stack == "joinery"
     assert "run by stack joinery" in planned.notes[0]
@@ -41,51 +43,61 @@ def test_a_stack_of_another_name_is_updated() -> None:
 
 def test_a_small_quota_is_no_obstacle() -> None:
     """New accounts have ten executions: nothing is reserved, and that is said."""
-    planned = plan("blue", Account(cluster=CLUSTER, concurrency=10), {}, 20)
+    planned = plan("blue", Account(cluster=CLUSTER, concurrency=10), {})
 
-    assert planned.parameters["WebhookConcurrency"] == "0"
+    assert planned.parameters["Settings"] == "WebhookConcurrency=0"
     assert "10 concurrent executions" in planned.notes[0]
     assert "a flood of calls" in planned.notes[0]
 
 
 def test_what_was_not_reserved_in_a_small_account_is_reserved_once_its_quota_has_grown() -> None:
     """CloudFormation would keep the 0, and what a flood of calls costs would be bounded by the quota alone."""
-    grown = Account(cluster=CLUSTER, concurrency=1000, stacks={"blue": "joinery-blue"}, reserved={"blue": 0})
-    assert plan("blue", grown, {}, 20).parameters["WebhookConcurrency"] == "20"
-    assert plan("blue", grown, {"WebhookConcurrency": "0"}, 20).parameters["WebhookConcurrency"] == "0"
+    settings = {"blue": "WebhookConcurrency=0"}
+    grown = Account(cluster=CLUSTER, concurrency=1000, stacks={"blue": "joinery-blue"}, settings=settings)
+    assert plan("blue", grown, {}).parameters["Settings"] == ""
+    assert plan("blue", grown, {"WebhookConcurrency": "0"}).parameters["Settings"] == "WebhookConcurrency=0"
 
 
 def test_what_is_reserved_stays_reserved() -> None:
     """It is no longer to spare, because the stack has it; and a number of the user's own is left alone."""
-    for reserved in (5, 20, 30):
-        account = Account(
-            cluster=CLUSTER, concurrency=101, stacks={"blue": "joinery-blue"}, reserved={"blue": reserved}
-        )
-        assert "WebhookConcurrency" not in plan("blue", account, {}, 20).parameters
+    for settings in ("", "WebhookConcurrency=20", "WebhookConcurrency=30"):
+        stacks, present = {"blue": "joinery-blue"}, {"blue": settings}
+        account = Account(cluster=CLUSTER, concurrency=101, stacks=stacks, settings=present)
+        assert plan("blue", account, {}).parameters["Settings"] == settings
 
 
 def test_edits_are_overwritten_once_and_not_from_then_on() -> None:
-    """CloudFormation keeps the value of a parameter that nobody names."""
-    assert plan("blue", ACCOUNT, {}, 20).parameters["ForceConflicts"] == "false"
-    assert plan("blue", ACCOUNT, {"ForceConflicts": "true"}, 20).parameters["ForceConflicts"] == "true"
+    """A setting that nobody names keeps its value, but for this one."""
+    present = replace(ACCOUNT, settings={"blue": "ForceConflicts=true; NodeRepair=reboot"})
+    assert plan("blue", present, {}).parameters["Settings"] == "NodeRepair=reboot"
+    assert plan("blue", ACCOUNT, {"ForceConflicts": "true"}).parameters["Settings"] == "ForceConflicts=true"
 
 
-def test_each_deployment_has_the_installer_called() -> None:
+def test_a_setting_that_nobody_names_keeps_its_value() -> None:
+    """One that is given replaces what was there, and one without a value has its default again."""
+    present = replace(ACCOUNT, settings={"blue": "NodeRepair=reboot; Canary=off"})
+    given = {"Mode": "observe", "Canary": "", "MaxLaunches": "7"}
+    parameters = {"ClusterName": "blue", "Mode": "observe", "Settings": "NodeRepair=reboot; MaxLaunches=7"}
+    assert plan("blue", present, given).parameters == parameters
+    assert plan("blue", present, {"Settings": "SpotToSpot=false"}).parameters["Settings"] == "SpotToSpot=false"
+
+
+def test_each_deployment_has_the_installer_called(tmp_path: Path) -> None:
     """Nothing else may have changed but what somebody deleted in the cluster, which CloudFormation does not see."""
     noon = datetime(2026, 11, 1, 12, tzinfo=UTC)
-    first, second = asked_for("Mode=observe", noon), asked_for("Mode=observe", noon + timedelta(seconds=1))
-    assert first["Mode"] == second["Mode"] == "observe"
-    assert first["DeployedAt"] != second["DeployedAt"]
-    template = load()
-    assert re.fullmatch(template["Parameters"]["DeployedAt"]["AllowedPattern"], first["DeployedAt"])
+    (tmp_path / "deployed.yaml").write_text(dated(TEMPLATE.read_text(), noon))
+    release = load(tmp_path / "deployed.yaml")["Mappings"]["Release"]["Joinery"]
+    assert release == {**load()["Mappings"]["Release"]["Joinery"], "DeployedAt": "2026-11-01T12:00:00Z"}
     for resource in ("Preparation", "Connection"):
-        assert template["Resources"][resource]["Properties"]["DeployedAt"] == {"Ref": "DeployedAt"}
+        moment = load()["Resources"][resource]["Properties"]["DeployedAt"]
+        assert moment == {"Fn::FindInMap": ["Release", "Joinery", "DeployedAt"]}
 
 
 def test_what_a_person_says_counts() -> None:
     """Also where it may fail."""
     given = {"WebhookConcurrency": "5"}
-    assert plan("blue", Account(cluster=CLUSTER, concurrency=10), given, 20).parameters["WebhookConcurrency"] == "5"
+    parameters = plan("blue", Account(cluster=CLUSTER, concurrency=10), given).parameters
+    assert parameters["Settings"] == "WebhookConcurrency=5"
 
 
 @pytest.mark.parametrize(("cluster", "given", "said"), [
@@ -100,13 +112,13 @@ def test_what_would_fail_is_refused_before_anything_is_deployed(
 ) -> None:
     """In a second, and not after minutes of CloudFormation."""
     with pytest.raises(RefusedError, match=said):
-        plan("blue", Account(cluster=cluster, concurrency=1000), given, 20)
+        plan("blue", Account(cluster=cluster, concurrency=1000), given)
 
 
 def test_a_cluster_with_aws_auth_alone_may_be_installed_by_hand() -> None:
     """Where that is asked for."""
     account = Account(cluster={"accessConfig": {"authenticationMode": "CONFIG_MAP"}}, concurrency=1000)
-    assert plan("blue", account, {"AccessEntries": "false"}, 20)
+    assert plan("blue", account, {"AccessEntries": "false"})
 
 
 def test_parameters_are_read_as_a_shell_reads_them() -> None:
@@ -137,16 +149,7 @@ def test_a_parameter_that_the_stack_does_not_have_is_refused(key: str, advice: s
 
 @pytest.mark.parametrize(("given", "rule"), [
     ("Mode=actt", "Mode is one of observe, act"),
-    ("LogRetentionDays=2", "LogRetentionDays is one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365"),
-    ("DisruptionPayback=1 hour", "DisruptionPayback must match ([0-9]+(h|m|s))+"),
-    ("DisruptionPayback=", "DisruptionPayback must match ([0-9]+(h|m|s))+"),
-    ("WebhookVpcEndpointId=vpc-1", "WebhookVpcEndpointId must match (vpce-[0-9a-f]+)?"),
-    ("RolePath=team/", "RolePath must match /([!-.0-~]+/)?"),
-    ("MaxLaunches=many", "MaxLaunches must be a number"),
-    ("MaxHourly=", "MaxHourly must be a number"),
-    ("MaxHourly=nan", "MaxHourly must be a number"),
-    ("MaxLaunches=-1", "MaxLaunches must be 0 or more"),
-    ("DisruptionSeconds=201", "DisruptionSeconds must be 200 or less"),
+    ("ClusterName=blue/green", "ClusterName must match [0-9A-Za-z][0-9A-Za-z_-]{0,99}"),
 ])  # fmt: skip
 def test_a_value_that_a_parameter_does_not_take_is_refused(given: str, rule: str) -> None:
     """Before the build, which takes longer than the mistake; CloudFormation would refuse it after that."""
@@ -155,12 +158,29 @@ def test_a_value_that_a_parameter_does_not_take_is_refused(given: str, rule: str
         refuse_unknown({name: value}, load()["Parameters"])
 
 
+@pytest.mark.parametrize(("given", "said"), [
+    ("LogRetentionDays=2", "LogRetentionDays is '2': expected 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365"),
+    ("DisruptionPayback=soon", "DisruptionPayback is 'soon'"),
+    ("RolePath=team/", "RolePath is 'team/': expected /path/"),
+    ("MaxLaunches=-1", "MaxLaunches is '-1': expected a whole number"),
+    ("DisruptionSeconds=201", "DisruptionSeconds is not from 1 to 200"),
+    ("WebhookEndpoint=private", "WebhookEndpoint=private needs WebhookVpcEndpointId"),
+])  # fmt: skip
+def test_a_value_that_a_setting_does_not_take_is_refused(given: str, said: str) -> None:
+    """The installer would refuse it too, but after the build and minutes of CloudFormation."""
+    name, _, value = given.partition("=")
+    refuse_unknown({name: value}, load()["Parameters"])
+    with pytest.raises(RefusedError, match=f"^PARAMETERS: {re.escape(said)}"):
+        plan("blue", ACCOUNT, {name: value})
+
+
 def test_values_that_the_template_takes_are_taken() -> None:
     """Each default, and what the patterns are for."""
     parameters = load()["Parameters"]
     refuse_unknown({key: str(one["Default"]) for key, one in parameters.items() if "Default" in one}, parameters)
     taken = "Canary='5% for 1h30m' TerminateFirst=static,scarce RolePath=/a/ DisruptionMovePrice=0.02 MaxHourly=1.5"
-    refuse_unknown(parameters_in(taken), parameters)
+    settings = plan("blue", ACCOUNT, parameters_in(taken)).parameters["Settings"]
+    assert re.fullmatch(parameters["Settings"]["AllowedPattern"], settings)
 
 
 @pytest.mark.parametrize(
@@ -176,24 +196,26 @@ def test_a_stack_that_cannot_be_updated_is_refused_with_the_way_out(state: str, 
     """The first deployment that fails leaves such a stack, and the second one must say what to do."""
     account = Account(cluster=CLUSTER, concurrency=1000, states={"joinery-blue": state})
     with pytest.raises(RefusedError, match=f"(?s){said}"):
-        plan("blue", account, {}, 20)
+        plan("blue", account, {})
 
 
 @pytest.mark.parametrize("state", ["UPDATE_ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS"])
 def test_a_stack_that_was_rolled_back_or_only_reviewed_is_deployed_to(state: str) -> None:
     """CloudFormation updates the one and creates the other."""
-    assert plan("blue", Account(cluster=CLUSTER, concurrency=1000, states={"joinery-blue": state}), {}, 20)
+    assert plan("blue", Account(cluster=CLUSTER, concurrency=1000, states={"joinery-blue": state}), {})
 
 
 def test_sam_asks_nobody_unless_it_is_to() -> None:
     """One command in."""
-    planned = Plan("joinery-blue", {"ClusterName": "blue", "Canary": "1 node for 10m"})
+    planned = Plan("joinery-blue", {"ClusterName": "blue", "Settings": "Canary=1 node for 10m"})
 
-    told = command("sam", "eu-central-1", planned, [])
-    assert told[:6] == ["sam", "deploy", "--stack-name", "joinery-blue", "--region", "eu-central-1"]
+    told = command("sam", "eu-central-1", planned, Path("t.yaml"), [])
+    assert told[:6] == ["sam", "deploy", "--template-file", "t.yaml", "--stack-name", "joinery-blue"]
     assert "--no-confirm-changeset" in told
-    assert told[-2:] == ['ClusterName="blue"', 'Canary="1 node for 10m"']
-    assert "--no-confirm-changeset" not in command("sam", "eu-central-1", planned, ["--confirm-changeset"])
+    assert told[-2:] == ['ClusterName="blue"', 'Settings="Canary=1 node for 10m"']
+    assert "--no-confirm-changeset" not in command(
+        "sam", "eu-central-1", planned, Path("t.yaml"), ["--confirm-changeset"]
+    )
 
 
 def test_what_is_left_to_do_is_said() -> None:

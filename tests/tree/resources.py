@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+from joinery.objects.settings import SETTINGS
 from tools.template import Door, doors, load, of_type
 
 TEMPLATE = load()
@@ -13,6 +14,12 @@ RESOURCES = TEMPLATE["Resources"]
 def resources(kind: str) -> dict[str, dict[str, Any]]:
     """The properties of the template's resources of a type."""
     return of_type(TEMPLATE, kind)
+
+
+def setting(name: str) -> Any:
+    """How the template reads a setting: what stands behind its name, up to the next, or its default."""
+    text = {"Fn::Sub": f"${{Settings}};{name}={SETTINGS[name].default}"}
+    return {"Fn::Select": [0, {"Fn::Split": [";", {"Fn::Select": [1, {"Fn::Split": [f"{name}=", text]}]}]}]}
 
 
 def logical_id(reference: Any) -> str:

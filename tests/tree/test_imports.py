@@ -38,7 +38,6 @@ def test_the_webhook_imports_nothing_heavy() -> None:
     environment = {
         "JOINERY_CLUSTER": "blue",
         "JOINERY_REGION": "us-east-1",
-        "JOINERY_ENABLED": "true",
         "JOINERY_WEBHOOK_TOKEN": token,
         "JOINERY_PROVISIONING_QUEUE": "http://127.0.0.1:9/queue.fifo",
         "JOINERY_LIFECYCLE_QUEUE": "http://127.0.0.1:9/queue.fifo",

@@ -15,6 +15,7 @@ import typer
 from botocore import xform_name
 from botocore.exceptions import UnknownServiceError
 
+from joinery.objects.settings import SETTINGS, in_force
 from joinery_cli.main import app
 from tools.page_commands import commands, mentioned, simple
 from tools.template import ROOT, load
@@ -113,13 +114,15 @@ def input_of(words: Words) -> Any:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_parameters_of_make_are_the_stack_s(page: str) -> None:
-    """`make deploy PARAMETERS="..."` names parameters of the template, with values that it allows."""
+    """`make deploy PARAMETERS="..."` names parameters of the template with values that it allows, or settings."""
     parameters = load()["Parameters"]
     for words in everywhere(page, "make"):
         for pairs in (word.removeprefix("PARAMETERS=") for word in words if word.startswith("PARAMETERS=")):
-            for name, _, value in (pair.partition("=") for pair in shlex.split(pairs)):
-                assert name in parameters
-                assert value in parameters[name].get("AllowedValues", [value])
+            given = dict(pair.split("=", 1) for pair in shlex.split(pairs))
+            assert given.keys() <= {*parameters, *SETTINGS}
+            for name in given.keys() & parameters.keys():
+                assert given[name] in parameters[name].get("AllowedValues", [given[name]])
+            in_force("; ".join(f"{name}={given[name]}" for name in given.keys() & SETTINGS.keys()))
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -13,6 +13,7 @@ import pytest
 from joinery_cli.doctor.allowed import account_rights
 from joinery_cli.doctor.findings import Status
 from tests.functional.doctored import FakeAws, site
+from tests.tree.resources import setting
 from tools.template import ROOT, doors, load
 
 TEMPLATE = load()
@@ -226,9 +227,9 @@ def of_type(kind: str) -> dict[str, dict[str, Any]]:
 
 def test_every_role_has_the_boundary_that_is_asked_for() -> None:
     """An account that demands one refuses to make a role without it."""
-    bounded = {"Fn::If": ["HasBoundary", {"Ref": "PermissionsBoundaryArn"}, {"Ref": "AWS::NoValue"}]}
+    bounded = {"Fn::If": ["HasBoundary", setting("PermissionsBoundaryArn"), {"Ref": "AWS::NoValue"}]}
     assert TEMPLATE["Globals"]["Function"]["PermissionsBoundary"] == bounded
-    assert TEMPLATE["Globals"]["Function"]["RolePath"] == {"Ref": "RolePath"}
+    assert TEMPLATE["Globals"]["Function"]["RolePath"] == setting("RolePath")
     assert [name for name, role in of_type("AWS::IAM::Role").items() if role["PermissionsBoundary"] != bounded] == []
 
 
@@ -237,7 +238,7 @@ def test_a_key_that_is_given_encrypts_whatever_is_kept() -> None:
     kept = ("SQS::Queue", "DynamoDB::Table", "S3::Bucket", "Logs::LogGroup", "SecretsManager::Secret")
     for kind in kept:
         for name, properties in of_type(f"AWS::{kind}").items():
-            assert '"Ref": "KmsKeyArn"' in json.dumps(properties), name
+            assert json.dumps(setting("KmsKeyArn")) in json.dumps(properties), name
     roles = {role["Ref"] for role in RESOURCES["KeyPolicy"]["Properties"]["Roles"]}
     functions = {f"{door.logical_id}Role" for door in doors(TEMPLATE).values() if door.name != "installer"}
     assert roles == functions | {"InstallerRole", "SchedulerRole"}

@@ -7,7 +7,8 @@ import pytest
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter.disruption import CanaryRule
 from joinery.objects.policies import TerminateFirst
-from joinery.objects.settings import NEEDS, Settings, read, variable
+from joinery.objects.settings import NEEDS, SETTINGS, SWITCHES, Settings, chosen, in_force, read, variable
+from joinery.objects.stack_settings import BY_THE_TEMPLATE
 
 _QUEUES = ("provisioning_queue", "lifecycle_queue", "disruption_queue")
 
@@ -17,37 +18,28 @@ def test_a_cluster_is_all_that_must_be_said() -> None:
     assert read({"JOINERY_CLUSTER": "blue"}) == Settings(cluster="blue")
 
 
-def test_every_variable_is_read() -> None:
-    """Each field has one variable, and its text becomes the field's type."""
+def test_everything_that_is_given_is_read() -> None:
+    """Each address has a variable, what somebody chooses stands in one together, and text becomes the field's type."""
+    settings = {
+        "MaxLaunches": "7", "MaxHourly": "12.5", "NodeSize": "small", "PreferencePolicy": "Ignore",
+        "MinValuesPolicy": "BestEffort", "NodeRepair": "reboot", "Steering": "off", "ZonalShift": "true",
+        "SurgeSingleReplicas": "true", "Rebalance": "drain", "DisruptionMovePrice": "0.5",
+        "DisruptionPayback": "1h30m", "DisruptionSeconds": "20", "SpotToSpot": "false", "Canary": "5% for 1h",
+        "TerminateFirst": "static,reserved", "PodDeletionCost": "true", "NewNodesRepay": "false",
+        "LegacyObjects": "false", "DefaultInstanceProfile": "nodes", "ExpirationObeysBudgets": "true",
+        "OnDemandPrices": "estimated", "Metrics": "node-pools", "SwitchedOff": "disruption, catalog",
+        "RolePath": "/team/",
+    }  # fmt: skip
     environment = {
         "JOINERY_CLUSTER": "blue",
         "JOINERY_REGION": "eu-north-1",
         "JOINERY_MODE": "observe",
-        "JOINERY_ENABLED": "false",
-        "JOINERY_MAX_LAUNCHES": "7",
-        "JOINERY_MAX_HOURLY": "12.5",
-        "JOINERY_NODE_SIZE": "small",
-        "JOINERY_PREFERENCE_POLICY": "Ignore",
-        "JOINERY_MIN_VALUES_POLICY": "BestEffort",
-        "JOINERY_NODE_REPAIR": "reboot",
-        "JOINERY_STEERING": "off",
-        "JOINERY_ZONAL_SHIFT": "true",
-        "JOINERY_SURGE_SINGLE_REPLICAS": "true",
-        "JOINERY_REBALANCE": "drain",
-        "JOINERY_DISRUPTION_MOVE_PRICE": "0.5",
-        "JOINERY_DISRUPTION_PAYBACK": "1h30m",
-        "JOINERY_DISRUPTION_SECONDS": "20",
-        "JOINERY_SPOT_TO_SPOT": "false",
-        "JOINERY_CANARY": "5% for 1h",
-        "JOINERY_TERMINATE_FIRST": "static,reserved",
-        "JOINERY_POD_DELETION_COST": "true",
-        "JOINERY_NEW_NODES_REPAY": "false",
-        "JOINERY_LEGACY_OBJECTS": "false",
-        "JOINERY_DEFAULT_INSTANCE_PROFILE": "nodes",
-        "JOINERY_EXPIRATION_OBEYS_BUDGETS": "true",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
+        "JOINERY_SETTINGS": "; ".join(f"{name}={text}" for name, text in settings.items()),
+        "POWERTOOLS_SERVICE_NAME": "disruption",
         "UNRELATED": "x",
     }
+    assert set(settings) == set(SETTINGS) - set(BY_THE_TEMPLATE) | {"RolePath"}
 
     assert read(environment) == Settings(
         cluster="blue",
@@ -75,67 +67,99 @@ def test_every_variable_is_read() -> None:
         legacy_objects=False,
         default_instance_profile="nodes",
         expiration_obeys_budgets=True,
+        on_demand_prices="estimated",
+        metrics="node-pools",
+        switched_off=frozenset({"disruption", "catalog"}),
         gateways="simulator.world:gateways",
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("CLUSTER", ""),
-        ("MODE", "dry-run"),
-        ("ENABLED", "maybe"),
-        ("MAX_LAUNCHES", "-1"),
-        ("MAX_LAUNCHES", "many"),
-        ("MAX_HOURLY", "nan"),
-        ("MAX_HOURLY", "cheap"),
-        ("NODE_SIZE", "huge"),
-        ("PREFERENCE_POLICY", "respect"),
-        ("MIN_VALUES_POLICY", "none"),
-        ("NODE_REPAIR", "restart"),
-        ("STEERING", "toleration"),
-        ("ZONAL_SHIFT", "away"),
-        ("SURGE_SINGLE_REPLICAS", "sometimes"),
-        ("REBALANCE", "true"),
-        ("DISRUPTION_MOVE_PRICE", "free"),
-        ("DISRUPTION_PAYBACK", "soon"),
-        ("DISRUPTION_PAYBACK", "Never"),
-        ("DISRUPTION_PAYBACK", "0s"),
-        ("DISRUPTION_SECONDS", "-1"),
-        ("SPOT_TO_SPOT", "15"),
-        ("CANARY", "one node"),
-        ("NEW_NODES_REPAY", "1h"),
-        ("LEGACY_OBJECTS", "v1beta1"),
-        ("EXPIRATION_OBEYS_BUDGETS", "10%"),
-        ("TERMINATE_FIRST", "always"),
-        ("GATEWAYS", "simulator.world"),
-    ],
-)
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_default_is_what_it_says(name: str) -> None:
+    """Whoever writes it down changes nothing."""
+    assert read({"JOINERY_CLUSTER": "blue", "JOINERY_SETTINGS": f"{name}={SETTINGS[name].default}"}) == Settings(
+        cluster="blue"
+    )
+    assert in_force("")[name] == SETTINGS[name].default
+
+
+def test_a_door_is_switched_off_by_its_name() -> None:
+    """The others are not."""
+    off = {"JOINERY_CLUSTER": "blue", "JOINERY_SETTINGS": "SwitchedOff=disruption,catalog"}
+    doors = [door for door in SWITCHES if not read({**off, "POWERTOOLS_SERVICE_NAME": door}).enabled]
+    assert doors == ["disruption", "catalog"]
+
+
+@pytest.mark.parametrize(("name", "text"), [("CLUSTER", ""), ("MODE", "dry-run"), ("GATEWAYS", "simulator.world")])
 def test_a_wrong_variable_is_named(name: str, text: str) -> None:
     """Whoever reads the log of a function that does not start learns which variable to correct."""
     with pytest.raises(ConfigurationError, match=f"JOINERY_{name} "):
         read({"JOINERY_CLUSTER": "blue", f"JOINERY_{name}": text})
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        "MaxLaunches=-1",
+        "MaxLaunches=many",
+        "MaxHourly=nan",
+        "MaxHourly=cheap",
+        "NodeSize=huge",
+        "PreferencePolicy=respect",
+        "MinValuesPolicy=none",
+        "NodeRepair=restart",
+        "Steering=toleration",
+        "ZonalShift=away",
+        "SurgeSingleReplicas=sometimes",
+        "Rebalance=true",
+        "DisruptionMovePrice=free",
+        "DisruptionPayback=soon",
+        "DisruptionPayback=Never",
+        "DisruptionPayback=0s",
+        "DisruptionSeconds=-1",
+        "DisruptionSeconds=201",
+        "SpotToSpot=15",
+        "Canary=one node",
+        "NewNodesRepay=1h",
+        "LegacyObjects=v1beta1",
+        "DefaultInstanceProfile=a b",
+        "ExpirationObeysBudgets=10%",
+        "TerminateFirst=always",
+        "SwitchedOff=installer",
+        "RolePath=team",
+        "KmsKeyArn=key/1",
+        "WebhookEndpoint=private",
+    ],
+)
+def test_a_wrong_setting_is_named(given: str) -> None:
+    """As somebody wrote it: the installer says so to CloudFormation."""
+    with pytest.raises(ConfigurationError, match=f"^{given.partition('=')[0]}[ =]"):
+        in_force(f"Metrics=cluster; {given}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("NodeRepar=off", "there is no setting NodeRepar: do you mean NodeRepair?"),
+        ("Xyzzy=1", "there is no setting Xyzzy"),
+        ("NodeRepair=off; NodeRepair=reboot", "NodeRepair is there twice"),
+        ("NodeRepair", "'NodeRepair' is not of the form Name=value"),
+        ("RolePath = /a/", "'RolePath = /a/' is not of the form Name=value"),
+        ("RolePath=/a/ ; Canary=off", "'RolePath=/a/' is not of the form Name=value"),
+    ],
+)
+def test_what_is_no_setting_is_refused(text: str, said: str) -> None:
+    """The template would pass over it in silence."""
+    with pytest.raises(ConfigurationError) as refused:
+        chosen(text)
+    assert str(refused.value) == said
+
+
 @pytest.mark.parametrize("door", NEEDS)
 def test_a_door_says_which_address_it_lacks(door: str) -> None:
     """A door over the real gateways refuses to start without an address that it needs."""
-    switches = {"enabled", "zonal_shift", "surge_single_replicas", "spot_to_spot", "pod_deletion_cost"}
-    switches |= {"new_nodes_repay", "expiration_obeys_budgets", "legacy_objects", "access_entries"}
-    full = {variable(name): "true" if name in switches else "9" * 40 for name in NEEDS[door]} | {
-        "JOINERY_MODE": "act",
-        "JOINERY_NODE_SIZE": "small",
-        "JOINERY_PREFERENCE_POLICY": "Ignore",
-        "JOINERY_MIN_VALUES_POLICY": "Strict",
-        "JOINERY_NODE_REPAIR": "replace",
-        "JOINERY_STEERING": "off",
-        "JOINERY_REBALANCE": "off",
-        "JOINERY_DISRUPTION_PAYBACK": "1h",
-        "JOINERY_CANARY": "off",
-        "JOINERY_TERMINATE_FIRST": "static",
-        "JOINERY_ON_DEMAND_PRICES": "estimated",
-        "JOINERY_METRICS": "cluster",
-    }
+    full = {variable(name): "9" * 40 for name in NEEDS[door]}
+    full |= {"JOINERY_MODE": "act", "JOINERY_ACCESS_ENTRIES": "true"}
     assert read(full).check(door)
 
     for name in set(NEEDS[door]) & {*_QUEUES, "bucket", "table", "webhook_token", "installer_role"}:

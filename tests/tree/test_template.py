@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,17 @@ from joinery.decisions.interruption.notice import Notice, NoticeKind, parse
 from joinery.gateways.doorbell.gateway import DELAYS, Bell
 from joinery.gateways.memory.bucket import CATALOG_KEY
 from joinery.gateways.memory.table import EXPIRES, KEY
-from joinery.objects.karpenter import duration
-from joinery.objects.karpenter.disruption import canary_of
-from joinery.objects.policies import (
-    MetricsDetail,
-    MinValuesPolicy,
-    NodeRepair,
-    PreferencePolicy,
-    Rebalance,
-    terminate_first_of,
+from joinery.objects.settings import (
+    MOST_DISRUPTION_SECONDS,
+    NEEDS,
+    SETTINGS,
+    SWITCHES,
+    Settings,
+    in_force,
+    variable,
 )
-from joinery.objects.settings import NEEDS, Settings, variable
-from tests.tree.resources import DOORS, RESOURCES, TEMPLATE, logical_id, policies_of, policy, resources
+from joinery.objects.stack_settings import BY_THE_TEMPLATE
+from tests.tree.resources import DOORS, RESOURCES, TEMPLATE, logical_id, policies_of, policy, resources, setting
 from tools.template import ROOT, Door
 
 FOLDERS = sorted(path.name for path in (ROOT / "functions").iterdir() if path.is_dir())
@@ -85,54 +85,59 @@ def test_a_door_owns_no_client_no_environment_and_no_error(door: Door) -> None:
 @every_door
 def test_a_function_is_given_exactly_the_settings_it_needs(door: Door) -> None:
     """No variable is missing, and none is declared that nobody reads."""
-    given = {name for name in door.variables if not name.startswith("POWERTOOLS_")}
+    given = {name for name in door.variables if not name.startswith("POWERTOOLS_")} - {"JOINERY_SETTINGS"}
 
     assert given == {variable(name) for name in NEEDS[door.name]}
     assert {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE"} <= set(door.variables)
 
 
-def test_the_template_s_defaults_are_the_code_s() -> None:
-    """A user who chooses nothing gets what the settings promise."""
-    parameters, defaults = TEMPLATE["Parameters"], Settings(cluster="blue")
-
-    assert parameters["Mode"]["Default"] == defaults.mode
-    assert parameters["MaxLaunches"]["Default"] == defaults.max_launches
-    assert parameters["MaxHourly"]["Default"] == defaults.max_hourly
-    assert parameters["NodeSize"]["Default"] == defaults.node_size
-    assert parameters["NodeRepair"]["Default"] == defaults.node_repair
-    assert parameters["PreferencePolicy"]["Default"] == defaults.preference_policy
-    assert parameters["PreferencePolicy"]["AllowedValues"] == list(PreferencePolicy)
-    assert parameters["MinValuesPolicy"]["Default"] == defaults.min_values_policy
-    assert parameters["MinValuesPolicy"]["AllowedValues"] == list(MinValuesPolicy)
-    assert parameters["Rebalance"]["Default"] == defaults.rebalance
-    assert parameters["Rebalance"]["AllowedValues"] == list(Rebalance)
-    assert parameters["ZonalShift"]["Default"] == str(defaults.zonal_shift).lower()
-    assert parameters["NodeRepair"]["AllowedValues"] == list(NodeRepair)
-    assert parameters["DisruptionMovePrice"]["Default"] == defaults.disruption_move_price
-    assert duration.parse(parameters["DisruptionPayback"]["Default"]) == defaults.disruption_payback
-    assert parameters["DisruptionSeconds"]["Default"] == defaults.disruption_seconds
-    assert parameters["LegacyObjects"]["Default"] == str(defaults.legacy_objects).lower()
-    assert parameters["DefaultInstanceProfile"]["Default"] == defaults.default_instance_profile
-    assert parameters["SpotToSpot"]["Default"] == str(defaults.spot_to_spot).lower()
-    assert terminate_first_of(parameters["TerminateFirst"]["Default"]) == defaults.terminate_first
-    assert canary_of(parameters["Canary"]["Default"]) == defaults.canary
-    assert parameters["PodDeletionCost"]["Default"] == str(defaults.pod_deletion_cost).lower()
-    assert parameters["NewNodesRepay"]["Default"] == str(defaults.new_nodes_repay).lower()
-    assert parameters["ExpirationObeysBudgets"]["Default"] == str(defaults.expiration_obeys_budgets).lower()
-    assert parameters["Metrics"]["Default"] == defaults.metrics
-    assert parameters["Metrics"]["AllowedValues"] == list(MetricsDetail)
-    assert parameters["Steering"]["Default"] == defaults.steering
-    assert parameters["SurgeSingleReplicas"]["Default"] == str(defaults.surge_single_replicas).lower()
+@every_door
+def test_every_door_but_the_installer_is_given_the_settings(door: Door) -> None:
+    """CloudFormation must be answered, so no setting keeps the installer from starting."""
+    given = {"Ref": "Settings"} if door.name != "installer" else None
+    assert door.variables.get("JOINERY_SETTINGS") == given
+    assert set(SWITCHES) == set(DOORS) - {"installer"}
 
 
-def test_each_door_has_an_off_switch_of_its_own() -> None:
-    """Any door can be silenced without touching the others."""
-    # CloudFormation waits for the installer's answer: it is never off.
-    doors_with_switches = [door for door in DOORS.values() if door.name != "installer"]
-    switches = {door.variables["JOINERY_ENABLED"]["Ref"] for door in doors_with_switches}
+def test_a_guided_deployment_asks_for_few_things() -> None:
+    """SAM asks for every parameter. Each is described, and only the cluster has no default."""
+    parameters = TEMPLATE["Parameters"]
+    groups = TEMPLATE["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
 
-    assert len(switches) == len(doors_with_switches)
-    assert all(TEMPLATE["Parameters"][switch]["Default"] == "true" for switch in switches)
+    assert len(parameters) <= 8
+    assert all(parameter["Description"] for parameter in parameters.values())
+    assert [name for name, parameter in parameters.items() if "Default" not in parameter] == ["ClusterName"]
+    assert [name for group in groups for name in group["Parameters"]] == list(parameters)
+    assert parameters["Mode"]["Default"] == Settings(cluster="blue").mode
+    assert not parameters.keys() & SETTINGS.keys()
+
+
+def test_the_template_reads_settings_with_the_defaults_of_the_code() -> None:
+    """Of those that it reads itself. Where one name ended another, it would read what stands behind that."""
+    written = json.dumps(TEMPLATE)
+    read = set(BY_THE_TEMPLATE) - {"ForceConflicts", "StarterSubnetIds", "StarterSecurityGroupIds"}  # by the installer
+
+    assert {name for name in SETTINGS if json.dumps(setting(name)) in written} == read
+    assert set(re.findall(r"\$\{Settings\};(\w+)=", written)) == read
+    assert not [(one, other) for one in BY_THE_TEMPLATE for other in SETTINGS if other != one and other.endswith(one)]
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ("", "RolePath", "/"),
+        ("RolePath=/a/; Canary=off", "RolePath", "/a/"),
+        ("NodeRepair=reboot;KmsKeyArn=arn:aws:kms:eu-west-1:1:key/1", "KmsKeyArn", "arn:aws:kms:eu-west-1:1:key/1"),
+        ("WebhookVpcEndpointId=vpce-1; WebhookEndpoint=private", "WebhookEndpoint", "private"),
+    ],
+)
+def test_the_template_and_the_code_read_the_same(text: str, name: str, value: str) -> None:
+    """As CloudFormation splits and selects."""
+    (_, between), (separator, _) = setting(name)["Fn::Select"], setting(name)["Fn::Select"][1]["Fn::Split"]
+    mark, source = between["Fn::Split"][1]["Fn::Select"][1]["Fn::Split"]
+    assert source["Fn::Sub"].replace("${Settings}", text).split(mark)[1].split(separator)[0] == value
+    assert in_force(text)[name] == value
+    assert re.fullmatch(TEMPLATE["Parameters"]["Settings"]["AllowedPattern"], text)
 
 
 @pytest.mark.parametrize("bell", Bell)
@@ -205,8 +210,9 @@ def test_the_rotation_is_looked_after_every_hour() -> None:
     """The installer is asked for one step, with the age at which a token is to go."""
     assert ROTATION["ScheduleExpression"] == "rate(1 hour)"
     assert logical_id(ROTATION["Target"]["Arn"]) == "InstallerFunction"
-    asked = json.loads(ROTATION["Target"]["Input"]["Fn::Sub"])
-    assert asked == {"operation": ROTATE, "days": "${WebhookRotationDays}"}
+    asked, variables = ROTATION["Target"]["Input"]["Fn::Sub"]
+    assert json.loads(asked) == {"operation": ROTATE, "days": "${Days}"}
+    assert variables == {"Days": setting("WebhookRotationDays")}
 
 
 def test_what_the_schedule_sends_to_the_interruption_function_is_a_poll() -> None:
@@ -295,7 +301,7 @@ def test_the_lease_outlives_the_function_that_holds_it() -> None:
 
 def test_disruption_has_time_left_to_act_on_what_it_has_found() -> None:
     """The search that a user may ask for, reading before it and acting after it fit into the function's timeout."""
-    longest = TEMPLATE["Parameters"]["DisruptionSeconds"]["MaxValue"]
+    longest = MOST_DISRUPTION_SECONDS
 
     assert longest + ACTING_SECONDS + READING_SECONDS <= DOORS["disruption"].timeout
 

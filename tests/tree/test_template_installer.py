@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from joinery.gateways.account.aws import POLICY
-from tests.tree.resources import DOORS, RESOURCES, TEMPLATE, logical_id, policies_of
+from joinery.objects.settings import in_force
+from tests.tree.resources import DOORS, RESOURCES, TEMPLATE, logical_id, policies_of, setting
 from tools.template import ROOT
 
 
@@ -144,7 +145,7 @@ def test_a_resource_keeps_its_type_as_long_as_it_has_its_name() -> None:
 
 def test_nothing_is_reserved_where_the_quota_is_too_small() -> None:
     """New accounts have ten concurrent executions, of which none may be reserved."""
-    assert TEMPLATE["Parameters"]["WebhookConcurrency"]["MinValue"] == 0
+    assert in_force("WebhookConcurrency=0")["WebhookConcurrency"] == "0"
     reserved = RESOURCES["WebhookFunction"]["Properties"]["ReservedConcurrentExecutions"]["Fn::If"]
     assert reserved[0] == "ReservedWebhook"
     assert reserved[2] == {"Ref": "AWS::NoValue"}
@@ -162,7 +163,7 @@ def test_the_webhook_is_called_in_one_of_three_ways() -> None:
         "WebhookFunctionUrl", "WebhookFunctionUrlPublicPermissions", "WebhookFunctionURLInvokeAllowPublicAccess",
     }  # fmt: skip
     assert all(name.startswith("WebhookApi") for name, way in conditions.items() if way == "PrivateWebhook")
-    assert [s["Condition"] for s in policy] == [{"StringEquals": {"aws:SourceVpce": {"Ref": "WebhookVpcEndpointId"}}}]
+    assert [s["Condition"] for s in policy] == [{"StringEquals": {"aws:SourceVpce": setting("WebhookVpcEndpointId")}}]
     assert RESOURCES["WebhookApi"]["Properties"]["EndpointConfiguration"]["Types"] == ["PRIVATE"]
 
 
@@ -182,8 +183,6 @@ def holds(condition: Any, given: dict[str, Any]) -> bool:
         ({"SubnetIds": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}, ""),
         ({"SubnetIds": ["subnet-1"]}, "SubnetIds needs SecurityGroupIds"),
         ({"SecurityGroupIds": ["sg-1"]}, "SecurityGroupIds needs SubnetIds"),
-        ({"WebhookEndpoint": "private"}, "WebhookEndpoint=private needs WebhookVpcEndpointId"),
-        ({"WebhookEndpoint": "private", "WebhookVpcEndpointId": "vpce-1"}, ""),
     ],
 )
 def test_half_a_network_is_refused_before_anything_is_made(parameters: dict[str, Any], refusal: str) -> None:

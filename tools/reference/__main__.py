@@ -17,6 +17,7 @@ from tools.template import ROOT
 REFERENCE, FIELDS, TYPES = (ROOT / "docs" / f"{name}.md" for name in ("reference", "fields", "instance-types"))
 TABLES: Mapping[Path, Mapping[str, Callable[[], Iterable[str]]]] = {
     REFERENCE: {
+        "parameters": stack.parameters,
         "settings": stack.settings,
         "outputs": stack.outputs,
         "annotations for people": keys.for_people,

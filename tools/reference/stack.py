@@ -1,8 +1,9 @@
-"""The stack's parameters and outputs, from the template."""
+"""The stack's parameters and outputs, from the template, and the settings in its parameter ``Settings``."""
 
 from collections.abc import Iterator
 from typing import Any
 
+from joinery.objects.settings import SETTINGS
 from tools.template import load
 
 #: Where a page of ours says more about a parameter.
@@ -22,13 +23,26 @@ MORE = {
 }
 
 
-def settings() -> Iterator[str]:
+def parameters() -> Iterator[str]:
     """One row a parameter, in the template's order."""
-    yield "| setting | default | values | meaning |"
+    yield "| parameter | default | values | meaning |"
     yield "|---|---|---|---|"
     for name, parameter in load()["Parameters"].items():
-        meaning = _sentence(parameter["Description"]) + (f" ([more]({MORE[name]}))" if name in MORE else "")
+        meaning = _meaning(name, parameter["Description"])
         yield f"| `{name}` | {_default(parameter)} | {_values(parameter)} | {meaning} |"
+
+
+def settings() -> Iterator[str]:
+    """One row a setting."""
+    yield "| setting | default | values | meaning |"
+    yield "|---|---|---|---|"
+    for name, setting in SETTINGS.items():
+        default = f"`{setting.default}`" if setting.default else "empty"
+        yield f"| `{name}` | {default} | {setting.values} | {_meaning(name, setting.meaning)} |"
+
+
+def _meaning(name: str, text: str) -> str:
+    return _sentence(text) + (f" ([more]({MORE[name]}))" if name in MORE else "")
 
 
 def _default(parameter: dict[str, Any]) -> str:

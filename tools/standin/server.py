@@ -4,6 +4,8 @@ Each correction makes it behave as AWS documents:
 
 - ``AWS::EKS::AccessEntry`` goes to the stand-in of EKS that ``AWS_ENDPOINT_URL_EKS`` names.
 - An alarm on metric math is kept with its first metric. Nothing evaluates alarms here.
+- What a condition selects, splits, joins or substitutes is worked out before it is compared (CloudFormation User Guide,
+  "Conditions").
 - A bucket that is not empty cannot be deleted (S3 API DeleteBucket, ``BucketNotEmpty``).
 - What a resource depends on stays while that resource cannot be deleted (CloudFormation User Guide, "Delete stack
   fails"): ministack would delete everything else.
@@ -41,7 +43,7 @@ from typing import Any
 from ministack import app
 from ministack.core import iam_actions, iam_evaluator, lambda_runtime
 from ministack.services import cloudwatch_logs, iam, lambda_svc, s3
-from ministack.services.cloudformation import engine, provisioners, stacks
+from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
 
 _PR_SET_PDEATHSIG = 1
 _LETTERS = string.ascii_letters + string.digits
@@ -51,14 +53,17 @@ _LARGE_BYTES = 200_000
 
 def main() -> None:
     _end_with_parent()
-    handlers = provisioners._RESOURCE_HANDLERS
-    handlers["AWS::EKS::AccessEntry"] = {"create": _create_entry, "update": _update_entry, "delete": _delete_entry}
+    evaluate = _with_functions(engine._evaluate_conditions)
+    for module in (engine, changesets, handlers, stacks):
+        module._evaluate_conditions = evaluate
+    kinds = provisioners._RESOURCE_HANDLERS
+    kinds["AWS::EKS::AccessEntry"] = {"create": _create_entry, "update": _update_entry, "delete": _delete_entry}
     for operation in ("create", "update"):
-        handlers["AWS::CloudWatch::Alarm"][operation] = _with_one_metric(handlers["AWS::CloudWatch::Alarm"][operation])
-    handlers["AWS::S3::Bucket"]["delete"] = _empty_only(handlers["AWS::S3::Bucket"]["delete"])
+        kinds["AWS::CloudWatch::Alarm"][operation] = _with_one_metric(kinds["AWS::CloudWatch::Alarm"][operation])
+    kinds["AWS::S3::Bucket"]["delete"] = _empty_only(kinds["AWS::S3::Bucket"]["delete"])
     stacks._delete_resource = _dependents_first(stacks._delete_resource)
-    handlers["AWS::SecretsManager::Secret"] |= _by_arn(dict(handlers["AWS::SecretsManager::Secret"]))
-    profiles = handlers["AWS::IAM::InstanceProfile"]
+    kinds["AWS::SecretsManager::Secret"] |= _by_arn(dict(kinds["AWS::SecretsManager::Secret"]))
+    profiles = kinds["AWS::IAM::InstanceProfile"]
     profiles["create"] = _by_name(profiles["create"])
     iam_actions.extract_resource_arn = _with_profiles(iam_actions.extract_resource_arn)
     iam_evaluator._principal_keys = _with_function(iam_evaluator._principal_keys)
@@ -68,6 +73,26 @@ def main() -> None:
     pin = app.pin_request_origin
     app.pin_request_origin = lambda address, is_secure: pin(address, True)
     app.main()
+
+
+def _with_functions(evaluate: Any) -> Any:
+    def corrected(template: dict[str, Any], params: dict[str, Any]) -> dict[str, bool]:
+        conditions = _worked_out(template.get("Conditions", {}), params)
+        evaluated: dict[str, bool] = evaluate({**template, "Conditions": conditions}, params)
+        return evaluated
+
+    return corrected
+
+
+def _worked_out(value: Any, params: dict[str, Any]) -> Any:
+    """The part of a condition with values in the place of functions that make text."""
+    if isinstance(value, list):
+        return [_worked_out(one, params) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if value.keys() & {"Fn::Select", "Fn::Split", "Fn::Join", "Fn::Sub"}:
+        return engine._resolve_refs(value, {}, params, {}, {}, "", "")
+    return {key: _worked_out(one, params) for key, one in value.items()}
 
 
 def _end_with_parent() -> None:

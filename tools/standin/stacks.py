@@ -32,7 +32,7 @@ class Stack:
     def deploy(self, parameters: Mapping[str, str], template: Path = BUILD / "template.yaml") -> None:
         """``sam deploy`` of a built template, as `make deploy` does it. Raises ``StackError``."""
         planned = Plan(self.name, parameters)
-        self._run(command(str(SAM), REGION, planned, ("--template-file", str(template), *_CONFIGURED)))
+        self._run(command(str(SAM), REGION, planned, template, _CONFIGURED))
 
     def delete(self) -> None:
         """What ``sam delete`` asks of CloudFormation: SAM looks every half minute, and asks twice if it failed.

@@ -11,11 +11,6 @@ from joinery_cli.doctor.findings import Check, Finding, fail, note, ok, warn
 from joinery_cli.doctor.site import NotInstalledError, Site
 
 _DEPLOY = "make deploy CLUSTER={cluster}"
-#: What a door's off-switch does while it is off (docs/reference.md, "Settings").
-_SWITCHES = (
-    "WebhookEnabled", "ProvisioningEnabled", "InterruptionEnabled", "ExpirationEnabled", "DisruptionEnabled",
-    "LifecycleEnabled", "CatalogEnabled",
-)  # fmt: skip
 
 
 def stack(site: Site) -> Iterator[Finding]:
@@ -109,9 +104,9 @@ def settings(site: Site) -> Iterator[Finding]:
     if given.get("Mode") == "observe":
         remedy = "deploy with Mode=act when its decisions are to your liking"
         yield warn("settings", "Mode=observe: everything is decided, and nothing is done", remedy)
-    off = [name for name in _SWITCHES if given.get(name) == "false"]
+    off = given["SwitchedOff"]
     if off:
-        yield warn("settings", f"switched off: {', '.join(off)}", f"deploy with {off[0]}=true")
+        yield warn("settings", f"switched off: {off}", "deploy with SwitchedOff=")
     if not given.get("AlarmTopicArn"):
         yield warn("settings", "alarms notify nobody", "deploy with AlarmTopicArn=ARN of an SNS topic")
     if not off and given.get("Mode") != "observe":

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from joinery.decisions.installation.objects import preparation
 from joinery.decisions.installation.shipped import definitions, rights
 from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
+from joinery.objects.settings import in_force
 
 T = TypeVar("T")
 Answer = Mapping[str, Any]
@@ -93,8 +94,9 @@ class Site:
 
     @property
     def parameters(self) -> Mapping[str, str]:
-        """The stack's parameters."""
-        return {one["ParameterKey"]: one["ParameterValue"] for one in self.description.get("Parameters", ())}
+        """The stack's parameters, and every setting."""
+        given = {one["ParameterKey"]: one["ParameterValue"] for one in self.description.get("Parameters", ())}
+        return {**in_force(given.get("Settings", "")), **given}
 
     @property
     def outputs(self) -> Mapping[str, str]:

@@ -1,14 +1,19 @@
-"""Settings: the environment of a function, as a frozen object. The template declares exactly these variables.
+"""Settings: what a stack was told, as a frozen object.
+
+What a function needs to find its way (queues, the bucket, its cluster) is in variables of their own. Everything that
+somebody may choose is in one: the stack's parameter ``Settings``, as ``Name=value; Name=value``. What it does not name
+has the default below, and nowhere else. The template reads some of these itself (``BY_THE_TEMPLATE``).
 
 Defaults are safe. A door that lacks an address that it needs fails when it is built, and not hours later at its first
-use: ``NEEDS`` lists what each door needs, and a contract test compares that with the template.
+use: ``NEEDS`` lists what each door needs, and a test compares that with the template.
 """
 
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import duration
@@ -28,47 +33,34 @@ from joinery.objects.policies import (
     TerminateFirst,
     terminate_first_of,
 )
+from joinery.objects.stack_settings import BY_THE_TEMPLATE, Setting
 
 PREFIX = "JOINERY_"
 ACT, OBSERVE = "act", "observe"
+#: Reading the cluster before a search and acting after it fit beside that into the function's timeout.
+MOST_DISRUPTION_SECONDS = 200
+#: What can be switched off, by the name of a function.
+SWITCHES = ("webhook", "provisioning", "interruption", "expiration", "disruption", "lifecycle", "catalog")
+T = TypeVar("T")
+
+
+def _setting(default: T, text: str, values: str, meaning: str) -> T:
+    """A field of ``Settings`` that somebody may choose. ``text``: its default, as it would be written."""
+    chosen: T = field(default=default, metadata={"setting": Setting(default=text, values=values, meaning=meaning)})
+    return chosen
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """One field a variable: ``JOINERY_`` and the field's name in capitals.
+    """Of one function.
 
-    ``cluster``: the EKS cluster's name. ``region``: its region.
-    ``mode``: ``act``, or ``observe`` to decide, record and emit Events and change nothing.
-    ``enabled``: a door's off-switch; a door that is off completes what wakes it and does nothing.
-    ``max_launches`` and ``max_hourly``: how many nodes a run launches at most, and for how many $/h.
-    ``node_size``: ``cheapest``, ``balanced`` or ``small``, for NodePools that do not say.
-    ``preference_policy``: ``Respect``, or ``Ignore`` where pods' preferences count nothing. ``min_values_policy``:
-    ``Strict``, or ``BestEffort`` to lower minValues that cannot be met.
-    ``node_repair``: what becomes of a node that is unhealthy for too long: ``off`` (nothing), ``replace``, or
-    ``reboot`` (once, and then it is replaced).
-    ``steering``: ``taint``, or ``off`` where new nodes are open to all from the start.
-    ``zonal_shift``: whether zones that ARC shifts traffic away from are left alone.
-    ``surge_single_replicas``: whether the only replica of a Deployment, whose disruption budget allows no eviction, is
-    kept on a node that goes until its successor is Ready, as if it had asked for it.
-    ``rebalance``: what is done about rebalance recommendations: ``off`` (they are told), ``drain`` or ``replace``, for
-    NodePools that do not say.
-    ``disruption_move_price``: dollars that the eviction of an ordinary pod counts as. ``disruption_payback``: within
-    which a consolidation must have saved what its evictions count as. ``disruption_seconds``: how long a run looks for
-    a cheaper cluster. ``spot_to_spot``: whether spot nodes may be replaced by cheaper ones. ``new_nodes_repay``:
-    whether nodes that were just launched stay until they have paid for themselves, for NodePools that do not say.
-    ``terminate_first``: where drifted nodes end before their replacements are launched, for NodePools that do not say.
-    ``canary``: on how many nodes a new image is tried first, and for how long (``1 node for 10m``), for node classes
-    that do not say; None (``off``) for no trial.
-    ``pod_deletion_cost``: whether pods on the nodes that are to go next are marked, so that scale-downs empty these.
-    ``legacy_objects``: whether objects of Karpenter's older APIs (v1alpha5, v1beta1) are acted on.
-    ``default_instance_profile``: of AWSNodeTemplates that name none, which Karpenter's own settings had for them.
-    ``expiration_obeys_budgets``: whether expired nodes wait for the budgets of NodePools that do not say.
+    ``cluster``: the EKS cluster's name. ``region``: its region. ``mode``: ``act``, or ``observe`` to decide, record and
+    emit Events and change nothing. ``enabled``: whether the function is not switched off; one that is completes what
+    wakes it and does nothing.
     ``provisioning_queue``, ``lifecycle_queue`` and ``disruption_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
     ``webhook_secret``: the ARN of the secret that holds the tokens of the webhook's URL. ``webhook_token``: the token
     itself, where there is no Secrets Manager; no stack sets it.
-    ``metrics``: ``cluster``, or ``node-pools`` to have them by NodePool too, which costs dollars.
-    ``on_demand_prices``: ``listed``, or ``estimated`` where the price list cannot be reached.
     ``installer_role``: the ARN of the installer's own role, which it lets into the cluster while it works.
     ``access_entries``: whether it may; without access entries of EKS, what is in the cluster is left to a person.
     ``gateways``: dotted path ``module:function`` of what builds the gateways from these settings.
@@ -78,27 +70,6 @@ class Settings:
     region: str = "us-east-1"
     mode: str = ACT
     enabled: bool = True
-    max_launches: int = 500
-    max_hourly: float = 1000.0
-    node_size: str = BALANCED
-    preference_policy: str = PreferencePolicy.RESPECT
-    min_values_policy: str = MinValuesPolicy.STRICT
-    node_repair: str = NodeRepair.OFF
-    steering: str = Steering.TAINT
-    zonal_shift: bool = False
-    surge_single_replicas: bool = False
-    rebalance: str = Rebalance.OFF
-    disruption_move_price: float = 0.01
-    disruption_payback: timedelta = timedelta(hours=1)
-    disruption_seconds: float = 120.0
-    spot_to_spot: bool = True
-    terminate_first: frozenset[TerminateFirst] = frozenset()
-    canary: CanaryRule | None = CanaryRule(timedelta(minutes=10))
-    pod_deletion_cost: bool = False
-    new_nodes_repay: bool = True
-    legacy_objects: bool = True
-    default_instance_profile: str = ""
-    expiration_obeys_budgets: bool = False
     provisioning_queue: str = ""
     lifecycle_queue: str = ""
     disruption_queue: str = ""
@@ -106,11 +77,123 @@ class Settings:
     table: str = ""
     webhook_secret: str = ""
     webhook_token: str = ""
-    metrics: str = MetricsDetail.CLUSTER
-    on_demand_prices: str = OnDemandPrices.LISTED
     installer_role: str = ""
     access_entries: bool = True
     gateways: str = "joinery.bootstrap:aws"
+
+    # fmt: off
+    max_launches: int = _setting(
+        500, "500", "0 or more",
+        "The most nodes that one run may launch. Replacements come first; other pods wait for a later run.",
+    )
+    max_hourly: float = _setting(
+        1000.0, "1000", "0 or more",
+        "The most dollars an hour that one run may add. Replacements come first; other pods wait for a later run.",
+    )
+    node_size: str = _setting(
+        BALANCED, BALANCED, "`cheapest`, `balanced`, `small`",
+        "How price is weighed against how much one node carries, for NodePools without joinery.dev/node-size.",
+    )
+    preference_policy: str = _setting(
+        PreferencePolicy.RESPECT, "Respect", "`Respect`, `Ignore`",
+        "Respect keeps what pods prefer where that is possible. With Ignore it counts nothing, because money comes "
+        "first.",
+    )
+    min_values_policy: str = _setting(
+        MinValuesPolicy.STRICT, "Strict", "`Strict`, `BestEffort`",
+        "Where a NodePool's minValues cannot be met, Strict buys nothing, and BestEffort lowers them and buys.",
+    )
+    node_repair: str = _setting(
+        NodeRepair.OFF, "off", "`off`, `replace`, `reboot`",
+        "What becomes of a node that is unhealthy for too long. reboot does that once, and then replaces it.",
+    )
+    steering: str = _setting(
+        Steering.TAINT, "taint", "`taint`, `off`",
+        "Whether a new node is kept for the pods it was bought for by a taint, or is open to all. off needs no right "
+        "to patch pods.",
+    )
+    zonal_shift: bool = _setting(
+        False, "false", "`true`, `false`",
+        "Whether zones that ARC shifts traffic away from are left alone. Nothing is bought or repaired there. The "
+        "cluster must be registered with ARC.",
+    )
+    surge_single_replicas: bool = _setting(
+        False, "false", "`true`, `false`",
+        "Whether the only replica of a Deployment gets its successor before its node goes, if its disruption budget "
+        "allows no eviction.",
+    )
+    rebalance: str = _setting(
+        Rebalance.OFF, "off", "`off`, `drain`, `replace`",
+        "What is done about EC2's rebalance recommendations, for NodePools without joinery.dev/rebalance. off sends "
+        "Events alone.",
+    )
+    disruption_move_price: float = _setting(
+        0.01, "0.01", "0 or more",
+        "What the eviction of an ordinary pod counts as, in dollars. Nodes are consolidated only if it is repaid. 0 "
+        "means that moves cost nothing.",
+    )
+    disruption_payback: timedelta = _setting(
+        timedelta(hours=1), "1h", "a time, such as `1h30m`",
+        "The time within which a consolidation must have saved what its evictions count as.",
+    )
+    disruption_seconds: float = _setting(
+        120.0, "120", "1 to 200",
+        "How long one run looks for a cheaper cluster at most. What it has found by then counts.",
+    )
+    spot_to_spot: bool = _setting(
+        True, "true", "`true`, `false`",
+        "Whether a spot node may be replaced by a cheaper spot node, where that can be of fifteen types or more.",
+    )
+    canary: CanaryRule | None = _setting(
+        CanaryRule(timedelta(minutes=10)), "1 node for 10m", "`off`, nodes or a share, and a time",
+        "On how many nodes a new AMI is tried before all others move to it, and for how long. 5% for 1h is a share; "
+        "off tries nothing.",
+    )
+    terminate_first: frozenset[TerminateFirst] = _setting(
+        frozenset[TerminateFirst](), "off", "`off`, or some of `static`, `reserved`, `scarce`, separated by commas",
+        "Where a drifted node ends before its replacement is launched, because there is no room for both.",
+    )
+    pod_deletion_cost: bool = _setting(
+        False, "false", "`true`, `false`",
+        "Whether pods on the nodes that are to go next get controller.kubernetes.io/pod-deletion-cost, so that "
+        "scale-downs empty these nodes.",
+    )
+    new_nodes_repay: bool = _setting(
+        True, "true", "`true`, `false`",
+        "Whether nodes that were just launched are not consolidated before they have paid for themselves, for "
+        "NodePools without joinery.dev/new-nodes-repay.",
+    )
+    expiration_obeys_budgets: bool = _setting(
+        False, "false", "`true`, `false`",
+        "Whether expired nodes wait for disruption budgets, for NodePools without "
+        "joinery.dev/expiration-obeys-budgets.",
+    )
+    legacy_objects: bool = _setting(
+        True, "true", "`true`, `false`",
+        "Whether Provisioners, AWSNodeTemplates and objects of v1beta1 are acted on. Scale their Karpenter to zero "
+        "first. With false they are not read.",
+    )
+    default_instance_profile: str = _setting(
+        "", "", "a name",
+        "The instance profile of AWSNodeTemplates that name none (aws.defaultInstanceProfile of Karpenter v0.31).",
+    )
+    on_demand_prices: str = _setting(
+        OnDemandPrices.LISTED, "listed", "`listed`, `estimated`",
+        "Where on-demand prices come from. listed asks AWS's price list. estimated takes those of us-east-1 that come "
+        "with the release, for subnets that cannot reach the list.",
+    )
+    metrics: str = _setting(
+        MetricsDetail.CLUSTER, "cluster", "`cluster`, `node-pools`",
+        "Whether there are metrics of each NodePool, too. Each costs up to 4 dollars a month.",
+    )
+    switched_off: frozenset[str] = _setting(
+        frozenset[str](), "", "functions, separated by commas",
+        "Functions that complete what wakes them and do nothing. webhook: the schedule alone wakes the others, once a "
+        "minute. provisioning: no new nodes, also not for nodes that go. interruption: EC2's warnings are lost. "
+        "expiration: nodes are not retired for their age. disruption: no node is consolidated; commands that have "
+        "begun go on. lifecycle: no node joins, is drained or ends. catalog: plans use the prices that were read last.",
+    )
+    # fmt: on
 
     def __post_init__(self) -> None:
         _demand(bool(self.cluster), "cluster", "is not set")
@@ -122,6 +205,11 @@ class Settings:
             given = getattr(self, name)
             _demand(given in list(choices), name, f"is {given!r}: expected one of {', '.join(choices)}")
         _demand(self.disruption_payback > timedelta(), "disruption_payback", "is not longer than nothing")
+        _demand(1 <= self.disruption_seconds <= MOST_DISRUPTION_SECONDS, "disruption_seconds", "is not from 1 to 200")
+        profile = self.default_instance_profile
+        _demand(bool(_PROFILE.fullmatch(profile)), "default_instance_profile", f"is {profile!r}: expected a name")
+        for door in sorted(self.switched_off - {*SWITCHES}):
+            _demand(False, "switched_off", f"names {door!r}: expected some of {', '.join(SWITCHES)}")
         _demand(":" in self.gateways, "gateways", f"is {self.gateways!r}: expected module:function")
 
     @property
@@ -137,9 +225,7 @@ class Settings:
     def check(self, door: str) -> "Settings":
         """The same settings. Raises ``ConfigurationError`` naming a variable that this door cannot do without."""
         for name in NEEDS[door]:
-            is_there = (
-                getattr(self, name) != "" or name in _OPTIONAL or (name == "webhook_secret" and self.webhook_token)
-            )
+            is_there = getattr(self, name) != "" or (name == "webhook_secret" and self.webhook_token)
             _demand(bool(is_there), name, f"is not set: the {door} door needs it")
         is_short = bool(self.webhook_token) and len(self.webhook_token) < SHORTEST_TOKEN
         _demand(not is_short, "webhook_token", "is too short")
@@ -156,68 +242,92 @@ _CHOICES: Mapping[str, type[StrEnum]] = {
     "metrics": MetricsDetail,
     "on_demand_prices": OnDemandPrices,
 }
-_EVERY_DOOR = ("cluster", "region", "enabled")
+_PROFILE = re.compile(r"[0-9A-Za-z_+=,.@-]{0,128}")
+_EVERY_DOOR = ("cluster", "region")
 _BELLS = ("provisioning_queue", "lifecycle_queue")
-_LEGACY = ("legacy_objects", "default_instance_profile")
-_DECIDING = (*_EVERY_DOOR, "mode", *_LEGACY)
-_CONTROLLER = (*_DECIDING, *_BELLS)
-#: What a door reads and may be empty.
-_OPTIONAL = frozenset({"default_instance_profile"})
-_CAPS = ("max_launches", "max_hourly")
-_PACKING = ("node_size", "preference_policy", "min_values_policy")
+_DECIDING = (*_EVERY_DOOR, "mode")
 
-#: The settings each door reads. The template gives a function these variables and no others.
+#: What each door reads beside ``JOINERY_SETTINGS``. The template gives a function these variables and no others.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_secret"),
-    "provisioning": (*_CONTROLLER, "bucket", "table", *_CAPS, *_PACKING, "zonal_shift", "canary", "terminate_first"),
-    "interruption": (*_CONTROLLER, "table", "rebalance"),
-    "expiration": (*_CONTROLLER, "expiration_obeys_budgets"),
-    "disruption": (
-        *_DECIDING,
-        "lifecycle_queue",
-        "disruption_queue",
-        "bucket",
-        "table",
-        *_CAPS,
-        *_PACKING,
-        "zonal_shift",
-        "disruption_move_price",
-        "disruption_payback",
-        "disruption_seconds",
-        "spot_to_spot",
-        "canary",
-        "terminate_first",
-        "pod_deletion_cost",
-        "new_nodes_repay",
-        "metrics",
-    ),
-    "lifecycle": (
-        *_CONTROLLER,
-        "disruption_queue",
-        "bucket",
-        "table",
-        *_CAPS,
-        "node_repair",
-        "steering",
-        "zonal_shift",
-        "surge_single_replicas",
-        "canary",
-        "metrics",
-    ),
-    "catalog": (*_EVERY_DOOR, "provisioning_queue", "bucket", "on_demand_prices"),
-    # It has no off-switch: CloudFormation must be answered.
-    "installer": ("cluster", "region", "installer_role", "access_entries", "webhook_secret"),
+    "provisioning": (*_DECIDING, *_BELLS, "bucket", "table"),
+    "interruption": (*_DECIDING, *_BELLS, "table"),
+    "expiration": (*_DECIDING, *_BELLS),
+    "disruption": (*_DECIDING, "lifecycle_queue", "disruption_queue", "bucket", "table"),
+    "lifecycle": (*_DECIDING, *_BELLS, "disruption_queue", "bucket", "table"),
+    "catalog": (*_EVERY_DOOR, "provisioning_queue", "bucket"),
+    # CloudFormation must be answered: it has no off-switch, and a wrong setting must not keep it from starting.
+    "installer": (*_EVERY_DOOR, "installer_role", "access_entries", "webhook_secret"),
+}
+
+
+def named(name: str) -> str:
+    """What somebody who chooses it calls a field: ``MaxLaunches`` for ``max_launches``."""
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+_FIELDS = {named(each.name): each for each in fields(Settings) if "setting" in each.metadata}
+#: All that may stand in the parameter ``Settings``, by name.
+SETTINGS: Mapping[str, Setting] = {
+    **{name: each.metadata["setting"] for name, each in _FIELDS.items()},
+    **BY_THE_TEMPLATE,
 }
 
 
 def read(environment: Mapping[str, str]) -> Settings:
-    """The settings of a function. Raises ``ConfigurationError`` naming the variable that is missing or wrong.
+    """The settings of a function. Raises ``ConfigurationError`` naming the variable or setting that is at fault.
 
-    An empty variable counts as absent, because a template cannot leave one out conditionally.
+    An empty one counts as absent, because a template cannot leave one out conditionally.
     """
-    given = {field.name: (field.type, environment.get(variable(field.name), "").strip()) for field in fields(Settings)}
+    given = {
+        each.name: (each.type, environment.get(variable(each.name), "").strip())
+        for each in fields(Settings)
+        if "setting" not in each.metadata and each.name != "enabled"
+    }
     _demand(given["cluster"][1] != "", "cluster", "is not set")
-    return Settings(**{name: _parse(name, kind, text) for name, (kind, text) in given.items() if text})
+    for name, text in chosen(environment.get(variable("settings"), "")).items():
+        if name in _FIELDS:
+            given[_FIELDS[name].name] = (_FIELDS[name].type, text)
+    settings = {name: _parse(name, kind, text) for name, (kind, text) in given.items() if text}
+    door = environment.get("POWERTOOLS_SERVICE_NAME", "")
+    return Settings(**settings, enabled=door not in settings.get("switched_off", ()))
+
+
+def chosen(text: str) -> dict[str, str]:
+    """What the parameter ``Settings`` says, by name: ``Name=value; Name=value``.
+
+    Raises ``ConfigurationError`` for what is no setting, and for a value that the template does not take; ``in_force``
+    looks at the others too.
+    """
+    given: dict[str, str] = {}
+    for part in filter(None, (part.removeprefix(" ") for part in text.split(";"))):
+        name, equals, value = part.partition("=")
+        if not equals or part != part.strip() or name != name.strip() or value != value.strip():
+            raise ConfigurationError(f"{part.strip()!r} is not of the form Name=value")
+        if name in given:
+            raise ConfigurationError(f"{name} is there twice")
+        if name not in SETTINGS:
+            raise ConfigurationError(f"there is no setting {name}{_nearest(name)}")
+        if name in BY_THE_TEMPLATE and value and not re.fullmatch(BY_THE_TEMPLATE[name].pattern, value):
+            raise ConfigurationError(f"{name} is {value!r}: expected {BY_THE_TEMPLATE[name].values.replace('`', '')}")
+        given[name] = value
+    if given.get("WebhookEndpoint") == "private" and not given.get("WebhookVpcEndpointId"):
+        raise ConfigurationError("WebhookEndpoint=private needs WebhookVpcEndpointId, an endpoint of execute-api")
+    return given
+
+
+def in_force(text: str) -> dict[str, str]:
+    """Every setting by name, as it holds where the parameter ``Settings`` says this. Raises ``ConfigurationError``."""
+    given = chosen(text)
+    read({variable("cluster"): "any", variable("settings"): text})
+    return {name: given.get(name) or setting.default for name, setting in SETTINGS.items()}
+
+
+def _nearest(name: str) -> str:
+    from difflib import get_close_matches  # only where somebody mistypes: a door should not import it
+
+    near = get_close_matches(name, SETTINGS, n=1)
+    return f": do you mean {near[0]}?" if near else ""
 
 
 def variable(name: str) -> str:
@@ -225,11 +335,22 @@ def variable(name: str) -> str:
     return PREFIX + name.upper()
 
 
+def environment(given: Mapping[str, str]) -> dict[str, str]:
+    """The environment that says this, by field: for whoever runs a door."""
+    own = {variable(name): text for name, text in given.items() if named(name) not in _FIELDS}
+    settings = "; ".join(f"{named(name)}={text}" for name, text in given.items() if named(name) in _FIELDS)
+    return own | ({variable("settings"): settings} if settings else {})
+
+
 def _parse(name: str, kind: Any, text: str) -> Any:
     try:
         return _PARSERS.get(kind, str)(text)
     except ValueError as error:
-        raise ConfigurationError(f"{variable(name)} is {text!r}: {error}") from None
+        raise ConfigurationError(f"{_label(name)} is {text!r}: {error}") from None
+
+
+def _label(name: str) -> str:
+    return named(name) if named(name) in _FIELDS else variable(name)
 
 
 def _switch(text: str) -> bool:
@@ -264,13 +385,18 @@ def _duration(text: str) -> timedelta:
     return parsed
 
 
+def _names(text: str) -> frozenset[str]:
+    return frozenset(filter(None, (name.strip() for name in text.split(","))))
+
+
 _PARSERS: Mapping[Any, Callable[[str], Any]] = {
     bool: _switch, int: _count, float: _amount, timedelta: _duration,
     CanaryRule | None: canary_of,
     frozenset[TerminateFirst]: terminate_first_of,
+    frozenset[str]: _names,
 }  # fmt: skip
 
 
 def _demand(holds: bool, name: str, problem: str) -> None:
     if not holds:
-        raise ConfigurationError(f"{variable(name)} {problem}")
+        raise ConfigurationError(f"{_label(name)} {problem}")

@@ -8,6 +8,7 @@ Two custom resources: ``Preparation`` is there before the doors and is deleted a
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -31,6 +32,7 @@ from joinery.decisions.installation.requests import (
 from joinery.gateways.account import gateway as account
 from joinery.gateways.bundles import InstallerGateways
 from joinery.objects.errors import ConfigurationError, NotFoundError
+from joinery.objects.settings import in_force
 
 #: Seconds that are kept at the end of a run, when its last call is over: the access is removed, and the answer given.
 KEPT_SECONDS = 2 * account.LONGEST_CALL + 5
@@ -95,6 +97,9 @@ class InstallerController:
 
     def _written(self, request: StackRequest, run: InstallerRun) -> Outcome:
         refuse_another_cluster(request)
+        # What the doors would not start with is refused before they get it.
+        settings = in_force(request.properties.get("Settings", ""))
+        request = replace(request, properties={**settings, **request.properties})
         if not self._has_access_entries:
             return Outcome(data={"Notes": "AccessEntries is false: apply the manifests by hand"})
         with with_access(self._gateways, run.cluster, run.invocation) as run.objects:
