@@ -1,4 +1,4 @@
-"""Write what is said of metrics elsewhere from ``joinery.decisions.measures``: ``python -m tools.metrics``.
+"""Write what is said of metrics elsewhere from ``joinery.decisions.metrics.definitions``: ``python -m tools.metrics``.
 
 That is the table in docs/reference.md, and the configuration of Prometheus' CloudWatch exporter under examples/.
 """
@@ -6,7 +6,7 @@ That is the table in docs/reference.md, and the configuration of Prometheus' Clo
 from collections.abc import Iterator
 from itertools import groupby
 
-from joinery.decisions.measures import DETAILED, MEASURES, NODE_POOL_LABEL, Count, Duration, Measure
+from joinery.decisions.metrics.definitions import DETAILED, MEASURES, NODE_POOL_LABEL, Count, Duration, Measure
 from tools.template import ROOT
 
 DOCUMENT = ROOT / "docs" / "reference.md"

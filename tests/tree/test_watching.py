@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from joinery.decisions.measures import DETAILED, MEASURES, Count
+from joinery.decisions.metrics.definitions import DETAILED, MEASURES, Count
 from joinery_cli.doctor.cost import bill, idle, total
 from tools import cost, metrics
 from tools.template import ROOT, load, of_type

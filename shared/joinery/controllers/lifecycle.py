@@ -24,7 +24,7 @@ from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.lifecycle.decision import LifecycleDecision, decide
 from joinery.decisions.lifecycle.draining.surging import leaving_pods, surges
 from joinery.decisions.lifecycle.view.view import View, unlisted, view_of
-from joinery.decisions.measuring.pods import Arrivals
+from joinery.decisions.metrics.pods import Arrivals
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.deadlines import within
 from joinery.gateways.doorbell.gateway import Bell

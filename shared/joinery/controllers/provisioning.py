@@ -25,7 +25,7 @@ from joinery.controllers.telemetry import COST, metrics
 from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.lifecycle.joining.steering import promises
 from joinery.decisions.lifecycle.view.replacement import replaced
-from joinery.decisions.measuring.pods import waiting
+from joinery.decisions.metrics.pods import waiting
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.reason import ReasonCode
 from joinery.gateways.bundles import Gateways

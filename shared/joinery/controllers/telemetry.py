@@ -5,7 +5,7 @@ tracer: it would cost a cold start a quarter of a second. Level, service and nam
 variables that Powertools reads itself, so importing this module needs no environment.
 
 Metrics are gathered during a run and written at its end (``Metrics.send``), because those of one set of labels share
-a line of the log. ``joinery.decisions.measures`` says which there are.
+a line of the log. ``joinery.decisions.metrics.definitions`` says which there are.
 
 The keys below are the vocabulary of the log and of the dashboards. A key that is not here is not logged.
 """
@@ -21,8 +21,15 @@ from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import AmazonCloudWatchEMFProvider
 
 from joinery import __version__
-from joinery.decisions.measures import DETAILED, NODE_POOL_LABEL, SERVICE_LABEL, Duration, Measure, Measurement
-from joinery.decisions.measures import Count as Count
+from joinery.decisions.metrics.definitions import (
+    DETAILED,
+    NODE_POOL_LABEL,
+    SERVICE_LABEL,
+    Duration,
+    Measure,
+    Measurement,
+)
+from joinery.decisions.metrics.definitions import Count as Count
 from joinery.objects.wording import MOST_PUBLIC, shortened
 
 # --- keys of a log line ---

@@ -68,7 +68,7 @@ class OnDemandPrices(StrEnum):
 
 
 class MetricsDetail(StrEnum):
-    """Of what there are metrics (``joinery.decisions.measures``).
+    """Of what there are metrics (``joinery.decisions.metrics.definitions``).
 
     ``CLUSTER``: of the cluster. ``NODE_POOLS``: of its NodePools too.
     """

@@ -37,7 +37,7 @@ from joinery.controllers.acting.chain import (
 )
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.telemetry import COMMAND, ERROR, REASON, Count, count, logger, metrics
-from joinery.decisions.measuring.transitions import transitions
+from joinery.decisions.metrics.transitions import transitions
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.gateways.kubernetes.gateway import LONGEST_CALL, Eviction

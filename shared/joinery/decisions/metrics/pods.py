@@ -7,7 +7,7 @@ running. A pod that becomes Ready again later does not count again, because it w
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
-from joinery.decisions.measures import Duration, Gauge, Measurement
+from joinery.decisions.metrics.definitions import Duration, Gauge, Measurement
 from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.nodes import pending_pods

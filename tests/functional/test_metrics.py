@@ -8,8 +8,8 @@ import pytest
 
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.telemetry import count, metrics
-from joinery.decisions.measures import DETAILED, MEASURES, Count, Duration, Gauge, Measurement, Metric
-from joinery.decisions.measuring.cluster import PASSING
+from joinery.decisions.metrics.cluster import PASSING
+from joinery.decisions.metrics.definitions import DETAILED, MEASURES, Count, Duration, Gauge, Measurement, Metric
 from joinery.objects.actions import MarkUnavailable
 from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.offerings import OfferingKey

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from joinery.decisions.measures import NODE_POOL_LABEL, Count, Duration, Measurement
+from joinery.decisions.metrics.definitions import NODE_POOL_LABEL, Count, Duration, Measurement
 from joinery.objects.actions import Command, MarkUnavailable, UpdateClaim
 from joinery.objects.karpenter.labels import NODE_POOL, TERMINATION_FINALIZER
 from joinery.objects.karpenter.nodeclaim import NodeClaim

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from joinery.decisions.measures import Duration
-from joinery.decisions.measuring.pods import Arrivals
+from joinery.decisions.metrics.definitions import Duration
+from joinery.decisions.metrics.pods import Arrivals
 from joinery.objects.kubernetes.core import Condition, Pod
 from simulator import builders
 
