@@ -197,8 +197,8 @@ def refuse_unknown(given: Mapping[str, str], parameters: Mapping[str, Mapping[st
             raise RefusedError(f"PARAMETERS: the stack has no {key}: {advice}")
 
 
-def _broken_rule(parameter: Mapping[str, Any], value: str) -> str:
-    """The rule of the template that a value breaks, in words; empty for a good one. CloudFormation has the same rules
+def _broken_rule(parameter: Mapping[str, Any], value: str) -> str | None:
+    """The rule of the template that a value breaks, in words. CloudFormation has the same rules
     (User Guide, "Parameters"), and would say so after the build.
     """
     allowed = [str(one) for one in parameter.get("AllowedValues", ())]
@@ -208,14 +208,14 @@ def _broken_rule(parameter: Mapping[str, Any], value: str) -> str:
     if pattern and not re.fullmatch(pattern, value):
         return f"must match {pattern}"
     if parameter.get("Type") != "Number":
-        return ""
+        return None
     if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)", value):
         return "must be a number"
     if float(value) < parameter.get("MinValue", float("-inf")):
         return f"must be {parameter['MinValue']} or more"
     if float(value) > parameter.get("MaxValue", float("inf")):
         return f"must be {parameter['MaxValue']} or less"
-    return ""
+    return None
 
 
 def command(sam: str, region: str, planned: Plan, template: Path, more: Sequence[str]) -> list[str]:

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from joinery.controllers.installer import rotation
 from joinery.controllers.installer.preparation import refuse_another_stack
 from joinery.controllers.installer.run import InstallerRun
-from joinery.decisions.installation import objects, shipped, starter
+from joinery.decisions.installation import objects, removal, shipped, starter
 from joinery.decisions.installation.requests import StackRequest
-from joinery.objects.errors import ConfigurationError, UnavailableError
+from joinery.objects.errors import ConfigurationError, RefusedError, UnavailableError
 from joinery.objects.kubernetes.references import reference
 
 
@@ -28,6 +28,17 @@ def write(run: InstallerRun, request: StackRequest) -> Mapping[str, str]:
         if not run.objects.create(document):
             run.notes.append(f"{reference(document)} was there already and is left as it is")
     return {}
+
+
+def remove(run: InstallerRun) -> None:
+    """Raises ``RefusedError`` with what to run, where the cluster must not be left yet: the stack stays as it is."""
+    claims, webhook = run.claims(), run.objects.read(objects.WEBHOOK)
+    # An installation that failed is rolled back, whoever's NodeClaims there are: it has launched nothing.
+    is_complete = webhook is None or bool(objects.applied(webhook))
+    if is_complete and (why := removal.refusal(claims, run.objects.read(objects.MARKED), run.cluster)):
+        run.doing = ""
+        raise RefusedError(why)
+    run.remove_outdated(objects.Part.CONNECTION, ())
 
 
 def _address(run: InstallerRun, request: StackRequest) -> str:

@@ -4,7 +4,9 @@ CloudFormation is always answered, whatever happens, because it waits up to an h
 no call is begun that might outlast the run, and time is kept for removing the installer's access and for the answer.
 
 Two custom resources: ``Preparation`` is there before the doors and is deleted after them (``installer.preparation``),
-``Connection`` the other way round (``installer.connection``). What deleting them does is ``installer.removal``.
+``Connection`` the other way round (``installer.connection``). Deleting them is the hook of ``sam delete`` and ``make
+undeploy``: what speaks against uninstalling is said by ``Connection``, while every door still works, and what the doors
+need goes with ``Preparation``. Neither is called where another stack runs the cluster, or where the cluster is gone.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +16,7 @@ from typing import Any
 
 from joinery import __version__
 from joinery.controllers.acting.invocation import Invocation
-from joinery.controllers.installer import connection, preparation, removal
+from joinery.controllers.installer import connection, preparation
 from joinery.controllers.installer.access import with_access
 from joinery.controllers.installer.rotation import rotate
 from joinery.controllers.installer.run import InstallerRun, data
@@ -41,8 +43,8 @@ _WRITES: Mapping[str, Callable[[InstallerRun, StackRequest], Mapping[str, str]]]
     ResourceType.CONNECTION: connection.write,
 }
 _REMOVALS: Mapping[str, Callable[[InstallerRun], None]] = {
-    ResourceType.PREPARATION: removal.withdraw,
-    ResourceType.CONNECTION: removal.disconnect,
+    ResourceType.PREPARATION: preparation.remove,
+    ResourceType.CONNECTION: connection.remove,
 }
 #: What a person, or a schedule, may ask for: ``{"operation": "rotate-token"}``.
 ROTATE = "rotate-token"

@@ -69,6 +69,12 @@ def write(run: InstallerRun, request: StackRequest) -> Mapping[str, str]:
     return {"Version": run.version}
 
 
+def remove(run: InstallerRun) -> None:
+    """Rights last, definitions never."""
+    run.remove_outdated(objects.Part.PREPARATION, ())
+    run.remove([objects.LEASE])
+
+
 def _stay(run: InstallerRun) -> None:
     """Take back what an uninstalling said of nodes that was stopped: whoever deploys stays, and so a later deletion of
     the stack asks about nodes again.

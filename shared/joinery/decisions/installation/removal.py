@@ -51,14 +51,14 @@ def of_ours(claims: Iterable[Document]) -> Sequence[Document]:
     return tuple(ours.values())
 
 
-def refusal(claims: Sequence[Document], marked: Document | None, cluster: str) -> str:
-    """Why the stack must not be deleted yet, and what to run; empty where it may be.
+def refusal(claims: Sequence[Document], marked: Document | None, cluster: str) -> str | None:
+    """Why the stack must not be deleted yet, and what to run.
 
     ``claims``: ours. ``marked``: the object with the marks of the installation.
     """
     annotations = (marked or {}).get("metadata", {}).get("annotations") or {}
     if not claims or annotations.get(UNINSTALLING) == Nodes.KEEP:
-        return ""
+        return None
     return (
         f"The cluster still has {_count(claims)} ({named(claims)}), whose instances would be left to nobody. Nothing "
         f"was deleted. Run make undeploy CLUSTER={cluster} NODES=retire, which drains and ends them, or NODES=keep, "
