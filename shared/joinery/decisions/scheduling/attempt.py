@@ -51,7 +51,7 @@ class Strategy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Attempt:
+class PackingAttempt:
     """A packing that still lacks its bound, and what was learnt by making it.
 
     strategy, effort, work, packer   what made it
@@ -152,7 +152,7 @@ class Rank(NamedTuple):
     nodes: int
 
 
-def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
+def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> PackingAttempt:
     """Place pods first-fit, look for cheaper nodes for the same pods, and place what finds room then."""
     work, packer = first_fit(problem, strategy, effort)
     better = None if problem.options.first_fit_only else cheaper(work, packer.nodes, packer.deferred, effort)
@@ -173,7 +173,7 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
         resilience_cost=better.resilience_cost if better else 0.0,
     )
     unforeseen = unforeseen_domains(work, packer.bought, packing.launches)
-    return Attempt(
+    return PackingAttempt(
         problem=problem,
         strategy=strategy,
         effort=effort,

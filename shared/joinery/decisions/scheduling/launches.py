@@ -1,7 +1,6 @@
 """From a planned node to a launch: what its NodeClaim will say."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,28 +25,20 @@ from joinery.objects.karpenter.labels import (
 from joinery.objects.karpenter.meta import Requirement
 
 
-@dataclass(frozen=True)
-class _Choice:
-    """``rows``: the types that a launch carries, cheapest first. ``column``: that of the offering it counts on."""
-
-    rows: tuple[int, ...]
-    column: int
-
-
 def launch_of(node: NewNode, name: str, axis: Axis, slack: "Slack") -> Launch:
     """The launch request for a node, with every type that can hold its pods, up to the request's limit.
 
     ``axis``: the resources of the node's amounts.
     """
-    choice = _choose(node, slack)
-    market = node.pool.market
-    cheapest = market.types[choice.rows[0]]
-    column = market.columns[choice.column]
-    requested = node.used + node.pool.overhead[choice.rows[0]]
+    rows, market = _rows(node, slack), node.pool.market
+    columns = np.flatnonzero(node.columns)
+    counted_on = int(columns[market.prices[rows[0], columns].argmin()])
+    cheapest, column = market.types[rows[0]], market.columns[counted_on]
+    requested = node.used + node.pool.overhead[rows[0]]
     return Launch(
         name=name,
         node_pool=node.pool.name,
-        requirements=_requirements(node, choice.rows),
+        requirements=_requirements(node, rows),
         labels=_labels(node),
         taints=node.pool.taints,
         startup_taints=node.pool.startup_taints,
@@ -56,12 +47,12 @@ def launch_of(node: NewNode, name: str, axis: Axis, slack: "Slack") -> Launch:
             for resource, amount in zip(axis.names, requested, strict=True)
             if amount and not driver_of(resource)
         },
-        instance_types=tuple(market.types[row].name for row in choice.rows),
+        instance_types=tuple(market.types[row].name for row in rows),
         offering=PlacedOffering(
             cheapest.name,
             column.zone,
             column.capacity_type,
-            float(market.prices[choice.rows[0], choice.column]),
+            float(market.prices[rows[0], counted_on]),
             node.reservation,
         ),
         pods=node.pods,
@@ -95,12 +86,11 @@ class Slack:
         return within
 
 
-def _choose(node: NewNode, slack: Slack) -> _Choice:
+def _rows(node: NewNode, slack: Slack) -> tuple[int, ...]:
+    """The types that the launch carries, cheapest first."""
     least = np.where(node.types, node.pool.market.prices[:, node.columns].min(axis=1), np.inf)
     types = node.types & slack.types(node, int(least.argmin()))
-    rows = choose_types(node.pool, types, node.columns, node.min_values)
-    columns = np.flatnonzero(node.columns)
-    return _Choice(rows, int(columns[node.pool.market.prices[rows[0], columns].argmin()]))
+    return choose_types(node.pool, types, node.columns, node.min_values)
 
 
 def _requirements(node: NewNode, rows: Sequence[int]) -> tuple[Requirement, ...]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from joinery.decisions.optimizer.effort import Effort
-from joinery.decisions.scheduling.attempt import Attempt, Strategy, attempt, first_fit, left_by_priority
+from joinery.decisions.scheduling.attempt import PackingAttempt, Strategy, attempt, first_fit, left_by_priority
 from joinery.decisions.scheduling.packing import Packing, Unplaced
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.strategies import alternatives, cheaper_alternatives, repairs
@@ -64,7 +64,7 @@ class _Driver:
     problem: Problem
     effort: Effort
 
-    def search(self, strategy: Strategy) -> Attempt:
+    def search(self, strategy: Strategy) -> PackingAttempt:
         """The best of this strategy's packing and those of its alternatives, as long as there is something to gain."""
         usual = self._consistent(strategy)
         was_left = bool(usual.packer.left)
@@ -73,7 +73,7 @@ class _Driver:
         others = cheaper_alternatives(best.strategy, best) if was_left else ()
         return self._best(best, others, was_left=False)
 
-    def _best(self, best: Attempt, others: Iterable[Strategy], *, was_left: bool) -> Attempt:
+    def _best(self, best: PackingAttempt, others: Iterable[Strategy], *, was_left: bool) -> PackingAttempt:
         """Of the attempt and those by other strategies. ``was_left``: they are to place more pods, at any price."""
         untried = iter(others)
         # What to try takes time to find, and whether nothing is cheaper takes a proof.
@@ -89,12 +89,12 @@ class _Driver:
                 best = other
         return best
 
-    def _consistent(self, strategy: Strategy) -> Attempt:
+    def _consistent(self, strategy: Strategy) -> PackingAttempt:
         """A packing that opens no domain which it has not counted, or the best there is."""
         first = attempt(self.problem, strategy, self.effort)
-        return min(self._repaired(first), key=Attempt.rank) if first.unforeseen else first
+        return min(self._repaired(first), key=PackingAttempt.rank) if first.unforeseen else first
 
-    def _repaired(self, first: Attempt) -> Iterator[Attempt]:
+    def _repaired(self, first: PackingAttempt) -> Iterator[PackingAttempt]:
         for repair in repairs(first):
             repaired = attempt(self.problem, repair, self.effort)
             for _ in range(_ROUNDS):

@@ -16,7 +16,7 @@ without a place, or make it dear. No single strategy is right for all, so a few 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from joinery.decisions.scheduling.attempt import Attempt, Strategy
+from joinery.decisions.scheduling.attempt import PackingAttempt, Strategy
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.options import FirstFitOptions
@@ -30,7 +30,7 @@ a plan for more costs too much time to be made several times.
 """
 
 
-def alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
+def alternatives(strategy: Strategy, usual: PackingAttempt) -> Iterator[Strategy]:
     """What to try for pods that a strategy, in its ``usual`` attempt, leaves or, if it leaves none, for a lower price.
 
     Most promising first.
@@ -50,7 +50,7 @@ def alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
         yield from cheaper_alternatives(strategy, usual)
 
 
-def cheaper_alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
+def cheaper_alternatives(strategy: Strategy, usual: PackingAttempt) -> Iterator[Strategy]:
     """What to try for a lower price alone, whether or not the ``usual`` attempt leaves pods."""
     if len(usual.work.pending) <= _SMALL:
         yield from (replace(strategy, options=options) for options in _options_for_price(usual.packer.bought))
@@ -60,7 +60,7 @@ def cheaper_alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strateg
         yield replace(strategy, dealt=dealt)
 
 
-def repairs(attempt: Attempt) -> Iterator[Strategy]:
+def repairs(attempt: PackingAttempt) -> Iterator[Strategy]:
     """What to try for a packing that opened domains which a spread of its pods had not counted.
 
     Either they are counted from the start, or nothing is bought in them, where that is possible.

@@ -15,6 +15,6 @@ def attachment(driver: str) -> str:
     return _PREFIX + driver
 
 
-def driver_of(resource: str) -> str:
-    """The CSI driver whose attachments the resource counts; empty for any other resource."""
-    return resource.removeprefix(_PREFIX) if resource.startswith(_PREFIX) else ""
+def driver_of(resource: str) -> str | None:
+    """The CSI driver whose attachments the resource counts; None for any other resource."""
+    return resource.removeprefix(_PREFIX) if resource.startswith(_PREFIX) else None

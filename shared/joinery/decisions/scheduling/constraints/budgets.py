@@ -19,12 +19,12 @@ _MOST_DISRUPTED = 2000
 class Answer:
     """What the eviction API says to the eviction of one pod now.
 
-    refusal      why it refuses; empty if it grants it
+    refusal      why it refuses; None if it grants it
     is_lasting   it will refuse for as long as the budgets are what they are
     spends       the budget that allows one disruption less afterwards; None where no budget is asked
     """
 
-    refusal: str = ""
+    refusal: str | None = None
     is_lasting: bool = False
     spends: PodDisruptionBudget | None = None
 

@@ -10,7 +10,7 @@ from joinery.objects.kubernetes.core import ObjectMeta, OwnerReference, Persiste
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
-class Mounted(NamedTuple):
+class MountedClaim(NamedTuple):
     """A claim that a pod uses.
 
     name         namespace/name
@@ -30,20 +30,20 @@ class MountedClaims:
         self._claims = claims
         self._default = default_class(classes)
 
-    def of(self, pod: Pod, *, is_anew: bool = False) -> Iterator[Mounted]:
+    def of(self, pod: Pod, *, is_anew: bool = False) -> Iterator[MountedClaim]:
         """The claims that the pod uses."""
         namespace = pod.metadata.namespace or "default"
         for volume in pod.spec.volumes:
             name = _claim_name(pod, volume)
             key = f"{namespace}/{name}"
             if name and volume.persistent_volume_claim is not None:
-                yield Mounted(key)
+                yield MountedClaim(key)
             elif name:
                 own = None if is_anew else self._claims.get(key)
                 if own is None or _is_of_earlier(own, pod):
-                    yield Mounted(key, self._claim_to_come(volume, name, namespace))
+                    yield MountedClaim(key, self._claim_to_come(volume, name, namespace))
                 else:
-                    yield Mounted(key, is_foreign=not (pod.spec.node_name or _is_for(own, pod)))
+                    yield MountedClaim(key, is_foreign=not (pod.spec.node_name or _is_for(own, pod)))
 
     def _claim_to_come(self, volume: Volume, name: str, namespace: str) -> PersistentVolumeClaim | None:
         """What the controller of ephemeral volumes will make of the template, and the API server of its class."""

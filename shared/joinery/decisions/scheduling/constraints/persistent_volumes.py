@@ -15,7 +15,7 @@ from joinery.decisions.scheduling.constraints import selectors
 from joinery.decisions.scheduling.constraints.nodeterms import alternatives
 from joinery.decisions.scheduling.constraints.requirements import Requirements, UnknownOperatorError, one_of
 from joinery.decisions.scheduling.constraints.selectors import Selector
-from joinery.decisions.scheduling.constraints.volume_stocks import Places, Sized, Stock, Taken
+from joinery.decisions.scheduling.constraints.volume_stocks import Sized, Stock, Taken, VolumePlaces
 from joinery.objects.karpenter.labels import BETA_STORAGE_CLASS, BIND_COMPLETED, REGION, ZONE, canonical
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -54,7 +54,7 @@ def size_of(claim: PersistentVolumeClaim) -> int:
         return LARGEST
 
 
-class _Kind(NamedTuple):
+class _ClaimKind(NamedTuple):
     """What claims that choose from the same volumes ask for, but for their size."""
 
     storage_class: str
@@ -84,8 +84,8 @@ class PersistentVolumes:
         self._free: dict[str, dict[str, PersistentVolume]] = {}
         self._looks_left = MOST_LOOKS
         self._selected: dict[tuple[str, Selector], frozenset[str] | None] = {}
-        self._shelves: dict[_Kind, tuple[tuple[int, Stock], ...]] = {}
-        self._stocks: dict[_Kind, tuple[tuple[Requirements, Stock], ...]] = {}
+        self._shelves: dict[_ClaimKind, tuple[tuple[int, Stock], ...]] = {}
+        self._stocks: dict[_ClaimKind, tuple[tuple[Requirements, Stock], ...]] = {}
         self._pools = tuple(pools)
         in_use = {claim.spec.volume_name for claim in claims.values() if _is_bound(claim)}
         for volume in sorted(volumes, key=lambda volume: volume.metadata.name):
@@ -157,7 +157,7 @@ class PersistentVolumes:
         kind = _kind_of(claim)
         return kind.selector is not None and self._selects(kind.storage_class, kind.selector) is None
 
-    def _matching(self, kind: _Kind) -> tuple[tuple[int, Stock], ...]:
+    def _matching(self, kind: _ClaimKind) -> tuple[tuple[int, Stock], ...]:
         """The free volumes that match claims of the kind, with the number of their access modes."""
         if kind not in self._shelves:
             shelves = self._all_shelves.get((kind.storage_class, kind.volume_mode, kind.attributes_class), {})
@@ -221,13 +221,13 @@ class PersistentVolumes:
         return labelled
 
     @cached_property
-    def _places(self) -> Places:
+    def _places(self) -> VolumePlaces:
         """Where volumes are that nobody has. Those that demand what no node has are nowhere."""
         demands: dict[str, tuple[Requirements, ...]] = {}
         for volume in (one for volumes in self._free.values() for one in volumes.values()):
             with suppress(UnknownOperatorError):
                 demands[volume.metadata.name] = places_of(volume)
-        return Places(demands, self._may_be_new)
+        return VolumePlaces(demands, self._may_be_new)
 
     def _may_be_new(self, label: str) -> bool:
         """Whether a node that is yet to be bought may have the label: one that Kubernetes, AWS or a NodePool knows."""
@@ -240,9 +240,9 @@ class PersistentVolumes:
         return frozenset(map(canonical, (*keys, *(key for one in templates for key in one.metadata.labels))))
 
 
-def _kind_of(claim: PersistentVolumeClaim) -> _Kind:
+def _kind_of(claim: PersistentVolumeClaim) -> _ClaimKind:
     spec = claim.spec
-    return _Kind(
+    return _ClaimKind(
         class_of(claim),
         spec.volume_mode or _FILE_SYSTEM,
         spec.volume_attributes_class_name,

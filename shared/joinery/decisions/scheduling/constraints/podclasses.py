@@ -21,7 +21,7 @@ from joinery.decisions.scheduling.constraints.pod_validation import invalid
 from joinery.decisions.scheduling.constraints.requirements import Requirements, UnknownOperatorError
 from joinery.decisions.scheduling.constraints.resources import host_ports_of, negative_in, requests_of, resized
 from joinery.decisions.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike, first_untolerated
-from joinery.decisions.scheduling.constraints.volume_needs import Choice, VolumeNeeds
+from joinery.decisions.scheduling.constraints.volume_needs import VolumeChoice, VolumeNeeds
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 from joinery.objects.kubernetes.core import Affinity, NodeAffinity, Pod, Toleration
@@ -217,7 +217,7 @@ class Classifier:
         return tuple(sorted((name, driver) for driver, names in by_driver.items() for name in names & shared))
 
 
-def _of_any_pod(choices: Iterable[Choice], shared: Container[str]) -> tuple[Choice, ...]:
+def _of_any_pod(choices: Iterable[VolumeChoice], shared: Container[str]) -> tuple[VolumeChoice, ...]:
     """The choices without the names of claims that are each pod's own."""
     alike = Counter(choice._replace(claim=choice.claim if choice.claim in shared else "") for choice in choices)
     return tuple(choice._replace(number=number) for choice, number in alike.items())

@@ -102,15 +102,13 @@ def _is_infeasible(status: PodStatus) -> bool:
     return pending == "Infeasible"
 
 
-def negative_in(pod: Pod) -> str:
-    """The first resource, in name order, of which some part of the pod asks for a negative amount;
-    empty if none does.
-    """
+def negative_in(pod: Pod) -> str | None:
+    """The first resource, in name order, of which some part of the pod asks for a negative amount."""
     parts = [_requests(container) for container in (*pod.spec.containers, *pod.spec.init_containers)]
     parts.append(amounts(pod.spec.overhead))
     if pod.spec.resources is not None:
         parts.append(amounts(pod.spec.resources.requests))
-    return min((name for part in parts for name, value in part.items() if value < 0), default="")
+    return min((name for part in parts for name, value in part.items() if value < 0), default=None)
 
 
 def _requests(container: Container) -> dict[str, int]:

@@ -70,15 +70,15 @@ def read(selector: LabelSelector | None, extra: Iterable[Clause] = ()) -> Select
     return Selector(tuple(sorted(clauses | set(extra))))
 
 
-def unreadable(selector: LabelSelector | None) -> str:
-    """What is wrong with the first invalid expression; empty for a selector that Kubernetes can read."""
+def unreadable(selector: LabelSelector | None) -> str | None:
+    """What is wrong with the first invalid expression; None for a selector that Kubernetes can read."""
     for expression in selector.match_expressions if selector is not None else []:
         operator = expression.operator
         if operator not in _OPERATORS:
             return f"has an operator that is not known: {operator!r}"
         if bool(expression.values) != (operator in ("In", "NotIn")):
             return f"has {'no values' if not expression.values else 'values'} for {expression.key} {operator}"
-    return ""
+    return None
 
 
 def terms_of(side: PodAffinity | None) -> Iterable[PodAffinityTerm]:

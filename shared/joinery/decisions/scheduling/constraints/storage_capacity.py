@@ -6,7 +6,7 @@ from contextlib import suppress
 from joinery.decisions.scheduling.constraints.nodeterms import term
 from joinery.decisions.scheduling.constraints.requirements import Requirements, UnknownOperatorError, one_of
 from joinery.decisions.scheduling.constraints.selectors import unreadable
-from joinery.decisions.scheduling.constraints.volume_stocks import Places, Sized, Stock
+from joinery.decisions.scheduling.constraints.volume_stocks import Sized, Stock, VolumePlaces
 from joinery.objects.kubernetes.core import CSIDriver, CSIStorageCapacity, NodeSelectorRequirement
 from joinery.objects.kubernetes.quantity import amount
 
@@ -57,7 +57,7 @@ class StorageCapacity:
             for number, capacity in enumerate(self._of_class.get(storage_class, ())):
                 segments[str(number)] = tuple(_places(capacity))
                 sizes.append(Sized(_largest(capacity), str(number)))
-            places = Places(segments, may_be_new=lambda _: False)
+            places = VolumePlaces(segments, may_be_new=lambda _: False)
             self._stocks[storage_class] = tuple(places.stocks(sorted(sizes)))
         return self._stocks[storage_class]
 

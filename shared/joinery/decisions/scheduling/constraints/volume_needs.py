@@ -13,7 +13,7 @@ _MAX_ALTERNATIVES = 64
 """How many combinations of volumes' places are gone on with: their number may grow exponentially with the volumes."""
 
 
-class Choice(NamedTuple):
+class VolumeChoice(NamedTuple):
     """A claim (namespace/name) that binds a volume of the stock, the first that is left and has ``size`` bytes.
 
     Pods of a class have claims of their own: there the name is empty, but for a claim that several pods share, and
@@ -26,14 +26,14 @@ class Choice(NamedTuple):
     number: int = 1
 
 
-class Way(NamedTuple):
+class VolumeWay(NamedTuple):
     """One way to have volumes: what it demands of the node, and which claims bind free volumes there."""
 
     requirements: Requirements = NO_REQUIREMENTS
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[VolumeChoice, ...] = ()
 
 
-ANYWHERE = (Way(),)
+ANYWHERE = (VolumeWay(),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +53,7 @@ class VolumeNeeds:
     """
 
     alternatives: tuple[Requirements, ...] = (NO_REQUIREMENTS,)
-    choices: tuple[tuple[Choice, ...], ...] = ()
+    choices: tuple[tuple[VolumeChoice, ...], ...] = ()
     drivers: tuple[tuple[str, int], ...] = ()
     unbound: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
@@ -63,9 +63,9 @@ class VolumeNeeds:
     problems: tuple[Reason, ...] = ()
 
     @property
-    def ways(self) -> Iterable[Way]:
+    def ways(self) -> Iterable[VolumeWay]:
         """The alternatives, each with its choices."""
-        return map(Way, self.alternatives, self.choices or ((),) * len(self.alternatives))
+        return map(VolumeWay, self.alternatives, self.choices or ((),) * len(self.alternatives))
 
     def taken(self, drivers: Container[str], attached: Container[str]) -> dict[str, tuple[int, int]]:
         """What pods of the class take of a node's attachments, by limited driver, as (once, each).
@@ -84,12 +84,12 @@ class VolumeNeeds:
 NO_VOLUMES = VolumeNeeds()
 
 
-def combined(needs: Iterable[tuple[Way, ...]]) -> tuple[Way, ...]:
+def combined(needs: Iterable[tuple[VolumeWay, ...]]) -> tuple[VolumeWay, ...]:
     """One way of each volume, in every combination: volume after volume, because many combinations are alike.
 
     Combinations that contradict themselves are left out. If all do, they are kept: then they say why there is no place.
     """
-    merged: tuple[Way, ...] = ANYWHERE
+    merged: tuple[VolumeWay, ...] = ANYWHERE
     for ways in sorted(needs, key=len):  # the fewer come first, the fewer are tried
         merged = ways if merged == ANYWHERE else _joined(merged, ways)
     # kube-scheduler chooses for the smallest claim first.
@@ -99,13 +99,13 @@ def combined(needs: Iterable[tuple[Way, ...]]) -> tuple[Way, ...]:
     )
 
 
-def _joined(merged: tuple[Way, ...], ways: tuple[Way, ...]) -> tuple[Way, ...]:
-    possible: dict[object, Way] = {}
-    contradictory: dict[object, Way] = {}
+def _joined(merged: tuple[VolumeWay, ...], ways: tuple[VolumeWay, ...]) -> tuple[VolumeWay, ...]:
+    possible: dict[object, VolumeWay] = {}
+    contradictory: dict[object, VolumeWay] = {}
     near = _Near(ways)
     for one in merged[:_MAX_ALTERNATIVES]:
         for other in near.to(one):
-            joint = Way(one.requirements.intersect(other.requirements), one.choices + other.choices)
+            joint = VolumeWay(one.requirements.intersect(other.requirements), one.choices + other.choices)
             is_impossible = any(allowed.is_impossible for allowed in joint.requirements.sets.values())
             listed = contradictory if is_impossible else possible
             listed.setdefault((frozenset(joint.requirements.sets.items()), joint.choices), joint)
@@ -115,24 +115,24 @@ def _joined(merged: tuple[Way, ...], ways: tuple[Way, ...]) -> tuple[Way, ...]:
         return tuple(possible.values())
     # Nothing of them is near: any two say why.
     return tuple(contradictory.values()) or (
-        Way(merged[0].requirements.intersect(ways[0].requirements), merged[0].choices + ways[0].choices),
+        VolumeWay(merged[0].requirements.intersect(ways[0].requirements), merged[0].choices + ways[0].choices),
     )
 
 
 class _Near:
     """Ways by the value of the label that most of them name: two that name others there are not combined."""
 
-    def __init__(self, ways: Sequence[Way]) -> None:
+    def __init__(self, ways: Sequence[VolumeWay]) -> None:
         named = Counter(key for way in ways for key, allowed in way.requirements.sets.items() if not allowed.complement)
         self._key = max(named, key=lambda key: named[key], default="")
-        self._by_value: dict[str, list[Way]] = {}
-        self._others: list[Way] = []
+        self._by_value: dict[str, list[VolumeWay]] = {}
+        self._others: list[VolumeWay] = []
         for way in ways:
             allowed = way.requirements.get(self._key)
             only = next(iter(allowed.values)) if not allowed.complement and len(allowed.values) == 1 else None
             (self._others if only is None else self._by_value.setdefault(only, [])).append(way)
 
-    def to(self, way: Way) -> Iterator[Way]:
+    def to(self, way: VolumeWay) -> Iterator[VolumeWay]:
         """Those that do not contradict it for that label."""
         allowed = way.requirements.get(self._key)
         is_long = allowed.complement or len(allowed.values) > len(self._by_value)

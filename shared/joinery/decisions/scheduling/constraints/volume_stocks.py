@@ -82,7 +82,7 @@ class Taken:
         return index
 
 
-class Places:
+class VolumePlaces:
     """Where volumes are, by what they demand of a node.
 
     Where that differs in the host alone it is one place, on any of the hosts, and so it is for any other label that

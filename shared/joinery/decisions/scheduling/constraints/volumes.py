@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from joinery.decisions.scheduling.constraints.mounted_claims import Mounted, MountedClaims, claims_of
+from joinery.decisions.scheduling.constraints.mounted_claims import MountedClaim, MountedClaims, claims_of
 from joinery.decisions.scheduling.constraints.nodeterms import alternatives
 from joinery.decisions.scheduling.constraints.persistent_volumes import (
     NO_PROVISIONER,
@@ -30,9 +30,9 @@ from joinery.decisions.scheduling.constraints.storage_capacity import StorageCap
 from joinery.decisions.scheduling.constraints.volume_needs import (
     ANYWHERE,
     NO_VOLUMES,
-    Choice,
+    VolumeChoice,
     VolumeNeeds,
-    Way,
+    VolumeWay,
     combined,
 )
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
@@ -70,13 +70,13 @@ _OF_AUTO_MODE = Requirements({COMPUTE_TYPE: one_of((AUTO_MODE,))})
 
 @dataclass(frozen=True)
 class _Need:
-    ways: tuple[Way, ...] = ANYWHERE
+    ways: tuple[VolumeWay, ...] = ANYWHERE
     driver: str = ""
     unbound: str = ""
     made_for: str = ""
     size: int = 0
     is_exclusive: bool = False
-    problem: str = ""
+    problem: str | None = None
     code: ReasonCode = ReasonCode.VOLUME
 
 
@@ -136,7 +136,7 @@ class Volumes:
                 claims.setdefault(driver, set()).add(claim.name)
         return claims
 
-    def _of_claim(self, used: Mounted) -> _Need:
+    def _of_claim(self, used: MountedClaim) -> _Need:
         name, template, is_foreign = used
         claim = self._claims.get(name) if template is None else template
         if claim is None:
@@ -219,12 +219,12 @@ class Volumes:
         there = Requirements({HOSTNAME: one_of((self._host_of[node],))})
         return replace(need, ways=tuple(_restricted(way, there) for way in need.ways), unbound="", made_for=node)
 
-    def _chosen(self, name: str, claim: PersistentVolumeClaim) -> Iterator[Way]:
+    def _chosen(self, name: str, claim: PersistentVolumeClaim) -> Iterator[VolumeWay]:
         """The free volumes that the claim may bind, place by place; the place of the smallest first."""
         for place, stock, size in self._persistent.stocks_for(claim):
-            yield Way(place, (Choice(name, stock, size),))
+            yield VolumeWay(place, (VolumeChoice(name, stock, size),))
 
-    def _made(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> tuple[Way, ...] | None:
+    def _made(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> tuple[VolumeWay, ...] | None:
         """Where a volume can be made for the claim (`checkVolumeProvisions`); None where to find that takes too long.
         Raises ``UnknownOperatorError``.
         """
@@ -237,7 +237,7 @@ class Volumes:
         if not segments:
             return () if segments is not None else None
         zones = alternatives(map(_topology, storage_class.allowed_topologies)) or (NO_REQUIREMENTS,)
-        return combined((tuple(map(Way, zones)), tuple(map(Way, segments))))
+        return combined((tuple(map(VolumeWay, zones)), tuple(map(VolumeWay, segments))))
 
 
 def _too_many(name: str, things: str) -> _Need:
@@ -268,12 +268,12 @@ def _makes_none(storage_class: StorageClass) -> bool:
     return storage_class.provisioner in ("", NO_PROVISIONER)
 
 
-def _restricted(way: Way, requirements: Requirements) -> Way:
+def _restricted(way: VolumeWay, requirements: Requirements) -> VolumeWay:
     return way._replace(requirements=way.requirements.intersect(requirements))
 
 
 def _of_volume(volume: PersistentVolume) -> _Need:
-    return _Need(tuple(map(Way, places_of(volume))), driver=csi_driver(volume))
+    return _Need(tuple(map(VolumeWay, places_of(volume))), driver=csi_driver(volume))
 
 
 def _topology(term: TopologySelectorTerm) -> NodeSelectorTerm:

@@ -9,7 +9,7 @@ from joinery.decisions.scheduling.constraints.requirements import Requirements, 
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
 from joinery.decisions.scheduling.explain.explanation import RuleCount
 from joinery.decisions.scheduling.explain.shortfall import requests_in_words
-from joinery.decisions.scheduling.explain.stages import Asked, Way, stages
+from joinery.decisions.scheduling.explain.stages import Asked, TermInPool, stages
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Mask
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.reason import ReasonCode
@@ -24,7 +24,7 @@ def rule_counts(asked: Asked) -> Iterator[RuleCount]:
     """Rule by rule, how many instance types are left; rules that say nothing of this pod or pool are not mentioned."""
     pool = asked.pool
     yield RuleCount("requirements of the NodePool", int((pool.types | pool.crowded).sum()))
-    ways: Sequence[Way] = ()
+    ways: Sequence[TermInPool] = ()
     for stage in stages(asked):
         yield from _WORDS.get(stage.code, _silent)(asked, stage.ways)
         if stage.reason is not None:
@@ -73,17 +73,17 @@ def _sold(pool: Pool, types: Mask, columns: Mask) -> int:
     return int((types & np.isfinite(pool.market.prices[:, columns]).any(axis=1)).sum())
 
 
-def _silent(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
+def _silent(asked: Asked, ways: Sequence[TermInPool]) -> Iterator[RuleCount]:
     yield from ()
 
 
-def _taints(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
+def _taints(asked: Asked, ways: Sequence[TermInPool]) -> Iterator[RuleCount]:
     if asked.pool.taints:
         tolerated = bool(ways) and asked.pod_class.untolerated(asked.pool.taints) is None
         yield RuleCount("taints", int((asked.pool.types | asked.pool.crowded).sum()) if tolerated else 0)
 
 
-def _labels(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
+def _labels(asked: Asked, ways: Sequence[TermInPool]) -> Iterator[RuleCount]:
     """One line for each label that the pod or its volumes ask for, by the way that leaves most."""
     ways = ways or asked.ways()  # all of them, to show which label none of them meets
     best = max(ways, key=lambda way: (not way.fit.conflict, int(way.types.sum())))
@@ -102,32 +102,32 @@ def _labels(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
         yield RuleCount(f"any of {len(ways)} terms or volumes", _left(ways))
 
 
-def _offerings(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
+def _offerings(asked: Asked, ways: Sequence[TermInPool]) -> Iterator[RuleCount]:
     sold = _left(ways)
     if sold < _left(asked.ways()):
         yield RuleCount("available offerings", sold)
 
 
-def _requests(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
+def _requests(asked: Asked, ways: Sequence[TermInPool]) -> Iterator[RuleCount]:
     beside = ", beside DaemonSets" if asked.pool.overhead.any() else ""
     yield RuleCount(f"requests ({requests_in_words(asked.pod_class)}{beside})", _left(ways))
 
 
-def _host_ports(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
+def _host_ports(asked: Asked, ways: Sequence[TermInPool]) -> Iterator[RuleCount]:
     if asked.pod_class.ports:
         yield RuleCount("host ports", _left(ways))
 
 
-def _min_values(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
+def _min_values(asked: Asked, ways: Sequence[TermInPool]) -> Iterator[RuleCount]:
     if asked.pool.min_values:
         yield RuleCount("minValues", _left(ways))
 
 
-def _left(ways: Sequence[Way]) -> int:
+def _left(ways: Sequence[TermInPool]) -> int:
     return int(np.logical_or.reduce([way.types for way in ways]).sum()) if ways else 0
 
 
-_WORDS: dict[ReasonCode, Callable[[Asked, Sequence[Way]], Iterator[RuleCount]]] = {
+_WORDS: dict[ReasonCode, Callable[[Asked, Sequence[TermInPool]], Iterator[RuleCount]]] = {
     ReasonCode.TAINTS: _taints,
     ReasonCode.REQUIREMENTS: _labels,
     ReasonCode.OFFERINGS: _offerings,

@@ -12,7 +12,7 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.explain.blockers import blocking_rules, is_unbegun
 from joinery.decisions.scheduling.explain.exhaustion import exhausted
 from joinery.decisions.scheduling.explain.shortfall import counted, shortages
-from joinery.decisions.scheduling.explain.stages import Asked, Stage, Way, stages
+from joinery.decisions.scheduling.explain.stages import Asked, RuleStage, TermInPool, stages
 from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
 from joinery.decisions.scheduling.firstfit.workspace import Usage, Workspace
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
@@ -71,14 +71,14 @@ def _contradiction(pod_class: PodClass) -> Reason | None:
 
 def reasons_of_pool(asked: Asked) -> tuple[Reason, ...]:
     """The stage that leaves no instance type; where all leave some, what stands in the way beyond size."""
-    last: Stage | None = None
+    last: RuleStage | None = None
     for last in stages(asked):
         if last.reason is not None:
             return (last.reason,)
     return _beyond_size(asked, last.ways if last else ())
 
 
-def _beyond_size(asked: Asked, ways: Sequence[Way]) -> tuple[Reason, ...]:
+def _beyond_size(asked: Asked, ways: Sequence[TermInPool]) -> tuple[Reason, ...]:
     """Rules about other pods, or limits: one pod alone would fit.
 
     Limits are named where one more node would help: alone if no rule closes the pool, else after the rule. They are not

@@ -28,7 +28,7 @@ _ALLOWED = "instance type that it allows"
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class TermInPool:
     """One way in which a pod may use a pool: a term of its node affinity, with one of the places its volumes may be.
 
     ``fit``: what the two leave of the pool's template; ``types``: the instance types that are left by now.
@@ -46,11 +46,11 @@ class Way:
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
+class RuleStage:
     """One rule, the ways that it leaves, and the reason if it leaves none."""
 
     code: ReasonCode
-    ways: Sequence[Way]
+    ways: Sequence[TermInPool]
     reason: Reason | None = None
 
     @property
@@ -72,7 +72,7 @@ class Asked:
     def subject(self) -> Subject:
         return Subject.node_pool(self.pool.name)
 
-    def ways(self) -> list[Way]:
+    def ways(self) -> list[TermInPool]:
         """All ways to use the pool, before any rule but the pool's own. Types that DaemonSets fill alone are among
         them, so that a reason can say so.
         """
@@ -82,16 +82,16 @@ class Asked:
             for v in self.pod_class.volumes.alternatives
         ]
         fits = [self.pool.whole.fit(term.intersect(volume)) for term, volume in pairs]
-        return [Way(*pair, joint, joint.types) for pair, joint in zip(pairs, fits, strict=True)]
+        return [TermInPool(*pair, joint, joint.types) for pair, joint in zip(pairs, fits, strict=True)]
 
     def hard_rules(self) -> list[TopologyRule]:
         """The pod's own rules about other pods that must hold."""
         return [rule for rule in self.work.topology.rules[self.pod_class] if rule.weight is None]
 
 
-def stages(asked: Asked) -> Iterator[Stage]:
-    """Stage after stage; the first that leaves nothing is the last."""
-    ways: Sequence[Way] = asked.ways()
+def stages(asked: Asked) -> Iterator[RuleStage]:
+    """RuleStage after stage; the first that leaves nothing is the last."""
+    ways: Sequence[TermInPool] = asked.ways()
     for rule in _RULES:
         stage = rule(asked, ways)
         yield stage
@@ -103,24 +103,24 @@ def stages(asked: Asked) -> Iterator[Stage]:
 # --- taints and labels ---
 
 
-def _taints(asked: Asked, ways: Sequence[Way]) -> Stage:
+def _taints(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
     taint = asked.pod_class.untolerated(asked.pool.taints)
     if taint is None:
-        return Stage(ReasonCode.TAINTS, ways)
+        return RuleStage(ReasonCode.TAINTS, ways)
     template = "the pod does not tolerate its taint {taint}"
-    return Stage(ReasonCode.TAINTS, (), Reason.of(ReasonCode.TAINTS, template, asked.subject, taint=shown(taint)))
+    return RuleStage(ReasonCode.TAINTS, (), Reason.of(ReasonCode.TAINTS, template, asked.subject, taint=shown(taint)))
 
 
-def _requirements(asked: Asked, ways: Sequence[Way]) -> Stage:
+def _requirements(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
     possible = [way for way in ways if not way.fit.conflict]
     if possible:
-        return Stage(ReasonCode.REQUIREMENTS, possible)
+        return RuleStage(ReasonCode.REQUIREMENTS, possible)
     # A way that contradicts itself says nothing about this pool.
     message = _conflict(next(way for way in ways if not way.is_contradictory), asked.pool)
-    return Stage(ReasonCode.REQUIREMENTS, (), Reason(ReasonCode.REQUIREMENTS, message, asked.subject))
+    return RuleStage(ReasonCode.REQUIREMENTS, (), Reason(ReasonCode.REQUIREMENTS, message, asked.subject))
 
 
-def _conflict(way: Way, pool: Pool) -> str:
+def _conflict(way: TermInPool, pool: Pool) -> str:
     """What the pod wants, by this way's term, or its volume, that the pool's nodes do not have."""
     wanted, key = way.term.intersect(way.volume), way.fit.conflict
     who = "the pod wants" if key in way.term.sets else "its volume demands"
@@ -137,32 +137,32 @@ def _conflict(way: Way, pool: Pool) -> str:
     return f"no {_ALLOWED} has {key} {wanted.sets[key]}{there_are(pool, key)}"
 
 
-def _partner(pool: Pool, wanted: Requirements, key: str) -> str:
-    """Another key without which this one could be met; empty if it cannot be met at all."""
+def _partner(pool: Pool, wanted: Requirements, key: str) -> str | None:
+    """Another key without which this one could be met; None if it cannot be met at all."""
     if pool.fit(Requirements({key: wanted.sets[key]})).conflict:
-        return ""
+        return None
     # A pod may name thousands of labels that nothing is known of: they stand in nobody's way.
     known = {*pool.market.type_keys, *OFFERING_KEYS, *pool.requirements.sets}
     others = (other for other in wanted if other != key and other in known)
     pairs = (Requirements({other: wanted.sets[other], key: wanted.sets[key]}) for other in others)
-    return next((other for pair in pairs if pool.fit(pair).conflict for other in pair if other != key), "")
+    return next((other for pair in pairs if pool.fit(pair).conflict for other in pair if other != key), None)
 
 
 # --- what is sold, and how large it is ---
 
 
-def _offerings(asked: Asked, ways: Sequence[Way]) -> Stage:
+def _offerings(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
     sold = [left for way in ways if (left := replace(way, types=_sold(asked.pool, way.fit))).types.any()]
     if sold:
-        return Stage(ReasonCode.OFFERINGS, sold)
+        return RuleStage(ReasonCode.OFFERINGS, sold)
     if used := _used_up(asked, ways, np.logical_or.reduce([way.fit.columns for way in ways])):
-        return Stage(ReasonCode.RESERVED, (), Reason(ReasonCode.RESERVED, used, asked.subject))
+        return RuleStage(ReasonCode.RESERVED, (), Reason(ReasonCode.RESERVED, used, asked.subject))
     message = _only_parts(asked, ways) or "no instance type that it allows is on offer where the pod may run"
-    return Stage(ReasonCode.OFFERINGS, (), Reason(ReasonCode.OFFERINGS, message, asked.subject))
+    return RuleStage(ReasonCode.OFFERINGS, (), Reason(ReasonCode.OFFERINGS, message, asked.subject))
 
 
-def _only_parts(asked: Asked, ways: Sequence[Way]) -> str:
-    """That all types that would do have parts of GPUs, and nobody asks for those; empty where it is not so."""
+def _only_parts(asked: Asked, ways: Sequence[TermInPool]) -> str | None:
+    """That all types that would do have parts of GPUs, and nobody asks for those; None where it is not so."""
     pool = asked.pool
     joint = (way.term.intersect(way.volume) for way in ways)
     fits = [pool.fit(replace(wanted, whole_gpus=False)) for wanted in joint if wanted.whole_gpus]
@@ -170,7 +170,7 @@ def _only_parts(asked: Asked, ways: Sequence[Way]) -> str:
     holding = np.flatnonzero(types & pool.has_room(asked.work.axis.vector(asked.pod_class.requests)))
     families = sorted({name for row in holding for name in pool.market.types[row].labels.get(INSTANCE_FAMILY, ())})
     if not families:
-        return ""
+        return None
     named = " and ".join(families)
     return f"only {named} would do, which have parts of GPUs: ask for them by {INSTANCE_FAMILY} or {GPU_FRACTIONAL}"
 
@@ -180,14 +180,14 @@ def _sold(pool: Pool, joint: Fit) -> Mask:
     return sold
 
 
-def _resources(asked: Asked, ways: Sequence[Way]) -> Stage:
+def _resources(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
     work, pool, pod_class = asked.work, asked.pool, asked.pod_class
     holds = pool.has_room(work.axis.asked(pod_class.requests))
     large = [left for way in ways if (left := replace(way, types=way.types & holds)).types.any()]
     if large:
-        return Stage(ReasonCode.RESOURCES, large)
+        return RuleStage(ReasonCode.RESOURCES, large)
     if only := _only_parts(asked, ways):
-        return Stage(ReasonCode.RESOURCES, (), Reason(ReasonCode.RESOURCES, only, asked.subject))
+        return RuleStage(ReasonCode.RESOURCES, (), Reason(ReasonCode.RESOURCES, only, asked.subject))
     types = ways[0].types
     short = shortages(work.axis, pod_class, pool.room[types], pool.overhead[types])
     reason = Reason(
@@ -196,64 +196,64 @@ def _resources(asked: Asked, ways: Sequence[Way]) -> Stage:
         asked.subject,
         (("instance types", int(types.sum())), *((one.resource, one.number) for one in short)),
     )
-    return Stage(ReasonCode.RESOURCES, (), reason)
+    return RuleStage(ReasonCode.RESOURCES, (), reason)
 
 
-def _reserved(asked: Asked, ways: Sequence[Way]) -> Stage:
+def _reserved(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
     columns = np.logical_or.reduce([_selling(asked.pool, way) for way in ways])
     if used := _used_up(asked, ways, columns):
-        return Stage(ReasonCode.RESERVED, (), Reason(ReasonCode.RESERVED, used, asked.subject))
-    return Stage(ReasonCode.RESERVED, ways)
+        return RuleStage(ReasonCode.RESERVED, (), Reason(ReasonCode.RESERVED, used, asked.subject))
+    return RuleStage(ReasonCode.RESERVED, ways)
 
 
-def _selling(pool: Pool, way: Way) -> Mask:
+def _selling(pool: Pool, way: TermInPool) -> Mask:
     """The offering columns in which any of the types is sold where the pod may run."""
     selling: Mask = way.fit.columns & np.isfinite(pool.market.prices[way.types]).any(axis=0)
     return selling
 
 
-def _used_up(asked: Asked, ways: Sequence[Way], columns: Mask) -> str:
+def _used_up(asked: Asked, ways: Sequence[TermInPool], columns: Mask) -> str | None:
     """What to say of a pod that could be in none of the columns but capacity reservations of which nothing is left;
-    else empty.
+    else None.
     """
     work, pool = asked.work, asked.pool
     if not work.reservations or (columns & pool.unreserved).any():
-        return ""
+        return None
     return used_up(pool, np.logical_or.reduce([way.types for way in ways]), columns, asked.usage.left_reserved)
 
 
 # --- what DaemonSets and minValues leave ---
 
 
-def _daemon_sets(asked: Asked, ways: Sequence[Way]) -> Stage:
+def _daemon_sets(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
     barring = asked.work.topology.daemons.barring(asked.pod_class, asked.hard_rules(), asked.pool.name)
     if not barring:
-        return Stage(ReasonCode.TOPOLOGY, ways)
+        return RuleStage(ReasonCode.TOPOLOGY, ways)
     rules = "; ".join(dict.fromkeys(map(str, barring)))
     template = "the pod and those of DaemonSets on its nodes keep apart: {rules}"
-    return Stage(ReasonCode.TOPOLOGY, (), Reason.of(ReasonCode.TOPOLOGY, template, asked.subject, rules=rules))
+    return RuleStage(ReasonCode.TOPOLOGY, (), Reason.of(ReasonCode.TOPOLOGY, template, asked.subject, rules=rules))
 
 
-def _host_ports(asked: Asked, ways: Sequence[Way]) -> Stage:
+def _host_ports(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
     ports = asked.pod_class.ports
     types = np.logical_or.reduce([way.types for way in ways])
     if not ports or not all(ports_clash(ports, asked.pool.ports[i]) for i in np.flatnonzero(types)):
-        return Stage(ReasonCode.HOST_PORTS, ways)
+        return RuleStage(ReasonCode.HOST_PORTS, ways)
     taken = ", ".join(f"{port}/{protocol}" for protocol, _, port in sorted(ports))
     template = "DaemonSets take one of its host ports ({ports}) on every node"
-    return Stage(ReasonCode.HOST_PORTS, (), Reason.of(ReasonCode.HOST_PORTS, template, asked.subject, ports=taken))
+    return RuleStage(ReasonCode.HOST_PORTS, (), Reason.of(ReasonCode.HOST_PORTS, template, asked.subject, ports=taken))
 
 
-def _min_values(asked: Asked, ways: Sequence[Way]) -> Stage:
+def _min_values(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
     pool = asked.pool
     if asked.work.problem.options.best_effort_min_values or any(
         can_meet(pool, way.types, way.fit.columns, pool.min_values) for way in ways
     ):
-        return Stage(ReasonCode.MIN_VALUES, ways)
-    return Stage(ReasonCode.MIN_VALUES, (), _too_few_values(asked, ways))
+        return RuleStage(ReasonCode.MIN_VALUES, ways)
+    return RuleStage(ReasonCode.MIN_VALUES, (), _too_few_values(asked, ways))
 
 
-def _too_few_values(asked: Asked, ways: Sequence[Way]) -> Reason:
+def _too_few_values(asked: Asked, ways: Sequence[TermInPool]) -> Reason:
     pool = asked.pool
     key, left = next((few for way in ways if (few := pool.too_few(way.types, way.fit.columns))), ("", 0))
     if key:
@@ -275,7 +275,7 @@ def _too_few_values(asked: Asked, ways: Sequence[Way]) -> Reason:
 
 
 #: In the order in which they are told: what the pod's owner can change most easily comes first.
-_RULES: tuple[Callable[[Asked, Sequence[Way]], Stage], ...] = (
+_RULES: tuple[Callable[[Asked, Sequence[TermInPool]], RuleStage], ...] = (
     _taints,
     _requirements,
     _offerings,

@@ -8,7 +8,7 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.relaxation import Variant
 from joinery.decisions.scheduling.constraints.requirements import ABSENT, NO_REQUIREMENTS, Requirements, one_of
 from joinery.decisions.scheduling.constraints.taints import TaintLike, first_untolerated
-from joinery.decisions.scheduling.constraints.volume_needs import Choice
+from joinery.decisions.scheduling.constraints.volume_needs import VolumeChoice
 from joinery.decisions.scheduling.pools.market import Amounts
 from joinery.decisions.scheduling.pools.pool import Fit, Pool
 from joinery.decisions.scheduling.topology.groups import parts
@@ -50,7 +50,7 @@ class Demand:
     requests: Amounts
     asked: Amounts
     volumes: Requirements = NO_REQUIREMENTS
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[VolumeChoice, ...] = ()
     _fits: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Requirements, Fit]] = field(default_factory=dict)
 
     @cached_property

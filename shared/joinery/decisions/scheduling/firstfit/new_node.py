@@ -21,7 +21,7 @@ from joinery.objects.karpenter.labels import canonical
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Batch:
+class PlacedPods:
     """Pods of one class that were put on a node together.
 
     demand    what they asked for on the try that placed them
@@ -60,7 +60,7 @@ class NewNode:
     used: Amounts
     min_values: Mapping[str, int]
     ports: set[tuple[str, str, int]] = field(default_factory=set)
-    placed: list["Batch"] = field(default_factory=list)
+    placed: list["PlacedPods"] = field(default_factory=list)
 
     @property
     def is_relaxed(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 
 from joinery.decisions.scheduling.firstfit.demand import Demand, Domains, present
 from joinery.decisions.scheduling.firstfit.limits import Limits, Reservations
-from joinery.decisions.scheduling.firstfit.new_node import Batch, NewNode, empty_node
+from joinery.decisions.scheduling.firstfit.new_node import NewNode, PlacedPods, empty_node
 from joinery.decisions.scheduling.firstfit.opened import OpenedNodes, fair_price_of_one
 from joinery.decisions.scheduling.firstfit.options import USUAL, FirstFitOptions
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
@@ -217,7 +217,7 @@ class NewNodes:
         record = self._topology.record(
             demand.pod_class, demand.variant.rules, where, len(pods), node.counts, newcomer=newcomer
         )
-        node.placed.append(Batch(demand, domains, pods, record))
+        node.placed.append(PlacedPods(demand, domains, pods, record))
 
 
 def _newcomer(node: NewNode) -> Newcomer:

@@ -7,14 +7,14 @@ that was chosen, so what is left of the volumes is known at every moment.
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from joinery.decisions.scheduling.constraints.volume_needs import Choice
+from joinery.decisions.scheduling.constraints.volume_needs import VolumeChoice
 from joinery.decisions.scheduling.constraints.volume_stocks import Sized, Stock, Taken
 
 Labels = Mapping[str, str]
 
 
 @dataclass(slots=True)
-class _Looking:
+class _ClaimToBind:
     """A claim, the stock that it chooses from, from where on, and for how many volumes."""
 
     claim: str
@@ -24,13 +24,13 @@ class _Looking:
 
 
 class VolumeBinder:
-    """Which of them are taken, and by which of the claims that several pods share (``Choice.claim``)."""
+    """Which of them are taken, and by which of the claims that several pods share (``VolumeChoice.claim``)."""
 
     def __init__(self) -> None:
         self._of_claim: dict[str, Sized] = {}
         self._taken = Taken()
 
-    def left(self, choices: tuple[Choice, ...], most: int, labels: Labels | None = None) -> int:
+    def left(self, choices: tuple[VolumeChoice, ...], most: int, labels: Labels | None = None) -> int:
         """For how many more pods there are volumes, ``most`` at the most.
 
         ``labels``: of the node that they would be on; None for a node to come, which is wherever the choices are.
@@ -44,7 +44,7 @@ class VolumeBinder:
                 break
         return most
 
-    def take(self, choices: tuple[Choice, ...], count: int, labels: Labels | None = None) -> None:
+    def take(self, choices: tuple[VolumeChoice, ...], count: int, labels: Labels | None = None) -> None:
         """Take the volumes of so many pods, as far as there are any."""
         looking = self._looking(choices, labels) if count else []
         for _ in range(count if looking else 0):
@@ -53,19 +53,19 @@ class VolumeBinder:
                 if claim:
                     self._of_claim[claim] = volume
 
-    def _looking(self, choices: Iterable[Choice], labels: Labels | None) -> list[_Looking]:
+    def _looking(self, choices: Iterable[VolumeChoice], labels: Labels | None) -> list[_ClaimToBind]:
         """The claims that still need a volume. One that has its own needs none there, and finds none elsewhere."""
         return [
-            _Looking(claim, stock, len(stock.volumes) if own else stock.first(size), number)
+            _ClaimToBind(claim, stock, len(stock.volumes) if own else stock.first(size), number)
             for claim, stock, size, number in self._near(choices, labels)
             if not ((own := self._of_claim.get(claim)) and stock.has(own))
         ]
 
-    def _near(self, choices: Iterable[Choice], labels: Labels | None) -> Iterator[Choice]:
+    def _near(self, choices: Iterable[VolumeChoice], labels: Labels | None) -> Iterator[VolumeChoice]:
         for choice in choices:
             yield choice if labels is None else choice._replace(stock=choice.stock.at(labels))
 
-    def _pick(self, looking: Collection[_Looking], gone: set[str]) -> list[tuple[str, Sized]] | None:
+    def _pick(self, looking: Collection[_ClaimToBind], gone: set[str]) -> list[tuple[str, Sized]] | None:
         """The volumes that one more pod binds, which are gone then; None where there are too few."""
         picked = list[tuple[str, Sized]]()
         for one in looking:

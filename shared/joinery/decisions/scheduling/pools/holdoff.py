@@ -117,8 +117,8 @@ def _reason(broken: list[tuple[InitializedNode, str]], waits: int, now: datetime
     )
 
 
-def _refusal(node: InitializedNode, pod_class: PodClass, axis: Axis) -> str:
-    """Why the node could not take such a pod even if it were empty; empty if it could."""
+def _refusal(node: InitializedNode, pod_class: PodClass, axis: Axis) -> str | None:
+    """Why the node could not take such a pod even if it were empty; None if it could."""
     labels = node.view.labels
     unmet = [term.first_unmet(labels) for term in pod_class.terms]
     if unmet and all(unmet):
@@ -131,7 +131,7 @@ def _refusal(node: InitializedNode, pod_class: PodClass, axis: Axis) -> str:
     request = axis.asked(pod_class.requests)
     lacking = next((i for i, amount in enumerate(request) if amount > 0 and amount > node.room[i]), None)
     if lacking is None:
-        return ""
+        return None
     resource = axis.names[lacking] or axis.unoffered(pod_class.requests)[0]
     free, asked = in_words(resource, max(int(node.room[lacking]), 0)), in_words(resource, int(request[lacking]))
     return f"of {resource} it has {free} for pods, and they ask for {asked}"

@@ -35,15 +35,15 @@ def reserved_columns(pool: Pool, columns: Mask) -> Iterator[tuple[str, Mask]]:
         yield reservation.id if reservation else "", alone
 
 
-def used_up(pool: Pool, types: Mask, columns: Mask, left: Mapping[str, int]) -> str:
+def used_up(pool: Pool, types: Mask, columns: Mask, left: Mapping[str, int]) -> str | None:
     """If nothing is left of any capacity reservation of these types among the columns, a sentence that names them; else
-    empty.
+    None.
     """
     usable = _reservations_of(pool, types)
     named = sorted(reserved_columns(pool, columns), key=lambda named: named[0])
     masks = {name: alone for name, alone in named if name in usable}
     if not masks or any(left.get(reservation_id, 0) > 0 for reservation_id in masks):
-        return ""
+        return None
     reservations = {name: pool.market.columns[int(alone.argmax())].reservation for name, alone in masks.items()}
     had = ", ".join(
         f"{name} had {reservation.remaining if reservation and reservation.remaining else 'none'}"

@@ -8,12 +8,12 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.topology.groups import UNLIMITED, SavedCounts, TopologyGroup
 from joinery.objects.karpenter.labels import HOSTNAME
 
-OwnersByDomain = dict[tuple[str, str], dict["PodAntiAffinity", None]]
+OwnersByDomain = dict[tuple[str, str], dict["AntiAffinityGroup", None]]
 """By topology key and domain, the required anti-affinities that have owners there: these keep others out."""
 
 
 @dataclass(eq=False)
-class PodAffinity(TopologyGroup):
+class AffinityGroup(TopologyGroup):
     """Pod affinity: a pod goes only where the rule counts one.
 
     reaches           the domains that a class can reach
@@ -25,7 +25,7 @@ class PodAffinity(TopologyGroup):
     reaches: Callable[[PodClass], frozenset[str]] = lambda _: frozenset()
     is_met_anywhere: bool = False
     hard_owners: list[PodClass] = field(default_factory=list)
-    required: dict[PodClass, Sequence["PodAffinity"]] = field(default_factory=dict)
+    required: dict[PodClass, Sequence["AffinityGroup"]] = field(default_factory=dict)
 
     def allowed(self, pod_class: PodClass, domain: str) -> int:
         if self.counts[domain] or self.is_met_anywhere:
@@ -75,7 +75,7 @@ class PodAffinity(TopologyGroup):
 
 
 @dataclass(eq=False)
-class PodAntiAffinity(TopologyGroup):
+class AntiAffinityGroup(TopologyGroup):
     """Pod anti-affinity: a pod goes only where the rule counts none.
 
     ``with_owners``: where this and all other required anti-affinities have owners.

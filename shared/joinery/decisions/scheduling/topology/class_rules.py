@@ -6,10 +6,10 @@ from functools import cached_property
 
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter, TopologyRule
-from joinery.decisions.scheduling.topology.affinity import PodAffinity, PodAntiAffinity
+from joinery.decisions.scheduling.topology.affinity import AffinityGroup, AntiAffinityGroup
 from joinery.decisions.scheduling.topology.groups import TopologyGroup
 from joinery.decisions.scheduling.topology.rule_groups import RuleGroups
-from joinery.decisions.scheduling.topology.spread import TopologySpread
+from joinery.decisions.scheduling.topology.spread import SpreadGroup
 from joinery.objects.karpenter.labels import HOSTNAME
 
 
@@ -44,7 +44,7 @@ class ClassRules:
     def host_affinity(self) -> tuple[TopologyGroup, ...]:
         """The groups of the rules by which the class must share a host with others."""
         over_hosts = (group for group, is_hard in self.own.items() if is_hard and group.rule.key == HOSTNAME)
-        return tuple(group for group in over_hosts if isinstance(group, PodAffinity))
+        return tuple(group for group in over_hosts if isinstance(group, AffinityGroup))
 
     @cached_property
     def foreign(self) -> tuple[TopologyGroup, ...]:
@@ -66,13 +66,13 @@ class ClassRules:
         """Those of them that may keep the class out, beside anti-affinity."""
         if key not in self._binding_over:
             hard = (group for group in self.foreign_over(key) if group.is_hard)
-            self._binding_over[key] = tuple(group for group in hard if not isinstance(group, PodAntiAffinity))
+            self._binding_over[key] = tuple(group for group in hard if not isinstance(group, AntiAffinityGroup))
         return self._binding_over[key]
 
     @cached_property
     def watching(self) -> tuple[NodeFilter, ...]:
         """The filters of hard spreads of others that count the class only on nodes with certain labels."""
-        spreads = (group for group in self.others if group.is_hard and isinstance(group, TopologySpread))
+        spreads = (group for group in self.others if group.is_hard and isinstance(group, SpreadGroup))
         filters = (group.rule.nodes for group in spreads)
         return tuple({nodes.identity: nodes for nodes in filters if nodes.terms}.values())
 

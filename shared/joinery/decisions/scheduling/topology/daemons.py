@@ -11,7 +11,7 @@ from joinery.decisions.scheduling.pools.market import Mask
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.pools.residents import Residents
 from joinery.decisions.scheduling.topology.rule_groups import RuleGroups
-from joinery.decisions.scheduling.topology.spread import TopologySpread
+from joinery.decisions.scheduling.topology.spread import SpreadGroup
 from joinery.objects.karpenter.labels import HOSTNAME
 
 Counts = Callable[[NodeFilter], bool]
@@ -43,7 +43,7 @@ class DaemonCounts:
         counting = [group for group in groups if group.residents]
         self._is_nobody = not counting and not residents.keeping_away
         self._over_hosts = [group for group in counting if group.rule.key == HOSTNAME]
-        spreads = (group for group in counting if isinstance(group, TopologySpread) and group.is_hard)
+        spreads = (group for group in counting if isinstance(group, SpreadGroup) and group.is_hard)
         self.spreads = tuple(group for group in spreads if group.rule.key != HOSTNAME)
 
     def barring(self, pod_class: PodClass, rules: Iterable[TopologyRule], pool: str) -> tuple[TopologyRule, ...]:
@@ -80,7 +80,7 @@ class DaemonCounts:
 
     def brought(
         self, newcomer: Newcomer, domains: Mapping[str, str], counts: Counts
-    ) -> Iterator[tuple[TopologySpread, str, int]]:
+    ) -> Iterator[tuple[SpreadGroup, str, int]]:
         """The spreads that count those of the node, each with the node's domain and how many they are."""
         for spread in self.spreads:
             domain = domains.get(spread.rule.key)

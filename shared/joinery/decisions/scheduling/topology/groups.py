@@ -1,7 +1,7 @@
 """The pods that a topology rule counts, domain by domain, and how many more its counts let into a domain.
 
 A ``TopologyGroup`` has the counts of one rule for all classes that own it, and there is one kind for each of
-kube-scheduler's rules (``spread.TopologySpread``, ``affinity.PodAffinity`` and ``PodAntiAffinity``). Each answers two
+kube-scheduler's rules (``spread.SpreadGroup``, ``affinity.AffinityGroup`` and ``AntiAffinityGroup``). Each answers two
 questions, because kube-scheduler may bind the pods of a plan in any order, so that a rule binds both its owners and the
 pods that it counts:
 

@@ -11,10 +11,10 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.selectors import Namespaces
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule, required_anti_affinity, rules_of
 from joinery.decisions.scheduling.pools.residents import Residents
-from joinery.decisions.scheduling.topology.affinity import OwnersByDomain, PodAffinity, PodAntiAffinity
+from joinery.decisions.scheduling.topology.affinity import AffinityGroup, AntiAffinityGroup, OwnersByDomain
 from joinery.decisions.scheduling.topology.groups import TopologyGroup
 from joinery.decisions.scheduling.topology.running_pods import RunningPods
-from joinery.decisions.scheduling.topology.spread import TopologySpread
+from joinery.decisions.scheduling.topology.spread import SpreadGroup
 from joinery.objects.karpenter.labels import HOSTNAME, ZONE
 from joinery.objects.kubernetes.core import Namespace
 from joinery.objects.snapshot.nodes import NodeView
@@ -113,12 +113,12 @@ class RuleGroups:
             group.is_hard = True
             group.counts_owners |= group.selects(pod_class)
             group.awaited += len(pod_class.names)
-            if isinstance(group, PodAffinity):
+            if isinstance(group, AffinityGroup):
                 group.hard_owners.append(pod_class)
-        required = tuple(group for group in hard if isinstance(group, PodAffinity) and not group.rule.claim)
+        required = tuple(group for group in hard if isinstance(group, AffinityGroup) and not group.rule.claim)
         for rule in self.rules[pod_class]:
             group = self.of(rule)
-            if isinstance(group, PodAffinity):
+            if isinstance(group, AffinityGroup):
                 group.required[pod_class] = required
 
     def _new(
@@ -134,11 +134,11 @@ class RuleGroups:
             selected = self._index.selected_by(rule.matchers)
         common = (rule, self._numbers, selected, residents, domains)
         if rule.kind == "anti-affinity":
-            return PodAntiAffinity(*common, with_owners=self.with_owners)
+            return AntiAffinityGroup(*common, with_owners=self.with_owners)
         if rule.kind == "affinity":
             is_met_anywhere = rule.key != HOSTNAME and 0 < len(self._residents.pools) == len(residents)
-            return PodAffinity(*common, reaches=partial(self._reachable, rule.key), is_met_anywhere=is_met_anywhere)
-        spread = TopologySpread(*common)
+            return AffinityGroup(*common, reaches=partial(self._reachable, rule.key), is_met_anywhere=is_met_anywhere)
+        spread = SpreadGroup(*common)
         if residents and domains and owner is not None:
             spread.brought = self._residents.by_type(rule)
             if rule.min_domains <= 1:

@@ -11,7 +11,7 @@ from joinery.objects.karpenter.labels import HOSTNAME
 
 
 @dataclass(eq=False)
-class TopologySpread(TopologyGroup):
+class SpreadGroup(TopologyGroup):
     """A topology spread: no domain has more than maxSkew pods above the emptiest.
 
     Over hosts it ranges over nothing until it is known which hosts there will be.

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.topology_rules import ALL_NODES, NodeFilter, TopologyRule
 from joinery.decisions.scheduling.pools.residents import NO_RESIDENTS, Residents
-from joinery.decisions.scheduling.topology.affinity import PodAffinity
+from joinery.decisions.scheduling.topology.affinity import AffinityGroup
 from joinery.decisions.scheduling.topology.class_rules import ClassRules
 from joinery.decisions.scheduling.topology.daemons import Counts, DaemonCounts, Newcomer
 from joinery.decisions.scheduling.topology.groups import UNLIMITED, SavedCounts, TopologyGroup, parts
 from joinery.decisions.scheduling.topology.rule_groups import RuleGroups, UnforeseenDomain, Universe
-from joinery.decisions.scheduling.topology.spread import TopologySpread
+from joinery.decisions.scheduling.topology.spread import SpreadGroup
 from joinery.objects.karpenter.labels import HOSTNAME
 from joinery.objects.kubernetes.core import Namespace
 from joinery.objects.snapshot.nodes import NodeView
@@ -43,7 +43,7 @@ class Record:
     count: int
     counted: tuple[tuple[TopologyGroup, str], ...]
     owned: tuple[tuple[TopologyGroup, str], ...]
-    along: tuple[tuple[TopologySpread, str, int], ...] = ()
+    along: tuple[tuple[SpreadGroup, str, int], ...] = ()
 
 
 class Topology:
@@ -166,14 +166,14 @@ class Topology:
     def must_gather(self, pod_class: PodClass, rules: Iterable[TopologyRule]) -> bool:
         """Whether by these rules the class must gather on one host and none is chosen yet."""
         groups = (self.group(rule) for rule in rules if rule.key == HOSTNAME)
-        return any(isinstance(group, PodAffinity) and group.may_begin(pod_class) for group in groups)
+        return any(isinstance(group, AffinityGroup) and group.may_begin(pod_class) for group in groups)
 
     def neighbouring(self, classes: Iterable[PodClass], key: str) -> frozenset[str]:
         """The domains of the key in which there are pods that the required
         affinity of one of these classes wants to be near.
         """
         groups = (group for pod_class in classes for group in self.binding(pod_class).hard if group.rule.key == key)
-        affinities = (group for group in groups if isinstance(group, PodAffinity))
+        affinities = (group for group in groups if isinstance(group, AffinityGroup))
         return frozenset(domain for group in affinities for domain, count in group.counts.items() if count)
 
     def pressure(
@@ -186,9 +186,9 @@ class Topology:
         """
         groups = [self.group(rule) for rule in rules if rule.key == key and rule.kind == "spread"]
         others = self.binding(pod_class).binding_over(key)
-        groups += [group for group in others if isinstance(group, TopologySpread) and group not in groups]
+        groups += [group for group in others if isinstance(group, SpreadGroup) and group not in groups]
         if ahead:
-            groups += [group for group in others if isinstance(group, PodAffinity)]
+            groups += [group for group in others if isinstance(group, AffinityGroup)]
         return sum(group.match_num(domain) for group in groups)
 
     # --- counting ---
@@ -256,7 +256,7 @@ class Topology:
 
         Until then one more host may come, which would be empty, so such spreads compare with 0.
         """
-        spreads = [group for group in self._groups if isinstance(group, TopologySpread) and group.is_hard]
+        spreads = [group for group in self._groups if isinstance(group, SpreadGroup) and group.is_hard]
         over_hosts = [group for group in spreads if group.rule.key == HOSTNAME]
         for group in over_hosts:
             group.range_over(hosts(group.rule.nodes))
@@ -299,4 +299,4 @@ class Topology:
     def is_broken(self) -> bool:
         """Whether some spread or anti-affinity over domains that must hold does not."""
         hard = (group for group in self._groups if group.is_hard and group.rule.key != HOSTNAME)
-        return any(group.is_uneven if isinstance(group, TopologySpread) else group.is_broken for group in hard)
+        return any(group.is_uneven if isinstance(group, SpreadGroup) else group.is_broken for group in hard)
