@@ -114,7 +114,7 @@ def disrupt(
         best_effort_min_values=min_values_policy is MinValuesPolicy.BEST_EFFORT,
         time_limit=time_limit,
     )
-    problem = _problem(inputs, options, packing)
+    problem = disruption_problem(inputs, options, packing)
     names = nodes_meant(explained or (), problem)
     disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
     seconds = time.perf_counter() - started
@@ -167,7 +167,10 @@ def _places(text: str) -> frozenset[TerminateFirst]:
         raise ConfigurationError(f"--terminate-first {text}: {error}") from None
 
 
-def _problem(inputs: "DecisionInput", options: "DisruptionOptions", packing: "Options") -> "DisruptionProblem":
+def disruption_problem(
+    inputs: "DecisionInput", options: "DisruptionOptions", packing: "Options"
+) -> "DisruptionProblem":
+    """What is to be decided about the objects that were read."""
     from joinery.decisions.disruption.moves import replicas_of
     from joinery.decisions.disruption.problem import DisruptionProblem
     from joinery.decisions.scheduling.problem import Problem

@@ -137,8 +137,13 @@ def with_metadata(item: T, **changes: Any) -> T:
 
 def encode(item: Any) -> bytes:
     """The object as the API server would send it, with kind and apiVersion."""
+    return msgspec.json.encode(document(item))
+
+
+def document(item: Any) -> dict[str, Any]:
+    """The object as JSON values, with kind and apiVersion."""
     kind = KINDS[kind_of(item)]
-    return msgspec.json.encode({"apiVersion": kind.api_version, "kind": kind.name, **to_document(item)})
+    return {"apiVersion": kind.api_version, "kind": kind.name, **to_document(item)}
 
 
 def to_document(item: Any) -> dict[str, Any]:

@@ -13,14 +13,12 @@ from itertools import count
 from msgspec.structs import replace
 
 from joinery.decisions.scheduling.packing import PlacedOffering
-from joinery.objects.karpenter import labels as keys
-from joinery.objects.karpenter.conditions import put
-from joinery.objects.karpenter.meta import Condition, with_metadata
+from joinery.objects.karpenter.meta import Condition
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes import core
-from joinery.objects.kubernetes.quantity import texts
-from joinery.objects.snapshot.claims import INITIALIZED, LAUNCHED, REGISTERED, with_status
+from joinery.objects.snapshot.claims import with_status
 from joinery.objects.snapshot.snapshot import Snapshot
+from simulator.disrupted import joined, launched
 from tools.churn.day import Template
 from tools.churn.market import Market
 
@@ -167,43 +165,16 @@ class Cluster:
     def launch(self, claim: NodeClaim, offering: PlacedOffering, now: int) -> Machine:
         """A NodeClaim whose instance is on its way."""
         sold = self.market.types[offering.instance_type]
-        status = {"capacity": texts(sold.capacity), "allocatable": texts(sold.allocatable)}
-        labels = {key: values[0] for key, values in sold.labels.items() if len(values) == 1}
-        bought = {
-            keys.INSTANCE_TYPE: offering.instance_type, keys.ZONE: offering.zone,
-            keys.CAPACITY_TYPE: offering.capacity_type,
-        }  # fmt: skip
-        named = with_metadata(
-            claim,
-            creation_timestamp=moment(now),
-            uid=f"uid-{claim.metadata.name}",
-            labels={**labels, **claim.metadata.labels, **bought},
-        )
-        provider_id = f"aws:///{offering.zone}/i-{claim.metadata.name}"
-        launched = with_status(named, provider_id=provider_id, conditions=[_condition(LAUNCHED, now)], **status)
+        there = launched(claim, self.market.pool, sold, offering, moment(now))
         allocatable = sold.allocatable
         room = allocatable["cpu"], allocatable["memory"], allocatable["pods"]
-        machine = Machine(launched, offering, room, now)
+        machine = Machine(there, offering, room, now)
         self.machines[machine.name] = machine
         return machine
 
     def join(self, machine: Machine, now: int) -> None:
         """The machine's Node is there, initialised and Ready."""
-        conditions = machine.claim.status.conditions
-        for kind in (REGISTERED, INITIALIZED, "Ready"):
-            conditions = put(conditions, _condition(kind, now))
-        machine.claim = with_status(machine.claim, node_name=machine.name, conditions=conditions)
-        joined = {keys.HOSTNAME: machine.name, keys.REGISTERED: "true", keys.INITIALIZED: "true"}
-        status = machine.claim.status
-        machine.node = core.Node(
-            metadata=core.ObjectMeta(
-                name=machine.name, labels={**machine.claim.metadata.labels, **joined}, creation_timestamp=moment(now)
-            ),
-            spec=core.NodeSpec(provider_id=status.provider_id),
-            status=core.NodeStatus(
-                capacity=dict(status.capacity), allocatable=dict(status.allocatable), conditions=[_true("Ready")]
-            ),
-        )
+        machine.claim, machine.node = joined(machine.claim, moment(now))
 
     def end(self, machine: Machine, now: int) -> None:
         """The machine's instance is gone."""

@@ -4,9 +4,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.objects.karpenter.disruption import DisruptionReason
 from tools.churn.cluster import Machine, RunningPod
-from tools.churn.rules import Command
 
 _HOUR = 3600
 _DAY = 24 * _HOUR
@@ -49,7 +49,7 @@ class Figures:
     def bill(self, machine: Machine, now: int) -> None:
         self.dollars += machine.offering.price * (now - machine.launched) / _HOUR
 
-    def began(self, command: Command) -> None:
+    def began(self, command: DecidedCommand) -> None:
         self.commands[command.reason] += 1
         self.replaced += len(command.launches)
 

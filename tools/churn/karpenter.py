@@ -21,6 +21,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from joinery.decisions.disruption.candidates import Candidate, candidates
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.moves import eviction_cost
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck
@@ -28,7 +29,6 @@ from joinery.decisions.scheduling.packing import Launch
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import ON_DEMAND, SPOT
 from joinery.objects.snapshot.pods import priorities_of
-from tools.churn.rules import Command
 from tools.churn.simulated_move import Moved, Mover, Replacement
 
 _MOST = 100
@@ -51,7 +51,7 @@ class Karpenter:
         self._spot_to_spot = spot_to_spot
         self._fruitless: tuple[object, float] | None = None
 
-    def decide(self, problem: DisruptionProblem) -> Sequence[Command]:
+    def decide(self, problem: DisruptionProblem) -> Sequence[DecidedCommand]:
         """The commands of the first method that finds any."""
         now, state = problem.packing.snapshot.now.timestamp(), _state(problem)
         if self._fruitless and self._fruitless[0] == state and now - self._fruitless[1] < _FORGOTTEN:
@@ -62,7 +62,7 @@ class Karpenter:
         self._fruitless = None if commands or attempt.is_constrained else (state, now)
         return commands
 
-    def validated(self, commands: Sequence[Command], problem: DisruptionProblem) -> Sequence[Command]:
+    def validated(self, commands: Sequence[DecidedCommand], problem: DisruptionProblem) -> Sequence[DecidedCommand]:
         """The commands that come out the same again; of empty nodes those that are still empty."""
         attempt = _Pass(problem, spot_to_spot=self._spot_to_spot)
         return [again for command in commands if (again := attempt.validated(command))]
@@ -91,12 +91,12 @@ class _Pass:
         self._candidates = {candidate.claim.metadata.name: candidate for candidate in ranked}
         self.is_constrained = False
 
-    def commands(self) -> Sequence[Command]:
+    def commands(self) -> Sequence[DecidedCommand]:
         """What the first method finds that finds anything."""
-        methods: Iterable[Callable[[], Command | None]] = (self._empty, self._multi, self._single)
+        methods: Iterable[Callable[[], DecidedCommand | None]] = (self._empty, self._multi, self._single)
         return [command] if (command := next((one for method in methods if (one := method())), None)) else []
 
-    def validated(self, command: Command) -> Command | None:
+    def validated(self, command: DecidedCommand) -> DecidedCommand | None:
         """The command if it comes out the same again, as far as it does."""
         members = [self._candidates[name] for name in command.retire if name in self._candidates]
         if command.reason is EMPTY:
@@ -115,11 +115,11 @@ class _Pass:
 
     # --- the three methods ---
 
-    def _empty(self) -> Command | None:
+    def _empty(self) -> DecidedCommand | None:
         empty = self._within_budgets([one for one in self._candidates.values() if EMPTY in one.reasons], EMPTY)
         return _emptied(empty) if empty else None
 
-    def _multi(self) -> Command | None:
+    def _multi(self) -> DecidedCommand | None:
         chosen = self._within_budgets(self._underutilized(), UNDERUTILIZED)
         low, high, best = 1, min(_MOST, len(chosen) - 1), None
         while low <= high:
@@ -131,7 +131,7 @@ class _Pass:
                 high = middle - 1
         return best
 
-    def _single(self) -> Command | None:
+    def _single(self) -> DecidedCommand | None:
         for candidate in _interleaved(self._underutilized()):
             if not self._budgets.left(candidate.view.pool, UNDERUTILIZED):
                 self.is_constrained = True
@@ -159,7 +159,7 @@ class _Pass:
     def _disruption_cost(self, candidate: Candidate) -> float:
         return 1.0 + sum(max(0.0, eviction_cost(pod, self._priorities)) for pod in candidate.pods)
 
-    def _computed(self, members: Sequence[Candidate]) -> Command | None:
+    def _computed(self, members: Sequence[Candidate]) -> DecidedCommand | None:
         """What becomes of the candidates together; None if that is no gain (Karpenter `computeConsolidation`)."""
         price = sum(candidate.price for candidate in members)
         moved = self._mover.move(members, below=price)
@@ -205,16 +205,17 @@ def _interleaved(members: Iterable[Candidate]) -> Iterator[Candidate]:
         yield from (candidate for candidate in turn if candidate is not None)
 
 
-def _emptied(members: Sequence[Candidate]) -> Command:
+def _emptied(members: Sequence[Candidate]) -> DecidedCommand:
     return replace(_underutilized(members, Moved()), reason=EMPTY)
 
 
-def _underutilized(members: Sequence[Candidate], moved: Moved, *launches: Launch) -> Command:
-    return Command(
+def _underutilized(members: Sequence[Candidate], moved: Moved, *launches: Launch) -> DecidedCommand:
+    return DecidedCommand(
         reason=UNDERUTILIZED,
+        message="",
         retire=tuple(candidate.claim.metadata.name for candidate in members),
         launches=launches,
         existing=moved.existing,
         savings=sum(candidate.price for candidate in members) - sum(launch.offering.price for launch in launches),
-        moves=sum(candidate.move_price for candidate in members),
+        move_price=sum(candidate.move_price for candidate in members),
     )

@@ -8,6 +8,7 @@ from datetime import timedelta
 from functools import partial
 from itertools import count
 
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.moves import replicas_of
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_candidate, as_replacement, record_for
@@ -22,7 +23,7 @@ from tools.churn.cluster import Bought, Cluster, Machine, RunningPod, Work, by_t
 from tools.churn.day import Day, Service
 from tools.churn.figures import Figures
 from tools.churn.market import Market
-from tools.churn.rules import Command, Rule
+from tools.churn.rules import Rule
 from tools.churn.scheduler import Scoring, schedule
 
 _BATCH = 10
@@ -231,11 +232,11 @@ class Simulation:
         self._start(commands)
         self._at(self._now + self._setup.every, self._wake)
 
-    def _validate(self, commands: Sequence[Command]) -> None:
+    def _validate(self, commands: Sequence[DecidedCommand]) -> None:
         self._start(self._rule.validated(commands, self._disruption()))
         self._wake()
 
-    def _start(self, commands: Sequence[Command]) -> None:
+    def _start(self, commands: Sequence[DecidedCommand]) -> None:
         if not commands:
             return
         snapshot = self.cluster.snapshot(self._now)
@@ -249,7 +250,7 @@ class Simulation:
                 candidates=tuple(machine.claim for machine in machines),
                 replacements=tuple(next(claims) for _ in command.launches),
                 savings=command.savings,
-                move_price=command.moves,
+                move_price=command.move_price,
             )
             record = record_for(new, snapshot.node_claims, snapshot.now)
             for machine in machines:
@@ -291,6 +292,6 @@ class Simulation:
         self.cluster.end(machine, self._now)
 
 
-def _repaid(command: Command, ready: int) -> float:
+def _repaid(command: DecidedCommand, ready: int) -> float:
     """From what second on the command's savings have repaid its evictions."""
-    return ready + 3600 * command.moves / command.savings if command.savings > 0 else float("inf")
+    return ready + 3600 * command.move_price / command.savings if command.savings > 0 else float("inf")

@@ -1,5 +1,5 @@
-"""Says from outside whether ``joinery disrupt`` is right, and how good its decisions are.
+"""Says whether decisions about nodes are right, and how good they are, on files of whole clusters.
 
-Development only. Nothing here shares code with the decision: a mistake in one is not repeated in the other. What a
-decision is, is said by the DisruptionPlan document that ``joinery disrupt -o json`` prints.
+Right is what verification and the judge find no fault with. They look at where pods would run; that no rule about
+candidates and budgets is broken is asserted by ``tests/unit/decisions/disruption/test_rules.py``.
 """

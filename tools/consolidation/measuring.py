@@ -1,28 +1,37 @@
-"""Measures one file: decides, checks, judges, carries out, and decides again."""
+"""Measures one file: decides, has the decision checked and judged, carries it out, and decides again."""
 
-import json
 import re
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import timedelta
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tools.consolidation.applied import applied
-from tools.consolidation.catalogue import Catalogue
-from tools.consolidation.contract import violations
-from tools.consolidation.contract.cluster import go_duration
-from tools.consolidation.documents import Document, moment, read, write
-from tools.consolidation.figures import Measured, waits_for_budgets
-from tools.consolidation.judging import Judge
-from tools.consolidation.running import JOINERY, Asked, Run, catalogue_of, disrupt
+from joinery.decisions.disruption.decide import decide
+from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
+from joinery.decisions.disruption.validation.verified import violations_of
+from joinery.decisions.scheduling.problem import Options
+from joinery_cli.decision_input import decision_input
+from joinery_cli.disrupt import disruption_problem
+from simulator.disrupted import carried_out
+from tools.consolidation.figures import Decision, Measured, waiting_for_budgets
+from tools.consolidation.judging import Judge, sample
 
 _NOW = "2026-01-01T12:00:00Z"
-_PAYBACK = timedelta(hours=1)
 #: A NodePool of ten nodes whose budget is one node, and some more; and what a round takes, with its drains.
 _ROUNDS = 20
 _ROUND = timedelta(minutes=15)
+
+
+def problem_of(
+    file: Path, catalogue: Path, now: datetime, options: DisruptionOptions | None = None
+) -> DisruptionProblem:
+    """What ``joinery disrupt -f FILE --catalog CATALOGUE`` decides about."""
+    inputs = decision_input([str(file)], now=now, doubts=lambda _: (), catalog_file=str(catalogue))
+    options = options or DisruptionOptions()
+    packing = Options(only_marked_unschedulable=False, time_limit=options.time_limit)
+    return disruption_problem(inputs, options, packing)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,74 +39,67 @@ class Measurement:
     """How files are measured.
 
     catalogue   the file with what can be bought
-    asked       what decisions are asked with
-    now         the moment; None for that of the reference
+    options     what decisions are asked with
     judge       the judge's binary; None for doing without
     again       whether to decide again about what a decision leads to, and on while budgets held it back
     free        whether to decide also with free moves and without budgets
-    keep        where plans and final states are written; None for nowhere
     """
 
     catalogue: Path
-    asked: Asked
-    now: str | None = None
+    options: DisruptionOptions
     judge: Path | None = None
     again: bool = False
     free: bool = False
-    keep: Path | None = None
-    joinery: Path = JOINERY
 
     def of(self, file: Path, reference: Mapping[str, Any]) -> Measured:
-        """One file. ``reference``: a reference.json."""
+        """One file. ``reference``: a reference.json; its ``now`` is the moment that another controller was asked at."""
         name = file.name.removesuffix(".json.gz")
         known = reference["snapshots"].get(name, {})
         stated = re.match(r"\S+", known.get("now") or reference.get("now") or _NOW)
-        now = self.now or (stated[0] if stated else _NOW)
-        run = self._decide(file, now, self.asked)
-        if run.plan is None:
-            return Measured(name=name, run=run, reference=known)
-        with tempfile.TemporaryDirectory() as scratch:
-            folder = self.keep or Path(scratch)
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / f"{name}.plan.json").write_text(json.dumps(run.plan, indent=1))
-            types = folder / f"{name}.types.json"
-            catalogue = catalogue_of(file, self.catalogue, types)
-            objects = read(file)
-            judge = Judge(self.judge, types, Path(scratch)) if self.judge else None
-            rounds = self._rounds(objects, run.plan, catalogue, folder / f"{name}.after.json.gz", now)
-            return Measured(
-                name=name,
-                run=run,
-                reference=known,
-                violations=tuple(self._violations(objects, run.plan, catalogue)),
-                verdict=judge.verdict(objects, run.plan) if judge else None,
-                rounds=tuple(rounds) if self.again else (),
-                free=self._decide(file, now, self._free()) if self.free else None,
-            )
+        now = datetime.fromisoformat(stated[0] if stated else _NOW)
+        problem = problem_of(file, self.catalogue, now, self.options)
+        decision = _decided(problem)
+        commands = decision.commands
+        violations = {
+            str(violation): length
+            for length in sample(len(commands))
+            for violation in violations_of(problem.packing, commands[:length])
+        }
+        free = replace(self.options, move_price=0.0, ignore_budgets=True)
+        return Measured(
+            name=name,
+            decision=decision,
+            reference=known,
+            violations=(
+                *(f"refused: {refused.why}" for refused in decision.disruptions.refused),
+                *(f"after {length} commands: {violation}" for violation, length in violations.items()),
+            ),
+            verdict=Judge(self.judge, self.catalogue).verdict(file, problem, commands) if self.judge else None,
+            rounds=tuple(_rounds(problem, decision)) if self.again else (),
+            free=_decided(replace(problem, options=free)) if self.free else None,
+        )
 
-    def _decide(self, file: Path, now: str, asked: Asked) -> Run:
-        return disrupt(file, self.catalogue, now, asked, self.joinery)
 
-    def _free(self) -> Asked:
-        return Asked(move_price=0.0, ignore_budgets=True, time_limit=self.asked.time_limit)
+def _decided(problem: DisruptionProblem) -> Decision:
+    begun, worked = time.perf_counter(), time.process_time()
+    disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - begun)
+    return Decision(disruptions, time.perf_counter() - begun, time.process_time() - worked)
 
-    def _violations(self, objects: Sequence[Document], plan: Document, catalogue: Catalogue) -> Iterator[str]:
-        payback = go_duration(self.asked.payback or "") or _PAYBACK
-        return violations(objects, plan, catalogue, payback=payback, ignores_budgets=self.asked.ignore_budgets)
 
-    def _rounds(
-        self, objects: Sequence[Document], plan: Document, catalogue: Catalogue, file: Path, now: str
-    ) -> Iterator[Run]:
-        """Decisions about what decisions lead to, until one waits for no budget.
+def _rounds(problem: DisruptionProblem, decision: Decision) -> Iterator[Decision]:
+    """Decisions about what decisions lead to, until one waits for no budget.
 
-        The second is asked about the moment of the first, when every reason to take something back is freshest.
-        """
-        for number in range(_ROUNDS):
-            objects = applied(objects, plan, catalogue)
-            write(objects, file)
-            later = moment(now) + number * _ROUND
-            run = self._decide(file, later.strftime("%Y-%m-%dT%H:%M:%SZ"), self.asked)
-            yield run
-            if run.plan is None or not run.plan["commands"] or not waits_for_budgets(plan):
-                return
-            plan = run.plan
+    The second is asked as soon as new nodes are there, when every reason to take something back is freshest. That they
+    have yet to pay for themselves would hold them, so nobody asks about it.
+    """
+    problem = replace(problem, options=replace(problem.options, new_nodes_repay=False))
+    for number in range(_ROUNDS):
+        problem = carried_out(problem, decision.commands)
+        if number:
+            later = replace(problem.packing.snapshot, now=problem.packing.snapshot.now + _ROUND)
+            problem = replace(problem, packing=replace(problem.packing, snapshot=later))
+        was_waiting = waiting_for_budgets(decision.disruptions)
+        decision = _decided(problem)
+        yield decision
+        if not decision.commands or not was_waiting:
+            return

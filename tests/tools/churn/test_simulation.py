@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import pytest
 
 from joinery.decisions.disruption.candidates import candidates
+from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.objects.karpenter.disruption import DisruptionReason
 from tools.churn.day import HOUR, Day, Job, Service, Template
 from tools.churn.karpenter import Karpenter
 from tools.churn.market import Market, Terms, market
-from tools.churn.rules import Command, Joinery, Never, Rule, WhenEmpty
+from tools.churn.rules import Joinery, Never, Rule, WhenEmpty
 from tools.churn.scheduler import Scoring
 from tools.churn.simulation import Setup, Simulation
 
@@ -71,12 +72,14 @@ class _Once(Never):
 
     is_over = False
 
-    def decide(self, problem: DisruptionProblem) -> Sequence[Command]:
+    def decide(self, problem: DisruptionProblem) -> Sequence[DecidedCommand]:
         """All of them in one command."""
         names = () if self.is_over else tuple(one.claim.metadata.name for one in candidates(problem).candidates)
         self.is_over = self.is_over or bool(names)
         reason = DisruptionReason.UNDERUTILIZED
-        command = Command(reason=reason, retire=names, launches=(), existing=(), savings=0.1, moves=0.01)
+        command = DecidedCommand(
+            reason=reason, retire=names, launches=(), existing=(), savings=0.1, move_price=0.01, message=""
+        )
         return [command] if names else []
 
 

@@ -4,13 +4,13 @@ A node's instance type is chosen at the end: the cheapest that holds its pods.
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from joinery.objects.kubernetes.quantity import amount
-from tools.consolidation.catalogue import Catalogue
-from tools.consolidation.documents import Document
+from joinery.decisions.scheduling.packing import PlacedOffering
+from joinery.objects.karpenter.labels import ON_DEMAND, SPOT
+from joinery.objects.snapshot.offerings import InstanceType
 from tools.consolidation.making.workloads import ZONES, Workload
 
 #: What the DaemonSets of every made cluster take of a node: millicores, MiB, pods.
@@ -55,14 +55,13 @@ class PackedNode:
 
 
 class Shop:
-    """The instance types that a cluster's nodes were bought from, and their prices."""
+    """The instance types that a cluster's nodes were bought from, and their prices. ``types``: by name."""
 
-    def __init__(self, catalogue: Catalogue, names: Iterable[str]) -> None:
-        self._catalogue = catalogue
-        self._sizes = [_size(catalogue.types[name]) for name in sorted(names)]
+    def __init__(self, types: Sequence[InstanceType]) -> None:
+        self.types = {kind.name: kind for kind in sorted(types, key=lambda kind: kind.name)}
         self._offers: dict[tuple[str, str], list[tuple[float, str, Size]]] = {}
         self._largest: dict[tuple[str, str], list[Size]] = {}
-        for zone, capacity_type in product(ZONES, ("on-demand", "spot")):
+        for zone, capacity_type in product(ZONES, (ON_DEMAND, SPOT)):
             offers = list(self._sold(zone, capacity_type))
             sizes = {size for _, _, size in offers}
             self._offers[zone, capacity_type] = offers
@@ -73,34 +72,30 @@ class Shop:
 
     def _sold(self, zone: str, capacity_type: str) -> Iterator[tuple[float, str, Size]]:
         """Price, zone and size of what a node of the zone may be. A spot node may be in any zone."""
-        for place in ZONES if capacity_type == "spot" else (zone,):
-            for size in self._sizes:
-                price = self._catalogue.price(size.instance_type, place, capacity_type)
+        for place in ZONES if capacity_type == SPOT else (zone,):
+            for kind in self.types.values():
+                price = kind.price(place, capacity_type)
                 if price is not None:
-                    yield price, place, size
+                    yield price, place, size_of(kind)
 
     def holds(self, node: PackedNode, workload: Workload) -> bool:
         cpu, memory, pods = node.cpu + workload.cpu, node.memory + workload.memory, len(node.replicas) + 1
         largest = self._largest[node.zone, node.capacity_type]
         return any(cpu <= size.cpu and memory <= size.memory and pods <= size.pods for size in largest)
 
-    def offering(self, node: PackedNode) -> dict[str, str]:
+    def offering(self, node: PackedNode) -> PlacedOffering:
         """The cheapest offering that holds the node's pods."""
-        _, instance_type, zone = min(
+        price, instance_type, zone = min(
             (price, size.instance_type, zone)
             for price, zone, size in self._offers[node.zone, node.capacity_type]
             if node.cpu <= size.cpu and node.memory <= size.memory and len(node.replicas) <= size.pods
         )
-        return {"instanceType": instance_type, "zone": zone, "capacityType": node.capacity_type}
-
-    def size(self, instance_type: str) -> Size:
-        return next(size for size in self._sizes if size.instance_type == instance_type)
+        return PlacedOffering(instance_type, zone, node.capacity_type, price)
 
 
-def _size(entry: Document) -> Size:
-    allocatable: Mapping[str, str] = entry["allocatable"]
-    cpu, memory, pods = (amount(key, allocatable[key]) for key in ("cpu", "memory", "pods"))
-    return Size(entry["name"], cpu - OVERHEAD[0], memory // _MEBIBYTE - OVERHEAD[1], pods - OVERHEAD[2])
+def size_of(kind: InstanceType) -> Size:
+    cpu, memory, pods = (kind.allocatable[key] for key in ("cpu", "memory", "pods"))
+    return Size(kind.name, cpu - OVERHEAD[0], memory // _MEBIBYTE - OVERHEAD[1], pods - OVERHEAD[2])
 
 
 def _exceeds(one: Size, other: Size) -> bool:
@@ -113,7 +108,7 @@ def pack(workloads: Sequence[Workload], shop: Shop, chance: random.Random, *, sp
     nodes: list[PackedNode] = []
     for workload in sorted(workloads, key=lambda workload: (-workload.cpu, -workload.memory, workload.app)):
         first_zone = chance.randrange(len(ZONES))
-        capacity_type = "spot" if spot and not workload.on_demand else "on-demand"
+        capacity_type = SPOT if spot and not workload.on_demand else ON_DEMAND
         for index in range(workload.count):
             zone = ZONES[(first_zone + index) % len(ZONES)] if workload.is_spread else None
             node = next((node for node in nodes if _fits(node, workload, zone, capacity_type, shop)), None)

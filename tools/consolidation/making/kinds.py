@@ -7,13 +7,17 @@ from functools import partial
 from itertools import count
 from typing import Any, Protocol
 
-from tools.consolidation.catalogue import Catalogue
-from tools.consolidation.documents import Document
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.ec2.offline import default_class, instance_types
+from joinery.objects.karpenter.labels import AWS_GROUP, ON_DEMAND, SPOT
+from joinery.objects.snapshot.offerings import InstanceType
+from simulator import builders
+from simulator.kubernetes.resources import document
+from tools.consolidation.files import Document
 from tools.consolidation.making import objects, workloads
-from tools.consolidation.making.first_fit import PackedNode, Shop, pack
+from tools.consolidation.making.first_fit import PackedNode, Shop, pack, size_of
 from tools.consolidation.making.workloads import Workload
 
-_ON_DEMAND = ("on-demand",)
 _OLD_FAMILIES = ("c5", "m5", "r5")
 _TIGHT_TYPE = "c6a.4xlarge"
 
@@ -48,7 +52,7 @@ def some(nodes: Sequence[PackedNode], shop: Shop, chance: random.Random, *, shar
 def down_to_a_share(nodes: Sequence[PackedNode], shop: Shop, chance: random.Random) -> None:
     """Each node is left 20 to 70 % used, as weeks of comings and goings do."""
     for node in nodes:
-        size = shop.size(shop.offering(node)["instanceType"])
+        size = size_of(shop.types[shop.offering(node).instance_type])
         share = chance.uniform(0.2, 0.7)
         chance.shuffle(node.replicas)
         cpu, memory = node.cpu, node.memory
@@ -70,7 +74,11 @@ def to_the_brim(chance: random.Random, prefix: str, *, total: int, cpu: int, mem
     while left_cpu:
         one = min(left_cpu, chance.choice((100, 150, 250, 400, 500, 750, 1000, 1500, 2000)))
         is_last = one == left_cpu
-        own = left_memory if is_last else int(one * left_memory / left_cpu * chance.uniform(0.8, 1.2))
+        own = (
+            left_memory
+            if is_last
+            else min(int(one * left_memory / left_cpu * chance.uniform(0.8, 1.2)), left_memory * 9 // 10)
+        )
         if not is_last and left_cpu - one < 100:
             continue
         left_cpu, left_memory = left_cpu - one, left_memory - own
@@ -94,7 +102,7 @@ class Kind:
     fill: Fill
     batch_pods: int
     shrink: Shrink
-    capacity_types: Sequence[str] = _ON_DEMAND
+    capacity_types: Sequence[str] = (ON_DEMAND,)
     most_cpus: int = 16
     families: Sequence[str] = ()
     teams: dict[str, dict[str, Any]] = field(default_factory=lambda: {"": {}})
@@ -127,9 +135,7 @@ KINDS: dict[str, Kind] = {
     "trace": Kind(fill=workloads.jobs, batch_pods=120, shrink=partial(some, share=0.45), most_cpus=64),
     "mix": Kind(fill=workloads.mixed, batch_pods=800, shrink=half_of_most, has_budgets=True),
     "old-prices": Kind(fill=_services, batch_pods=900, shrink=partial(some, share=0.08), families=_OLD_FAMILIES),
-    "spot": Kind(
-        fill=workloads.either_capacity, batch_pods=900, shrink=half_of_most, capacity_types=("spot", "on-demand")
-    ),
+    "spot": Kind(fill=workloads.either_capacity, batch_pods=900, shrink=half_of_most, capacity_types=(SPOT, ON_DEMAND)),
     "fragmented": _fragments,
     "large": _large,
     "tight": Kind(fill=partial(to_the_brim, cpu=0, memory=0), batch_pods=1, shrink=nothing, families=("c6a",)),
@@ -137,16 +143,18 @@ KINDS: dict[str, Kind] = {
 }
 
 
-def make(kind_name: str, seed: int, nodes: int, catalogue: Catalogue) -> list[Document]:
-    """The objects of a cluster."""
+def make(kind_name: str, seed: int, nodes: int, catalog: Catalog) -> list[Document]:
+    """The objects of a cluster, which was bought from the catalogue."""
     kind, chance = KINDS[kind_name], random.Random(f"{kind_name}/{seed}/{nodes}")
-    shop = Shop(catalogue, _allowed(catalogue, kind))
+    node_class = default_class()
+    sold = instance_types([node_class], catalog)[node_class.metadata.name]
+    shop = Shop([one for one in sold if _is_allowed(one, kind)])
     if kind_name == "tight":
-        size = shop.size(_TIGHT_TYPE)
+        size = size_of(shop.types[_TIGHT_TYPE])
         kind = replace(kind, fill=partial(to_the_brim, cpu=size.cpu, memory=size.memory))
-    builder = objects.Builder(catalogue, chance)
-    made: list[Document] = [objects.node_class()]
+    builder = objects.Builder(shop.types, chance)
     packed: list[PackedNode] = []
+    made: list[Any] = [node_class, *objects.daemon_sets()]
     for index, (team, disruption) in enumerate(kind.teams.items()):
         pool = objects.node_pool(team or "default", kind.capacity_types, kind.most_cpus, team, **disruption)
         share = nodes * (index + 1) // len(kind.teams) - nodes * index // len(kind.teams)
@@ -158,19 +166,16 @@ def make(kind_name: str, seed: int, nodes: int, catalogue: Catalogue) -> list[Do
         for node, offering in zip(own, bought, strict=True):
             made += builder.machine(node, offering, pool)
     if kind.has_budgets:
-        made += [objects.storage_class(), *objects.disruption_budgets(packed, chance)]
-    return made[:1] + objects.daemon_sets() + made[1:]
+        made += [builders.storage_class(), *objects.disruption_budgets(packed, chance)]
+    return [document(item) for item in made]
 
 
-def _allowed(catalogue: Catalogue, kind: Kind) -> Iterator[str]:
-    prefix = "karpenter.k8s.aws/instance"
-    for name, entry in catalogue.types.items():
-        labels = entry["labels"]
-        is_general = labels.get("kubernetes.io/arch") == "amd64" and labels.get(f"{prefix}-category") in ("c", "m", "r")
-        is_modern = is_general and int(labels[f"{prefix}-generation"]) > 4 and entry["offerings"]
-        is_right_size = is_modern and 1 < int(labels[f"{prefix}-cpu"]) <= kind.most_cpus
-        if is_right_size and (not kind.families or labels[f"{prefix}-family"] in kind.families):
-            yield name
+def _is_allowed(sold: InstanceType, kind: Kind) -> bool:
+    labels = {key.removeprefix(f"{AWS_GROUP}/instance-"): values[0] for key, values in sold.labels.items()}
+    is_general = labels["kubernetes.io/arch"] == "amd64" and labels["category"] in ("c", "m", "r")
+    if not is_general or int(labels["generation"]) <= 4 or not sold.offerings:
+        return False
+    return 1 < int(labels["cpu"]) <= kind.most_cpus and (not kind.families or labels["family"] in kind.families)
 
 
 def _packed(kind: Kind, team: str, nodes: int, shop: Shop, chance: random.Random) -> list[PackedNode]:
@@ -179,7 +184,7 @@ def _packed(kind: Kind, team: str, nodes: int, shop: Shop, chance: random.Random
     for batch in count():
         prefix = f"{team}-" * bool(team) + f"p{batch}-"
         wanted = [_for_team(workload, team) for workload in kind.fill(chance, prefix, total=kind.batch_pods)]
-        packed += pack(wanted, shop, chance, spot="spot" in kind.capacity_types)
+        packed += pack(wanted, shop, chance, spot=SPOT in kind.capacity_types)
         if len(packed) >= nodes:
             # Not the first, which hold the largest pods.
             return chance.sample(packed, nodes)
@@ -190,4 +195,4 @@ def _for_team(workload: Workload, team: str) -> Workload:
     if not team:
         return workload
     toleration = {"key": "team", "operator": "Equal", "value": team, "effect": "NoSchedule"}
-    return replace(workload, spec={**workload.spec, "nodeSelector": {"team": team}, "tolerations": [toleration]})
+    return replace(workload, spec={**workload.spec, "node_selector": {"team": team}, "tolerations": [toleration]})

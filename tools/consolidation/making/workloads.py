@@ -2,13 +2,12 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tools.consolidation.documents import Document
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, ZONE
 
 ZONES = tuple(f"us-east-1{letter}" for letter in "abcdf")
-ZONE_KEY, HOST_KEY = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 _MEBIBYTES_A_GIBIBYTE = 1024
 _SIZES = (50, 100, 200, 250, 500, 750, 1000, 1500, 2000, 3000, 4000)
 SMALL_SIZES = (50, 100, 150, 200, 250, 300, 400, 500, 750, 1000)
@@ -24,7 +23,7 @@ class Workload:
     """Pods that are alike.
 
     cpu, memory   of one pod, in millicores and MiB
-    spec          what its pods say besides
+    spec          what its pods say besides, as ``simulator.builders.pod`` takes it
     is_spread     its pods are spread evenly over zones
     is_apart      no two of its pods share a node
     has_volumes   each of its pods has a volume, in a zone
@@ -72,8 +71,8 @@ def either_capacity(chance: random.Random, prefix: str, *, total: int) -> Iterat
     """Services, of which some must not run on spot nodes."""
     for workload in services(chance, prefix, kinds=18, total=total):
         steady = chance.random() < 0.4
-        spec = {"nodeSelector": {"karpenter.sh/capacity-type": "on-demand"}} if steady else {}
-        yield _changed(workload, spec=spec, on_demand=steady)
+        spec = {"node_selector": {CAPACITY_TYPE: ON_DEMAND}} if steady else {}
+        yield replace(workload, spec=spec, on_demand=steady)
 
 
 def mixed(chance: random.Random, prefix: str, *, total: int) -> Iterator[Workload]:
@@ -90,24 +89,20 @@ def mixed(chance: random.Random, prefix: str, *, total: int) -> Iterator[Workloa
     for workload in services(chance, prefix, kinds=16, total=total):
         draw = chance.random()
         if draw < 0.2 and workload.count <= 40:
-            yield _changed(workload, spec={"affinity": _apart(workload.app)}, is_apart=True)
+            yield replace(workload, spec={"affinity": _apart(workload.app)}, is_apart=True)
         elif draw < 0.6:
-            rules = [_spread(workload.app, ZONE_KEY, "DoNotSchedule")]
-            rules += [_spread(workload.app, HOST_KEY, "ScheduleAnyway")] if chance.random() < 0.5 else []
-            yield _changed(workload, spec={"topologySpreadConstraints": rules}, is_spread=True)
+            rules = [_spread(workload.app, ZONE, "DoNotSchedule")]
+            rules += [_spread(workload.app, HOSTNAME, "ScheduleAnyway")] if chance.random() < 0.5 else []
+            yield replace(workload, spec={"spread": rules}, is_spread=True)
         else:
             yield workload
 
 
-def _changed(workload: Workload, **fields: Any) -> Workload:
-    return Workload(**{**vars(workload), **fields})
-
-
-def _spread(app: str, key: str, unsatisfiable: str) -> Document:
+def _spread(app: str, key: str, unsatisfiable: str) -> dict[str, Any]:
     selector = {"matchLabels": {"app": app}}
     return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": unsatisfiable, "labelSelector": selector}
 
 
-def _apart(app: str) -> Document:
-    term = {"topologyKey": HOST_KEY, "labelSelector": {"matchLabels": {"app": app}}}
+def _apart(app: str) -> dict[str, Any]:
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": app}}}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -15,8 +15,8 @@ from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.objects.kubernetes.quantity import texts
 from simulator import builders
+from simulator.disrupted import carried_out
 from tests.properties import examples
-from tests.unit.decisions.disruption.aftermath import carried_out
 from tests.unit.decisions.disruption.clusters import Cluster, on
 
 #: Vaguely as dear as they are large, so that there is a better one for nearly every load.

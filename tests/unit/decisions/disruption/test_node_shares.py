@@ -6,7 +6,7 @@ from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.objects.karpenter.labels import MAX_NODE_SHARE
 from simulator import builders
-from tests.unit.decisions.disruption.aftermath import carried_out
+from simulator.disrupted import carried_out
 from tests.unit.decisions.disruption.clusters import Cluster, annotated, on
 
 

@@ -1,9 +1,11 @@
-"""What a cluster of a test looks like once commands have been carried out as they were decided."""
+"""What a cluster looks like once disruption commands have been carried out as they were decided.
+
+It takes neither doors nor actors: claims are written as the door of disruption writes them, and become nodes at once.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
 
 import msgspec
 
@@ -11,19 +13,22 @@ from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, as_replacement, record_for
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
-from joinery.decisions.scheduling.packing import Launch, Packing
-from joinery.objects.karpenter.labels import REPLACES
+from joinery.decisions.scheduling.packing import Launch, Packing, PlacedOffering
+from joinery.decisions.verification.nodes import node_labels, offering_labels, sold
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.conditions import READY, put, true
 from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.kubernetes.core import Node, Pod
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.kubernetes import core
 from joinery.objects.kubernetes.quantity import texts
-from joinery.objects.snapshot.claims import unannotated, with_status
-from joinery.objects.snapshot.offerings import InstanceType
+from joinery.objects.snapshot.claims import INITIALIZED, LAUNCHED, REGISTERED, observed, unannotated, with_status
+from joinery.objects.snapshot.offerings import InstanceType, Offering
 from joinery.objects.snapshot.snapshot import Snapshot
-from simulator import builders
 
 #: So long a new node takes until it is initialised and the pods have moved.
 BOOT = timedelta(minutes=2)
+_OF_THE_KUBELET = frozenset({keys.HOSTNAME, keys.REGISTERED, keys.INITIALIZED})
 
 
 def carried_out(
@@ -42,10 +47,14 @@ def carried_out(
     gone = {claim.status.node_name for claim in snapshot.node_claims if claim.metadata.name in retired}
     target = {pod: to.node for command in commands for to in command.existing for pod in to.pods}
     machines = []
-    types = {kind.name: kind for kind in problem.packing.instance_types["default"]}
     for launch, bare in _launched(commands, snapshot):
         target |= dict.fromkeys(launch.pods, bare.metadata.name)
-        machines.append(_machine(launch, bare, types[given(launch)], ready))
+        pool = snapshot.pools_by_name[launch.node_pool]
+        types = problem.packing.instance_types[pool.spec.template.spec.node_class_ref.name]
+        name = given(launch)
+        kind = next(one for one in types if one.name == name)
+        offering = replace(launch.offering, instance_type=name)
+        machines.append(joined(launched(bare, pool, kind, offering, snapshot.now), ready))
     staying = [claim for claim in snapshot.node_claims if claim.metadata.name not in retired]
     after = replace(
         snapshot,
@@ -73,10 +82,10 @@ def _launched(commands: Sequence[DecidedCommand], snapshot: Snapshot) -> Iterato
         )
         record = record_for(new, snapshot.node_claims, snapshot.now)
         for launch, claim in zip(command.launches, replacements, strict=True):
-            yield launch, unannotated(as_replacement(claim, record), REPLACES)
+            yield launch, unannotated(as_replacement(claim, record), keys.REPLACES)
 
 
-def _bound(snapshot: Snapshot, target: Mapping[str, str], gone: set[str], at: datetime) -> Iterator[Pod]:
+def _bound(snapshot: Snapshot, target: Mapping[str, str], gone: set[str], at: datetime) -> Iterator[core.Pod]:
     """The pods where they are afterwards. Those that moved are new pods; those that need not move have ended."""
     for pod in snapshot.pods:
         if pod.key in target:
@@ -87,18 +96,42 @@ def _bound(snapshot: Snapshot, target: Mapping[str, str], gone: set[str], at: da
             yield pod
 
 
-def _machine(launch: Launch, claim: NodeClaim, sold: InstanceType, at: datetime) -> tuple[NodeClaim, Node]:
-    """What lifecycle and a kubelet make of the claim."""
-    name, offering = claim.metadata.name, launch.offering
-    place: dict[str, Any] = {"instance_type": sold.name, "zone": offering.zone, "capacity_type": offering.capacity_type}
-    model = builders.node_claim(name, node=name, node_pool=launch.node_pool, **place)
-    conditions = [one.model_copy(update={"last_transition_time": at}) for one in model.status.conditions]
-    named = with_metadata(claim, uid=f"uid-{name}", creation_timestamp=at - BOOT)
-    joined = with_status(named, provider_id=model.status.provider_id, node_name=name, conditions=conditions)
-    room = texts(sold.allocatable)
-    pods = int(room.pop("pods"))
-    cpu, memory = room.pop("cpu"), room.pop("memory")
-    node = builders.node(
-        name, cpu=cpu, memory=memory, pods=pods, resources=room, node_pool=launch.node_pool, created=at, **place
+def launched(claim: NodeClaim, pool: NodePool, kind: InstanceType, offering: PlacedOffering, at: datetime) -> NodeClaim:
+    """The claim once its instance is there: what lifecycle makes of EC2's answer."""
+    chosen = sold(kind, offering) or Offering(offering.zone, offering.capacity_type, offering.price)
+    own = node_labels(claim.metadata.labels, pool, kind, requirements=claim.spec.requirements)
+    labels = keys.with_aliases(own | offering_labels(kind, chosen))
+    name = claim.metadata.name
+    named = with_metadata(
+        claim,
+        uid=f"uid-{name}",
+        creation_timestamp=at,
+        labels={key: value for key, value in labels.items() if key not in _OF_THE_KUBELET},
     )
-    return joined, node
+    return with_status(
+        named,
+        provider_id=f"aws:///{offering.zone}/i-{name}",
+        capacity=texts(kind.capacity),
+        allocatable=texts(kind.allocatable),
+        conditions=[true(LAUNCHED, observed(claim, at))],
+    )
+
+
+def joined(claim: NodeClaim, at: datetime) -> tuple[NodeClaim, core.Node]:
+    """A launched claim once its node is initialised and Ready, and that Node, which has the claim's name."""
+    conditions, name = claim.status.conditions, claim.metadata.name
+    for kind in (REGISTERED, INITIALIZED, READY):
+        conditions = put(conditions, true(kind, observed(claim, at)))
+    labels = {**claim.metadata.labels, keys.HOSTNAME: name, keys.REGISTERED: "true", keys.INITIALIZED: "true"}
+    taints = [core.Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in claim.spec.taints]
+    status = claim.status
+    node = core.Node(
+        metadata=core.ObjectMeta(name=name, uid=f"uid-node-{name}", labels=labels, creation_timestamp=at),
+        spec=core.NodeSpec(provider_id=status.provider_id, taints=taints),
+        status=core.NodeStatus(
+            capacity=dict(status.capacity),
+            allocatable=dict(status.allocatable),
+            conditions=[core.Condition(type=READY, status="True", last_transition_time=at)],
+        ),
+    )
+    return with_status(claim, node_name=name, conditions=conditions), node

@@ -1,0 +1,1 @@
+"""Benchmarks: what the product costs, how near its bounds it is, and how long it takes."""

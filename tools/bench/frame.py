@@ -1,0 +1,66 @@
+"""What all measurements share: a table for a terminal, and promises beside what was measured."""
+
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+#: The command line of the environment that this runs in.
+JOINERY = Path(sys.executable).with_name("joinery")
+_WIDE = 220
+_WORDS = {True: "[green]ok[/green]", False: "[red]MISSED[/red]", None: "-"}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One line of the promise. ``holds`` is None where nothing was measured."""
+
+    figure: str
+    target: str
+    measured: str
+    holds: bool | None
+
+    @classmethod
+    def of(
+        cls,
+        figure: str,
+        target: str,
+        values: Iterable[float | None],
+        over_all: Callable[[list[float]], float],
+        holds: Callable[[float], bool],
+        shown: str = "{:.2%}",
+    ) -> "Target":
+        """The promise about the median, the worst or the best of those values that there are."""
+        known = [value for value in values if value is not None]
+        if not known:
+            return cls(figure, target, "not measured", None)
+        found = over_all(known)
+        return cls(figure, target, shown.format(found), holds(found))
+
+    @property
+    def row(self) -> list[str]:
+        """Its cells."""
+        return [self.figure, self.target, self.measured, _WORDS[self.holds]]
+
+
+TARGET_HEADINGS = ("figure", "target", "measured", "")
+
+
+def show(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table: the first column is text, and figures stand right."""
+    table = Table(box=None, header_style="dim", pad_edge=False)
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    Console(width=None if sys.stdout.isatty() else _WIDE, highlight=False).print(table)
+
+
+def spread(values: Sequence[float], shown: str = "{:.2f}") -> str:
+    """The median of the values, and from the least to the most of them."""
+    median, least, most = (shown.format(of(values)) for of in (statistics.median, min, max))
+    return f"{median} ({least} to {most})"
