@@ -70,7 +70,7 @@ soak: setup ## A node's life under fire: random faults, every call failing, ever
 	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n $(WORKERS) --one-by-one -m soak --soak=$(STEPS) --soak-seed=$(SEED) $(SOAK)
 
 hostile: setup ## How long hostile pods keep a decision and what memory they take (an hour; HOSTILE="--kinds repelling --limits 1")
-	@.venv/bin/python -m tools.hostile $(HOSTILE)
+	@.venv/bin/python -m tools.bench.hostile $(HOSTILE)
 
 lint: setup .cache/template-linted ## Format, lint, import contracts, and whatever is generated and may have drifted
 	.venv/bin/ruff format --check --quiet . || { .venv/bin/ruff format --diff --quiet . | head -40; exit 1; }
@@ -107,13 +107,13 @@ smoke: build-host .venv-ric/.current ## Import every door from the build, and no
 
 bench: $(if $(SCENARIOS),setup,build-host .venv-ric/.current) ## Measure everything, or packing alone (SCENARIOS=FOLDER BENCH="--json FILE")
 ifdef SCENARIOS
-	@.venv/bin/python -m tools.bench_packing $(SCENARIOS) --wide $(BENCH)
+	@.venv/bin/python -m tools.bench.packing $(SCENARIOS) --wide $(BENCH)
 else
-	@for script in tools/bench*.py; do .venv/bin/python -m tools.$$(basename $$script .py) || exit 1; done
+	@for bench in bound coldstart fire firstfit packing snapshot; do .venv/bin/python -m tools.bench.$$bench || exit 1; done
 endif
 
 bench-small: setup ## How near their bounds plans for 1 to 200 pods are
-	@.venv/bin/python -m tools.bench_bound
+	@.venv/bin/python -m tools.bench.bound
 
 judge: setup ## Plan a folder of scenarios and have a judge check each plan (SCENARIOS=FOLDER JUDGE=BINARY NAMES="...")
 	@.venv/bin/python -m tools.scenarios --judge "$(or $(JUDGE),$(error give JUDGE=BINARY))" \
@@ -127,7 +127,7 @@ churn: setup ## Play days of a cluster under several rules of consolidation (som
 	@.venv/bin/python -m tools.churn $(CHURN)
 
 webhook-bench: setup ## What a slow webhook costs the real scheduler (ten minutes)
-	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/python -m tools.webhook_bench
+	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/python -m tools.bench.webhook
 
 oracle: setup ## Have the real scheduler bind plans, and clusters that are consolidated (an hour; ORACLE="consolidation --count 20")
 	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/python -m tests.oracle $(ORACLE)

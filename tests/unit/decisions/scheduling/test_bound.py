@@ -15,7 +15,7 @@ from joinery.decisions.verification.verify import verify
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from simulator.builders import ZONES, instance_type, node, node_pool, pod
 from tests.unit.decisions.verification.plans import problem
-from tools.small_plans import problem as small_plan
+from tools.bench.small_plans import problem as small_plan
 
 CHEAP, DEAR = instance_type("c7a.large", price=0.1, spot=None), instance_type("m7a.large", price=1.0, spot=None)
 HEAVY = node_pool("heavy", weight=10, requirements=["node.kubernetes.io/instance-type=m7a.large"])

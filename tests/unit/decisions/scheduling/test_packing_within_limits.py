@@ -17,7 +17,7 @@ from simulator.builders import instance_type, node_pool, pod
 from tests.properties import examples
 from tests.unit.decisions.scheduling.worlds import World, weighted_pools, worlds
 from tests.unit.decisions.verification.plans import problem
-from tools.small_plans import problem as small_plan
+from tools.bench.small_plans import problem as small_plan
 
 PENNY = 1e-7
 CHEAPEST = Options(only_marked_unschedulable=False, node_size="cheapest", spot_types=0)

@@ -1,7 +1,7 @@
 """How long, and how much memory, does first-fit take on one core: 10,000 pods in 50 classes, and 1,500 that are all
 different?
 
-    python -m tools.bench_firstfit [--seed 0] [--runs 5]
+    python -m tools.bench.firstfit [--seed 0] [--runs 5]
 
 800 instance types of the sample catalogue, drawn by the seed, in six zones on demand and as spot; a third of the
 classes spread over zones or hosts. First-fit is where every packing starts and what it falls back on. Prints median and

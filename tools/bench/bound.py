@@ -1,11 +1,11 @@
 """How near their bounds are small plans, and what does proving that cost?
 
     make bench-small
-    python -m tools.bench_bound [--seeds 1] [KIND...]
+    python -m tools.bench.bound [--seeds 1] [KIND...]
 
-Plans the seeded clusters of ``tools.small_plans`` and prints a table by kind and by number of pods: the gap to the
-bound, and to the one that keeps preferences; how many plans are proven to be the cheapest; and seconds of processor.
-Exit status 1 if the check refuses a plan.
+Plans the seeded clusters of ``small_plans`` and prints a table by kind and by number of pods: the gap to the bound, and
+to the one that keeps preferences; how many plans are proven to be the cheapest; and seconds of processor. Exit status 1
+if the check refuses a plan.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from rich.table import Table
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.verification.verify import verify
-from tools.small_plans import COUNTS, KINDS, family, problem
+from tools.bench.small_plans import COUNTS, KINDS, family, problem
 
 _PROVEN = 0.0005
 

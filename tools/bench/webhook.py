@@ -4,7 +4,7 @@ The scheduler reports such a pod twice: it patches ``pods/status`` inside its sc
 outside it. This runs both designs of a doorbell, and none, on a real control plane, and prints why Joinery's listens to
 Events.
 
-    python -m tools.webhook_bench --pods 200
+    python -m tools.bench.webhook --pods 200
 """
 
 import argparse

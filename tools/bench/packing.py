@@ -1,6 +1,6 @@
 """What plans cost, how near the bound they are, and how fast they are found, over a folder of scenarios.
 
-    make bench SCENARIOS=FOLDER python -m tools.bench_packing [FOLDER] [--runs 3] [--seed 0] [--wide] [--judge PATH]
+    make bench SCENARIOS=FOLDER python -m tools.bench.packing [FOLDER] [--runs 3] [--seed 0] [--wide] [--judge PATH]
     [--json FILE] [--markdown FILE] [NAME...]
 
 Every run is the command line in a process of its own, on one core, and says itself how long it took from parsed objects
@@ -26,10 +26,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tools.packing_targets import Measured, Verdict, verdicts
+from tools.bench.packing_targets import Measured, Verdict, verdicts
+from tools.bench.wide_scenarios import write as write_wide
 from tools.scenarios import judged, references
 from tools.template import ROOT
-from tools.wide_scenarios import write as write_wide
 
 SMALL = ROOT / "tests" / "data" / "scenarios"
 JOINERY = Path(sys.executable).with_name("joinery")

@@ -1,10 +1,10 @@
 """Scenarios that are wide rather than long: a dozen NodePools of one weight or of several, hundreds of capacity
 reservations.
 
-    python -m tools.wide_scenarios FOLDER [--seed 1]
+    python -m tools.bench.wide_scenarios FOLDER [--seed 1]
 
 Writes ``NAME.json.gz`` (a List of Kubernetes objects) and, where a scenario needs its own, ``NAME.catalog.json``.
-``tools.bench_packing --wide`` measures them. One seed writes the same bytes.
+``tools.bench.packing --wide`` measures them. One seed writes the same bytes.
 """
 
 import argparse

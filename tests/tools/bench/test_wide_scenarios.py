@@ -4,7 +4,7 @@ import gzip
 import json
 from pathlib import Path
 
-from tools.wide_scenarios import PODS, RESERVATIONS, SCENARIOS, write
+from tools.bench.wide_scenarios import PODS, RESERVATIONS, SCENARIOS, write
 
 
 def test_a_seed_writes_the_same_bytes(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tools.bench_packing import SMALL, main
-from tools.packing_targets import Measured, Verdict, verdicts
+from tools.bench.packing import SMALL, main
+from tools.bench.packing_targets import Measured, Verdict, verdicts
 
 
 def _plan(*, hourly: float = 8.0, gap: float = 0.01, unschedulable: int = 0) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.verification.verify import verify
-from tools.small_plans import KINDS, problem
+from tools.bench.small_plans import KINDS, problem
 
 EXACT = ("plain", "alike", "host ports", "anti-affinity over hosts", "zones apart", "capacity types apart")
 

@@ -1,6 +1,6 @@
 """What an idle tick of the lifecycle function costs in a large cluster: time, bytes and memory.
 
-    python -m tools.bench_snapshot [--size NODES PODS]
+    python -m tools.bench.snapshot [--size NODES PODS]
 
 A real API server (``KUBEBUILDER_ASSETS``) holds the cluster. A process of its own plays the function: its first read is
 a cold one. Then it writes what lifecycle would, until there is nothing left to write. Every further read is a warm tick
@@ -23,9 +23,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tools.bench.large_cluster import LargeCluster
 from tools.controlplane.assets import MissingBinaryError
 from tools.controlplane.plane import ControlPlane, running
-from tools.large_cluster import LargeCluster
+from tools.template import ROOT
 
 if TYPE_CHECKING:
     from joinery.decisions.lifecycle.decision import LifecycleDecision
@@ -37,7 +38,7 @@ SIZES = ((1000, 30_000), (5000, 100_000))
 TICKS = 9
 TICK_SECONDS = 5
 SETTLED = ("/api/v1/pods", "/api/v1/nodes", "/apis/karpenter.sh/v1/nodeclaims")
-MANIFESTS = Path(__file__).parent.parent / "manifests"
+MANIFESTS = ROOT / "manifests"
 MIB = 1024  # getrusage counts KiB
 _AT_ONCE = 2000
 #: How often lifecycle runs until it has nothing to do: conditions, tags, and a look at both.
@@ -124,7 +125,7 @@ def measure(plane: ControlPlane, cluster: LargeCluster) -> list[Tick]:
     _store(plane, cluster.documents())
     for path in SETTLED:  # what was put into etcd is in the API server's caches
         plane.wait(f"{plane.server}{path}?limit=1")
-    command = [sys.executable, "-m", "tools.bench_snapshot", "--ticks", str(plane.kubeconfig())]
+    command = [sys.executable, "-m", "tools.bench.snapshot", "--ticks", str(plane.kubeconfig())]
     taken = []
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as function:
         assert function.stdin is not None
