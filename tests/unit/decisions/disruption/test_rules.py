@@ -110,6 +110,12 @@ def _ending(drawn: Drawn, name: str, pods: list[Pod], more: dict[str, Any]) -> s
     return _drifted(drawn, name, pods, more) | CONSOLIDATION
 
 
+def _limited(drawn: Drawn, name: str, pods: list[Pod], more: dict[str, Any]) -> set[DisruptionReason]:
+    """That its time is limited lets a node go for drift alone."""
+    more["termination_grace_period"] = "1h"
+    return _protected_pod(drawn, name, pods, more)
+
+
 def _booting(drawn: Drawn, name: str, pods: list[Pod], more: dict[str, Any]) -> set[DisruptionReason]:
     more["node"]["initialized"] = False
     drawn.closed.add(name)
@@ -137,7 +143,7 @@ def _drifted(drawn: Drawn, name: str, pods: list[Pod], more: dict[str, Any]) -> 
 
 Protection = Callable[[Drawn, str, list[Pod], dict[str, Any]], set[DisruptionReason]]
 PROTECTIONS: tuple[Protection, ...] = (
-    _protected_node, _protected_pod, _used_up_budget, _two_budgets, _free_budget, _ending, _booting, _leaving,
+    _protected_node, _protected_pod, _used_up_budget, _two_budgets, _free_budget, _ending, _limited, _booting, _leaving,
     _not_ready, _drifted,
 )  # fmt: skip
 _CPUS = ("100m", "250m", "500m")
