@@ -4,7 +4,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, ObjectionCode
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision
+from joinery.objects.objections import ObjectionCode
 from tools.bench.frame import Target
 from tools.consolidation.judging import Verdict
 
@@ -31,9 +32,9 @@ class Decision:
         return sum(len(command.pods) for command in self.commands)
 
 
-def waiting_for_budgets(disruptions: DisruptionDecision) -> set[str]:
-    """The claims that a budget alone holds back."""
-    return {held.node_claim for held in disruptions.held if held.code is ObjectionCode.BUDGET}
+def waiting_for_budgets(decision: DisruptionDecision) -> set[str]:
+    """The claims that a budget alone keeps."""
+    return {node.node_claim for node in decision.staying if node.objection.code is ObjectionCode.BUDGET}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +43,7 @@ class Measured:
 
     reference   what another controller comes to (``after``, ``evictions``, ``repack``), where the folder says so
     violations  that verification finds in the states which the commands lead through
-    rounds      the decision about the state that this one leads to; where budgets held nodes back, those after it
+    rounds      the decision about the state that this one leads to; where budgets kept nodes, those after it
     free        the decision when moves cost nothing and budgets do not bind
     """
 

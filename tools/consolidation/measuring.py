@@ -41,7 +41,7 @@ class Measurement:
     catalogue   the file with what can be bought
     options     what decisions are asked with
     judge       the judge's binary; None for doing without
-    again       whether to decide again about what a decision leads to, and on while budgets held it back
+    again       whether to decide again about what a decision leads to, and on while budgets kept nodes
     free        whether to decide also with free moves and without budgets
     """
 
@@ -71,7 +71,7 @@ class Measurement:
             decision=decision,
             reference=known,
             violations=(
-                *(f"refused: {refused.why}" for refused in decision.disruptions.refused),
+                *(f"rejected: {mistake.objection}" for mistake in decision.disruptions.mistakes),
                 *(f"after {length} commands: {violation}" for violation, length in violations.items()),
             ),
             verdict=Judge(self.judge, self.catalogue).verdict(file, problem, commands) if self.judge else None,

@@ -4,14 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from joinery.decisions.disruption.decision import (
-    CurvePoint,
-    DecidedCommand,
-    DisruptionDecision,
-    ObjectionCode,
-    StayingNode,
-)
+from joinery.decisions.disruption.decision import CurvePoint, DecidedCommand, DisruptionDecision, StayingNode
 from joinery.objects.karpenter.disruption import DisruptionReason
+from joinery.objects.objections import Objection, ObjectionCode
 from tools.bench.frame import Target
 from tools.consolidation.figures import Decision, Measured, targets
 from tools.consolidation.judging import Verdict, sample
@@ -24,7 +19,8 @@ _DISRUPTIONS = DisruptionDecision(commands=(_COMMAND,), before=0.6, after=0.3, l
 _REFERENCE = {"after": 0.35, "evictions": 4, "repack": 0.25}
 _QUIET = Decision(DisruptionDecision(before=0.3, after=0.3))
 _LOUD = Decision(replace(_DISRUPTIONS, before=0.3, after=0.2))
-_WAITING = Decision(replace(_DISRUPTIONS, held=(StayingNode("c1", ObjectionCode.BUDGET, "the budget"),)))
+_BUDGET = StayingNode("c1", Objection(ObjectionCode.BUDGET, "the budget"))
+_WAITING = Decision(replace(_DISRUPTIONS, staying=(_BUDGET,)))
 MEASURED = Measured(name="a", decision=Decision(_DISRUPTIONS), reference=_REFERENCE)
 
 
