@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired, for_moves
-from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowed_by_budgets, pool_nodes
+from joinery.decisions.lifecycle.state.budgets import PoolNodes, allowed_by_budgets, pool_nodes
 from joinery.decisions.planning import plan
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing
 from joinery.decisions.scheduling.problem import Problem

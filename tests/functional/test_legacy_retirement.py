@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from joinery.decisions.lifecycle.view.drift import drift_noted
+from joinery.decisions.lifecycle.state.drift import drift_noted
 from simulator import builders
 from simulator.world import World
 from tests.functional.older import DAY, OLD_NAME, XLARGE, beta, emptied, empty_since, stored, tick, v31

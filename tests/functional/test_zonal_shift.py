@@ -8,7 +8,7 @@ from msgspec.structs import replace as changed
 
 from joinery.decisions.lifecycle.garbage import lost_instance
 from joinery.decisions.lifecycle.pools.zonal_shift import SHIFTED
-from joinery.decisions.lifecycle.view.view import view_of
+from joinery.decisions.lifecycle.state.cluster import view_of
 from joinery.objects.errors import NotFoundError, UnavailableError
 from joinery.objects.karpenter.conditions import Observation, true
 from joinery.objects.karpenter.labels import ZONE, ZONE_ID

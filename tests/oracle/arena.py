@@ -19,7 +19,7 @@ from msgspec.structs import replace as changed
 from joinery.decisions.lifecycle.joining.registration import register
 from joinery.decisions.lifecycle.joining.steering import invited, is_steered, released
 from joinery.decisions.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome, settle
-from joinery.decisions.lifecycle.view.view import View, view_of
+from joinery.decisions.lifecycle.state.cluster import View, view_of
 from joinery.gateways.kubernetes import lists
 from joinery.gateways.kubernetes.adapter import KubernetesCluster
 from joinery.objects.actions import UpdateClaim
@@ -49,7 +49,7 @@ HANDS = 6
 
 
 class Arena:
-    """One control plane, emptied between batches of worlds. ``steers``: as in ``lifecycle.view.view.View``."""
+    """One control plane, emptied between batches of worlds. ``steers``: as in ``lifecycle.state.cluster.View``."""
 
     def __init__(self, plane: ControlPlane, *, steers: bool = True) -> None:
         self._steers = steers

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from joinery.decisions.disruption.expiration import expire
 from joinery.decisions.lifecycle.pools.readiness import readiness
-from joinery.decisions.lifecycle.view.replacement import replaced
+from joinery.decisions.lifecycle.state.replacement import replaced
 from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.actions import UpdateClass, UpdatePool
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, RESERVATION_ID

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from joinery.decisions.lifecycle.decision import decide
-from joinery.decisions.lifecycle.view.view import view_of
+from joinery.decisions.lifecycle.state.cluster import view_of
 from joinery.objects.actions import UpdateClaim, UpdateClass, UpdateNode, UpdatePool
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.nodeclaim import NodeClaim

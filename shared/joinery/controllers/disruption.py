@@ -31,7 +31,7 @@ from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionPr
 from joinery.decisions.disruption.validation.validate import still_startable
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
-from joinery.decisions.lifecycle.view.drift import drift_noted, instance_type_drift
+from joinery.decisions.lifecycle.state.drift import drift_noted, instance_type_drift
 from joinery.decisions.metrics.cluster import by_node_pool, standing
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options, Problem

@@ -23,7 +23,7 @@ from joinery.controllers.telemetry import REASON, Count, count, logger, metrics
 from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.lifecycle.decision import LifecycleDecision, decide
 from joinery.decisions.lifecycle.draining.surging import leaving_pods, surges
-from joinery.decisions.lifecycle.view.view import View, unlisted, view_of
+from joinery.decisions.lifecycle.state.cluster import View, unlisted, view_of
 from joinery.decisions.metrics.pods import Arrivals
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.deadlines import within
@@ -80,7 +80,7 @@ class LifecycleController:
 
     def _read(self) -> tuple[View, JoineryError | None]:
         """The view, and why it has no instances or not all of them, if EC2 could not be asked."""
-        # The instances first: see ``lifecycle.view.view``. Beside the shifts: a silent cloud costs its time once.
+        # The instances first: see ``lifecycle.state.cluster``. Beside the shifts: a silent cloud costs its time once.
         cloud = self._gateways.cloud
         listed, shifts = both(self._gateways.workers, cloud.instances, cloud.shifted_zones)
         with reading():

@@ -24,7 +24,7 @@ from joinery.controllers.static_capacity import StaticCapacity
 from joinery.controllers.telemetry import COST, metrics
 from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.lifecycle.joining.steering import promises
-from joinery.decisions.lifecycle.view.replacement import replaced
+from joinery.decisions.lifecycle.state.replacement import replaced
 from joinery.decisions.metrics.pods import waiting
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.reason import ReasonCode

@@ -43,8 +43,8 @@ from joinery.decisions.lifecycle.disrupting.new_commands import (
     record_for,
 )
 from joinery.decisions.lifecycle.launching.asks import launching
+from joinery.decisions.lifecycle.launching.capped_launches import cheapest
 from joinery.decisions.lifecycle.launching.fleet_groups import fleet_groups
-from joinery.decisions.lifecycle.launching.held_launches import cheapest
 from joinery.decisions.lifecycle.pools.soaking import owners_that_run_well
 from joinery.decisions.scheduling.launch_caps import Purchase, admit, over
 from joinery.decisions.termination.taint import tainted
@@ -214,7 +214,7 @@ class CommandStarter:
     def _mark_one(self, candidate: NodeClaim, record: CommandRecord) -> NodeClaim:
         self._check_time(candidate)
         node = self._nodes.get(candidate.status.provider_id)
-        # The taint first: one without a command is removed by lifecycle (``lifecycle.disrupting.reprieve``), while a
+        # The taint first: one without a command is removed by lifecycle (``disrupting.karpenter_commands``), while a
         # command without its taint would let pods onto a node that goes.
         if node is not None and (after := tainted(node)) != node:
             self._gateways.cluster.update_node(node, after)

@@ -161,7 +161,7 @@ class StaticCapacity:
         """Start commands that replace the pools' drifted nodes, one for one.
 
         ``options``: their ``caps`` are what the run may still buy. Nodes that run well are the last to be replaced.
-        Lifecycle says which have drifted (``lifecycle.view.drift``), and carries the commands out
+        Lifecycle says which have drifted (``lifecycle.state.drift``), and carries the commands out
         (``lifecycle.disrupting.started_commands``).
         """
         drift = to_replace(snapshot, self._settings.canary, self._settings.terminate_first)

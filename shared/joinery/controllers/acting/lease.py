@@ -18,7 +18,7 @@ LEASE = "joinery-decisions"
 LEASE_SECONDS = 90
 #: How long a run that may live longer than the Lease acts at most, from the moment at which it asks for the Lease until
 #: its claims are launched. So others may rely on the same times as with doors that are killed after a minute
-#: (``lifecycle.step.LAUNCHING``, ``lifecycle.view.command_outlook.WRITING``).
+#: (``lifecycle.step.LAUNCHING``, ``lifecycle.state.command_outlook.WRITING``).
 ACTING_SECONDS = 60.0
 
 

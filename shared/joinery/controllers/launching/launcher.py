@@ -16,6 +16,7 @@ from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.telemetry import REASON, logger
 from joinery.decisions.lifecycle.launching.asks import launching
+from joinery.decisions.lifecycle.launching.capped_launches import hold_back
 from joinery.decisions.lifecycle.launching.fleet_groups import (
     FleetGroup,
     FleetOutcome,
@@ -25,7 +26,6 @@ from joinery.decisions.lifecycle.launching.fleet_groups import (
     settle,
     unlaunchable,
 )
-from joinery.decisions.lifecycle.launching.held_launches import hold_back
 from joinery.decisions.lifecycle.launching.instance_filters import FilteredTypes, filtered, is_relaxed, tenancy
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.deadlines import within

@@ -10,7 +10,7 @@ cluster.
   its ``consolidationPolicy`` allows that, what they cost is known, and they have paid for themselves if Joinery
   launched them lately (``disruption.repayment``). Drifted nodes go whatever the policy.
 - Pods that must not be disrupted now, and budgets of pods that are used up, keep a node
-  (``lifecycle.view.disruption_check``). They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
+  (``lifecycle.state.disruption_check``). They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
 - Nodes of static NodePools are no candidates: ``disruption.static_drift`` and ``disruption.scale_down`` deal with them.
 
 A stop (``objects.karpenter.disruption.stop_of``) keeps all nodes. Budgets and rates of NodePools are about commands,
@@ -27,8 +27,8 @@ from joinery.decisions.disruption.moves import MovePrices
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.repayment import repayment
 from joinery.decisions.disruption.validation.eviction_rates import rate_objection
-from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
-from joinery.decisions.lifecycle.view.drift import by_drift
+from joinery.decisions.lifecycle.state.disruption_check import DisruptionCheck
+from joinery.decisions.lifecycle.state.drift import by_drift
 from joinery.objects.annotations.disruption import record_of
 from joinery.objects.annotations.plans import is_kept
 from joinery.objects.karpenter import duration

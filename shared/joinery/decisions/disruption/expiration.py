@@ -27,8 +27,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowed_by_budgets, pool_nodes
-from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
+from joinery.decisions.lifecycle.state.budgets import PoolNodes, allowed_by_budgets, pool_nodes
+from joinery.decisions.lifecycle.state.disruption_check import DisruptionCheck
 from joinery.objects.actions import Announce, Command, DeleteClaim, UpdateClaim
 from joinery.objects.annotations.disruption import is_candidate
 from joinery.objects.karpenter import duration

@@ -2,13 +2,13 @@
 
 The rules are Karpenter's (disruption, StaticDrift), and those by which it chooses candidates:
 
-- Budgets bind, for the reason ``Drifted``; and the pool's rate does (``lifecycle.view.budgets``).
+- Budgets bind, for the reason ``Drifted``; and the pool's rate does (``lifecycle.state.budgets``).
 - A pool first gets its size: while it lacks nodes or has too many, none is replaced.
 - ``limits.nodes`` binds all nodes that there are, those that are going too, because a replacement comes before its
   candidate goes. So a pool whose limit is its ``replicas`` is not replaced, and says so; unless it is to end its nodes
   first (``objects.policies.TerminateFirst``).
 - The longest drifted go first, and before them those without pods.
-- A node with ``do-not-disrupt``, or with pods that must not be disrupted, stays (``lifecycle.view.disruption_check``);
+- A node with ``do-not-disrupt``, or with pods that must not be disrupted, stays (``lifecycle.state.disruption_check``);
   unless its claim has a ``terminationGracePeriod``, which promises that it can be replaced.
 - A node whose replacement would boot an image that is on trial waits (``disruption.validation.canaries``).
 - A pool whose new nodes do not register (``lifecycle.pools.registration_health``) keeps the ones that it has, until its
@@ -24,9 +24,9 @@ from joinery.decisions.disruption.validation.canaries import image_for, objectio
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, out_of_date
 from joinery.decisions.lifecycle.pools.canary import ImageTrials, trials
 from joinery.decisions.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
-from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowance, pool_nodes
-from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
-from joinery.decisions.lifecycle.view.drift import by_drift
+from joinery.decisions.lifecycle.state.budgets import PoolNodes, allowance, pool_nodes
+from joinery.decisions.lifecycle.state.disruption_check import DisruptionCheck
+from joinery.decisions.lifecycle.state.drift import by_drift
 from joinery.objects.actions import Announce
 from joinery.objects.annotations.disruption import ends_first
 from joinery.objects.karpenter.conditions import find

@@ -19,7 +19,7 @@ import msgspec
 from joinery.decisions.disruption.candidates import Candidate
 from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
-from joinery.decisions.lifecycle.view.drift import by_drift
+from joinery.decisions.lifecycle.state.drift import by_drift
 from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem

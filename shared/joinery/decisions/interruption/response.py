@@ -4,7 +4,7 @@ The claim is marked, its node tainted, and the claim deleted. Each is a chain of
 another: what one of them meets (a conflict, a refusal) must not cost the time that the others have. Nothing here waits
 for a replacement. From the mark on its pods count as pending: provisioning, which the controller wakes, buys what they
 need, and lifecycle starts the drain once EC2 has accepted that launch, or after fifteen seconds
-(``lifecycle.view.replacement``).
+(``lifecycle.state.replacement``).
 
 A change that EC2 has scheduled for later leaves time. Its claim is retired like one for its age: its pods stay until
 their next node is launched, and the start of the change is its deadline.

@@ -13,8 +13,8 @@ from joinery.decisions.lifecycle.pools.canary import trials
 from joinery.decisions.lifecycle.pools.readiness import readiness
 from joinery.decisions.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
 from joinery.decisions.lifecycle.repair import Repairs, repairs
+from joinery.decisions.lifecycle.state.cluster import Step, View
 from joinery.decisions.lifecycle.step import advance
-from joinery.decisions.lifecycle.view.view import Step, View
 from joinery.objects.actions import Announce, Command, DeleteClaim, Tolerate, UpdateClaim, UpdateClass, UpdatePool
 from joinery.objects.karpenter.disruption import CanaryRule
 from joinery.objects.karpenter.labels import DISRUPTION_COMMAND, TERMINATION_FINALIZER

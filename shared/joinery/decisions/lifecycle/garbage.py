@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from joinery.decisions.lifecycle.joining.liveness import LAUNCH_TIMEOUT
 from joinery.decisions.lifecycle.launching.fleet_groups import fleet_groups
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.objects.actions import Announce, Command, DeleteClaim, DeleteNode, MarkUnavailable, TerminateInstance
 from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.karpenter.nodeclaim import NodeClaim

@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
-from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowed_by_budgets, pool_nodes
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.budgets import PoolNodes, allowed_by_budgets, pool_nodes
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.objects.actions import Announce, Command, DeleteClaim, RebootInstance, UpdateClaim
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_REPAIR, NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP

@@ -20,7 +20,7 @@ from joinery.decisions.lifecycle.conditions.demotion import demoted
 from joinery.decisions.lifecycle.conditions.emptiness import with_emptiness
 from joinery.decisions.lifecycle.conditions.pod_tracking import tracked
 from joinery.decisions.lifecycle.conditions.refused import with_refused
-from joinery.decisions.lifecycle.disrupting.reprieve import reprieved
+from joinery.decisions.lifecycle.disrupting.karpenter_commands import reprieved
 from joinery.decisions.lifecycle.disrupting.started_commands import (
     command_step,
     is_candidate_in,
@@ -39,8 +39,8 @@ from joinery.decisions.lifecycle.joining.registration import owned, register, un
 from joinery.decisions.lifecycle.joining.steering import Steered, steer
 from joinery.decisions.lifecycle.launching.asks import launching
 from joinery.decisions.lifecycle.launching.fleet_groups import postponed
-from joinery.decisions.lifecycle.view.missing import with_missing
-from joinery.decisions.lifecycle.view.view import Step, View
+from joinery.decisions.lifecycle.state.cluster import Step, View
+from joinery.decisions.lifecycle.state.missing import with_missing
 from joinery.decisions.termination.taint import is_disrupted
 from joinery.objects.actions import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.objects.annotations.disruption import is_postponed, replaces_of

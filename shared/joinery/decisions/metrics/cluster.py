@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck
-from joinery.decisions.lifecycle.view.budgets import UNLIMITED
+from joinery.decisions.lifecycle.state.budgets import UNLIMITED
 from joinery.decisions.metrics.definitions import MOST_NODE_POOLS, NODE_POOL_LABEL, Gauge, Measurement
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ON_DEMAND, ZONE

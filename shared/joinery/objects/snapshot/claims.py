@@ -27,7 +27,7 @@ LAUNCHED, REGISTERED, INITIALIZED = NODE_CLAIM_DEPENDENTS
 INSTANCE_TERMINATING = "InstanceTerminating"
 #: The condition of a claim whose instance EC2 does not know.
 INSTANCE_MISSING = "InstanceMissing"
-#: The condition of a claim whose node is not what its NodePool or node class says now (``lifecycle.view.drift``).
+#: The condition of a claim whose node is not what its NodePool or node class says now (``lifecycle.state.drift``).
 DRIFTED = "Drifted"
 #: For how long after a launch EC2 may not know the instance yet (EC2 API "Eventual consistency"): as long as it may
 #: take to join. EC2 knows an instance that has ended for an hour.

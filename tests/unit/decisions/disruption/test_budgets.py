@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.lifecycle.view.budgets import UNLIMITED, Allowance, PoolNodes, allowed_by_budgets, pool_nodes
+from joinery.decisions.lifecycle.state.budgets import UNLIMITED, Allowance, PoolNodes, allowed_by_budgets, pool_nodes
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders

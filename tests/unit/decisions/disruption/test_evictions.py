@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
+from joinery.decisions.lifecycle.state.disruption_check import DisruptionCheck
 from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.objects.karpenter.disruption import DisruptionReason

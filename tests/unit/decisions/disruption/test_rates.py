@@ -9,7 +9,7 @@ from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.disruption.validation.budget_check import admit
-from joinery.decisions.lifecycle.view.budgets import PoolNodes, allowance
+from joinery.decisions.lifecycle.state.budgets import PoolNodes, allowance
 from joinery.objects.annotations.disruption import CommandRecord, encoded
 from joinery.objects.annotations.recent_disruptions import retirements, with_retirements
 from joinery.objects.karpenter.disruption import DisruptionReason, Rate, rate_of

@@ -9,8 +9,8 @@ from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.decision import StayingNode
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.disrupting.new_commands import as_candidate
-from joinery.decisions.lifecycle.view.command_outlook import NextStep, started_commands
-from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
+from joinery.decisions.lifecycle.state.command_outlook import NextStep, started_commands
+from joinery.decisions.lifecycle.state.disruption_check import DisruptionCheck
 from joinery.objects.annotations.disruption import CommandRecord, Readiness
 from joinery.objects.karpenter.disruption import DisruptionReason, stop_of
 from joinery.objects.karpenter.labels import DISRUPTION

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from joinery.decisions.lifecycle.disrupting.new_commands import as_candidate
-from joinery.decisions.lifecycle.view.command_outlook import NextStep, started_commands
-from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
+from joinery.decisions.lifecycle.state.command_outlook import NextStep, started_commands
+from joinery.decisions.lifecycle.state.disruption_check import DisruptionCheck
 from joinery.objects.annotations.disruption import CommandRecord
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.static_drift import to_replace
-from joinery.decisions.lifecycle.view.drift import INSTANCE_TYPE_NOT_FOUND, DriftDetector, with_drift
+from joinery.decisions.lifecycle.state.drift import INSTANCE_TYPE_NOT_FOUND, DriftDetector, with_drift
 from joinery.objects.karpenter.conditions import Observation, false
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.hashing import HASH_VERSION, node_pool_hash

@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 from joinery.decisions.lifecycle.draining.finalization import finalize
-from joinery.decisions.lifecycle.view.eviction_order import LONGEST_WAIT, awaiting_larger
-from joinery.decisions.lifecycle.view.view import view_of
+from joinery.decisions.lifecycle.state.cluster import view_of
+from joinery.decisions.lifecycle.state.eviction_order import LONGEST_WAIT, awaiting_larger
 from joinery.objects.actions import Evict
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, RETIRED_FOR, ZONE
 from joinery.objects.karpenter.nodeclaim import NodeClaim

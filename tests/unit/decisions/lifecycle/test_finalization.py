@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.lifecycle.draining.finalization import finalize, finalize_node
-from joinery.decisions.lifecycle.view.view import Step, view_of
+from joinery.decisions.lifecycle.state.cluster import Step, view_of
 from joinery.objects.actions import Announce, UpdateClaim, UpdateNode
 from joinery.objects.karpenter.conditions import Observation, true
 from joinery.objects.karpenter.labels import (

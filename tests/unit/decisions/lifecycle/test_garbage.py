@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from joinery.decisions.lifecycle.garbage import unknown_instances
 from joinery.decisions.lifecycle.launching.fleet_groups import fleet_groups
-from joinery.decisions.lifecycle.view.view import view_of
+from joinery.decisions.lifecycle.state.cluster import view_of
 from joinery.objects.actions import TerminateInstance
 from joinery.objects.karpenter.labels import LAUNCH_TOKEN, MANAGED_BY, NODE_POOL
 from joinery.objects.karpenter.nodeclaim import NodeClaim

@@ -10,8 +10,8 @@ import pytest
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.decision import decide
 from joinery.decisions.lifecycle.disrupting.new_commands import as_candidate, as_replacement
-from joinery.decisions.lifecycle.view.command_outlook import NextStep
-from joinery.decisions.lifecycle.view.view import view_of
+from joinery.decisions.lifecycle.state.cluster import view_of
+from joinery.decisions.lifecycle.state.command_outlook import NextStep
 from joinery.objects.actions import Announce
 from joinery.objects.annotations.disruption import CommandRecord
 from joinery.objects.karpenter.disruption import DisruptionReason

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.lifecycle.view.view import view_of
+from joinery.decisions.lifecycle.state.cluster import view_of
 from joinery.objects.annotations.plans import MOST_BYTES, expected, needs, planned_pods, remembered
 from joinery.objects.karpenter.labels import PLANNED_TAINT
 from joinery.objects.karpenter.nodeclaim import NodeClaim

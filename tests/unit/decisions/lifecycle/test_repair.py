@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from joinery.decisions.lifecycle.repair import REBOOT_HELPS_WITHIN, Repairs, repairs
-from joinery.decisions.lifecycle.view.view import View, view_of
+from joinery.decisions.lifecycle.state.cluster import View, view_of
 from joinery.objects.actions import Command, DeleteClaim, RebootInstance, UpdateClaim
 from joinery.objects.karpenter.labels import DO_NOT_REPAIR, REBOOTED_AT, TERMINATION_TIMESTAMP, ZONE_ID
 from joinery.objects.karpenter.nodeclaim import NodeClaim

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from joinery.decisions.lifecycle.view.replacement import replaced
+from joinery.decisions.lifecycle.state.replacement import replaced
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing, Unplaced
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, REPLACEMENT_LAUNCHED

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from joinery.decisions.lifecycle.joining.steering import LONGEST_KEPT, is_steered, kept, promises, steer
+from joinery.decisions.lifecycle.state.binding import TIME_TO_BIND
+from joinery.decisions.lifecycle.state.cluster import Step, view_of
 from joinery.decisions.lifecycle.step import advance
-from joinery.decisions.lifecycle.view.binding import TIME_TO_BIND
-from joinery.decisions.lifecycle.view.view import Step, view_of
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing
 from joinery.objects.actions import UpdateNode
 from joinery.objects.annotations.plans import planned_pods, remembered

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from joinery.decisions.lifecycle.state.cluster import Step, view_of
 from joinery.decisions.lifecycle.step import LAUNCHING, advance
-from joinery.decisions.lifecycle.view.view import Step, view_of
 from joinery.objects.actions import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.objects.karpenter.conditions import Observation, true
 from joinery.objects.karpenter.hashing import HASH_VERSION

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from joinery.decisions.lifecycle.draining.stall import Stall
 from joinery.decisions.lifecycle.draining.turns import in_turn
-from joinery.decisions.lifecycle.view.view import view_of
+from joinery.decisions.lifecycle.state.cluster import view_of
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, TERMINATION_TIMESTAMP
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders

@@ -2,7 +2,7 @@
 
 Commands are asked about in their order. One is admitted only if every NodePool that it takes nodes from has room for
 all of them, for the command's reason. What an admitted command takes counts against the commands after it, whatever
-their reasons, because a node that goes uses up every budget (``lifecycle.view.budgets``). A command that has no room
+their reasons, because a node that goes uses up every budget (``lifecycle.state.budgets``). A command that has no room
 does not hold up those after it: each is right by itself.
 """
 
@@ -14,7 +14,7 @@ from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.canaries import CanaryLimit
 from joinery.decisions.disruption.validation.eviction_rates import EvictionRates
 from joinery.decisions.lifecycle.pools.canary import ImageTrials
-from joinery.decisions.lifecycle.view.budgets import Allowance, PoolNodes, allowance, pool_nodes
+from joinery.decisions.lifecycle.state.budgets import Allowance, PoolNodes, allowance, pool_nodes
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import DRIFTED

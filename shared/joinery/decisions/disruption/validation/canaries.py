@@ -13,7 +13,7 @@ from joinery.decisions.disruption.candidates import Candidate
 from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.pools.canary import ImageTrial, ImageTrials, TrialStage, trials
-from joinery.decisions.lifecycle.view.drift import drifted_since
+from joinery.decisions.lifecycle.state.drift import drifted_since
 from joinery.decisions.scheduling.packing import Launch
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.objections import Objection, ObjectionCode

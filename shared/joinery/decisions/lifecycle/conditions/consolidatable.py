@@ -9,7 +9,7 @@ date.
 
 from datetime import timedelta
 
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.conditions import drop, true
 from joinery.objects.karpenter.labels import NODE_POOL

@@ -8,7 +8,7 @@ count.
 
 from msgspec.structs import replace
 
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ON_DEMAND, RESERVATION_LABELS, RESERVED
 from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim

@@ -7,7 +7,7 @@ there counts on, ours or an older controller's (``objects.snapshot.pod_events``)
 
 from msgspec.structs import replace
 
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.objects.karpenter.labels import EMPTY_SINCE, NODE_POOL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node

@@ -7,7 +7,7 @@ moment. Where nobody asks, because the pool's nodes are never consolidated, noth
 
 from datetime import timedelta
 
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.conditions import true
 from joinery.objects.karpenter.labels import NODE_POOL

@@ -3,7 +3,7 @@
 Its type is in our own domain, and it is no part of ``Ready``.
 """
 
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.objects.actions import (
     Ask,
     Change,

@@ -7,7 +7,7 @@ where the old node was on spot or in a reservation that has no more room.
 from collections.abc import Iterable, Mapping, Sequence
 
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand
-from joinery.decisions.lifecycle.view.drift import drift_noted
+from joinery.decisions.lifecycle.state.drift import drift_noted
 from joinery.objects.actions import Announce
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE

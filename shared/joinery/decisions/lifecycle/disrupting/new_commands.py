@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from joinery.decisions.lifecycle.view.command_outlook import deadline
+from joinery.decisions.lifecycle.state.command_outlook import deadline
 from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.annotations import bought_for
 from joinery.objects.annotations.disruption import (

@@ -8,7 +8,7 @@
 
 A door starts a command (``controllers.starting_commands``): it marks the candidates and writes the replacements. What
 follows is decided here anew in every run, from what the claims carry (``objects.annotations.disruption``,
-``lifecycle.view.command_outlook``), so a crash at any call costs a tick. The rules, for whoever starts commands:
+``lifecycle.state.command_outlook``), so a crash at any call costs a tick. The rules, for whoever starts commands:
 
 - While a command goes on, its candidates count as leaving: no pod is planned onto them, and their Node has the taint
   ``karpenter.sh/disrupted``. Their pods count as pending only as far as a replacement was bought for them
@@ -32,9 +32,9 @@ from datetime import timedelta
 
 import msgspec
 
-from joinery.decisions.lifecycle.view.backoff import backoff_since
-from joinery.decisions.lifecycle.view.command_outlook import CommandOutlook, NextStep
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.backoff import backoff_since
+from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.command_outlook import CommandOutlook, NextStep
 from joinery.decisions.termination.taint import undisrupted
 from joinery.objects.actions import Announce, Command, DeleteClaim, Subject, UpdateClaim
 from joinery.objects.annotations.disruption import (
@@ -211,7 +211,7 @@ def _rollback_events(claim: NodeClaim, node: Node | None, why: str) -> tuple[Com
 def _is_taken_out(view: View, claim: NodeClaim) -> bool:
     """Whether somebody removed the claim's annotation: its replacements still name it.
 
-    A condition that nobody replaces it for may be Karpenter's (``lifecycle.disrupting.reprieve``).
+    A condition that nobody replaces it for may be Karpenter's (``lifecycle.disrupting.karpenter_commands``).
     """
     if DISRUPTION_COMMAND in claim.metadata.annotations or claim.condition(DISRUPTION_REASON) is None:
         return False

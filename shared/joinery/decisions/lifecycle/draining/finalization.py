@@ -16,9 +16,9 @@ from joinery.decisions.lifecycle.draining import stall
 from joinery.decisions.lifecycle.draining.pod_events import pod_events
 from joinery.decisions.lifecycle.draining.surging import begun, surge_events
 from joinery.decisions.lifecycle.launching.fleet_groups import is_needed
-from joinery.decisions.lifecycle.view.missing import with_missing
-from joinery.decisions.lifecycle.view.replacement import may_drain
-from joinery.decisions.lifecycle.view.view import Step, View
+from joinery.decisions.lifecycle.state.cluster import Step, View
+from joinery.decisions.lifecycle.state.missing import with_missing
+from joinery.decisions.lifecycle.state.replacement import may_drain
 from joinery.decisions.termination.drain import Drain, grace, plan_drain
 from joinery.decisions.termination.taint import disrupted
 from joinery.decisions.termination.volumes import blocking_volumes

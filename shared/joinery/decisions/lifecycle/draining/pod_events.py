@@ -9,7 +9,7 @@ drained; the recorder drops those that it sent a moment ago.
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.decisions.termination.drain import is_drainable
 from joinery.decisions.termination.taint import disrupted
 from joinery.objects.actions import Announce

@@ -14,8 +14,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from joinery.decisions.lifecycle.view.replacement import may_drain
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.replacement import may_drain
 from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.termination.drain import is_drainable
 from joinery.decisions.termination.surge import (

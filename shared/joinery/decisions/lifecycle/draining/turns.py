@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from joinery.decisions.lifecycle.draining.stall import stall_in
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, TERMINATION_TIMESTAMP
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node

@@ -8,7 +8,7 @@ nodepool/hash, nodeclass/hash).
 
 from collections.abc import Callable
 
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.objects.karpenter.hashing import HASH_VERSION, node_pool_hash
 from joinery.objects.karpenter.labels import NODE_POOL, NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from joinery.objects.karpenter.nodeclaim import NodeClaim

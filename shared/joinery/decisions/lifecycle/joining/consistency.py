@@ -8,7 +8,7 @@ time. So a claim gets one Event in ten minutes at most, though nothing is rememb
 from collections.abc import Iterable
 from datetime import timedelta
 
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.objects.actions import Announce, Command
 from joinery.objects.karpenter.conditions import false, true
 from joinery.objects.karpenter.nodeclaim import NodeClaim

@@ -8,7 +8,7 @@ Initialization).
 
 from msgspec.structs import replace
 
-from joinery.decisions.lifecycle.view.view import View, is_ready
+from joinery.decisions.lifecycle.state.cluster import View, is_ready
 from joinery.objects.karpenter.conditions import true, unknown
 from joinery.objects.karpenter.labels import INITIALIZED as INITIALIZED_LABEL
 from joinery.objects.karpenter.nodeclaim import NodeClaim

@@ -20,7 +20,7 @@ A claim and its Node know each other by the provider ID. Four things go wrong wi
 
 from collections.abc import Iterable
 
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.objects.actions import Announce, Command, DeleteClaim, DeleteNode, UpdateClaim, UpdateNode
 from joinery.objects.karpenter.conditions import awaiting, true
 from joinery.objects.karpenter.labels import TERMINATION_FINALIZER

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from joinery.decisions.lifecycle.joining.steering import kept
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.objects.actions import Announce, Command
 from joinery.objects.karpenter.conditions import false, true, unknown
 from joinery.objects.karpenter.labels import DO_NOT_SYNC_TAINTS, NO_EXECUTE, TERMINATION_FINALIZER, UNREGISTERED_TAINT

@@ -21,8 +21,8 @@ from msgspec.structs import replace
 
 from joinery.decisions.lifecycle.disrupting.started_commands import is_held
 from joinery.decisions.lifecycle.joining.initialization import not_yet
-from joinery.decisions.lifecycle.view.binding import TIME_TO_BIND, true_since
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.binding import TIME_TO_BIND, true_since
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.decisions.scheduling.constraints.taints import first_untolerated
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.pools.daemonsets import read_daemons

@@ -64,7 +64,7 @@ def with_registration_health(
     """The pool with the condition as it is now, and with the annotation as far as it is needed.
 
     ``claims``: ours, of whatever pool. ``node_class``: the pool's, None if it does not exist. ``deaths``: by the names
-    of claims that have not joined, their instances that EC2 has ended (``lifecycle.view.view``).
+    of claims that have not joined, their instances that EC2 has ended (``lifecycle.state.cluster``).
     """
     at = Observation(now=now, generation=pool.metadata.generation)
     before = find(pool.status.conditions, REGISTRATION_HEALTHY)

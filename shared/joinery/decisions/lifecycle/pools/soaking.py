@@ -21,8 +21,8 @@ from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.wording import rfc3339
 
 #: How long a node may take until it is fit for pods. A command waits for it ten minutes from its decision on
-#: (``lifecycle.view.verdict``), and its claim is written a minute after that at the latest. So the node tells before it
-#: is retired with the command that is rolled back.
+#: (``lifecycle.state.command_outlook``), and its claim is written a minute after that at the latest. So this is known
+#: before the node is retired with the command that is rolled back.
 READY_WITHIN = timedelta(minutes=9)
 #: How long a node may be not ready: a kubelet that was started anew is ready again by then.
 UNREADY_FOR = timedelta(minutes=2)

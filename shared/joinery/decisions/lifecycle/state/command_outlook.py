@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from joinery.decisions.lifecycle.view.disruption_check import DisruptionCheck
+from joinery.decisions.lifecycle.state.disruption_check import DisruptionCheck
 from joinery.objects.annotations.disruption import DisruptionCommand, Readiness, commands_of
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.nodeclaim import NodeClaim

@@ -5,7 +5,7 @@ gone when EC2 says that it is terminated, or when EC2 has known nothing of it fo
 and its kubelet is silent (``View.is_gone``). While its Node is Ready nothing is noted: it lives.
 """
 
-from joinery.decisions.lifecycle.view.view import View, is_ready
+from joinery.decisions.lifecycle.state.cluster import View, is_ready
 from joinery.objects.karpenter.conditions import drop, true
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claims import INSTANCE_MISSING, may_be_unlisted, observed, with_condition, with_status

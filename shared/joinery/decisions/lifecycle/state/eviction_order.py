@@ -18,7 +18,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from joinery.decisions.lifecycle.view.replacement import may_drain
+from joinery.decisions.lifecycle.state.replacement import may_drain
 from joinery.decisions.scheduling.constraints.podclasses import terms_of
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated

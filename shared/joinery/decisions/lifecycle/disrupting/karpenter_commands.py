@@ -11,7 +11,7 @@ commands keep it too: ``lifecycle.disrupting.started_commands`` sees to them.
 
 from datetime import timedelta
 
-from joinery.decisions.lifecycle.view.view import View
+from joinery.decisions.lifecycle.state.cluster import View
 from joinery.decisions.termination.taint import is_disrupted, undisrupted
 from joinery.objects.annotations.disruption import DISRUPTION_REASON, is_candidate
 from joinery.objects.karpenter.conditions import drop
