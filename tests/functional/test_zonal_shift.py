@@ -8,7 +8,7 @@ from msgspec.structs import replace as changed
 
 from joinery.decisions.lifecycle.garbage import lost_instance
 from joinery.decisions.lifecycle.pools.zonal_shift import SHIFTED
-from joinery.decisions.lifecycle.state.cluster import view_of
+from joinery.decisions.lifecycle.state.cluster import state_of
 from joinery.objects.errors import NotFoundError, UnavailableError
 from joinery.objects.karpenter.conditions import Observation, true
 from joinery.objects.karpenter.labels import ZONE, ZONE_ID
@@ -139,6 +139,6 @@ def test_an_instance_that_ec2_does_not_list_there_is_not_given_up(running: Stand
     running.world.cluster.api.update(changed(node, status=changed(node.status, conditions=[silent])))
     long_ago = Observation(running.world.clock.now() - MISSING, 1)
     claim = with_condition(running.claim, true(INSTANCE_MISSING, long_ago))
-    view = view_of(running.world.cluster.snapshot(), (), shifted=frozenset(running.world.cloud.shifted))
+    view = state_of(running.world.cluster.snapshot(), (), shifted=frozenset(running.world.cloud.shifted))
     assert lost_instance(view, claim) == ()
     assert lost_instance(replace(view, shifted=frozenset()), claim)

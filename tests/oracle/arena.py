@@ -17,9 +17,9 @@ from uuid import UUID
 from msgspec.structs import replace as changed
 
 from joinery.decisions.lifecycle.joining.registration import register
-from joinery.decisions.lifecycle.joining.steering import invited, is_steered, released
+from joinery.decisions.lifecycle.joining.steering import is_steered, released, tolerating
 from joinery.decisions.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome, settle
-from joinery.decisions.lifecycle.state.cluster import View, view_of
+from joinery.decisions.lifecycle.state.cluster import ClusterState, state_of
 from joinery.gateways.kubernetes import lists
 from joinery.gateways.kubernetes.adapter import KubernetesCluster
 from joinery.objects.actions import UpdateClaim
@@ -49,7 +49,7 @@ HANDS = 6
 
 
 class Arena:
-    """One control plane, emptied between batches of worlds. ``steers``: as in ``lifecycle.state.cluster.View``."""
+    """One control plane, emptied between batches of worlds. ``steers``: as in ``ClusterState``."""
 
     def __init__(self, plane: ControlPlane, *, steers: bool = True) -> None:
         self._steers = steers
@@ -122,12 +122,12 @@ class Arena:
         """What lifecycle does until registration: let the planned pods onto the nodes that are kept for them."""
         left = list(claims)
         while left:
-            world = view_of(replace(self.look(), node_claims=tuple(left)), (), steers=self._steers)
+            world = state_of(replace(self.look(), node_claims=tuple(left)), (), steers=self._steers)
             left = [claim for claim in left if not self._register(world, claim)]
 
-    def _register(self, world: View, claim: NodeClaim) -> bool:
+    def _register(self, world: ClusterState, claim: NodeClaim) -> bool:
         (before,) = world.nodes_of(claim)
-        pods = invited(world, claim) if world.steers else None
+        pods = tolerating(world, claim) if world.steers else None
         if pods is not None:
             for pod in pods.pods:
                 self._cluster.tolerate(pod, pods.toleration)

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from joinery.decisions.lifecycle.decision import decide
-from joinery.decisions.lifecycle.state.cluster import view_of
+from joinery.decisions.lifecycle.state.cluster import state_of
 from joinery.objects.actions import UpdateClaim, UpdateClass, UpdateNode, UpdatePool
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -125,7 +125,7 @@ def _at_rest(objects: tuple[Any, ...]) -> tuple[Any, ...]:
         fields = {_FIELDS[kind]: items for kind, items in given.items()}
         snapshot = Snapshot(now=_NOW, node_class_kind=EC2NodeClass.identity(), **fields)
         statuses = {item.metadata.name: item.status for item in snapshot.node_classes}
-        decision = decide(view_of(snapshot, None), statuses)
+        decision = decide(state_of(snapshot, None), statuses)
         commands = [command for chain in decision.readiness for command in chain]
         commands += [command for step in decision.steps for command in step.commands]
         after = {id(command.before): command.after for command in commands if isinstance(command, _UPDATES)}

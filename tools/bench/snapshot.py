@@ -91,10 +91,10 @@ def ticks() -> None:
 def _decision(snapshot: "Snapshot", digests: "Digests | None" = None) -> "LifecycleDecision":
     """Without a list of instances, so that nothing is terminated or found to be garbage."""
     from joinery.decisions.lifecycle.decision import decide
-    from joinery.decisions.lifecycle.state.cluster import view_of
+    from joinery.decisions.lifecycle.state.cluster import state_of
 
     return decide(
-        view_of(snapshot, None, digests=digests), {item.metadata.name: item.status for item in snapshot.node_classes}
+        state_of(snapshot, None, digests=digests), {item.metadata.name: item.status for item in snapshot.node_classes}
     )
 
 

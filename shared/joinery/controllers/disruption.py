@@ -136,7 +136,7 @@ class DisruptionController:
     def _act(
         self, problem: DisruptionProblem, decision: DisruptionDecision, supply: Supply, invocation: Invocation
     ) -> tuple[Begun, Actor]:
-        """Begin the commands that are still right. The actor holds what went wrong with them."""
+        """Begin the commands that are still right. The actor has noted what went wrong with them."""
         decided = problem.packing.snapshot
         failure = self._record(problem, decision, supply)
         if not decision.commands:

@@ -23,7 +23,7 @@ from joinery.controllers.telemetry import REASON, Count, count, logger, metrics
 from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.lifecycle.decision import LifecycleDecision, decide
 from joinery.decisions.lifecycle.draining.surging import leaving_pods, surges
-from joinery.decisions.lifecycle.state.cluster import View, unlisted, view_of
+from joinery.decisions.lifecycle.state.cluster import ClusterState, state_of, unlisted
 from joinery.decisions.metrics.pods import Arrivals
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.deadlines import within
@@ -58,28 +58,28 @@ class LifecycleController:
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
-        view, failure = self._read()
-        actor = Actor(self._gateways, view.snapshot.now, invocation, emits_at_the_end=True)
+        state, failure = self._read()
+        actor = Actor(self._gateways, state.snapshot.now, invocation, emits_at_the_end=True)
         if failure is not None:
             actor.note("the instances could not be listed; what needs them waits", failure)
-        view = self._with_surges(view, actor, invocation)
-        statuses = self._resolve(view.snapshot.node_classes, actor)
+        state = self._with_surges(state, actor, invocation)
+        statuses = self._resolve(state.snapshot.node_classes, actor)
         decision = decide(
-            view, statuses, node_repair=NodeRepair(self._settings.node_repair), canary=self._settings.canary
+            state, statuses, node_repair=NodeRepair(self._settings.node_repair), canary=self._settings.canary
         )
         # In every run anew: an alarm stands for as long as somebody has to look.
         count(Count.CANARIES_FAILED, len(decision.halted))
         self._act(decision, actor, invocation)
-        metrics.add(*self._arrivals.look(view.snapshot.pods, view.snapshot.now))
+        metrics.add(*self._arrivals.look(state.snapshot.pods, state.snapshot.now))
         actor.conclude()
         return {
-            "claims": len(view.snapshot.managed_claims),
+            "claims": len(state.snapshot.managed_claims),
             "in_progress": decision.in_progress,
             "commands": actor.attempted,
         }
 
-    def _read(self) -> tuple[View, JoineryError | None]:
-        """The view, and why it has no instances or not all of them, if EC2 could not be asked."""
+    def _read(self) -> tuple[ClusterState, JoineryError | None]:
+        """The state, and why it has no instances or not all of them, if EC2 could not be asked."""
         # The instances first: see ``lifecycle.state.cluster``. Beside the shifts: a silent cloud costs its time once.
         cloud = self._gateways.cloud
         listed, shifts = both(self._gateways.workers, cloud.instances, cloud.shifted_zones)
@@ -93,7 +93,7 @@ class LifecycleController:
                 instances += cloud.look_up(unlisted_ids)
             except JoineryError as error:
                 failure = error
-        view = view_of(
+        state = state_of(
             snapshot,
             instances,
             shifted=known_shifts(shifts),
@@ -102,13 +102,13 @@ class LifecycleController:
             refusals=self._gateways.refusals.at(snapshot.now),
             are_complete=failure is None,
         )
-        return view, failure
+        return state, failure
 
-    def _with_surges(self, view: View, actor: Actor, invocation: Invocation) -> View:
-        """The view with what becomes of pods whose successors are to come first."""
-        listed = leaving_pods(view, single_replicas=self._settings.surge_single_replicas)
+    def _with_surges(self, state: ClusterState, actor: Actor, invocation: Invocation) -> ClusterState:
+        """The state with what becomes of pods whose successors are to come first."""
+        listed = leaving_pods(state, single_replicas=self._settings.surge_single_replicas)
         owners = read_owners(self._gateways, [leaving.pod for leaving in listed], actor, invocation)
-        return replace(view, surges=surges(view, listed, owners))
+        return replace(state, surges=surges(state, listed, owners))
 
     def _resolve(self, node_classes: Iterable[NodeClass], actor: Actor) -> Mapping[str, NodeClassStatus]:
         """What the cloud says of each class, by name; a class that it could not look at is left out."""
@@ -157,7 +157,7 @@ class LifecycleController:
         if decision.wakes_disruption:
             actor.ring(Bell.DISRUPTION)
         # Behind all that matters: these Events are one for each pod of a node that goes.
-        actor.emit(news(self._gateways, chain.from_iterable(decision.told.values())))
+        actor.emit(news(self._gateways, chain.from_iterable(decision.pod_events.values())))
 
     def _launch(self, waiting: Sequence[NodeClaim], actor: Actor, invocation: Invocation) -> Launched:
         """Launch the claims that wait, unless a plan is being written at this moment.

@@ -23,7 +23,7 @@ from joinery.controllers.reporting.record import PlanRecorder
 from joinery.controllers.static_capacity import StaticCapacity
 from joinery.controllers.telemetry import COST, metrics
 from joinery.controllers.triggers.backoff import reading
-from joinery.decisions.lifecycle.joining.steering import promises
+from joinery.decisions.lifecycle.joining.steering import planned_onto
 from joinery.decisions.lifecycle.state.replacement import replaced
 from joinery.decisions.metrics.pods import waiting
 from joinery.decisions.scheduling.packing import Packing
@@ -108,7 +108,7 @@ class ProvisioningController:
         planned = {pod for launch in (*writer.launches, *packing.launches) for pod in launch.pods}
         housed = {pod for written in writer.written if written.name in launched.served for pod in written.launch.pods}
         marks = replaced(snapshot, packing, planned - housed, launched.served)
-        actor.carry_out(*((update,) for update in (*marks, *promises(snapshot, packing))))
+        actor.carry_out(*((update,) for update in (*marks, *planned_onto(snapshot, packing))))
         if writer.written or marks:
             actor.ring(Bell.LIFECYCLE)
         if launched.is_short or actor.is_cut_short:

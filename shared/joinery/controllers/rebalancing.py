@@ -60,9 +60,9 @@ def _start(gateways: Gateways, options: Options, name: str, invocation: Invocati
     uncapped = replace(options, caps=Caps(), time_limit=_PLANNING)
     problem = Problem(snapshot=as_if_retired(snapshot, [name]), instance_types=supply.types, options=uncapped)
     planned = plan(problem, stopwatch=invocation.stopwatch())
-    homeless = _pods_of(snapshot, claim) & {unplaced.pod for unplaced in planned.packing.unplaced}
-    if homeless or planned.violations:
-        why = f"its pod {min(homeless)} would have no place" if homeless else str(planned.violations[0])
+    without_place = _pods_of(snapshot, claim) & {unplaced.pod for unplaced in planned.packing.unplaced}
+    if without_place or planned.violations:
+        why = f"its pod {min(without_place)} would have no place" if without_place else str(planned.violations[0])
         logger.info("not started", extra={COMMAND: f"disrupt {name}", REASON: why})
         return options.caps
     command = NewCommand(

@@ -16,7 +16,7 @@ from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.telemetry import REASON, logger
 from joinery.decisions.lifecycle.launching.asks import launching
-from joinery.decisions.lifecycle.launching.capped_launches import hold_back
+from joinery.decisions.lifecycle.launching.capped_launches import within_caps
 from joinery.decisions.lifecycle.launching.fleet_groups import (
     FleetGroup,
     FleetOutcome,
@@ -251,7 +251,7 @@ def finish_launches(
     wanted = (claim for claim in left_behind if claim.metadata.name not in known)
     groups = fleet_groups(wanted, snapshot.node_claims)
     tokens = {instance.launch_token for instance in instances}
-    held = hold_back(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
+    held = within_caps(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
     if held.announcements:
         logger.error("launches are held back by a cap", extra={REASON: held.announcements[0].message})
         actor.emit(news(gateways, held.announcements))

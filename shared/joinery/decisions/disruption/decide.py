@@ -34,7 +34,7 @@ from joinery.decisions.disruption.terminate_first import ended_in_full_reservati
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck, admit
 from joinery.decisions.disruption.validation.eligible import eligible
 from joinery.decisions.disruption.validation.validate import StartRules, nodes_of
-from joinery.decisions.disruption.waiting import settled
+from joinery.decisions.disruption.waiting import with_pods_bound
 from joinery.decisions.optimizer.consolidation.instance import Consolidation
 from joinery.decisions.optimizer.consolidation.relaxation import KeepRelaxation
 from joinery.decisions.optimizer.effort import Effort
@@ -51,7 +51,7 @@ _FIRST, _SEARCHING = 0.4, 0.6
 
 def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) -> DisruptionDecision:
     """The commands that make the cluster cheapest, in the order in which they should be carried out."""
-    problem, awaited = settled(problem, stopwatch)
+    problem, awaited = with_pods_bound(problem, stopwatch)
     found = candidates(problem, awaited)
     before = sum(found.prices.values())
     effort = _effort(problem, _SEARCHING, stopwatch)
@@ -120,7 +120,7 @@ def _planned(planner: Planner, all_candidates: Mapping[str, Candidate], closed: 
     commands = max((attempt.commands for attempt in attempts), key=lambda it: _rank(it, all_candidates))
     gone = {name for command in commands for name in command.retire}
     # Where time is up, nothing is proven.
-    loose = best.model if effort.is_over() else loosened(best.ground, best.model)
+    loose = best.model if effort.is_over() else loosened(best.inputs, best.model)
     known = (
         *closed,
         *(node for attempt in attempts for node in attempt.staying),

@@ -331,8 +331,8 @@ def eviction_cost(pod: Pod, priorities: Mapping[str, int]) -> float:
     (``disruption.deletion_costs``): it tells a ReplicaSet in which order to shrink, and nothing of the pod's worth.
     """
     annotations = pod.metadata.annotations
-    told = annotations.get(DISRUPTION_COST, annotations.get(POD_DELETION_COST, "0"))
-    said = 0.0 if told == OUR_DELETION_COST else _number(told)
+    text = annotations.get(DISRUPTION_COST, annotations.get(POD_DELETION_COST, "0"))
+    said = 0.0 if text == OUR_DELETION_COST else _number(text)
     cost = 1.0 + said / _COST_UNIT + priority_of(pod.spec, priorities) / _PRIORITY_UNIT
     return min(max(cost, _LEAST_COST), _MOST_COST)
 

@@ -2,7 +2,7 @@
 
 Each command repays its moves by itself. What it bought must also be kept for as long as that takes, or the moves were
 paid for nothing: prices of spot change by the minute, pods come and end, and a run that decides again sees a node that
-is as good as any other. So a new node is held from consolidation while it has pods:
+is as good as any other. So a new node is kept from consolidation while it has pods:
 
 - **Bought by a command to save money**: until the command's savings are worth its moves, by what both were when it was
   decided (``objects.annotations.purchases``). Prices that change later make it neither sooner nor later.

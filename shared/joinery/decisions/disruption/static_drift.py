@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from joinery.decisions.disruption.terminate_first import wishes_of
+from joinery.decisions.disruption.terminate_first import terminate_first_for
 from joinery.decisions.disruption.validation.canaries import image_for, objection_of
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand, out_of_date
 from joinery.decisions.lifecycle.pools.canary import ImageTrials, trials
@@ -97,7 +97,7 @@ class _Choice:
         claims, now = self._snapshot.managed_claims, self._snapshot.now
         most = allowance(pool.pool, DisruptionReason.DRIFTED, self._nodes.get(name, PoolNodes()), claims, now)
         headroom = self._headroom(pool.pool), "limits.nodes has no room for replacements"
-        is_ending = headroom[0] <= 0 and TerminateFirst.STATIC in wishes_of(pool.pool, self._terminate_first)
+        is_ending = headroom[0] <= 0 and TerminateFirst.STATIC in terminate_first_for(pool.pool, self._terminate_first)
         if is_ending:
             # Budgets do not count a node whose instance ends, nor one that is to come: here it is missing.
             missing = sum(map(_is_missing, pool.staying))

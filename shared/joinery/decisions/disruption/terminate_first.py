@@ -48,7 +48,7 @@ IsLate = Callable[[], bool]
 _UNSCHEDULABLE = Condition(type="PodScheduled", status="False", reason="Unschedulable")
 
 
-def wishes_of(pool: NodePool, default: frozenset[TerminateFirst]) -> frozenset[TerminateFirst]:
+def terminate_first_for(pool: NodePool, default: frozenset[TerminateFirst]) -> frozenset[TerminateFirst]:
     """Where the NodePool's drifted nodes end first. ``default``: for a pool that does not say.
 
     An annotation that cannot be read asks for nothing: pods are not to wait by a slip.
@@ -210,5 +210,5 @@ def _in_their_places(
 def _ending(candidates: Iterable[Candidate], problem: DisruptionProblem, wish: TerminateFirst) -> Sequence[Candidate]:
     """The drifted candidates whose NodePool has that wish, the longest drifted first."""
     default = problem.options.terminate_first
-    drifted = [one for one in candidates if one.is_drifted and wish in wishes_of(one.pool, default)]
+    drifted = [one for one in candidates if one.is_drifted and wish in terminate_first_for(one.pool, default)]
     return sorted(drifted, key=lambda one: by_drift(one.claim))

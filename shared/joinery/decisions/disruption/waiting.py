@@ -32,7 +32,7 @@ _PART = 0.2
 _WAITS, _LEAVES = "waits, and has room on it", "has to leave its node, and has room on it"
 
 
-def settled(
+def with_pods_bound(
     problem: DisruptionProblem, stopwatch: Stopwatch = lambda: 0.0
 ) -> tuple[DisruptionProblem, Mapping[str, str]]:
     """The problem with waiting pods, and those of nodes that go, on nodes that have room for them, as the packing core

@@ -13,7 +13,7 @@ from joinery.decisions.lifecycle.pools.canary import trials
 from joinery.decisions.lifecycle.pools.readiness import readiness
 from joinery.decisions.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
 from joinery.decisions.lifecycle.repair import Repairs, repairs
-from joinery.decisions.lifecycle.state.cluster import Step, View
+from joinery.decisions.lifecycle.state.cluster import ClusterState, Step
 from joinery.decisions.lifecycle.step import advance
 from joinery.objects.actions import Announce, Command, DeleteClaim, Tolerate, UpdateClaim, UpdateClass, UpdatePool
 from joinery.objects.karpenter.disruption import CanaryRule
@@ -64,15 +64,15 @@ class LifecycleDecision:
     @property
     def invitations(self) -> tuple[Tolerate, ...]:
         """Which pods to let onto the nodes that are kept for them, each by itself: one may be refused."""
-        invited = (step.invited for step in self.steps if step.invited)
-        return tuple(replace(each, pods=(pod,)) for each in invited for pod in each.pods)
+        tolerating = (step.tolerate for step in self.steps if step.tolerate)
+        return tuple(replace(each, pods=(pod,)) for each in tolerating for pod in each.pods)
 
     @property
-    def told(self) -> Mapping[str, Sequence[Announce]]:
+    def pod_events(self) -> Mapping[str, Sequence[Announce]]:
         """Events for pods, by their reason."""
         by_reason: dict[str, list[Announce]] = defaultdict(list)
         for step in self.ends:
-            for news in step.told:
+            for news in step.pod_events:
                 by_reason[news.reason].append(news)
         return by_reason
 
@@ -104,63 +104,63 @@ class LifecycleDecision:
 
 
 def decide(
-    view: View,
+    state: ClusterState,
     statuses: Mapping[str, NodeClassStatus],
     *,
     node_repair: NodeRepair = NodeRepair.OFF,
     canary: CanaryRule | None = None,
 ) -> LifecycleDecision:
-    """Decide about everything in the view.
+    """Decide about everything in the state.
 
     ``statuses``: by name of a node class, what the cloud says of it now. ``node_repair``: what becomes of unhealthy
     nodes. ``canary``: how new images are tried, for node classes that do not say.
     """
-    repaired = repairs(view, node_repair)
-    judged = trials(view.snapshot, canary)
+    repaired = repairs(state, node_repair)
+    judged = trials(state.snapshot, canary)
     failures: list[Failure] = []
-    claims = view.snapshot.managed_claims
-    leaving = in_turn([*(claim for claim in claims if claim.is_deleting), *_nodes_without_claim(view)], view)
+    claims = state.snapshot.managed_claims
+    leaving = in_turn([*(claim for claim in claims if claim.is_deleting), *_nodes_without_claim(state)], state)
     return LifecycleDecision(
         readiness=tuple(
-            _due(view, chain) for chain in readiness(view.snapshot, statuses, view.shifted, judged, view.deaths)
+            _due(state, chain) for chain in readiness(state.snapshot, statuses, state.shifted, judged, state.deaths)
         ),
-        steps=tuple(_step(view, claim, failures, repaired) for claim in claims if not claim.is_deleting),
-        ends=tuple(_step(view, owner, failures, repaired) for owner in leaving),
-        garbage=tuple(_due(view, chain) for chain in unknown_instances(view)),
+        steps=tuple(_step(state, claim, failures, repaired) for claim in claims if not claim.is_deleting),
+        ends=tuple(_step(state, owner, failures, repaired) for owner in leaving),
+        garbage=tuple(_due(state, chain) for chain in unknown_instances(state)),
         failures=tuple(failures),
         blocked_repairs=repaired.blocked,
         halted=judged.halted,
     )
 
 
-def _step(view: View, owner: NodeClaim | Node, failures: list[Failure], repaired: Repairs) -> Step:
+def _step(state: ClusterState, owner: NodeClaim | Node, failures: list[Failure], repaired: Repairs) -> Step:
     try:
         if isinstance(owner, Node):
-            return _paced(view, finalize_node(view, owner))
+            return _paced(state, finalize_node(state, owner))
         chain = repaired.chains.get(owner.metadata.name)
-        is_said = with_refused(view, owner) == owner
-        return _paced(view, Step(chain, in_progress=True) if chain and is_said else advance(view, owner))
+        is_said = with_refused(state, owner) == owner
+        return _paced(state, Step(chain, in_progress=True) if chain and is_said else advance(state, owner))
     except Exception as error:  # whatever is wrong with one of them, the others go on
         failures.append(Failure(f"{type(owner).__name__} {owner.metadata.name} could not be decided", error))
         return Step(in_progress=True)
 
 
-def _due(view: View, chain: Chain) -> Chain:
-    return due(chain, view.refusals, view.snapshot.now).commands
+def _due(state: ClusterState, chain: Chain) -> Chain:
+    return due(chain, state.refusals, state.snapshot.now).commands
 
 
-def _paced(view: View, step: Step) -> Step:
+def _paced(state: ClusterState, step: Step) -> Step:
     """The step as far as it does not wait for what was refused: nothing of it is in progress then."""
-    found = due(step.commands, view.refusals, view.snapshot.now)
-    waits = found.refusal is not None and not found.refusal.is_worth_ticks(view.snapshot.now)
+    found = due(step.commands, state.refusals, state.snapshot.now)
+    waits = found.refusal is not None and not found.refusal.is_worth_ticks(state.snapshot.now)
     return replace(step, commands=found.commands, in_progress=step.in_progress and not waits)
 
 
-def _nodes_without_claim(view: View) -> Iterable[Node]:
+def _nodes_without_claim(state: ClusterState) -> Iterable[Node]:
     """The Nodes of ours that are being deleted and whose claim is gone already."""
-    claimed = {claim.status.provider_id for claim in view.snapshot.node_claims}
-    kind = view.snapshot.node_class_kind
-    deleted = (node for node in view.snapshot.nodes if node.metadata.deletion_timestamp and is_ours(node, kind))
+    claimed = {claim.status.provider_id for claim in state.snapshot.node_claims}
+    kind = state.snapshot.node_class_kind
+    deleted = (node for node in state.snapshot.nodes if node.metadata.deletion_timestamp and is_ours(node, kind))
     return (node for node in deleted if node.spec.provider_id not in claimed)
 
 

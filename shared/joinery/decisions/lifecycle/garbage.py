@@ -10,7 +10,7 @@ from datetime import timedelta
 
 from joinery.decisions.lifecycle.joining.liveness import LAUNCH_TIMEOUT
 from joinery.decisions.lifecycle.launching.fleet_groups import fleet_groups
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.actions import Announce, Command, DeleteClaim, DeleteNode, MarkUnavailable, TerminateInstance
 from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -22,15 +22,15 @@ from joinery.objects.snapshot.snapshot import Invalid, Snapshot
 GRACE = timedelta(seconds=30)
 
 
-def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
+def lost_instance(state: ClusterState, claim: NodeClaim) -> tuple[Command, ...]:
     """Give up a claim whose instance EC2 has stopped or is ending, or has known nothing of for long.
 
     What nobody knows of in a zone that is impaired may be there all the same.
     """
-    end, name = view.instance_of(claim), instance_id(claim.status.provider_id)
+    end, name = state.instance_of(claim), instance_id(claim.status.provider_id)
     if end is not None and not end.serves:
         text = f"its instance {name} is {end.state}" + (f": {end.why}" if end.is_going and end.reason_code else "")
-    elif view.is_gone(claim) and not any(map(view.is_shifted, view.nodes_of(claim))):
+    elif state.is_gone(claim) and not any(map(state.is_shifted, state.nodes_of(claim))):
         text = f"EC2 knows nothing of its instance {name}"
     else:
         return ()
@@ -38,7 +38,7 @@ def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     return (*given_up, MarkUnavailable(end.offering, end.why)) if end and end.is_out_of_stock else given_up
 
 
-def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
+def unknown_instances(state: ClusterState) -> Iterable[tuple[Command, ...]]:
     """Terminate every instance that has no claim, and delete the Node it may have made.
 
     A claim that cannot be read still protects its instance, as far as the two can be matched: by its provider ID, by
@@ -46,29 +46,29 @@ def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
     a claim that has lost its provider ID, and one that the instance's Node names as its owner. What Karpenter up to
     v0.37 has launched is left to it.
     """
-    unreadable = [invalid for invalid in view.snapshot.invalid if invalid.kind == NodeClaim.kind]
-    provider_ids = {claim.status.provider_id for claim in view.snapshot.node_claims}
+    unreadable = [invalid for invalid in state.snapshot.invalid if invalid.kind == NodeClaim.kind]
+    provider_ids = {claim.status.provider_id for claim in state.snapshot.node_claims}
     provider_ids |= {invalid.provider_id for invalid in unreadable}
-    claimed = {instance_id(name) for name in (*provider_ids, *view.lost_provider_ids.values())} | _owned(view)
+    claimed = {instance_id(name) for name in (*provider_ids, *state.lost_provider_ids.values())} | _owned(state)
     unreadable_names = {invalid.name for invalid in unreadable}
-    waiting_pools, tokens = _waiting_pools(view.snapshot, unreadable), _awaited_tokens(view.snapshot)
-    for instance in view.instances.values():
+    waiting_pools, tokens = _waiting_pools(state.snapshot, unreadable), _awaited_tokens(state.snapshot)
+    for instance in state.instances.values():
         tags = instance.tags or {}
         is_claimed = instance.instance_id in claimed or tags.get(INSTANCE_CLAIM_TAG) in unreadable_names
         is_awaited = instance.launch_token in tokens or tags.get(NODE_POOL, "") in waiting_pools
         # The claim of an older Karpenter's instance may be one that we do not read.
         is_foreign = instance.is_of_older_karpenter
         if not is_claimed and not is_awaited and not is_foreign and not instance.is_going:
-            yield from _collect(view, instance)
+            yield from _collect(state, instance)
 
 
-def _owned(view: View) -> set[str]:
+def _owned(state: ClusterState) -> set[str]:
     """The instances whose Nodes name a claim that is there as their owner, whatever that claim says of itself.
 
     Its provider ID may have been changed (``lifecycle.joining.membership``).
     """
-    uids = {claim.metadata.uid for claim in view.snapshot.node_claims}
-    nodes = (node for nodes in view.nodes.values() for node in nodes)
+    uids = {claim.metadata.uid for claim in state.snapshot.node_claims}
+    nodes = (node for nodes in state.nodes.values() for node in nodes)
     return {
         instance_id(node.spec.provider_id)
         for node in nodes
@@ -93,11 +93,11 @@ def _waiting_pools(snapshot: Snapshot, unreadable: Iterable[Invalid]) -> set[str
     return {invalid.node_pool for invalid in young if not invalid.provider_id}
 
 
-def _collect(view: View, instance: Instance) -> Iterable[tuple[Command, ...]]:
-    if view.snapshot.now - instance.launched_at <= GRACE:
+def _collect(state: ClusterState, instance: Instance) -> Iterable[tuple[Command, ...]]:
+    if state.snapshot.now - instance.launched_at <= GRACE:
         return
     text = f"no claim knows the instance {instance.instance_id}"
-    nodes = view.nodes.get(instance.provider_id, ())
-    pool = view.snapshot.pools_by_name.get((instance.tags or {}).get(NODE_POOL, ""))
-    told = nodes[0] if nodes else pool
-    yield TerminateInstance(instance.instance_id, text, told), *(DeleteNode(node, text) for node in nodes)
+    nodes = state.nodes.get(instance.provider_id, ())
+    pool = state.snapshot.pools_by_name.get((instance.tags or {}).get(NODE_POOL, ""))
+    subject = nodes[0] if nodes else pool
+    yield TerminateInstance(instance.instance_id, text, subject), *(DeleteNode(node, text) for node in nodes)

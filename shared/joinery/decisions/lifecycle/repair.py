@@ -5,11 +5,11 @@ node's kernel, network, storage, container runtime and accelerators (EKS User Gu
 enable automatic node repair"). Each of these conditions is borne for a while, because most troubles pass.
 
 Repair is forceful, because the node no longer does what its pods need: its deadline is now, whatever the pool's grace
-period and the pods' budgets say. What keeps that from doing harm is the brake. Where more than a fifth of a pool's
+period and the pods' budgets say. What keeps that from doing harm is the limit. Where more than a fifth of a pool's
 nodes, or of all nodes of the cluster, are unhealthy at once, the cause is probably not the nodes: a network that is
 down, a bad DaemonSet, an API server that the kubelets do not reach. New nodes would be as unhealthy, so nothing is
 repaired until a person has looked. Karpenter asks the pool alone, so an outage that hits one node of each pool passes
-its brake.
+its limit.
 
 A zone that traffic is shifted away from is accounted for: its nodes are neither repaired nor counted, so that they are
 there when it comes back, and the other zones are repaired meanwhile.
@@ -22,7 +22,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from joinery.decisions.lifecycle.state.budgets import PoolNodes, allowed_by_budgets, pool_nodes
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.actions import Announce, Command, DeleteClaim, RebootInstance, UpdateClaim
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import DO_NOT_REPAIR, NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP
@@ -64,7 +64,7 @@ REBOOT_HELPS_WITHIN = timedelta(minutes=15)
 #: Of the nodes that are looked at together, one in so many may be unhealthy, rounded up (Karpenter node/health, 20 %).
 _ONE_IN = 5
 #: A node whose repair is blocked gets an Event in one minute of each quarter of an hour.
-_TOLD_EVERY, _TOLD_FOR = timedelta(minutes=15), timedelta(minutes=1)
+_EVENT_EVERY, _EVENT_FOR = timedelta(minutes=15), timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -79,33 +79,33 @@ class Repairs:
     blocked: tuple[Announce, ...] = ()
 
 
-def repairs(view: View, mode: NodeRepair) -> Repairs:
+def repairs(state: ClusterState, mode: NodeRepair) -> Repairs:
     """What to do about the unhealthy nodes of our claims: nothing while zonal shifts cannot be learned."""
-    if mode is NodeRepair.OFF or view.shifted is None:
+    if mode is NodeRepair.OFF or state.shifted is None:
         return Repairs()
-    brake = Brake(node for node in view.snapshot.nodes if not view.is_shifted(node))
-    room = _Room(view.snapshot)
+    limit = UnhealthyLimit(node for node in state.snapshot.nodes if not state.is_shifted(node))
+    room = _Room(state.snapshot)
     chains: dict[str, tuple[Command, ...]] = {}
     blocked: list[Announce] = []
-    for claim in view.snapshot.managed_claims:
-        node = next(iter(view.nodes_of(claim)), None)
-        ailing = ailment(node, claim) if node and not view.is_shifted(node) else None
-        if node is None or ailing is None or view.snapshot.now < ailing.due:
+    for claim in state.snapshot.managed_claims:
+        node = next(iter(state.nodes_of(claim)), None)
+        unhealthy = unhealthy_condition(node, claim) if node and not state.is_shifted(node) else None
+        if node is None or unhealthy is None or state.snapshot.now < unhealthy.due:
             continue
-        chain = tuple(_chain(view, claim, node, mode, ailing))
+        chain = tuple(_chain(state, claim, node, mode, unhealthy))
         if not chain:
             continue
-        objection = _annotated_objection(claim, node) or brake.objection(_pool_of(claim)) or room.objection(claim)
+        objection = _annotated_objection(claim, node) or limit.objection(_pool_of(claim)) or room.objection(claim)
         if objection is None:
             room.take(claim)
             chains[claim.metadata.name] = chain
-        elif _is_told(ailing, view.snapshot.now):
-            blocked.append(Announce("NodeRepairBlocked", f"{ailing}, but {objection}", node))
+        elif _is_event_due(unhealthy, state.snapshot.now):
+            blocked.append(Announce("NodeRepairBlocked", f"{unhealthy}, but {objection}", node))
     return Repairs(chains, tuple(blocked))
 
 
 @dataclass(frozen=True, slots=True)
-class Ailment:
+class UnhealthyCondition:
     """Why a node is unhealthy: the condition that says so, and when that has been borne for long enough."""
 
     condition: Condition
@@ -117,17 +117,17 @@ class Ailment:
         return f"its condition {said.type} has been {said.status}{since} ({said.reason})"
 
 
-def ailment(node: Node, claim: NodeClaim) -> Ailment | None:
+def unhealthy_condition(node: Node, claim: NodeClaim) -> UnhealthyCondition | None:
     """Of the conditions that make the node unhealthy, the one that is borne for the shortest time from now."""
     rebooted = moment(claim.metadata.annotations.get(REBOOTED_AT, ""))
-    ailments = [
-        Ailment(
+    unhealthy = [
+        UnhealthyCondition(
             condition, _due(condition.last_transition_time, TOLERATIONS[condition.type, condition.status], rebooted)
         )
         for condition in node.status.conditions
         if _is_bad(condition) and condition.last_transition_time is not None
     ]
-    return min(ailments, key=lambda ailment: ailment.due, default=None)
+    return min(unhealthy, key=lambda one: one.due, default=None)
 
 
 def _due(since: datetime, toleration: timedelta, rebooted: datetime | None) -> datetime:
@@ -145,7 +145,7 @@ def _is_bad(condition: Condition) -> bool:
     return (condition.type, condition.status) in TOLERATIONS and not is_about_monitoring
 
 
-class Brake:
+class UnhealthyLimit:
     """Keeps a run from repairing where too many nodes are unhealthy at once, however short a time they have been."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
@@ -210,38 +210,40 @@ def _annotated_objection(claim: NodeClaim, node: Node) -> Objection | None:
     return Objection(ObjectionCode.DO_NOT_REPAIR, f"it has the annotation {DO_NOT_REPAIR}")
 
 
-def _is_told(ailing: Ailment, now: datetime) -> bool:
+def _is_event_due(unhealthy: UnhealthyCondition, now: datetime) -> bool:
     """Whether an Event about a blocked repair is due: there may be many nodes, and a run every few seconds."""
-    return (now - ailing.due) % _TOLD_EVERY < _TOLD_FOR
+    return (now - unhealthy.due) % _EVENT_EVERY < _EVENT_FOR
 
 
-def _chain(view: View, claim: NodeClaim, node: Node, mode: NodeRepair, ailing: Ailment) -> Iterable[Command]:
+def _chain(
+    state: ClusterState, claim: NodeClaim, node: Node, mode: NodeRepair, unhealthy: UnhealthyCondition
+) -> Iterable[Command]:
     """The commands that repair the node; none if everything that can be done is done."""
-    instance = view.instance_of(claim)
-    may_help = mode is NodeRepair.REBOOT and ailing.condition.reason not in _BROKEN_HARDWARE
+    instance = state.instance_of(claim)
+    may_help = mode is NodeRepair.REBOOT and unhealthy.condition.reason not in _BROKEN_HARDWARE
     if not may_help or claim.is_deleting or REBOOTED_AT in claim.metadata.annotations:
-        return _replace(claim, node, ailing, view.snapshot.now)
+        return _replace(claim, node, unhealthy, state.snapshot.now)
     if instance is None:
         return ()
     if instance.state != "running":
-        return _replace(claim, node, ailing, view.snapshot.now)
-    return _reboot(claim, node, ailing, view.snapshot.now)
+        return _replace(claim, node, unhealthy, state.snapshot.now)
+    return _reboot(claim, node, unhealthy, state.snapshot.now)
 
 
-def _reboot(claim: NodeClaim, node: Node, ailing: Ailment, now: datetime) -> Iterable[Command]:
+def _reboot(claim: NodeClaim, node: Node, unhealthy: UnhealthyCondition, now: datetime) -> Iterable[Command]:
     """Reboot its instance. The claim says so first: a run that is stopped in between must not lead to two reboots."""
-    text = f"{ailing}: its instance is rebooted, and replaced if that does not help within {REBOOT_HELPS_WITHIN}"
+    text = f"{unhealthy}: its instance is rebooted, and replaced if that does not help within {REBOOT_HELPS_WITHIN}"
     yield UpdateClaim(claim, annotated(claim, {REBOOTED_AT: now.isoformat()}), text)
     yield Announce("NodeRebooted", text, node)
     yield RebootInstance(instance_id(claim.status.provider_id), text, claim)
 
 
-def _replace(claim: NodeClaim, node: Node, ailing: Ailment, now: datetime) -> Iterable[Command]:
+def _replace(claim: NodeClaim, node: Node, unhealthy: UnhealthyCondition, now: datetime) -> Iterable[Command]:
     """Delete the claim with a deadline that has passed, which also forces a drain that is stuck.
 
     The deadline comes first: a claim that is deleted without it would be drained within its budgets.
     """
-    text = f"{ailing}: it is replaced"
+    text = f"{unhealthy}: it is replaced"
     deadline = moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
     if deadline is None or deadline > now:
         yield UpdateClaim(claim, annotated(claim, {TERMINATION_TIMESTAMP: now.isoformat()}), text)

@@ -20,7 +20,7 @@ from joinery.decisions.lifecycle.conditions.demotion import demoted
 from joinery.decisions.lifecycle.conditions.emptiness import with_emptiness
 from joinery.decisions.lifecycle.conditions.pod_tracking import tracked
 from joinery.decisions.lifecycle.conditions.refused import with_refused
-from joinery.decisions.lifecycle.disrupting.karpenter_commands import reprieved
+from joinery.decisions.lifecycle.disrupting.karpenter_commands import without_karpenter_command
 from joinery.decisions.lifecycle.disrupting.started_commands import (
     command_step,
     is_candidate_in,
@@ -39,7 +39,7 @@ from joinery.decisions.lifecycle.joining.registration import owned, register, un
 from joinery.decisions.lifecycle.joining.steering import Steered, steer
 from joinery.decisions.lifecycle.launching.asks import launching
 from joinery.decisions.lifecycle.launching.fleet_groups import postponed
-from joinery.decisions.lifecycle.state.cluster import Step, View
+from joinery.decisions.lifecycle.state.cluster import ClusterState, Step
 from joinery.decisions.lifecycle.state.missing import with_missing
 from joinery.decisions.termination.taint import is_disrupted
 from joinery.objects.actions import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
@@ -68,54 +68,56 @@ from joinery.objects.snapshot.nodes import is_registered
 LAUNCHING = timedelta(seconds=65)
 
 
-def advance(view: View, claim: NodeClaim) -> Step:
+def advance(state: ClusterState, claim: NodeClaim) -> Step:
     """What to do about one claim now."""
-    rightful = restored(view, claim)
+    rightful = restored(state, claim)
     if rightful:
         return Step(rightful, in_progress=True)
-    noted = with_refused(view, claim)
+    noted = with_refused(state, claim)
     if noted != claim:
         # By itself: what is refused further down must not keep it from being written.
         return Step((UpdateClaim(claim, noted, "what is refused is said"),), in_progress=True)
     if claim.is_deleting:
-        return finalize(view, claim)
-    if claim.metadata.name in view.copies:
+        return finalize(state, claim)
+    if claim.metadata.name in state.copies:
         return Step(given_up_copy(claim), in_progress=True)
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
         guarded = with_metadata(claim, finalizers=[*claim.metadata.finalizers, TERMINATION_FINALIZER])
         return Step((UpdateClaim(claim, guarded, "no instance without a finalizer"),), in_progress=True)
-    ended = _ended(view, claim)
+    ended = _ended(state, claim)
     if ended:
         return Step(ended, in_progress=True)
-    return _living(view, claim) if claim.status.provider_id else _launching(view, claim)
+    return _living(state, claim) if claim.status.provider_id else _launching(state, claim)
 
 
-def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
+def _ended(state: ClusterState, claim: NodeClaim) -> tuple[Command, ...]:
     """The commands that give the claim up, if there is a reason for it."""
     # A Node that is there is registered by this very run, however late: lifecycle may have been switched off meanwhile.
     # Where there are two, that has to be written first: the time of such a claim begins then.
-    registered, nodes = claim.condition(REGISTERED), len(view.nodes_of(claim))
+    registered, nodes = claim.condition(REGISTERED), len(state.nodes_of(claim))
     is_judged = registered is not None and registered.status == "False"
     is_joining = nodes == 1 or (nodes > 1 and not is_judged)
-    given_up = overdue(claim, view.snapshot.now)
+    given_up = overdue(claim, state.snapshot.now)
     # What EC2 has launched for it is written to it by this very run, however late: given up it would be bought anew.
-    if given_up is not None and not is_joining and claim.metadata.name not in view.launched_unwritten:
+    if given_up is not None and not is_joining and claim.metadata.name not in state.launched_unwritten:
         return Announce("GivenUp", given_up, claim), DeleteClaim(claim, given_up)
     # The first is the live one: what its kubelet has left behind under another name may go.
-    if any(node.metadata.deletion_timestamp for node in view.nodes_of(claim)[:1]):
+    if any(node.metadata.deletion_timestamp for node in state.nodes_of(claim)[:1]):
         return (DeleteClaim(claim, "its Node is being deleted"),)
     # Whoever marked it was to delete it as well, and was stopped before that.
     if INTERRUPTED_AT in claim.metadata.annotations:
         return (DeleteClaim(claim, "EC2 takes its instance away"),)
-    return lost_instance(view, claim) or retired(view, claim)
+    return lost_instance(state, claim) or retired(state, claim)
 
 
-def _launching(view: View, claim: NodeClaim) -> Step:
+def _launching(state: ClusterState, claim: NodeClaim) -> Step:
     if is_postponed(claim):
-        chain = launched_from_now_on(view, claim)
+        chain = launched_from_now_on(state, claim)
         return Step(chain, in_progress=True)
-    now = view.snapshot.now
-    refusals = [view.refusals.get(request(ask)) for ask in (launching(claim, view.snapshot) if view.refusals else ())]
+    now = state.snapshot.now
+    refusals = [
+        state.refusals.get(request(ask)) for ask in (launching(claim, state.snapshot) if state.refusals else ())
+    ]
     for refusal in filter(None, refusals):
         if not refusal.is_due(now):
             chain = postponed(claim, "LaunchFailed", refusal.message, now)
@@ -123,7 +125,7 @@ def _launching(view: View, claim: NodeClaim) -> Step:
     if not may_launch(claim, now):
         return Step(in_progress=True)
     # An instance that cannot be written to its claim is waited for as long as the write is refused.
-    return Step(launch=claim, in_progress=not view.refused(UpdateClaim, claim.metadata.name))
+    return Step(launch=claim, in_progress=not state.refused(UpdateClaim, claim.metadata.name))
 
 
 def may_launch(claim: NodeClaim, now: datetime) -> bool:
@@ -133,66 +135,70 @@ def may_launch(claim: NodeClaim, now: datetime) -> bool:
     return has_failed or created is None or now - created >= LAUNCHING
 
 
-def _living(view: View, claim: NodeClaim) -> Step:
-    """Registration, initialization, commands, demotion, reprieve, steering, pod tracking, adoption, and what the claim
-    says of its disruption, each from where the one before left it.
+def _living(state: ClusterState, claim: NodeClaim) -> Step:
+    """Registration, initialization, commands, demotion, Karpenter's commands, steering, pod tracking, adoption, and
+    what the claim says of its disruption, each from where the one before left it.
     """
-    after, node, before_node = _joined(view, with_missing(view, launched(view, claim)))
+    after, node, before_node = _joined(state, with_missing(state, launched(state, claim)))
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
-        after, node = initialize(view, after, node)
-    after, node, events = command_step(view, after, node)
+        after, node = initialize(state, after, node)
+    after, node, events = command_step(state, after, node)
     if claim.is_true(INITIALIZED):
-        after, node = reprieved(view, *demoted(view, after, node))
-    after, too_small = checked(view, after, node)
-    steered = steer(view, after, with_emptiness(view, after, node))
+        after, node = without_karpenter_command(state, *demoted(state, after, node))
+    after, too_small = checked(state, after, node)
+    steered = steer(state, after, with_emptiness(state, after, node))
     if steered.unserved:
         after = annotated(after, unserved(steered.unserved | unserved_needs(after)))
-    after = adopted(view, with_derived_ready(tracked(view, after, node), view.snapshot.now))
+    after = adopted(state, with_derived_ready(tracked(state, after, node), state.snapshot.now))
     # Behind adoption, for which it matters whether another controller has called the claim drifted.
-    after = view.drift.judged(with_consolidatable(view, after))
-    is_booting = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
+    after = state.drift.judged(with_consolidatable(state, after))
+    is_booting = not after.is_true(INITIALIZED) and _is_young(after, state.snapshot.now)
     step = Step(
-        (*before_node, *events, *too_small, *_written(view, claim, after, steered), *left_behind(view, claim)),
-        tagging=_tagging(view, claim) if after is claim or after == claim else (),
-        in_progress=is_booting or (steered.is_kept and not _waits_in_vain(view, claim)) or is_candidate_in(view, claim),
-        invited=steered.invited,
+        (*before_node, *events, *too_small, *_written(state, claim, after, steered), *left_behind(state, claim)),
+        tagging=_tagging(state, claim) if after is claim or after == claim else (),
+        in_progress=is_booting
+        or (steered.is_kept and not _waits_for_undeletable(state, claim))
+        or is_candidate_in(state, claim),
+        tolerate=steered.tolerate,
         is_short=steered.is_short,
     )
     # Only a change that the webhook reports may be waited for. It does not report pods that are bound to a node.
     if steered.is_kept or any(not isinstance(command, Announce) for command in step.commands):
         return step
-    return replace(step, rest=rest_of_boot(claim, view.snapshot.now) if is_booting else rest_of_candidate(view, claim))
+    return replace(
+        step, rest=rest_of_boot(claim, state.snapshot.now) if is_booting else rest_of_candidate(state, claim)
+    )
 
 
-def _waits_in_vain(view: View, claim: NodeClaim) -> bool:
+def _waits_for_undeletable(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether pods are to come from a node that may not be deleted."""
     link = replaces_of(claim)
-    return link is not None and any(view.refused(DeleteClaim, name) for name in link.candidates)
+    return link is not None and any(state.refused(DeleteClaim, name) for name in link.candidates)
 
 
-def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
+def _joined(state: ClusterState, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
     """The claim, its node if it has one, and what to do before they are written. Registers the node if it is new."""
     if not claim.is_true(REGISTERED):
-        return register(view, claim)
-    nodes = view.nodes_of(claim)
+        return register(state, claim)
+    nodes = state.nodes_of(claim)
     if nodes and not is_registered(nodes[0]) and TERMINATION_FINALIZER not in nodes[0].metadata.finalizers:
-        return register(view, uninitialized(view, claim, "its kubelet has registered anew"))
+        return register(state, uninitialized(state, claim, "its kubelet has registered anew"))
     if nodes:
         name = nodes[0].metadata.name
         named = claim if claim.status.node_name == name else with_status(claim, node_name=name)
         # The claim that the Node names may be one that has no right to it, and goes.
-        return named, owned(nodes[0], claim) if view.copies else nodes[0], ()
-    return unjoined(view, claim) if has_lost_node(claim, view.snapshot.now) else (claim, None, ())
+        return named, owned(nodes[0], claim) if state.copies else nodes[0], ()
+    return unjoined(state, claim) if has_lost_node(claim, state.snapshot.now) else (claim, None, ())
 
 
-def _tagging(view: View, claim: NodeClaim) -> tuple[Command, ...]:
+def _tagging(state: ClusterState, claim: NodeClaim) -> tuple[Command, ...]:
     """Tag the instance with the names of its node and claim, once (Karpenter for AWS, nodeclaim/tagging).
 
     At its launch the node had no name yet. The tags are for people and for bills, so they come last: after
     initialization, and in a step that writes nothing else to the claim, which a refused tag could keep from it. An
     instance of an older Karpenter keeps the tags that it has; a ``Name`` that the node class gives stays.
     """
-    name, instance = claim.status.node_name, view.instance_of(claim)
+    name, instance = claim.status.node_name, state.instance_of(claim)
     is_of_ours = claim.is_true(INITIALIZED) and claim.origin is None
     if not is_of_ours or not name or instance is None or claim.metadata.annotations.get(INSTANCE_TAGGED) == "true":
         return ()
@@ -202,12 +208,12 @@ def _tagging(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     return (TagInstance(instance.instance_id, missing, text, claim), tagged) if missing else (tagged,)
 
 
-def _written(view: View, before: NodeClaim, after: NodeClaim, steered: Steered) -> Iterable[Command]:
+def _written(state: ClusterState, before: NodeClaim, after: NodeClaim, steered: Steered) -> Iterable[Command]:
     """The writes that make the Node and the claim what they should be, the Node before the claim that says so.
 
     Only what steering found out is written before the Node shows it no longer.
     """
-    node, current = steered.node, next(iter(view.nodes_of(before)), None)
+    node, current = steered.node, next(iter(state.nodes_of(before)), None)
     if steered.unserved and after != before:
         yield UpdateClaim(before, after, "its node was kept for pods that did not come")
     if node is not None and current is not None and node is not current and node != current:

@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from joinery.decisions.lifecycle.draining.finalization import finalize
-from joinery.decisions.lifecycle.state.cluster import view_of
+from joinery.decisions.lifecycle.state.cluster import state_of
 from joinery.decisions.lifecycle.state.eviction_order import LONGEST_WAIT, awaiting_larger
 from joinery.objects.actions import Evict
 from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, RETIRED_FOR, ZONE
@@ -155,6 +155,6 @@ def test_a_drain_evicts_those_whose_turn_it_is() -> None:
         node = builders.node("n", provider_id=claim.status.provider_id)
         snapshot = Snapshot(now=START, node_claims=(claim,), nodes=(node, _node()), pods=listed)
         instance = Instance("i-n", "m7a.xlarge", "us-east-1a", "on-demand", "running", BEGUN)
-        step = finalize(view_of(snapshot, (instance,)), claim)
+        step = finalize(state_of(snapshot, (instance,)), claim)
         assert [command.pod.metadata.name for command in step.commands if isinstance(command, Evict)] == evicted
         assert step.in_progress

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.lifecycle.draining.finalization import finalize, finalize_node
-from joinery.decisions.lifecycle.state.cluster import Step, view_of
+from joinery.decisions.lifecycle.state.cluster import Step, state_of
 from joinery.objects.actions import Announce, UpdateClaim, UpdateNode
 from joinery.objects.karpenter.conditions import Observation, true
 from joinery.objects.karpenter.labels import (
@@ -55,7 +55,7 @@ def _going(**given: Any) -> Node:
 def _finalize(
     claim: NodeClaim, *nodes: Node, now: datetime = START, instances: Iterable[Instance] = (RUNNING,), **rest: Any
 ) -> Step:
-    return finalize(view_of(Snapshot(now=now, node_claims=(claim,), nodes=nodes, **rest), instances), claim)
+    return finalize(state_of(Snapshot(now=now, node_claims=(claim,), nodes=nodes, **rest), instances), claim)
 
 
 def _kinds(step: Step) -> list[str]:
@@ -254,9 +254,9 @@ def test_a_claim_without_our_finalizer_is_not_ours_to_end() -> None:
 
 def test_a_node_without_a_claim_is_drained_and_let_go() -> None:
     """Its finalizer would keep it for ever; its instance is collected as garbage."""
-    world = view_of(Snapshot(now=START, nodes=(_going(),), pods=(builders.pod("a", node="node-1"),)), (RUNNING,))
+    world = state_of(Snapshot(now=START, nodes=(_going(),), pods=(builders.pod("a", node="node-1"),)), (RUNNING,))
     assert _kinds(finalize_node(world, _going())) == ["UpdateNode", "Evict"]
-    empty = view_of(Snapshot(now=START, nodes=(_going(),)), (RUNNING,))
+    empty = state_of(Snapshot(now=START, nodes=(_going(),)), (RUNNING,))
     (let_go,) = finalize_node(empty, _going()).commands
     assert isinstance(let_go, UpdateNode)
     assert let_go.after.metadata.finalizers == []

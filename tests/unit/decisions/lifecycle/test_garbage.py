@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from joinery.decisions.lifecycle.garbage import unknown_instances
 from joinery.decisions.lifecycle.launching.fleet_groups import fleet_groups
-from joinery.decisions.lifecycle.state.cluster import view_of
+from joinery.decisions.lifecycle.state.cluster import state_of
 from joinery.objects.actions import TerminateInstance
 from joinery.objects.karpenter.labels import LAUNCH_TOKEN, MANAGED_BY, NODE_POOL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -24,7 +24,7 @@ def _instance(name: str = "lost", *, age: int = 31, state: str = "running", pool
 
 
 def _collected(instances: Iterable[Instance], *claims: NodeClaim, nodes: tuple[Node, ...] = ()) -> list[str]:
-    world = view_of(Snapshot(now=START, node_claims=claims, nodes=nodes), instances)
+    world = state_of(Snapshot(now=START, node_claims=claims, nodes=nodes), instances)
     return [type(command).__name__ for chain in unknown_instances(world) for command in chain]
 
 
@@ -40,7 +40,7 @@ def test_an_instance_of_an_older_karpenter_is_left_to_it() -> None:
 
 
 def _collected_beside(unread: Invalid, *instances: Instance) -> list[str]:
-    world = view_of(Snapshot(now=START, invalid=(unread,)), instances)
+    world = state_of(Snapshot(now=START, invalid=(unread,)), instances)
     commands = (command for chain in unknown_instances(world) for command in chain)
     return [command.instance_id for command in commands if isinstance(command, TerminateInstance)]
 

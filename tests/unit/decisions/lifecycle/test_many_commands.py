@@ -10,7 +10,7 @@ import pytest
 from joinery.decisions.disruption.static_drift import to_replace
 from joinery.decisions.lifecycle.decision import decide
 from joinery.decisions.lifecycle.disrupting.new_commands import as_candidate, as_replacement
-from joinery.decisions.lifecycle.state.cluster import view_of
+from joinery.decisions.lifecycle.state.cluster import state_of
 from joinery.decisions.lifecycle.state.command_outlook import NextStep
 from joinery.objects.actions import Announce
 from joinery.objects.annotations.disruption import CommandRecord
@@ -81,7 +81,7 @@ def test_the_second_look_reads_the_cluster_once_for_all_commands() -> None:
     def passes_for(count: int) -> int:
         passes = Passes()
         commands = [claim for number in range(count) for claim in _command(number)]
-        outlooks = view_of(_cluster(commands, passes), ()).disruptions.outlooks.values()
+        outlooks = state_of(_cluster(commands, passes), ()).disruptions.outlooks.values()
         assert [outlook.next_step for outlook in outlooks] == [NextStep.FINISH] * count
         return passes.count
 
@@ -115,7 +115,7 @@ def test_claims_of_one_command_are_found_by_their_names(left: str) -> None:
         claims = [claim for pair in pairs for claim in pair if claim.metadata.name.startswith(left)]
         snapshot = _cluster(claims, Passes())
         vars(snapshot)["managed_claims"] = _watched(claims, passes)
-        assert not decide(view_of(snapshot, ()), {}).failures
+        assert not decide(state_of(snapshot, ()), {}).failures
         return passes.count
 
     assert passes_for(MANY) == passes_for(FEW)
@@ -132,7 +132,7 @@ def test_nodes_that_somebody_took_out_of_commands_are_found_with_one_look_at_the
         vars(snapshot)["managed_claims"] = _watched(claims, passes)
         events = [
             command.reason
-            for step in decide(view_of(snapshot, ()), {}).steps
+            for step in decide(state_of(snapshot, ()), {}).steps
             for command in step.commands
             if isinstance(command, Announce)
         ]

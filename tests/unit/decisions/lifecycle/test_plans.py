@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.lifecycle.state.cluster import view_of
+from joinery.decisions.lifecycle.state.cluster import state_of
 from joinery.objects.annotations.plans import MOST_BYTES, expected, needs, planned_pods, remembered
 from joinery.objects.karpenter.labels import PLANNED_TAINT
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -103,7 +103,7 @@ def test_a_plan_and_steering_see_the_same_pods() -> None:
     claim, twin = _claim(_web("web-a")), _web("web-b")
     snapshot = Snapshot(now=START, node_claims=(claim,), pods=(twin,))
     (node,) = snapshot.views
-    assert node.planned == view_of(snapshot, ()).expected["claim-1"] == (twin.key,)
+    assert node.planned == state_of(snapshot, ()).expected["claim-1"] == (twin.key,)
 
 
 def test_a_claim_remembers_no_more_than_the_api_server_takes() -> None:

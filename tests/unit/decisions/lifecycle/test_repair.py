@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from joinery.decisions.lifecycle.repair import REBOOT_HELPS_WITHIN, Repairs, repairs
-from joinery.decisions.lifecycle.state.cluster import View, view_of
+from joinery.decisions.lifecycle.state.cluster import ClusterState, state_of
 from joinery.objects.actions import Command, DeleteClaim, RebootInstance, UpdateClaim
 from joinery.objects.karpenter.labels import DO_NOT_REPAIR, REBOOTED_AT, TERMINATION_TIMESTAMP, ZONE_ID
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -48,13 +48,13 @@ def _view(
     state: str = "running",
     shifted: frozenset[str] | None = frozenset(),
     pools: Sequence[NodePool] = (),
-) -> View:
+) -> ClusterState:
     instances = [
         Instance(claim.status.provider_id.rpartition("/")[2], "m7a.xlarge", "us-east-1a", "on-demand", state, SINCE)
         for claim in claims
     ]
     snapshot = Snapshot(now=now, node_pools=tuple(pools), node_claims=tuple(claims), nodes=tuple(nodes))
-    return view_of(snapshot, instances, shifted=shifted)
+    return state_of(snapshot, instances, shifted=shifted)
 
 
 def _of_one(
@@ -202,7 +202,7 @@ def test_without_knowing_the_instances_nothing_is_rebooted() -> None:
     """EC2 could not be asked: the next run asks again."""
     snapshot = Snapshot(now=SINCE + 30 * MINUTE, node_claims=(_claim("broken"),), nodes=(_node("broken", BROKEN),))
 
-    assert repairs(view_of(snapshot, None), NodeRepair.REBOOT) == Repairs()
+    assert repairs(state_of(snapshot, None), NodeRepair.REBOOT) == Repairs()
 
 
 # --- the brake ---

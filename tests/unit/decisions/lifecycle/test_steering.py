@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.lifecycle.joining.steering import LONGEST_KEPT, is_steered, kept, promises, steer
+from joinery.decisions.lifecycle.joining.steering import LONGEST_KEPT, is_steered, kept, planned_onto, steer
 from joinery.decisions.lifecycle.state.binding import TIME_TO_BIND
-from joinery.decisions.lifecycle.state.cluster import Step, view_of
+from joinery.decisions.lifecycle.state.cluster import Step, state_of
 from joinery.decisions.lifecycle.step import advance
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing
 from joinery.objects.actions import UpdateNode
@@ -50,7 +50,7 @@ def _step(
     """One step, so long after the claim reached what it has."""
     times = [found.last_transition_time for found in claim.status.conditions if found.last_transition_time]
     snapshot = Snapshot(now=max(times) + after, node_claims=(claim,), nodes=nodes, pods=pods, **rest)
-    return advance(view_of(snapshot, [INSTANCE]), claim)
+    return advance(state_of(snapshot, [INSTANCE]), claim)
 
 
 def _taints(step: Step) -> list[str]:
@@ -69,7 +69,7 @@ LIVING = ("Registered", "Initialized")
 def test_planned_pods_may_go_to_their_node_before_it_is_there() -> None:
     """Their tolerations are written while the instance boots, so that the scheduler does not wait for us then."""
     pods = (builders.pod("a"), builders.pod("b"), builders.pod("done", node="node-9"))
-    command = _step(_claim(planned='["default/a", "default/done", "default/gone"]'), pods=pods).invited
+    command = _step(_claim(planned='["default/a", "default/done", "default/gone"]'), pods=pods).tolerate
     assert command is not None
     given = command.toleration
     assert (command.pods, given.key, given.value, given.effect) == (pods[:1], *TAINT.values())
@@ -78,7 +78,7 @@ def test_planned_pods_may_go_to_their_node_before_it_is_there() -> None:
 @pytest.mark.parametrize("tolerated", [OURS, {"operator": "Exists"}])
 def test_a_pod_that_may_go_there_already_is_left_alone(tolerated: dict[str, str]) -> None:
     """A toleration is written once."""
-    assert _step(_claim(), pods=(builders.pod("a", tolerations=[tolerated]),)).invited is None
+    assert _step(_claim(), pods=(builders.pod("a", tolerations=[tolerated]),)).tolerate is None
 
 
 def test_a_node_registers_with_the_taint_that_keeps_it() -> None:
@@ -89,7 +89,7 @@ def test_a_node_registers_with_the_taint_that_keeps_it() -> None:
         pods=(builders.pod("a"),),
     )
     assert _taints(step) == [PLANNED_TAINT]
-    assert step.invited is not None
+    assert step.tolerate is not None
     assert step.in_progress
 
 
@@ -145,7 +145,7 @@ def _beside(*reached: str, created: timedelta = timedelta(0), planned: str = '["
         nodes=(_kept(),),
         pods=(builders.pod("a"),),
     )
-    return _is_released(advance(view_of(snapshot, [INSTANCE]), claim))
+    return _is_released(advance(state_of(snapshot, [INSTANCE]), claim))
 
 
 def test_nodes_that_come_together_are_kept_together() -> None:
@@ -202,7 +202,7 @@ def test_the_taint_names_the_claim_in_63_characters() -> None:
     claim = builders.node_claim(
         "-".join(["pool" * 15, "abcde", "7kx2p"]), conditions=("Launched",), annotations={PLANNED_PODS: '["default/a"]'}
     )
-    command = _step(claim.model_copy(update={"status": _claim().status}), pods=(builders.pod("a"),)).invited
+    command = _step(claim.model_copy(update={"status": _claim().status}), pods=(builders.pod("a"),)).tolerate
     assert command is not None
     assert command.toleration.value.endswith("pool-abcde-7kx2p")
     assert len(command.toleration.value) <= 63
@@ -212,7 +212,7 @@ def _promised(claim: NodeClaim, *nodes: Node) -> list[str]:
     """What the claim will say of its pods, now that ``a`` is planned for it."""
     snapshot = Snapshot(now=START, pods=(builders.pod("a"), builders.pod("b")), node_claims=(claim,), nodes=nodes)
     packing = Packing(existing=(ExistingPlacement(claim.status.node_name, "claim-1", ("default/a",)),))
-    return [update.after.metadata.annotations[PLANNED_PODS] for update in promises(snapshot, packing)]
+    return [update.after.metadata.annotations[PLANNED_PODS] for update in planned_onto(snapshot, packing)]
 
 
 @pytest.mark.parametrize("reached", [(), LIVING], ids=["on its way", "kept"])
@@ -231,7 +231,7 @@ def test_a_promise_to_others_forgets_no_pod_whose_successor_is_still_to_come() -
     )
     snapshot = Snapshot(now=START, pods=(builders.pod("b"), gone), node_claims=(claim,))
     packing = Packing(existing=(ExistingPlacement("", "claim-1", ("default/b",)),))
-    (update,) = promises(snapshot, packing)
+    (update,) = planned_onto(snapshot, packing)
     assert planned_pods(update.after) == ("default/b", "default/web-a")
 
 
@@ -249,7 +249,7 @@ def test_a_node_of_another_provider_is_promised_to_nobody() -> None:
 def test_tolerations_of_other_claims_do_not_help() -> None:
     """A pod that was planned elsewhere before is let onto this node too."""
     pod = builders.pod("a", tolerations=[{**OURS, "value": "claim-0"}])
-    command = _step(_claim(), pods=(pod,)).invited
+    command = _step(_claim(), pods=(pod,)).tolerate
     assert command is not None
     assert command.toleration == Toleration(key=PLANNED_TAINT, value="claim-1", effect="NoSchedule")
 
@@ -257,8 +257,8 @@ def test_tolerations_of_other_claims_do_not_help() -> None:
 def test_without_steering_nobody_is_let_in_and_nothing_is_kept() -> None:
     """The node registers open to all, and no pod is changed; one that was kept before is opened."""
     waiting = Snapshot(now=START, pods=(builders.pod("a"),), node_claims=(_claim(),))
-    view = view_of(waiting, (), steers=False)
-    assert steer(view, _claim(), None).invited is None
+    view = state_of(waiting, (), steers=False)
+    assert steer(view, _claim(), None).tolerate is None
     assert kept(view, _claim(), builders.node("node-1")).spec.taints == []
     opened = steer(view, _claim(*LIVING), _kept())
     assert opened.node is not None

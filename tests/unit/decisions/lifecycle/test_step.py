@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.lifecycle.state.cluster import Step, view_of
+from joinery.decisions.lifecycle.state.cluster import Step, state_of
 from joinery.decisions.lifecycle.step import LAUNCHING, advance
 from joinery.objects.actions import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.objects.karpenter.conditions import Observation, true
@@ -43,7 +43,7 @@ def _step(
     claim: NodeClaim, *nodes: Node, now: datetime = START, instances: Iterable[Instance] | None = None, **rest: Any
 ) -> Step:
     snapshot = Snapshot(now=now, node_claims=(claim,), nodes=nodes, **rest)
-    return advance(view_of(snapshot, [_instance()] if instances is None else instances), claim)
+    return advance(state_of(snapshot, [_instance()] if instances is None else instances), claim)
 
 
 def _joining(**given: Any) -> Node:
@@ -362,5 +362,5 @@ def test_what_ec2_could_not_be_asked_says_nothing() -> None:
     snapshot = Snapshot(
         now=START + timedelta(hours=1), node_claims=(claim,), nodes=(builders.node("node-1", ready=False),)
     )
-    for view in (view_of(snapshot, None), view_of(snapshot, (), are_complete=False)):
+    for view in (state_of(snapshot, None), state_of(snapshot, (), are_complete=False)):
         assert not any(isinstance(command, DeleteClaim) for command in advance(view, claim).commands)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from joinery.decisions.lifecycle.draining.stall import Stall
 from joinery.decisions.lifecycle.draining.turns import in_turn
-from joinery.decisions.lifecycle.state.cluster import view_of
+from joinery.decisions.lifecycle.state.cluster import state_of
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, TERMINATION_TIMESTAMP
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
@@ -26,5 +26,5 @@ def test_the_order_of_drains() -> None:
         "has a week": {TERMINATION_TIMESTAMP: (START + timedelta(days=7)).isoformat(), **asked(20)},
     }
     claims = [builders.node_claim(name, annotations=given) for name, given in annotations.items()]
-    names = [owner.metadata.name for owner in in_turn(claims, view_of(Snapshot(now=START), ()))]
+    names = [owner.metadata.name for owner in in_turn(claims, state_of(Snapshot(now=START), ()))]
     assert names == ["taken", "due", "never asked", "asked before", "has a week", "just asked"]

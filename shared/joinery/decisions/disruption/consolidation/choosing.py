@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
-from joinery.decisions.disruption.consolidation.compiling import Ground, model_of
+from joinery.decisions.disruption.consolidation.compiling import ModelInputs, model_of
 from joinery.decisions.disruption.consolidation.model import Model
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.optimizer.consolidation.choice import ROUGH, consolidate
@@ -30,7 +30,7 @@ class Chosen:
     that take pods.
     """
 
-    ground: Ground
+    inputs: ModelInputs
     model: Model
     choice: Consolidation
     left_out: tuple[Candidate, ...]
@@ -53,12 +53,12 @@ def chosen(
 
     ``first``: how hard that is tried; ``last``: how hard a choice among few is, which may end later.
     """
-    ground = Ground(problem, judged, candidates)
-    kinds = _kinds_of(ground, candidates)
+    inputs = ModelInputs(problem, judged, candidates)
+    kinds = _kinds_of(inputs, candidates)
     most = min(most_kinds(problem.options.time_limit), len(frozenset[Hashable]().union(*kinds.values())))
     for few, effort in ((most, first), (FEW_KINDS, last)) if most > FEW_KINDS else ((FEW_KINDS, last),):
         plain, left_out = of_few_kinds(candidates, kinds, few)
-        some = Ground(problem, judged, plain) if left_out else ground
+        some = ModelInputs(problem, judged, plain) if left_out else inputs
         model = model_of(some)
         result = Chosen(some, model, consolidate(model.instance, effort), left_out)
         if not result.is_rough:
@@ -66,10 +66,10 @@ def chosen(
     return result
 
 
-def _kinds_of(ground: Ground, candidates: Sequence[Candidate]) -> Mapping[str, frozenset[Hashable]]:
+def _kinds_of(inputs: ModelInputs, candidates: Sequence[Candidate]) -> Mapping[str, frozenset[Hashable]]:
     """By name of the claim, the kinds of its pods: their classes, and where those must stay, in which zone."""
-    class_of = {name: pod_class for pod_class in ground.work.possible for name in pod_class.names}
-    counted = {one: bool(rules_about_pods(one) or one.volumes.unbound) for one in ground.work.possible}
+    class_of = {name: pod_class for pod_class in inputs.work.possible for name in pod_class.names}
+    counted = {one: bool(rules_about_pods(one) or one.volumes.unbound) for one in inputs.work.possible}
     kinds = {}
     for candidate in candidates:
         classes = {class_of[pod.key] for pod in candidate.pods if pod.key in class_of}

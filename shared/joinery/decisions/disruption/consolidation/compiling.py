@@ -45,7 +45,7 @@ from joinery.objects.karpenter.labels import HOSTNAME
 from joinery.objects.snapshot.nodes import NodeView
 
 
-class Ground:
+class ModelInputs:
     """What every model of one decision is made from, built once. ``chosen``: the candidates that may go.
 
     ``work``: the cluster without them. ``nodes``: those that may go or receive pods.
@@ -77,24 +77,24 @@ class Ground:
         return self._by_claim.get(view.claim)
 
 
-def model_of(ground: Ground) -> Model:
+def model_of(inputs: ModelInputs) -> Model:
     """The problem of which candidates to keep."""
-    return _Compiler(ground).model()
+    return _Compiler(inputs).model()
 
 
-def loosened(ground: Ground, model: Model) -> Model:
+def loosened(inputs: ModelInputs, model: Model) -> Model:
     """The same problem, in which no rule is stricter than kube-scheduler's: for a bound.
 
     Pods may leave their domains, preferences and rules over hosts do not count, and new nodes come from any NodePool.
     It is the model itself where that makes no difference.
     """
-    return _Compiler(ground, is_loose=True).model() if model.is_strict else model
+    return _Compiler(inputs, is_loose=True).model() if model.is_strict else model
 
 
 class _Compiler:
-    def __init__(self, ground: Ground, *, is_loose: bool = False) -> None:
-        self._ground, self._is_loose = ground, is_loose
-        self._work, self._present, self._nodes = ground.work, ground.present, ground.nodes
+    def __init__(self, inputs: ModelInputs, *, is_loose: bool = False) -> None:
+        self._inputs, self._is_loose = inputs, is_loose
+        self._work, self._present, self._nodes = inputs.work, inputs.present, inputs.nodes
         self._orders: list[Order] = []
         self._item_of: dict[tuple[PodClass, tuple[tuple[str, str], ...]], int] = {}
         self._pods: dict[tuple[int, int], list[str]] = defaultdict(list)
@@ -112,7 +112,7 @@ class _Compiler:
         return Model(
             instance=instance,
             nodes=self._nodes,
-            candidates=tuple(self._ground.candidate(view) for view in self._nodes),
+            candidates=tuple(self._inputs.candidate(view) for view in self._nodes),
             pods={key: tuple(sorted(names)) for key, names in self._pods.items()},
             domains=tuple(order.domains for order in self._orders),
             coupled=tuple(frozenset(map(id, groups)) for groups in coupled),
@@ -160,7 +160,7 @@ class _Compiler:
         snapshot = self._work.problem.snapshot
         budgets = Coverage(snapshot.disruption_budgets)
         for index, view in enumerate(self._nodes):
-            candidate = self._ground.candidate(view)
+            candidate = self._inputs.candidate(view)
             for pod in candidate.pods if candidate else ():
                 pod_class = class_of.get(pod.key)
                 if pod_class is None:
@@ -202,7 +202,7 @@ class _Compiler:
     # --- the arrays ---
 
     def _instance(self, sizes: Ints, bin_types: BinTypes) -> ConsolidationInstance:
-        standing, items, targets = len(self._nodes), len(self._orders), self._ground.targets
+        standing, items, targets = len(self._nodes), len(self._orders), self._inputs.targets
         residents = np.zeros((items, standing), dtype=np.int64)
         for (item, index), names in self._pods.items():
             residents[item, index] = len(names)
@@ -232,7 +232,7 @@ class _Compiler:
         """
         prices, moves = np.zeros(len(self._nodes)), np.zeros(len(self._nodes))
         for index, view in enumerate(self._nodes):
-            candidate = self._ground.candidate(view)
+            candidate = self._inputs.candidate(view)
             if candidate is None or index in self._bound_to_stay:
                 continue
             moves[index] = hourly(candidate)
@@ -249,9 +249,9 @@ class _Compiler:
         signatures: dict[Hashable, int] = {}
         signature = [signatures.setdefault(_signature(order), len(signatures)) for order in self._orders]
         examples = {number: order for order, number in zip(self._orders, signature, strict=True)}
-        targets = self._ground.targets
+        targets = self._inputs.targets
         is_open = np.zeros((len(signatures), len(targets)), dtype=np.bool_)
-        admitting = AdmittingNodes({index: it for index, it in enumerate(targets) if self._ground.receives(it.view)})
+        admitting = AdmittingNodes({index: it for index, it in enumerate(targets) if self._inputs.receives(it.view)})
         for number, order in examples.items():
             is_open[number, admitting.of(order)] = True
         kinds = np.unique(is_open, axis=1, return_inverse=True)[1] if signatures else np.zeros(len(targets))
@@ -260,7 +260,7 @@ class _Compiler:
     def _has_room(self, sizes: Ints, free: Ints) -> Mask:
         """bool[items, standing bins]: whether the node, with all its pods, would hold one more."""
         has_room: Mask = np.asarray((sizes[:, None, :] <= free[None]).all(axis=2))
-        targets = self._ground.targets
+        targets = self._inputs.targets
         hosts = [target.host for target in targets]
         for item, order in enumerate(() if self._is_loose else self._orders):
             demand, room = order.demand, has_room[item]

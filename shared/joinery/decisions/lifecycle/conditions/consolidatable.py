@@ -9,7 +9,7 @@ date.
 
 from datetime import timedelta
 
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.conditions import drop, true
 from joinery.objects.karpenter.labels import NODE_POOL
@@ -20,26 +20,26 @@ from joinery.objects.snapshot.pod_events import quiet_since
 CONSOLIDATABLE = "Consolidatable"
 
 
-def with_consolidatable(view: View, claim: NodeClaim) -> NodeClaim:
+def with_consolidatable(state: ClusterState, claim: NodeClaim) -> NodeClaim:
     """The claim with the condition as it should be now."""
-    pool = view.snapshot.pools_by_name.get(claim.metadata.labels.get(NODE_POOL, ""))
+    pool = state.snapshot.pools_by_name.get(claim.metadata.labels.get(NODE_POOL, ""))
     after = None if pool is None or pool.is_static else duration.parse(pool.spec.disruption.consolidate_after)
-    if after is not None and _is_quiet(view, claim, after):
+    if after is not None and _is_quiet(state, claim, after):
         if claim.is_true(CONSOLIDATABLE):
             return claim
-        return with_condition(claim, true(CONSOLIDATABLE, observed(claim, view.snapshot.now)))
+        return with_condition(claim, true(CONSOLIDATABLE, observed(claim, state.snapshot.now)))
     if claim.condition(CONSOLIDATABLE) is None:
         return claim
     return with_status(claim, conditions=drop(claim.status.conditions, CONSOLIDATABLE))
 
 
-def _is_quiet(view: View, claim: NodeClaim, after: timedelta) -> bool:
+def _is_quiet(state: ClusterState, claim: NodeClaim, after: timedelta) -> bool:
     initialized = claim.condition(INITIALIZED)
     if initialized is None or initialized.status != "True":
         return False
-    now, noted = view.snapshot.now, claim.status.last_pod_event_time or initialized.last_transition_time
+    now, noted = state.snapshot.now, claim.status.last_pod_event_time or initialized.last_transition_time
     if noted is None or now - noted < after or claim.is_true(CONSOLIDATABLE):
         return noted is not None and now - noted >= after
     # Pods that came before anybody looked say so themselves. That takes a while to ask, so it is not asked again.
-    since = quiet_since(claim, (pod for node in view.nodes_of(claim) for pod in view.pods_on(node)), now)
+    since = quiet_since(claim, (pod for node in state.nodes_of(claim) for pod in state.pods_on(node)), now)
     return since is not None and now - since >= after

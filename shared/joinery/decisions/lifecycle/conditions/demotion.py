@@ -8,16 +8,16 @@ count.
 
 from msgspec.structs import replace
 
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ON_DEMAND, RESERVATION_LABELS, RESERVED
 from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node
 
 
-def demoted(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]:
+def demoted(state: ClusterState, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]:
     """The claim and its node, relabelled if the instance was reserved and is on-demand now."""
-    instance = view.instance_of(claim)
+    instance = state.instance_of(claim)
     if claim.metadata.labels.get(CAPACITY_TYPE) != RESERVED or instance is None or instance.capacity_type != ON_DEMAND:
         return claim, node
     after = with_metadata(claim, labels=_on_demand(claim.metadata.labels))

@@ -7,7 +7,7 @@ moment. Where nobody asks, because the pool's nodes are never consolidated, noth
 
 from datetime import timedelta
 
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.conditions import true
 from joinery.objects.karpenter.labels import NODE_POOL
@@ -21,14 +21,14 @@ from joinery.objects.snapshot.pod_events import PODS_SEEN
 SHORTEST_INTERVAL = timedelta(seconds=10)
 
 
-def tracked(view: View, claim: NodeClaim, node: Node | None) -> NodeClaim:
+def tracked(state: ClusterState, claim: NodeClaim, node: Node | None) -> NodeClaim:
     """The claim with what its node's pods did since they were last looked at."""
-    pool = view.snapshot.pools_by_name.get(claim.metadata.labels.get(NODE_POOL, ""))
+    pool = state.snapshot.pools_by_name.get(claim.metadata.labels.get(NODE_POOL, ""))
     interval = _interval(pool)
     if interval is None or node is None or not claim.is_true(INITIALIZED):
         return claim
-    now, seen = view.snapshot.now, claim.condition(PODS_SEEN)
-    current = view.digests.of(node.metadata.name, view.pods_on(node))
+    now, seen = state.snapshot.now, claim.condition(PODS_SEEN)
+    current = state.digests.of(node.metadata.name, state.pods_on(node))
     if seen is not None and seen.message == current:
         return claim
     at = claim.status.last_pod_event_time

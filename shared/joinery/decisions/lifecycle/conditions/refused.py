@@ -3,7 +3,7 @@
 Its type is in our own domain, and it is no part of ``Ready``.
 """
 
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.actions import (
     Ask,
     Change,
@@ -25,22 +25,22 @@ REFUSED = f"{OWN_GROUP}/Refused"
 _OF_NODES, _OF_INSTANCES = (UpdateNode, DeleteNode), (TerminateInstance, RebootInstance, TagInstance)
 
 
-def with_refused(view: View, claim: NodeClaim) -> NodeClaim:
+def with_refused(state: ClusterState, claim: NodeClaim) -> NodeClaim:
     """The claim with the condition as it is now.
 
     One that cannot be written to stays as it is: all that is to be done for it would wait for that.
     """
-    name, nodes = claim.metadata.name, [node.metadata.name for node in view.nodes_of(claim)]
-    if view.refused(UpdateClaim, name):
+    name, nodes = claim.metadata.name, [node.metadata.name for node in state.nodes_of(claim)]
+    if state.refused(UpdateClaim, name):
         return claim
     asked: list[tuple[type[Change | Ask], str]]
     asked = [(Ask, name), (DeleteClaim, name), *((change, node) for node in nodes for change in _OF_NODES)]
     asked += [(change, instance_id(claim.status.provider_id)) for change in _OF_INSTANCES]
-    found = [refusal for change, subject in asked for refusal in view.refused(change, subject)]
+    found = [refusal for change, subject in asked for refusal in state.refused(change, subject)]
     if not found:
         kept = drop(claim.status.conditions, REFUSED)
         return claim if kept == claim.status.conditions else with_status(claim, conditions=kept)
     first = min(found, key=lambda refusal: refusal.since)
-    condition = true(REFUSED, observed(claim, view.snapshot.now))
+    condition = true(REFUSED, observed(claim, state.snapshot.now))
     said = {"reason": first.command, "message": f"{first.request}: {first.message}"}
     return with_condition(claim, condition.model_copy(update=said))

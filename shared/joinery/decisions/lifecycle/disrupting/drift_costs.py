@@ -33,7 +33,7 @@ def added_cost(command: NewCommand, hourly: float, types: Mapping[str, Sequence[
 
 
 def dearer_events(command: NewCommand, more: float) -> Iterable[Announce]:
-    """What to tell of it. ``more``: $/h, above 0."""
+    """Events about it. ``more``: $/h, above 0."""
     for claim in command.candidates:
         noted = drift_noted(claim)
         why = f" ({noted.reason}: {noted.message})" if noted else ""

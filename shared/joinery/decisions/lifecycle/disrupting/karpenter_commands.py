@@ -1,4 +1,4 @@
-"""Reprieve: a node that Karpenter had chosen for disruption, and never deleted, takes pods again.
+"""Karpenter's commands that nobody carries out: a node that it had chosen for disruption takes pods again.
 
 Karpenter taints its candidates, sets the condition ``DisruptionReason`` on their claims, and keeps the command itself
 in memory only. A Karpenter that was scaled down in the middle of a command leaves the taint behind: the node costs
@@ -11,7 +11,7 @@ commands keep it too: ``lifecycle.disrupting.started_commands`` sees to them.
 
 from datetime import timedelta
 
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.decisions.termination.taint import is_disrupted, undisrupted
 from joinery.objects.annotations.disruption import DISRUPTION_REASON, is_candidate
 from joinery.objects.karpenter.conditions import drop
@@ -25,9 +25,11 @@ from joinery.objects.snapshot.claims import leaving_since, with_status
 LONGEST_COMMAND = timedelta(minutes=10)
 
 
-def reprieved(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]:
+def without_karpenter_command(
+    state: ClusterState, claim: NodeClaim, node: Node | None
+) -> tuple[NodeClaim, Node | None]:
     """The claim without the condition and its node without the taint, if they were left behind."""
-    if leaving_since(claim) is not None or is_candidate(claim) or _may_be_alive(view, claim):
+    if leaving_since(claim) is not None or is_candidate(claim) or _may_be_alive(state, claim):
         return claim, node
     after = claim
     if claim.condition(DISRUPTION_REASON) is not None:
@@ -35,10 +37,10 @@ def reprieved(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClai
     return after, undisrupted(node) if node is not None and is_disrupted(node) else node
 
 
-def _may_be_alive(view: View, claim: NodeClaim) -> bool:
+def _may_be_alive(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether a Karpenter may still be carrying out the command. It sets the condition after the taint, so without the
     condition it was stopped in between.
     """
     begun = claim.condition(DISRUPTION_REASON)
     since = begun.last_transition_time if begun is not None and begun.status == "True" else None
-    return since is not None and view.snapshot.now - since < LONGEST_COMMAND
+    return since is not None and state.snapshot.now - since < LONGEST_COMMAND

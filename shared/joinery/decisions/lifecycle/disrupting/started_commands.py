@@ -33,7 +33,7 @@ from datetime import timedelta
 import msgspec
 
 from joinery.decisions.lifecycle.state.backoff import backoff_since
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.decisions.lifecycle.state.command_outlook import CommandOutlook, NextStep
 from joinery.decisions.termination.taint import undisrupted
 from joinery.objects.actions import Announce, Command, DeleteClaim, Subject, UpdateClaim
@@ -72,103 +72,105 @@ LONGEST_DRAIN_AWAITED = timedelta(minutes=5)
 LONGEST_END_AWAITED = timedelta(minutes=10)
 
 
-def retired(view: View, claim: NodeClaim) -> tuple[Command, ...]:
+def retired(state: ClusterState, claim: NodeClaim) -> tuple[Command, ...]:
     """The commands that retire a claim: a candidate whose time has come, or a replacement that nobody needs."""
-    command, outlook = _command_of(view, claim)
+    command, outlook = _command_of(state, claim)
     if command is not None and outlook.next_step is NextStep.FINISH:
         why = "what replaces it is ready" if command.record.replacements else "nothing has to replace it"
         why = "it has to end before it can be replaced" if ends_first(claim) else why
-        return tuple(_retire(view, claim, command.record.reason, why))
-    if is_postponed(claim) and _waits_too_long(view, claim):
-        return tuple(_retire(view, claim, DisruptionReason.ABANDONED, "the node that is to end first does not end"))
-    if _is_released(view, claim) and not _is_used(view, claim):
-        return tuple(_retire(view, claim, DisruptionReason.ABANDONED, "the node that it was to replace stays"))
+        return tuple(_retire(state, claim, command.record.reason, why))
+    if is_postponed(claim) and _waits_too_long(state, claim):
+        return tuple(_retire(state, claim, DisruptionReason.ABANDONED, "the node that is to end first does not end"))
+    if _is_released(state, claim) and not _is_used(state, claim):
+        return tuple(_retire(state, claim, DisruptionReason.ABANDONED, "the node that it was to replace stays"))
     return ()
 
 
-def command_step(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
+def command_step(
+    state: ClusterState, claim: NodeClaim, node: Node | None
+) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
     """The claim and its node as commands leave them, and Events to send."""
-    command, outlook = _command_of(view, claim)
+    command, outlook = _command_of(state, claim)
     if command is not None and outlook.next_step is NextStep.ROLL_BACK:
         return _rolled_back(claim, node, command, str(outlook.objection))
     if DISRUPTION_COMMAND in claim.metadata.annotations and command is None:
         text = f"the annotation {DISRUPTION_COMMAND} cannot be read: it is removed, and the node stays"
         return *_freed(unannotated(claim, DISRUPTION_COMMAND), node), _rollback_events(claim, node, text)
-    if _is_taken_out(view, claim):
+    if _is_taken_out(state, claim):
         return *_freed(claim, node), _rollback_events(claim, node, "somebody took the node out of its command")
-    if _is_released(view, claim):
+    if _is_released(state, claim):
         # It saves nothing, so from now on it is a node like one for pods that waited (``disruption.repayment``).
         return unannotated(claim, REPLACES, BOUGHT_FOR), node, ()
-    if _has_taken_over(view, claim):
+    if _has_taken_over(state, claim):
         return unannotated(claim, REPLACES), node, ()
-    if is_replacement(view, claim) and not claim.is_true(INITIALIZED):
+    if is_replacement(state, claim) and not claim.is_true(INITIALIZED):
         text = "the nodes that it replaces stay until it is initialised"
         return claim, node, (Announce("DisruptionWaitingReadiness", text, claim),)
     return claim, node, ()
 
 
-def launched_from_now_on(view: View, claim: NodeClaim) -> tuple[Command, ...]:
+def launched_from_now_on(state: ClusterState, claim: NodeClaim) -> tuple[Command, ...]:
     """The command that lets a postponed claim be launched, once everything that it replaces is gone.
 
     Its time begins then, or it would be given up for its age (``lifecycle.joining.liveness``).
     """
     link = replaces_of(claim)
-    if link is None or any(_replaced_by(view, claim)):
+    if link is None or any(_replaced_by(state, claim)):
         return ()
-    at = observed(claim, view.snapshot.now)
+    at = observed(claim, state.snapshot.now)
     begun = with_condition(claim, unknown(LAUNCHED, "AwaitingReconciliation", "", at))
     begun = with_condition(begun, unknown(REGISTERED, "AwaitingReconciliation", "", at))
     due = annotated(begun, {REPLACES: encoded(msgspec.structs.replace(link, launches_after=False))})
     return (UpdateClaim(claim, due, "what it replaces is gone"),)
 
 
-def is_candidate_in(view: View, claim: NodeClaim) -> bool:
+def is_candidate_in(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether a command is about to do something with the claim, so that it wants another step soon."""
-    return _command_of(view, claim)[0] is not None
+    return _command_of(state, claim)[0] is not None
 
 
-def rest_of_candidate(view: View, claim: NodeClaim) -> timedelta:
+def rest_of_candidate(state: ClusterState, claim: NodeClaim) -> timedelta:
     """How long its command needs no step of the claim, because it waits until its replacements are fit for pods."""
-    command, outlook = _command_of(view, claim)
+    command, outlook = _command_of(state, claim)
     if command is None or outlook.next_step is not NextStep.WAIT:
         return timedelta()
-    return backoff_since(command.record.started, view.snapshot.now)
+    return backoff_since(command.record.started, state.snapshot.now)
 
 
-def is_replacement(view: View, claim: NodeClaim) -> bool:
+def is_replacement(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether the claim is a replacement in a command that goes on."""
     link = replaces_of(claim)
-    command = view.disruptions.commands.get(link.command) if link else None
+    command = state.disruptions.commands.get(link.command) if link else None
     if command is None or not command.candidates:
         return False
-    return view.disruptions.outlooks[command.record.id].next_step is not NextStep.ROLL_BACK
+    return state.disruptions.outlooks[command.record.id].next_step is not NextStep.ROLL_BACK
 
 
-def is_held(view: View, claim: NodeClaim) -> bool:
+def is_kept_for_moves(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether the claim's node has to be kept for pods that still run on a node that it replaces.
 
     It is while its command goes on, and then for as long as pods usually need to move.
     """
-    if is_replacement(view, claim):
+    if is_replacement(state, claim):
         return True
-    deletions = (other.metadata.deletion_timestamp for other in _replaced_by(view, claim))
-    return any(at is not None and view.snapshot.now - at < LONGEST_DRAIN_AWAITED for at in deletions)
+    deletions = (other.metadata.deletion_timestamp for other in _replaced_by(state, claim))
+    return any(at is not None and state.snapshot.now - at < LONGEST_DRAIN_AWAITED for at in deletions)
 
 
-def _command_of(view: View, claim: NodeClaim) -> tuple[DisruptionCommand | None, CommandOutlook]:
+def _command_of(state: ClusterState, claim: NodeClaim) -> tuple[DisruptionCommand | None, CommandOutlook]:
     """The command that the claim is a candidate of, and what becomes of it."""
     record = record_of(claim)
     if record is None:
         return None, CommandOutlook(NextStep.WAIT)
-    return view.disruptions.commands[record.id], view.disruptions.outlooks[record.id]
+    return state.disruptions.commands[record.id], state.disruptions.outlooks[record.id]
 
 
 # --- candidates ---
 
 
-def _retire(view: View, claim: NodeClaim, reason: DisruptionReason, why: str) -> Iterator[Command]:
+def _retire(state: ClusterState, claim: NodeClaim, reason: DisruptionReason, why: str) -> Iterator[Command]:
     text = f"{reason.value}: {why}"
-    subjects: tuple[Subject, ...] = (claim, *view.nodes_of(claim))
+    subjects: tuple[Subject, ...] = (claim, *state.nodes_of(claim))
     yield from (Announce("DisruptionTerminating", text, subject) for subject in subjects)
     # The mark first: a deletion without it would be drained after fifteen seconds.
     marked = annotated(claim, {RETIRED_FOR: reason.value})
@@ -208,50 +210,50 @@ def _rollback_events(claim: NodeClaim, node: Node | None, why: str) -> tuple[Com
     return tuple(Announce("DisruptionRolledBack", why, subject) for subject in subjects)
 
 
-def _is_taken_out(view: View, claim: NodeClaim) -> bool:
+def _is_taken_out(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether somebody removed the claim's annotation: its replacements still name it.
 
     A condition that nobody replaces it for may be Karpenter's (``lifecycle.disrupting.karpenter_commands``).
     """
     if DISRUPTION_COMMAND in claim.metadata.annotations or claim.condition(DISRUPTION_REASON) is None:
         return False
-    return claim.metadata.name in view.replaced_names
+    return claim.metadata.name in state.replaced_names
 
 
 # --- replacements ---
 
 
-def _replaced_by(view: View, claim: NodeClaim) -> Iterator[NodeClaim]:
+def _replaced_by(state: ClusterState, claim: NodeClaim) -> Iterator[NodeClaim]:
     """The claims that are still there of those that the claim replaces."""
     link = replaces_of(claim)
     names = link.candidates if link else ()
-    return (view.claims[name] for name in names if name in view.claims)
+    return (state.claims[name] for name in names if name in state.claims)
 
 
-def _waits_too_long(view: View, claim: NodeClaim) -> bool:
-    deletions = (other.metadata.deletion_timestamp for other in _replaced_by(view, claim))
-    return any(at is not None and view.snapshot.now - at >= LONGEST_END_AWAITED for at in deletions)
+def _waits_too_long(state: ClusterState, claim: NodeClaim) -> bool:
+    deletions = (other.metadata.deletion_timestamp for other in _replaced_by(state, claim))
+    return any(at is not None and state.snapshot.now - at >= LONGEST_END_AWAITED for at in deletions)
 
 
-def _is_released(view: View, claim: NodeClaim) -> bool:
+def _is_released(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether the claim was a replacement in a command that is rolled back or forgotten: a node that it was to replace
     stays.
     """
     link = replaces_of(claim)
     if link is None:
         return False
-    if link.command in view.disruptions.commands:
-        return view.disruptions.outlooks[link.command].next_step is NextStep.ROLL_BACK
-    return any(not is_leaving(None, other) for other in _replaced_by(view, claim))
+    if link.command in state.disruptions.commands:
+        return state.disruptions.outlooks[link.command].next_step is NextStep.ROLL_BACK
+    return any(not is_leaving(None, other) for other in _replaced_by(state, claim))
 
 
-def _has_taken_over(view: View, claim: NodeClaim) -> bool:
+def _has_taken_over(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether everything that the claim replaces is gone."""
-    return replaces_of(claim) is not None and not any(_replaced_by(view, claim))
+    return replaces_of(claim) is not None and not any(_replaced_by(state, claim))
 
 
-def _is_used(view: View, claim: NodeClaim) -> bool:
+def _is_used(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether pods run on the claim's node that need a place, or wait for it."""
-    running = (pod for node in view.nodes_of(claim) for pod in view.pods_on(node))
-    awaited = view.expected.get(claim.metadata.name, ())
-    return any(is_reschedulable(pod) for pod in running) or any(pod in view.waiting for pod in awaited)
+    running = (pod for node in state.nodes_of(claim) for pod in state.pods_on(node))
+    awaited = state.expected.get(claim.metadata.name, ())
+    return any(is_reschedulable(pod) for pod in running) or any(pod in state.waiting for pod in awaited)

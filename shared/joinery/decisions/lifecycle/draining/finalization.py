@@ -16,7 +16,7 @@ from joinery.decisions.lifecycle.draining import stall
 from joinery.decisions.lifecycle.draining.pod_events import pod_events
 from joinery.decisions.lifecycle.draining.surging import begun, surge_events
 from joinery.decisions.lifecycle.launching.fleet_groups import is_needed
-from joinery.decisions.lifecycle.state.cluster import Step, View
+from joinery.decisions.lifecycle.state.cluster import ClusterState, Step
 from joinery.decisions.lifecycle.state.missing import with_missing
 from joinery.decisions.lifecycle.state.replacement import may_drain
 from joinery.decisions.termination.drain import Drain, grace, plan_drain
@@ -65,7 +65,7 @@ class _Pass:
     whether nothing is going to change soon.
     """
 
-    view: View
+    state: ClusterState
     claim: NodeClaim
     stored: NodeClaim
     commands: tuple[Command, ...] = field(default=())
@@ -74,7 +74,7 @@ class _Pass:
 
     @property
     def now(self) -> datetime:
-        return self.view.snapshot.now
+        return self.state.snapshot.now
 
     def then(self, *commands: Command, claim: NodeClaim | None = None) -> "_Pass":
         return replace(self, commands=(*self.commands, *commands), claim=claim or self.claim)
@@ -87,36 +87,36 @@ class _Pass:
         return replace(self.then(update), stored=self.claim)
 
 
-def finalize(view: View, claim: NodeClaim) -> Step:
+def finalize(state: ClusterState, claim: NodeClaim) -> Step:
     """One pass over a claim that is being deleted."""
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
         return Step()
-    so_far = _with_deadline(_Pass(view, with_missing(view, claim), claim))
+    so_far = _with_deadline(_Pass(state, with_missing(state, claim), claim))
     # What the claim says of its Node may have been lost; of one that was never made its own no pod is to be drained.
-    nodes = tuple(node for node in view.nodes_of(claim) if has_joined(claim) or is_registered(node))
+    nodes = tuple(node for node in state.nodes_of(claim) if has_joined(claim) or is_registered(node))
     ended = (_surged(_end_node(so_far, nodes[0]), nodes[0]) if nodes else _end_instance(so_far)).written()
     is_over = TERMINATION_FINALIZER not in ended.claim.metadata.finalizers
     # Ticks do not help a node that waits for its replacement: the mark rings, and so does the schedule, for a deadline.
     # Nor do they help one whose drain is stalled (``lifecycle.draining.stall``).
-    told = pod_events(view, ended.claim, nodes[0]) if nodes else ()
-    told += surge_events(view, view.pods_on(nodes[0])) if nodes else ()
+    events = pod_events(state, ended.claim, nodes[0]) if nodes else ()
+    events += surge_events(state, state.pods_on(nodes[0])) if nodes else ()
     in_progress = not (is_over or ended.is_kept or ended.is_slow)
-    return Step(ended.commands, in_progress=in_progress, told=told)
+    return Step(ended.commands, in_progress=in_progress, pod_events=events)
 
 
-def finalize_node(view: View, node: Node) -> Step:
+def finalize_node(state: ClusterState, node: Node) -> Step:
     """One pass over a Node of ours that is being deleted and has no claim: it is drained, and its finalizer removed."""
-    drain = plan_drain(view.pods_on(node), now=view.snapshot.now, deadline=None)
-    if view.is_gone(node) or not drain.waiting:
+    drain = plan_drain(state.pods_on(node), now=state.snapshot.now, deadline=None)
+    if state.is_gone(node) or not drain.waiting:
         return Step((UpdateNode(node, unfinalized(node), "nothing keeps it any more"),))
-    pace = stall.pace(node.metadata.annotations, len(drain.waiting), view.snapshot.now)
+    pace = stall.pace(node.metadata.annotations, len(drain.waiting), state.snapshot.now)
     closed = disrupted(node)
     annotations = {**node.metadata.annotations, **pace.stall.annotation}
     closed = changed(closed, metadata=changed(closed.metadata, annotations=annotations))
     update = (UpdateNode(node, closed, "it is being deleted"),) if closed != node else ()
-    commands = _drain_commands(view, node, drain, None) if pace.is_due else ()
-    in_progress = pace.is_worth_ticks(view.snapshot.now)
-    return Step((*update, *commands), in_progress=in_progress, told=pod_events(view, None, node))
+    commands = _drain_commands(state, node, drain, None) if pace.is_due else ()
+    in_progress = pace.is_worth_ticks(state.snapshot.now)
+    return Step((*update, *commands), in_progress=in_progress, pod_events=pod_events(state, None, node))
 
 
 def is_ours(node: Node, kind: NodeClassKind) -> bool:
@@ -139,16 +139,16 @@ def _expiring(subject: NodeClaim | Node, ends: datetime) -> Announce:
 
 
 def _end_node(so_far: _Pass, node: Node) -> _Pass:
-    if so_far.view.is_gone(so_far.claim):
+    if so_far.state.is_gone(so_far.claim):
         gone = _let_go(so_far, node, "its instance is gone")
         return gone if node.metadata.deletion_timestamp else gone.then(DeleteNode(node, "its instance is gone"))
     so_far = _closed(so_far, node)
-    instance = so_far.view.instance_of(so_far.claim)
+    instance = so_far.state.instance_of(so_far.claim)
     if instance is not None and instance.state == STOPPED:
         return _end_instance(so_far, node)  # no kubelet would end its pods or detach their volumes
     # An empty node has nothing to wait for.
-    has_pods = bool(plan_drain(so_far.view.pods_on(node), now=so_far.now, deadline=None).waiting)
-    if has_pods and not may_drain(so_far.claim, so_far.view.pods_on(node), so_far.now):
+    has_pods = bool(plan_drain(so_far.state.pods_on(node), now=so_far.now, deadline=None).waiting)
+    if has_pods and not may_drain(so_far.claim, so_far.state.pods_on(node), so_far.now):
         return _kept(so_far, node)
     so_far = _drained(so_far, node)
     if so_far.claim.is_true(DRAINED):
@@ -180,7 +180,7 @@ def _surged(so_far: _Pass, node: Node) -> _Pass:
     """Have the successors of pods made that ask for it, as long as their node is drained."""
     if TERMINATION_FINALIZER not in so_far.claim.metadata.finalizers or so_far.claim.is_true(DRAINED):
         return so_far
-    commands, claim = begun(so_far.view, so_far.claim, so_far.view.pods_on(node))
+    commands, claim = begun(so_far.state, so_far.claim, so_far.state.pods_on(node))
     return (so_far.written() if commands else so_far).then(*commands, claim=claim)
 
 
@@ -188,7 +188,7 @@ def _drained(so_far: _Pass, node: Node) -> _Pass:
     if so_far.claim.is_true(INSTANCE_TERMINATING):
         return so_far
     at, ends = observed(so_far.claim, so_far.now), deadline(so_far.claim)
-    drain = plan_drain(so_far.view.pods_on(node), now=so_far.now, deadline=ends)
+    drain = plan_drain(so_far.state.pods_on(node), now=so_far.now, deadline=ends)
     # Volumes may take minutes. A pod that came meanwhile (a scheduler of its own bound it) is asked to go as well.
     if so_far.claim.is_true(DRAINED) and not drain.waiting:
         return so_far
@@ -204,7 +204,7 @@ def _drained(so_far: _Pass, node: Node) -> _Pass:
 
 def _asked(so_far: _Pass, node: Node, drain: Drain, ends: datetime | None) -> _Pass:
     """Evict the pods, unless that failed a moment ago. Pods whose deadline has come are deleted in any case."""
-    later = so_far.view.awaiting_larger
+    later = so_far.state.awaiting_larger
     chosen = tuple(pod for pod in drain.evict if pod.key not in later)
     if drain.evict and not chosen:
         return so_far  # nobody is asked, so nobody has refused
@@ -218,24 +218,24 @@ def _asked(so_far: _Pass, node: Node, drain: Drain, ends: datetime | None) -> _P
     )
     if not pace.is_due:
         drain = replace(drain, evict=())
-    commands = _drain_commands(so_far.view, node, drain, ends) if pace.is_due or drain.force else ()
+    commands = _drain_commands(so_far.state, node, drain, ends) if pace.is_due or drain.force else ()
     asked = annotated(so_far.claim, pace.stall.annotation)
     return replace(so_far.then(*commands, claim=asked), is_slow=is_slow)
 
 
-def _drain_commands(view: View, node: Node, drain: Drain, ends: datetime | None) -> Iterable[Command]:
+def _drain_commands(state: ClusterState, node: Node, drain: Drain, ends: datetime | None) -> Iterable[Command]:
     if drain.waiting:
         text = f"{len(drain.waiting)} pods are waiting to be evicted"
         yield Announce("FailedDraining", text, node)
     if ends is not None:
         text = f"its node must be gone by {rfc3339(ends)}"
-        yield from (DeletePod(pod, grace(view.snapshot.now, ends), text) for pod in drain.force)
-    yield from (Evict(pod, node, "its node is being drained") for pod in drain.evict if not view.awaits_successor(pod))
+        yield from (DeletePod(pod, grace(state.snapshot.now, ends), text) for pod in drain.force)
+    yield from (Evict(pod, node, "its node is being drained") for pod in drain.evict if not state.awaits_successor(pod))
 
 
 def _detached(so_far: _Pass, node: Node) -> _Pass:
     at, ends = observed(so_far.claim, so_far.now), deadline(so_far.claim)
-    volumes = blocking_volumes(so_far.view.snapshot, node.metadata.name, so_far.view.pods_on(node))
+    volumes = blocking_volumes(so_far.state.snapshot, node.metadata.name, so_far.state.pods_on(node))
     if not volumes:
         return so_far.then(claim=with_condition(so_far.claim, true(DETACHED, at)))
     shown = ", ".join(volumes[:5])
@@ -266,20 +266,20 @@ def _end_instance(so_far: _Pass, node: Node | None = None) -> _Pass:
 
     A claim that never got one goes at once, and so does the copy of another claim.
     """
-    claim, view = so_far.claim, so_far.view
+    claim, state = so_far.claim, so_far.state
     if not claim.status.provider_id:
         return _let_go(so_far, node, "it has no instance")
-    if claim.metadata.name in view.copies:
+    if claim.metadata.name in state.copies:
         return _let_go(so_far, node, "its instance is another claim's")
-    instance = view.instance_of(claim)
-    if view.is_gone(claim) or (view.is_missing(claim) and claim.is_true(INSTANCE_TERMINATING)):
+    instance = state.instance_of(claim)
+    if state.is_gone(claim) or (state.is_missing(claim) and claim.is_true(INSTANCE_TERMINATING)):
         return _let_go(so_far, node, "its instance is terminated")
     if instance is None or not instance.is_going:
         text = "its claim is being deleted"
         so_far = so_far.written().then(TerminateInstance(instance_id(claim.status.provider_id), text, claim))
     is_slow = _has_waited(claim, INSTANCE_TERMINATING, so_far.now)
     # Nothing says that EC2 was understood while it does not know its new instance yet: it is asked again.
-    if view.is_missing(claim) and may_be_unlisted(claim, so_far.now):
+    if state.is_missing(claim) and may_be_unlisted(claim, so_far.now):
         return replace(so_far, is_slow=is_slow)
     ending = with_condition(claim, true(INSTANCE_TERMINATING, observed(claim, so_far.now)))
     return replace(so_far.then(claim=ending), is_slow=is_slow)
@@ -288,7 +288,7 @@ def _end_instance(so_far: _Pass, node: Node | None = None) -> _Pass:
 def _let_go(so_far: _Pass, node: Node | None, reason: str) -> _Pass:
     if node is not None and TERMINATION_FINALIZER in node.metadata.finalizers:
         so_far = so_far.then(UpdateNode(node, unfinalized(node), reason))
-    if is_needed(so_far.claim, so_far.view.snapshot.managed_claims):
+    if is_needed(so_far.claim, so_far.state.snapshot.managed_claims):
         return so_far
     return so_far.then(claim=without_finalizer(so_far.claim))
 

@@ -9,7 +9,7 @@ drained; the recorder drops those that it sent a moment ago.
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.decisions.termination.drain import is_drainable
 from joinery.decisions.termination.taint import disrupted
 from joinery.objects.actions import Announce
@@ -41,28 +41,28 @@ _WHY = {
 }
 
 
-def pod_events(view: View, claim: NodeClaim | None, node: Node) -> tuple[Announce, ...]:
+def pod_events(state: ClusterState, claim: NodeClaim | None, node: Node) -> tuple[Announce, ...]:
     """The Events for the pods on a node that goes. ``claim``: its claim, None if that is gone already."""
-    pods = [pod for pod in view.pods_on(node) if is_drainable(pod, view.snapshot.now)]
-    return (*_leaving(view, claim, node, pods), *_protected(pods, view.snapshot.now))
+    pods = [pod for pod in state.pods_on(node) if is_drainable(pod, state.snapshot.now)]
+    return (*_leaving(state, claim, node, pods), *_protected(pods, state.snapshot.now))
 
 
-def _leaving(view: View, claim: NodeClaim | None, node: Node, pods: Iterable[Pod]) -> Iterable[Announce]:
+def _leaving(state: ClusterState, claim: NodeClaim | None, node: Node, pods: Iterable[Pod]) -> Iterable[Announce]:
     is_closed = node.metadata.deletion_timestamp is not None and disrupted(node) == node
     if is_closed:
-        return  # they were told when it was
-    text = f"its node {node.metadata.name} goes: {_why(view, claim)}; {_when(view, claim, node)}"
+        return  # they got an Event when it was
+    text = f"its node {node.metadata.name} goes: {_why(state, claim)}; {_when(state, claim, node)}"
     for pod in pods:
         if is_reschedulable(pod):
             yield Announce("NodeLeaving", text, pod)
 
 
-def _why(view: View, claim: NodeClaim | None) -> str:
+def _why(state: ClusterState, claim: NodeClaim | None) -> str:
     if claim is None:
         return "the Node is being deleted"
     if INTERRUPTED_AT in claim.metadata.annotations:
         return "EC2 takes its instance away"
-    if view.is_gone(claim):
+    if state.is_gone(claim):
         return "its instance is gone"
     reason = claim.metadata.annotations.get(RETIRED_FOR, "")
     if reason == SCHEDULED_CHANGE:
@@ -70,8 +70,8 @@ def _why(view: View, claim: NodeClaim | None) -> str:
     return _WHY.get(DisruptionReason(reason), reason) if reason in {*DisruptionReason} else "its NodeClaim is deleted"
 
 
-def _when(view: View, claim: NodeClaim | None, node: Node) -> str:
-    at = drains_at(claim, view.pods_on(node)) if claim is not None else view.snapshot.now
+def _when(state: ClusterState, claim: NodeClaim | None, node: Node) -> str:
+    at = drains_at(claim, state.pods_on(node)) if claim is not None else state.snapshot.now
     evicted = "the pod stays until it has another place" + (f", until {rfc3339(at)} at the latest" if at else "")
     gone = _gone_by(claim) if claim is not None else None
     return f"{evicted}; the node is gone by {rfc3339(gone)}" if gone else evicted

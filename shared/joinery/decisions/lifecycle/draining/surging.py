@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.decisions.lifecycle.state.replacement import may_drain
 from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.termination.drain import is_drainable
@@ -54,22 +54,22 @@ class LeavingPod:
     asks: bool
 
 
-def leaving_pods(view: View, *, single_replicas: bool) -> tuple[LeavingPod, ...]:
+def leaving_pods(state: ClusterState, *, single_replicas: bool) -> tuple[LeavingPod, ...]:
     """The pods whose owners have to be read, by name. ``single_replicas``: the setting."""
-    budgets = Coverage(view.snapshot.disruption_budgets)
+    budgets = Coverage(state.snapshot.disruption_budgets)
     listed = [
         leaving
-        for claim in view.snapshot.managed_claims
+        for claim in state.snapshot.managed_claims
         if claim.is_deleting and claim.is_true(REGISTERED)
-        for node in view.nodes_of(claim)[:1]
-        for leaving in _of_node(view, claim, node, budgets if single_replicas else None)
+        for node in state.nodes_of(claim)[:1]
+        for leaving in _of_node(state, claim, node, budgets if single_replicas else None)
     ]
     return tuple(sorted(listed, key=lambda leaving: leaving.pod.key))
 
 
-def surges(view: View, listed: Iterable[LeavingPod], owners: Mapping[str, Owners]) -> dict[str, Surge]:
+def surges(state: ClusterState, listed: Iterable[LeavingPod], owners: Mapping[str, Owners]) -> dict[str, Surge]:
     """What becomes of the pods, by namespace/name. ``owners``: of each, by the same."""
-    claims_of = _claims_by_planned_pod(view) if listed else {}
+    claims_of = _claims_by_planned_pod(state) if listed else {}
     restarting: set[str] = set()
     decided = {}
     for leaving in listed:
@@ -77,7 +77,7 @@ def surges(view: View, listed: Iterable[LeavingPod], owners: Mapping[str, Owners
         if not leaving.asks and not _is_single(owned_by):
             continue
         has_capacity = _has_capacity(leaving.claim, claims_of[pod.key])
-        surge = _surge(leaving, owned_by, has_capacity, view.snapshot.now)
+        surge = _surge(leaving, owned_by, has_capacity, state.snapshot.now)
         if surge.restart is not None:
             # The first of a Deployment's pods restarts it for all of them.
             uid = surge.restart.before.metadata.uid
@@ -88,26 +88,28 @@ def surges(view: View, listed: Iterable[LeavingPod], owners: Mapping[str, Owners
     return decided
 
 
-def begun(view: View, claim: NodeClaim, pods: Iterable[Pod]) -> tuple[tuple[RestartDeployment, ...], NodeClaim]:
+def begun(
+    state: ClusterState, claim: NodeClaim, pods: Iterable[Pod]
+) -> tuple[tuple[RestartDeployment, ...], NodeClaim]:
     """The restarts for the pods of a leaving claim's node, and the claim that remembers whom they replace.
 
     The restarts belong right before the claim in its chain: a claim must not remember what was refused.
     """
-    decided = {pod.key: view.surges[pod.key] for pod in pods if pod.key in view.surges}
+    decided = {pod.key: state.surges[pod.key] for pod in pods if pod.key in state.surges}
     restarts = tuple(surge.restart for surge in decided.values() if surge.restart is not None)
     before = surged_pods(claim)
     after = before | {key for key, surge in decided.items() if surge.is_replaced}
     return restarts, annotated(claim, remembered(after)) if after != before else claim
 
 
-def surge_events(view: View, pods: Iterable[Pod]) -> tuple[Announce, ...]:
-    """What the pods of a node that goes are told of their successors."""
-    return tuple(view.surges[pod.key].event for pod in pods if pod.key in view.surges)
+def surge_events(state: ClusterState, pods: Iterable[Pod]) -> tuple[Announce, ...]:
+    """Events for the pods of a node that goes, about their successors."""
+    return tuple(state.surges[pod.key].event for pod in pods if pod.key in state.surges)
 
 
-def _of_node(view: View, claim: NodeClaim, node: Node, budgets: Coverage | None) -> Iterator[LeavingPod]:
+def _of_node(state: ClusterState, claim: NodeClaim, node: Node, budgets: Coverage | None) -> Iterator[LeavingPod]:
     """``budgets``: None where single replicas do not surge unless they ask for it."""
-    pods, now = view.pods_on(node), view.snapshot.now
+    pods, now = state.pods_on(node), state.snapshot.now
     # Who is retired though nothing forces us keeps its pods until EC2 has accepted what replaces it.
     if is_retired(claim) and not may_drain(claim, pods, now):
         return
@@ -172,9 +174,9 @@ def _until(claim: NodeClaim, pod: Pod) -> datetime | None:
     return min(ends) - (USUAL_GRACE if grace is None else grace) if ends else None
 
 
-def _claims_by_planned_pod(view: View) -> Mapping[str, list[NodeClaim]]:
+def _claims_by_planned_pod(state: ClusterState) -> Mapping[str, list[NodeClaim]]:
     claims: dict[str, list[NodeClaim]] = defaultdict(list)
-    for claim in view.snapshot.managed_claims:
+    for claim in state.snapshot.managed_claims:
         if not claim.is_deleting:
             for name in planned_pods(claim):
                 claims[name].append(claim)

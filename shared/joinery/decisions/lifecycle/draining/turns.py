@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from joinery.decisions.lifecycle.draining.stall import stall_in
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, TERMINATION_TIMESTAMP
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node
@@ -19,10 +19,10 @@ _NEAR = timedelta(minutes=5)
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-def in_turn(owners: Iterable[NodeClaim | Node], view: View) -> list[NodeClaim | Node]:
+def in_turn(owners: Iterable[NodeClaim | Node], state: ClusterState) -> list[NodeClaim | Node]:
     """The claims and Nodes that are being deleted, in the order in which their next step is carried out."""
     return sorted(
-        owners, key=lambda owner: (not _is_urgent(owner, view.snapshot.now), _asked(owner, view.snapshot.now))
+        owners, key=lambda owner: (not _is_urgent(owner, state.snapshot.now), _asked(owner, state.snapshot.now))
     )
 
 

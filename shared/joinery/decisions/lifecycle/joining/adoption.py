@@ -8,17 +8,17 @@ nodepool/hash, nodeclass/hash).
 
 from collections.abc import Callable
 
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.karpenter.hashing import HASH_VERSION, node_pool_hash
 from joinery.objects.karpenter.labels import NODE_POOL, NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claims import DRIFTED, annotated
 
 
-def adopted(view: View, claim: NodeClaim) -> NodeClaim:
+def adopted(state: ClusterState, claim: NodeClaim) -> NodeClaim:
     """The claim with hashes of our version, as far as its NodePool and its node class are there."""
-    pool = view.snapshot.pools_by_name.get(claim.metadata.labels.get(NODE_POOL, ""))
-    node_class = view.snapshot.classes_by_name.get(claim.spec.node_class_ref.name)
+    pool = state.snapshot.pools_by_name.get(claim.metadata.labels.get(NODE_POOL, ""))
+    node_class = state.snapshot.classes_by_name.get(claim.spec.node_class_ref.name)
     if pool is not None:
         claim = _stamped(claim, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, lambda: node_pool_hash(pool))
     if node_class is not None:

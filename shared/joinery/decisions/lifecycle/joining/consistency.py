@@ -8,7 +8,7 @@ time. So a claim gets one Event in ten minutes at most, though nothing is rememb
 from collections.abc import Iterable
 from datetime import timedelta
 
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.actions import Announce, Command
 from joinery.objects.karpenter.conditions import false, true
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -22,15 +22,15 @@ STANDS_FOR = timedelta(minutes=10)
 _ENOUGH = 0.9
 
 
-def checked(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, tuple[Command, ...]]:
+def checked(state: ClusterState, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, tuple[Command, ...]]:
     """The claim with the verdict, and an Event if that has just become a bad one. ``node``: its Node, if it has one."""
-    if node is None or not claim.is_true(INITIALIZED) or len(view.nodes_of(claim)) != 1:
+    if node is None or not claim.is_true(INITIALIZED) or len(state.nodes_of(claim)) != 1:
         return claim, ()
     before = claim.condition(CONSISTENT)
     since = before.last_transition_time if before is not None else None
-    if since is not None and view.snapshot.now - since < STANDS_FOR:
+    if since is not None and state.snapshot.now - since < STANDS_FOR:
         return claim, ()
-    at, missing = observed(claim, view.snapshot.now), "; ".join(_missing(claim, node))
+    at, missing = observed(claim, state.snapshot.now), "; ".join(_missing(claim, node))
     if not missing:
         if before is not None and before.status == "True" and before.observed_generation == at.generation:
             return claim, ()  # So it is with nearly all claims in nearly every run.

@@ -8,7 +8,7 @@ Initialization).
 
 from msgspec.structs import replace
 
-from joinery.decisions.lifecycle.state.cluster import View, is_ready
+from joinery.decisions.lifecycle.state.cluster import ClusterState, is_ready
 from joinery.objects.karpenter.conditions import true, unknown
 from joinery.objects.karpenter.labels import INITIALIZED as INITIALIZED_LABEL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -18,9 +18,9 @@ from joinery.objects.snapshot.claims import INITIALIZED, observed, with_conditio
 from joinery.objects.snapshot.nodes import is_ephemeral
 
 
-def initialize(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]:
+def initialize(state: ClusterState, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]:
     """The claim with the condition ``Initialized``, and its node with the label if it is fit."""
-    at = observed(claim, view.snapshot.now)
+    at = observed(claim, state.snapshot.now)
     if node is None:
         return with_condition(claim, unknown(INITIALIZED, "NodeNotFound", "the node is not registered", at)), None
     missing = not_yet(claim, node)

@@ -20,7 +20,7 @@ A claim and its Node know each other by the provider ID. Four things go wrong wi
 
 from collections.abc import Iterable
 
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.actions import Announce, Command, DeleteClaim, DeleteNode, UpdateClaim, UpdateNode
 from joinery.objects.karpenter.conditions import awaiting, true
 from joinery.objects.karpenter.labels import TERMINATION_FINALIZER
@@ -37,16 +37,16 @@ from joinery.objects.snapshot.instances import instance_id
 from joinery.objects.snapshot.nodes import is_ready, is_registered, is_silent, unfinalized
 
 
-def restored(view: View, claim: NodeClaim) -> tuple[Command, ...]:
+def restored(state: ClusterState, claim: NodeClaim) -> tuple[Command, ...]:
     """The commands that give the claim its own provider ID back, and what else its instance and its Node say of it;
     none for a claim that has it.
     """
-    owned = view.owned_node(claim)
-    provider_id = (owned and owned.spec.provider_id) or view.lost_provider_ids.get(claim.metadata.name, "")
+    owned = state.owned_node(claim)
+    provider_id = (owned and owned.spec.provider_id) or state.lost_provider_ids.get(claim.metadata.name, "")
     if provider_id in ("", claim.status.provider_id):
         return ()
     text = f"its provider ID was changed to {claim.status.provider_id or 'nothing'}, but its instance is {provider_id}"
-    after = _refilled(view, with_status(claim, provider_id=provider_id))
+    after = _refilled(state, with_status(claim, provider_id=provider_id))
     return Announce("ProviderIDRestored", text, claim), UpdateClaim(claim, after, text)
 
 
@@ -61,9 +61,9 @@ def given_up_copy(claim: NodeClaim) -> tuple[Command, ...]:
     return Announce("InstanceClaimedTwice", text, claim), *update, DeleteClaim(claim, text)
 
 
-def _refilled(view: View, claim: NodeClaim) -> NodeClaim:
+def _refilled(state: ClusterState, claim: NodeClaim) -> NodeClaim:
     """The claim, its status filled from its instance and its Node. The time limit to register begins anew."""
-    instance, node = view.instance_of(claim), next(iter(view.nodes.get(claim.status.provider_id, ())), None)
+    instance, node = state.instance_of(claim), next(iter(state.nodes.get(claim.status.provider_id, ())), None)
     if instance is not None and not claim.status.image_id:
         claim = with_status(claim, image_id=instance.image_id)
     if node is not None and not claim.status.capacity:
@@ -72,25 +72,25 @@ def _refilled(view: View, claim: NodeClaim) -> NodeClaim:
     if node is not None and is_registered(node):
         claim = with_status(claim, node_name=node.metadata.name)
     if claim.condition(REGISTERED) is None:
-        claim = with_condition(claim, awaiting(REGISTERED, observed(claim, view.snapshot.now)))
+        claim = with_condition(claim, awaiting(REGISTERED, observed(claim, state.snapshot.now)))
     return claim
 
 
-def launched(view: View, claim: NodeClaim) -> NodeClaim:
+def launched(state: ClusterState, claim: NodeClaim) -> NodeClaim:
     """The claim with the condition Launched, if EC2 or a Node knows the instance that it names."""
-    is_known = view.instance_of(claim) is not None or bool(view.nodes_of(claim))
+    is_known = state.instance_of(claim) is not None or bool(state.nodes_of(claim))
     if claim.is_true(LAUNCHED) or not is_known:
         return claim
-    return with_condition(claim, true(LAUNCHED, observed(claim, view.snapshot.now)))
+    return with_condition(claim, true(LAUNCHED, observed(claim, state.snapshot.now)))
 
 
-def left_behind(view: View, claim: NodeClaim) -> Iterable[Command]:
+def left_behind(state: ClusterState, claim: NodeClaim) -> Iterable[Command]:
     """The commands that delete what the instance's kubelet left behind under other names."""
-    nodes = view.nodes_of(claim)
+    nodes = state.nodes_of(claim)
     if len(nodes) < 2 or not is_ready(nodes[0]):
         return
     for node in nodes[1:]:
-        if is_silent(node, view.snapshot.now):
+        if is_silent(node, state.snapshot.now):
             text = f"its instance is the node {nodes[0].metadata.name} now"
             yield Announce("NodeLeftBehind", f"the Node {node.metadata.name} is deleted: {text}", claim)
             if TERMINATION_FINALIZER in node.metadata.finalizers:

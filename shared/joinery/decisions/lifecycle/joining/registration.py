@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from joinery.decisions.lifecycle.joining.steering import kept
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.actions import Announce, Command
 from joinery.objects.karpenter.conditions import false, true, unknown
 from joinery.objects.karpenter.labels import DO_NOT_SYNC_TAINTS, NO_EXECUTE, TERMINATION_FINALIZER, UNREGISTERED_TAINT
@@ -24,14 +24,14 @@ from joinery.objects.snapshot.claims import INITIALIZED, REGISTERED, observed, w
 from joinery.objects.snapshot.nodes import is_registered
 
 
-def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
+def register(state: ClusterState, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
     """The claim and its node as they should be now, and Events to send.
 
     The node is None while there is none, or more than one.
     """
-    nodes, at = view.nodes_of(claim), observed(claim, view.snapshot.now)
+    nodes, at = state.nodes_of(claim), observed(claim, state.snapshot.now)
     if not nodes:
-        return unjoined(view, claim)
+        return unjoined(state, claim)
     if len(nodes) > 1:
         message = f"{len(nodes)} nodes have the provider ID {claim.status.provider_id}"
         return with_condition(claim, false(REGISTERED, "MultipleNodesFound", message, at)), None, ()
@@ -39,23 +39,23 @@ def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tupl
     joined = with_condition(with_status(claim, node_name=node.metadata.name), true(REGISTERED, at))
     if is_registered(node):
         return joined, node, ()
-    return joined, kept(view, claim, synced(node, claim)), tuple(_warnings(node, claim))
+    return joined, kept(state, claim, synced(node, claim)), tuple(_warnings(node, claim))
 
 
-def unjoined(view: View, claim: NodeClaim) -> tuple[NodeClaim, None, tuple[Command, ...]]:
+def unjoined(state: ClusterState, claim: NodeClaim) -> tuple[NodeClaim, None, tuple[Command, ...]]:
     """The claim without a Node. One that had a Node goes back to where it was before that joined."""
-    at, name = observed(claim, view.snapshot.now), claim.status.node_name
+    at, name = observed(claim, state.snapshot.now), claim.status.node_name
     text = f"its Node {name} is gone" if name else "the instance has not joined the cluster yet"
     after = with_condition(claim, unknown(REGISTERED, "NodeNotFound", text, at))
     if not claim.is_true(REGISTERED):
         return after, None, ()
-    told = Announce("NodeVanished", f"{text}: no pods are planned onto it", claim)
-    return uninitialized(view, after, text), None, (told,)
+    event = Announce("NodeVanished", f"{text}: no pods are planned onto it", claim)
+    return uninitialized(state, after, text), None, (event,)
 
 
-def uninitialized(view: View, claim: NodeClaim, text: str) -> NodeClaim:
+def uninitialized(state: ClusterState, claim: NodeClaim, text: str) -> NodeClaim:
     """The claim, whose next Node has to become fit for pods once more."""
-    return with_condition(claim, unknown(INITIALIZED, "NodeNotFound", text, observed(claim, view.snapshot.now)))
+    return with_condition(claim, unknown(INITIALIZED, "NodeNotFound", text, observed(claim, state.snapshot.now)))
 
 
 def synced(node: Node, claim: NodeClaim) -> Node:

@@ -19,10 +19,10 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from joinery.decisions.lifecycle.disrupting.started_commands import is_held
+from joinery.decisions.lifecycle.disrupting.started_commands import is_kept_for_moves
 from joinery.decisions.lifecycle.joining.initialization import not_yet
 from joinery.decisions.lifecycle.state.binding import TIME_TO_BIND, true_since
-from joinery.decisions.lifecycle.state.cluster import View
+from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.decisions.scheduling.constraints.taints import first_untolerated
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.pools.daemonsets import read_daemons
@@ -53,52 +53,52 @@ _DAEMONS_TOLERATE = tuple(
 class Steered:
     """One step of steering.
 
-    ``node``: as it should be; None while there is none. ``invited``: pods that get the toleration for it now.
+    ``node``: as it should be; None while there is none. ``tolerate``: pods that get the toleration for it now.
     ``is_kept``: whether the node is still kept for its pods. ``ended``: why it is kept no longer, in the step in which
     that ends. ``is_short``: it ended although some of its pods still wait. ``unserved``: the needs of pods that had
     their time and were not bound, in the step in which it ends (``unserved_by``). The claim has to
-    remember them before the node is open to all: after that nobody can tell any more.
+    remember them before the node is open to all: after that nobody knows any more.
     """
 
     node: Node | None
-    invited: Tolerate | None = None
+    tolerate: Tolerate | None = None
     is_kept: bool = False
     ended: str = ""
     is_short: bool = False
     unserved: frozenset[str] = frozenset()
 
 
-def steer(view: View, claim: NodeClaim, node: Node | None) -> Steered:
+def steer(state: ClusterState, claim: NodeClaim, node: Node | None) -> Steered:
     """One step: let pods onto the node that is on its way or kept for them, or keep it no longer."""
     if node is None:
-        return Steered(None, invited(view, claim) if view.steers and not has_joined(claim) else None)
+        return Steered(None, tolerating(state, claim) if state.steers and not has_joined(claim) else None)
     if not is_steered(node):
         return Steered(node)
-    if not view.steers:
+    if not state.steers:
         return Steered(released(node), ended="steering is switched off")
-    why = ended(view, claim, node)
+    why = ended(state, claim, node)
     if why:
-        in_vain = unserved_by(view, claim, node)
-        return Steered(released(node), ended=why, is_short=bool(_waiting(view, claim)), unserved=in_vain)
-    return Steered(node, invited(view, claim), is_kept=True)
+        unserved = unserved_by(state, claim, node)
+        return Steered(released(node), ended=why, is_short=bool(_waiting(state, claim)), unserved=unserved)
+    return Steered(node, tolerating(state, claim), is_kept=True)
 
 
-def invited(view: View, claim: NodeClaim) -> Tolerate | None:
+def tolerating(state: ClusterState, claim: NodeClaim) -> Tolerate | None:
     """Let the pods that the claim is for tolerate its taint: those that wait and do not tolerate it yet.
 
     None if there are none.
     """
     taint, why = kept_by(claim), f"{claim.metadata.name} was bought for them"
     toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
-    barred = tuple(pod for pod in _waiting(view, claim) if first_untolerated(pod.spec.tolerations, [taint]))
+    barred = tuple(pod for pod in _waiting(state, claim) if first_untolerated(pod.spec.tolerations, [taint]))
     return Tolerate(barred, toleration, why) if barred else None
 
 
-def kept(view: View, claim: NodeClaim, node: Node) -> Node:
+def kept(state: ClusterState, claim: NodeClaim, node: Node) -> Node:
     """The node with the taint that keeps it for its claim's pods, if any of these waits or still has to move, and
     steering is on.
     """
-    if not view.steers or not (_waiting(view, claim) or _awaits_moves(view, claim)):
+    if not state.steers or not (_waiting(state, claim) or _awaits_moves(state, claim)):
         return node
     return replace(node, spec=replace(node.spec, taints=[*node.spec.taints, kept_by(claim)]))
 
@@ -113,18 +113,18 @@ def is_steered(node: Node) -> bool:
     return any(map(is_kept, node.spec.taints))
 
 
-def ended(view: View, claim: NodeClaim, node: Node) -> str:
+def ended(state: ClusterState, claim: NodeClaim, node: Node) -> str:
     """Why the node is not to be kept any longer; empty while it is."""
-    waiting, is_early = len(_waiting(view, claim)), _awaits_moves(view, claim)
+    waiting, is_early = len(_waiting(state, claim)), _awaits_moves(state, claim)
     if not waiting and not is_early:
         return "none of the pods it was bought for waits any more"
-    if _is_over(view, claim) and not is_early:
+    if _is_over(state, claim) and not is_early:
         return f"{waiting} pods it was bought for had their time to bind"
-    blocked = _blocked(view, claim, node)
+    blocked = _blocked(state, claim, node)
     return f"DaemonSet {blocked} must run before it is fit, and does not tolerate its taint" if blocked else ""
 
 
-def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
+def planned_onto(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
     """Write pods onto the claims that were launched before and that a plan now places them on.
 
     Only claims whose node is on its way or kept for its pods: on a node that is open to all, anybody may take the
@@ -147,12 +147,12 @@ def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
             coming = waiting.union(pod.key for pod in in_transit.get(placement.node_claim, ()))
             expected = sorted((set(planned_pods(claim)) & coming) | set(placement.pods))
             coming_as = {name: snapshot.successor(pods[name]) for name in expected if name in pods}
-            promised = annotated(claim, remembered(expected, coming_as))
-            updates.append(UpdateClaim(claim, promised, f"{len(newcomers)} more pods were planned for it"))
+            updated = annotated(claim, remembered(expected, coming_as))
+            updates.append(UpdateClaim(claim, updated, f"{len(newcomers)} more pods were planned for it"))
     return tuple(updates)
 
 
-def unserved_by(view: View, claim: NodeClaim, node: Node) -> frozenset[str]:
+def unserved_by(state: ClusterState, claim: NodeClaim, node: Node) -> frozenset[str]:
     """Digests of the needs of planned pods that wait though the node was kept for them, but of needs that it serves.
 
     kube-scheduler had the node to itself for these pods, and time. So it has a reason that plans do not know, and the
@@ -160,27 +160,27 @@ def unserved_by(view: View, claim: NodeClaim, node: Node) -> frozenset[str]:
     matter.
     """
     fit = true_since(claim, INITIALIZED)
-    if fit is None or view.snapshot.now - fit < TIME_TO_BIND:
+    if fit is None or state.snapshot.now - fit < TIME_TO_BIND:
         return frozenset()
-    return frozenset(map(needs, _waiting(view, claim))) - frozenset(map(needs, view.pods_on(node)))
+    return frozenset(map(needs, _waiting(state, claim))) - frozenset(map(needs, state.pods_on(node)))
 
 
-def _is_over(view: View, claim: NodeClaim) -> bool:
+def _is_over(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether the time of the node's pods is over.
 
     It is not while pods of nodes that were on their way with this one still have time: this node's pods may be waiting
     for them.
     """
-    now, registered, fit = view.snapshot.now, true_since(claim, REGISTERED), true_since(claim, INITIALIZED)
+    now, registered, fit = state.snapshot.now, true_since(claim, REGISTERED), true_since(claim, INITIALIZED)
     if registered is not None and now - registered >= LONGEST_KEPT:
         return True
     if fit is None or now - fit < TIME_TO_BIND:
         return False
     # Only claims that existed when this node became fit count: the pods of others were planned later.
-    return view.awaited_since is None or view.awaited_since > fit
+    return state.awaited_since is None or state.awaited_since > fit
 
 
-def _blocked(view: View, claim: NodeClaim, node: Node) -> str:
+def _blocked(state: ClusterState, claim: NodeClaim, node: Node) -> str:
     """The name of a DaemonSet that only our taint keeps from a node that is not fit yet; empty if there is none.
 
     Its pod may be what makes the node fit (a GPU's device plugin), so the taint has to go.
@@ -189,7 +189,7 @@ def _blocked(view: View, claim: NodeClaim, node: Node) -> str:
         return ""
     other_taints = released(node).spec.taints
     merged = node_view(node, claim)
-    for daemon in read_daemons(view.snapshot.daemons, ()):
+    for daemon in read_daemons(state.snapshot.daemons, ()):
         tolerated = (*daemon.pod.spec.tolerations, *_DAEMONS_TOLERATE)
         would_run = daemon.runs_on(merged) and first_untolerated(tolerated, _hard(other_taints)) is None
         if would_run and first_untolerated(tolerated, [kept_by(claim)]) is not None:
@@ -201,13 +201,13 @@ def _hard(taints: Iterable[Taint]) -> list[Taint]:
     return [taint for taint in taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
 
 
-def _waiting(view: View, claim: NodeClaim) -> list[Pod]:
-    return [view.waiting[key] for key in view.expected.get(claim.metadata.name, ()) if key in view.waiting]
+def _waiting(state: ClusterState, claim: NodeClaim) -> list[Pod]:
+    return [state.waiting[key] for key in state.expected.get(claim.metadata.name, ()) if key in state.waiting]
 
 
-def _awaits_moves(view: View, claim: NodeClaim) -> bool:
+def _awaits_moves(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether pods that the claim was bought for still run on a node that it replaces."""
-    return bool(planned_pods(claim)) and is_held(view, claim)
+    return bool(planned_pods(claim)) and is_kept_for_moves(state, claim)
 
 
 def _waits(pod: Pod) -> bool:

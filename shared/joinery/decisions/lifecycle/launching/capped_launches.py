@@ -23,7 +23,7 @@ from joinery.objects.snapshot.urgency import Urgency, lately_served, urgencies
 
 
 @dataclass(frozen=True)
-class HeldLaunches:
+class CappedLaunches:
     """What to launch now, and what to leave.
 
     ``admitted``: the claims to launch. ``announcements``: for each claim that is left and each of its pods that wait,
@@ -35,14 +35,14 @@ class HeldLaunches:
     caps: Caps
 
 
-def hold_back(
+def within_caps(
     groups: Sequence[FleetGroup],
     caps: Caps,
     *,
     snapshot: Snapshot,
     types: Mapping[str, Sequence[InstanceType]],
     launched: Collection[str],
-) -> HeldLaunches:
+) -> CappedLaunches:
     """Admit calls by the urgency of the pods that they are for.
 
     ``types``: by name of the node class, what can be bought. ``launched``: tokens of calls that have instances
@@ -63,10 +63,10 @@ def hold_back(
     rest = caps
     for _, purchase, cap in judged:
         rest = rest.after(purchase.instances, purchase.hourly) if cap is None else rest
-    held = [(claim, over(cap, caps)) for group, _, cap in judged if cap is not None for claim in group.waiting]
-    return HeldLaunches(
+    left = [(claim, over(cap, caps)) for group, _, cap in judged if cap is not None for claim in group.waiting]
+    return CappedLaunches(
         admitted=tuple(claim for group, _, cap in judged if cap is None for claim in group.waiting),
-        announcements=tuple(_announcements(held, pods_of, snapshot)),
+        announcements=tuple(_announcements(left, pods_of, snapshot)),
         caps=rest,
     )
 
@@ -89,13 +89,13 @@ def cheapest(group: FleetGroup, types: Mapping[str, Sequence[InstanceType]]) -> 
 
 
 def _announcements(
-    held: Sequence[tuple[NodeClaim, Reason]], pods_of: Mapping[str, Sequence[str]], snapshot: Snapshot
+    left: Sequence[tuple[NodeClaim, Reason]], pods_of: Mapping[str, Sequence[str]], snapshot: Snapshot
 ) -> Iterator[Announce]:
     """For each claim that is left the reason, and then for each of its pods that wait."""
-    for claim, reason in held:
+    for claim, reason in left:
         yield Announce("LaunchHeldBack", f"not launched yet: {reason}", claim)
     waiting = {pod.key: pod for pod in snapshot.pods if not pod.spec.node_name}
-    for claim, reason in held:
+    for claim, reason in left:
         for pod in pods_of[claim.metadata.name]:
             if pod in waiting:
                 yield Announce("FailedScheduling", f"no node for it yet: {reason}", waiting[pod])

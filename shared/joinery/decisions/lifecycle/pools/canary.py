@@ -29,7 +29,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from joinery.decisions.lifecycle.pools.soaking import Witnesses
+from joinery.decisions.lifecycle.pools.soaking import NodeHealth
 from joinery.objects.actions import Announce
 from joinery.objects.annotations.canaries import (
     CanaryOutcome,
@@ -133,8 +133,8 @@ def _of_class(
         return {(name, image): ImageTrial(name, image, TrialStage.FAILED, why=why) for image in node_class.images}
     if rule is None:
         return {}
-    witnesses = Witnesses(snapshot, rule.soak)
-    judged = (_TrialJudge(node_class, claims, rule, witnesses).of(image) for image in sorted(node_class.images))
+    health = NodeHealth(snapshot, rule.soak)
+    judged = (_TrialJudge(node_class, claims, rule, health).of(image) for image in sorted(node_class.images))
     return {(name, trial.image): trial for trial in judged}
 
 
@@ -142,9 +142,9 @@ class _TrialJudge:
     """The trials of one class. ``claims``: all of it."""
 
     def __init__(
-        self, node_class: NodeClass, claims: Sequence[NodeClaim], rule: CanaryRule, witnesses: "Witnesses"
+        self, node_class: NodeClass, claims: Sequence[NodeClaim], rule: CanaryRule, health: "NodeHealth"
     ) -> None:
-        self._class, self._rule, self._witnesses = node_class, rule, witnesses
+        self._class, self._rule, self._health = node_class, rule, health
         self._claims = claims
         self._verdicts, self._approved = verdicts_of(node_class), approved_images(node_class)
         staying = [claim for claim in claims if not claim.is_deleting]
@@ -160,10 +160,10 @@ class _TrialJudge:
             return ImageTrial(name, image, _STAGES[verdict.outcome], why=verdict.why)
         with_image = [claim for claim in self._claims if claim.status.image_id == image]
         others = frozenset(claim.status.node_name for claim in with_image)
-        if failure := next(filter(None, (self._witnesses.failure(claim, others) for claim in with_image)), None):
+        if failure := next(filter(None, (self._health.failure(claim, others) for claim in with_image)), None):
             return self._decided(image, CanaryOutcome.FAILED, failure)
         staying = [claim for claim in with_image if not claim.is_deleting]
-        well = [claim.metadata.name for claim in staying if self._witnesses.runs_well(claim, others)]
+        well = [claim.metadata.name for claim in staying if self._health.runs_well(claim, others)]
         if len(well) >= self._needed:
             text = f"{', '.join(sorted(well)[:3])} ran well with it for {self._rule.soak}"
             return self._decided(image, CanaryOutcome.PASSED, text)
@@ -173,7 +173,7 @@ class _TrialJudge:
         )
 
     def _decided(self, image: str, outcome: CanaryOutcome, why: str) -> ImageTrial:
-        verdict = CanaryVerdict(image, outcome, self._witnesses.now.replace(microsecond=0), why)
+        verdict = CanaryVerdict(image, outcome, self._health.now.replace(microsecond=0), why)
         return ImageTrial(self._class.metadata.name, image, _STAGES[outcome], why=why, verdict=verdict)
 
     def _progress(self, names: Collection[str], well: int) -> str:
@@ -199,7 +199,7 @@ def _unwritten(claims: Iterable[NodeClaim]) -> int:
 
 
 def canary_events(before: NodeClass, after: NodeClass) -> Iterable[Announce]:
-    """What to tell where the class has learned of an image."""
+    """Events where the class has learned of an image."""
     known = verdicts_of(before)
     for verdict in verdicts_of(after).values():
         if verdict.image in known:

@@ -85,8 +85,8 @@ def readiness(
         healthy = with_registration_health(pool, launches, of_pool, snapshot.now, deaths)
         ready = _pool(healthy, of_pool, snapshot, initialized, shifted)
         if ready != pool:
-            told = (*shift_events(pool, ready), *health_events(pool, ready))
-            yield UpdatePool(pool, ready, _why(ready.status.conditions)), *told
+            events = (*shift_events(pool, ready), *health_events(pool, ready))
+            yield UpdatePool(pool, ready, _why(ready.status.conditions)), *events
 
 
 def _used_classes(snapshot: Snapshot) -> set[str]:

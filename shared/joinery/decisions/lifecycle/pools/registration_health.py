@@ -146,7 +146,7 @@ def _written(
 
 
 def health_events(before: NodePool, after: NodePool) -> Iterable[Announce]:
-    """What to tell where nodes of the pool do not join any more."""
+    """Events where nodes of the pool do not join any more."""
     was, now = (find(pool.status.conditions, REGISTRATION_HEALTHY) for pool in (before, after))
     if now is not None and now.status == "False" and (was is None or was.status != "False"):
         text = f"{_TOO_MANY} of its last {_REMEMBERED} nodes did not join the cluster, the last: {now.message}"

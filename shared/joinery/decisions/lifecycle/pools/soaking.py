@@ -31,7 +31,7 @@ CRASHES = 3
 _CRASH_LOOP = "CrashLoopBackOff"
 
 
-class Witnesses:
+class NodeHealth:
     """The Nodes and pods of a snapshot, asked how a claim's node does."""
 
     def __init__(self, snapshot: Snapshot, soak: timedelta) -> None:

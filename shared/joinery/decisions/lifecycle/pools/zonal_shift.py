@@ -1,4 +1,4 @@
-"""A zonal shift, as NodePools tell of it: a condition while it lasts, an Event when it begins and when it is over.
+"""A zonal shift, as NodePools show it: a condition while it lasts, an Event when it begins and when it is over.
 
 The condition is also what remembers the shift between runs. Its type is in our own domain, and it is no part of
 ``Ready``: the pool is used, only not in that zone.
@@ -49,7 +49,7 @@ def _zones_of(pool: NodePool, node_class: NodeClass, shifted: frozenset[str]) ->
 
 
 def shift_events(before: NodePool, after: NodePool) -> Iterable[Announce]:
-    """What to tell where the pool's zones have changed (Karpenter for AWS, zonal shift)."""
+    """Events where the pool's zones have changed (Karpenter for AWS, zonal shift)."""
     was, now = (find(pool.status.conditions, SHIFTED) for pool in (before, after))
     if now is not None and (was is None or was.message != now.message):
         yield Announce("ZonalShiftActive", now.message, after)

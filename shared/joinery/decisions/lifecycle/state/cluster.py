@@ -44,9 +44,9 @@ class Step:
 
     ``commands``: in this order; the first that fails stops those after it. ``tagging``: likewise, but no part of
     ``commands``, because a tag that is refused must not stop a node. ``launch``: the claim, if it is to be
-    launched. Claims that share a CreateFleet call are launched together, after all steps. ``invited``: pods to be let
+    launched. Claims that share a CreateFleet call are launched together, after all steps. ``tolerate``: pods to be let
     onto its node. It is no part of ``commands``, because a pod that is refused must not stop the others.
-    ``told``: Events for its pods, which are sent after everything else, as far as there is time.
+    ``pod_events``: Events for its pods, which are sent after everything else, as far as there is time.
     ``in_progress``: whether it will need another step soon; ``rest``: not before so long, unless the webhook rings.
     ``is_short``: pods that it was bought for have no place after all, and have to be planned anew.
     """
@@ -56,18 +56,18 @@ class Step:
     launch: NodeClaim | None = None
     in_progress: bool = False
     rest: timedelta = timedelta()
-    invited: Tolerate | None = None
-    told: tuple[Announce, ...] = ()
+    tolerate: Tolerate | None = None
+    pod_events: tuple[Announce, ...] = ()
     is_short: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class View:
+class ClusterState:
     """A snapshot with its instances, indexed.
 
     ``instances``: by id, those that EC2 knows. ``are_instances_known``: whether EC2 could be asked for all that
-    somebody in the view names; if not, that one is not among them says nothing. ``nodes``: by provider ID. ``pods``: by
-    the name of the node to which they are bound. ``waiting``: by namespace/name, the live pods without a node.
+    somebody in it names; if not, that one is not among them says nothing. ``nodes``: by provider ID. ``pods``: by the
+    name of the node to which they are bound. ``waiting``: by namespace/name, the live pods without a node.
     ``expected``: by a claim's name, the pods (namespace/name) that it is there for now
     (``objects.annotations.plans.expected``).
     ``disruptions``: the disruption commands that go on, and what becomes of them. ``shifted``: the ids of the zones
@@ -235,7 +235,7 @@ def _was_ended(claim: NodeClaim, end: Instance) -> bool:
     return not end.reason_code or not (has_joined(claim) or is_ours)
 
 
-def view_of(
+def state_of(
     snapshot: Snapshot,
     instances: Iterable[Instance] | None,
     *,
@@ -244,18 +244,19 @@ def view_of(
     steers: bool = True,
     refusals: Refusals = MappingProxyType({}),
     are_complete: bool = True,
-) -> View:
+) -> ClusterState:
     """The snapshot joined with the instances that were listed before it was read; None if they could not be listed.
 
     ``are_complete``: whether those that the snapshot names and no list had were looked up, and are among them.
-    ``shifted``, ``steers``, ``refusals``: as in ``View``. ``digests``: of the view before, if somebody has kept them.
+    ``shifted``, ``steers``, ``refusals``: as in ``ClusterState``. ``digests``: of the state before, if there
+    are any.
     """
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.pods:
         pods[pod.spec.node_name].append(pod)
     digests = digests or Digests()
     digests.keep(pods)
-    return View(
+    return ClusterState(
         snapshot=snapshot,
         instances={instance.instance_id: instance for instance in instances or ()},
         are_instances_known=instances is not None and are_complete,

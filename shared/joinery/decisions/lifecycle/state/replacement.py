@@ -38,9 +38,9 @@ def replaced(
     ``failed`` are the pods of launches that EC2 did not accept, ``served`` the names of claims that this run launched.
     A claim that was written before and waits for its launch still is a plan, and no place.
     """
-    homeless = {unplaced.pod for unplaced in packing.unplaced} | set(failed)
+    without_place = {unplaced.pod for unplaced in packing.unplaced} | set(failed)
     unlaunched = {claim.metadata.name for claim in snapshot.managed_claims if awaits_launch(claim)} - set(served)
-    homeless |= {pod for place in packing.existing if place.node_claim in unlaunched for pod in place.pods}
+    without_place |= {pod for place in packing.existing if place.node_claim in unlaunched for pod in place.pods}
     moving: dict[str, set[str]] = {}
     for pod in snapshot.pods:
         if pod.spec.node_name and is_reschedulable(pod):
@@ -50,7 +50,7 @@ def replaced(
         for claim in snapshot.managed_claims
         if leaving_since(claim) is not None
         and REPLACEMENT_LAUNCHED not in claim.metadata.annotations
-        and not moving.get(claim.status.node_name, set()) & homeless
+        and not moving.get(claim.status.node_name, set()) & without_place
     ]
     text = "the replacement of its node is launching"
     at = {REPLACEMENT_LAUNCHED: snapshot.now.isoformat()}
