@@ -87,7 +87,8 @@ def test_a_template_for_another_target_differs_in_one_line() -> None:
     text = with_archives(TEMPLATE.read_text())
     other = written_into(text, Target("python3.12", "x86_64"))
     changed = [new for old, new in zip(text.splitlines(), other.splitlines(), strict=True) if old != new]
-    assert changed == [f"    Joinery: {{ Version: {joinery.__version__}, Runtime: python3.12, Architecture: x86_64 }}"]
+    target = "Runtime: python3.12, Architecture: x86_64, DeployedAt: never"
+    assert changed == [f"    Joinery: {{ Version: {joinery.__version__}, {target} }}"]
 
 
 # --- what may be deployed ---------------------------------------------------------------------------------------------

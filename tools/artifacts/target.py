@@ -16,7 +16,7 @@ _PLATFORMS = (28, 34)
 MACHINES = {"arm64": "aarch64", "x86_64": "x86_64"}
 HOST = "host"
 _MANYLINUX = re.compile(r"manylinux_2_(?P<minor>\d+)_(?P<machine>\w+)")
-_MAPPING = re.compile(r"^(    Joinery: \{ Version: [^ ,]*, Runtime: )([^ ,]*)(, Architecture: )([^ ,]*)( \})$", re.M)
+_MAPPING = re.compile(r"^(    Joinery: \{ Version: [^ ,]*, Runtime: )([^ ,]*)(, Architecture: )([^ ,]*)(, .*\})$", re.M)
 
 
 class TargetError(ValueError):
