@@ -74,14 +74,15 @@ MOST_AT_ONCE = 50
 class Started:
     """What became of a new command.
 
-    ``caps``: what the run may still buy after it. ``why_not``: why it was not started.
-    ``added_cost``: $/h that it adds to the bill, which only drift may.
+    ``caps``: what the run may still buy after it. ``why_not``: why it was not started. ``to_launch``: its replacements
+    that are launched now. ``added_cost``: $/h that it adds to the bill, which only drift may.
     """
 
     command: NewCommand
     caps: Caps
     record: CommandRecord | None = None
     why_not: str | None = None
+    to_launch: tuple[NodeClaim, ...] = ()
     added_cost: float = 0.0
 
 
@@ -105,24 +106,22 @@ class CommandStarter:
         """
         if not commands:
             return ()
-        to_launch: list[NodeClaim] = []
+        started: list[Started] = []
         with deciding(self._gateways.cluster, door, self._invocation):
             current = self._gateways.cluster.claims_snapshot()
             claims = {claim.metadata.name: claim for claim in current.managed_claims}
             left_since = newly_leaving(self._snapshot, current)
-            started = []
             for command in commands[:MOST_AT_ONCE]:
-                if objection := out_of_date(command, claims) or overtaken(command, left_since):
+                objection = out_of_date(command, claims) or overtaken(command, left_since)
+                if objection is None:
+                    started.append(self._start(command, claims, caps))
+                else:
                     started.append(Started(command, caps, why_not=objection.message))
-                    continue
-                outcome, replacements = self._start(command, claims, caps)
-                caps = outcome.caps
-                started.append(outcome)
-                to_launch += replacements
+                caps = started[-1].caps
         postponed = commands[MOST_AT_ONCE:]
         self._actor.leave(len(postponed))
         started += [Started(command, caps, why_not="it is left to the next run") for command in postponed]
-        self._launch(to_launch)
+        self._launch([claim for outcome in started for claim in outcome.to_launch])
         for outcome in started:
             _log(outcome)
         events = [
@@ -136,14 +135,14 @@ class CommandStarter:
             self._actor.ring(Bell.LIFECYCLE)
         return tuple(started)
 
-    def _start(self, command: NewCommand, claims: dict[str, NodeClaim], caps: Caps) -> tuple[Started, list[NodeClaim]]:
-        """Mark and write, by the Lease. Returns what became of it, and the claims to launch.
+    def _start(self, command: NewCommand, claims: dict[str, NodeClaim], caps: Caps) -> Started:
+        """Mark and write, by the Lease.
 
         ``claims``: by name, all that there are; those that are marked are replaced in it.
         """
         hourly = self._hourly(command)
         if hourly is None:
-            return Started(command, caps, why_not="nothing that its replacements may be is on sale"), []
+            return Started(command, caps, why_not="nothing that its replacements may be is on sale")
         purchase = Purchase(len(command.replacements), hourly)
         cap = admit([purchase], caps)[0]
         why = str(over(cap, caps)) if cap is not None else None
@@ -155,22 +154,23 @@ class CommandStarter:
             self._actor.leave(1)
             why = "the run has no time left for it"
         if why:
-            return Started(command, caps, why_not=why), []
+            return Started(command, caps, why_not=why)
         record = record_for(command, claims.values(), self._snapshot.now)
         marked, unmarked = self._mark([claims[candidate.metadata.name] for candidate in command.candidates], record)
         claims.update({claim.metadata.name: claim for claim in marked})
         if unmarked and (command.replacements or not marked):
             why = f"{unmarked[0]} could not be marked"
             self._take_back(marked, record, why)
-            return Started(command, caps, why_not=why), []
+            return Started(command, caps, why_not=why)
         replacements, unwritten = self._write(command, record)
         if unwritten:
             self._take_back(marked, record, f"its replacement {unwritten[0]} could not be written")
-            return Started(command, caps, why_not=f"{unwritten[0]} could not be written"), []
+            return Started(command, caps, why_not=f"{unwritten[0]} could not be written")
         cost = added_cost(command, hourly, self._supply.types)
         # What ends first is replaced by lifecycle, when it is gone.
-        to_launch = [] if command.waits_for is Readiness.WRITTEN else replacements
-        return Started(command, caps.after(len(command.replacements), hourly), record, added_cost=cost), to_launch
+        to_launch = () if command.waits_for is Readiness.WRITTEN else tuple(replacements)
+        rest = caps.after(len(command.replacements), hourly)
+        return Started(command, rest, record, to_launch=to_launch, added_cost=cost)
 
     def _hourly(self, command: NewCommand) -> float | None:
         """$/h of its replacements; None if nothing that one of them may be is on sale.

@@ -264,7 +264,7 @@ def _outcome_of_earlier_call(instances: tuple[Instance, ...]) -> FleetOutcome:
     ended = ", ".join(instance.instance_id for instance in instances if not instance.serves)
     return FleetOutcome(
         instances=tuple(instance for instance in instances if instance.serves),
-        loss=f"EC2 ended {ended} before any claim knew of it" if ended else "",
+        loss=f"EC2 ended {ended} before any claim knew of it" if ended else None,
     )
 
 

@@ -58,7 +58,7 @@ def expire(snapshot: ClaimsSnapshot, waiting: Collection[str] = ()) -> tuple[tup
 def expired(snapshot: ClaimsSnapshot) -> Sequence[tuple[datetime, NodeClaim]]:
     """The claims that are too old, each with the moment since when, the oldest first."""
     due = [(at, claim) for claim in snapshot.managed_claims if (at := expires_at(claim)) and at <= snapshot.now]
-    return sorted(due, key=_order)
+    return sorted(due, key=lambda one: (one[0], one[1].metadata.name))
 
 
 def expires_at(claim: NodeClaim) -> datetime | None:
@@ -67,11 +67,6 @@ def expires_at(claim: NodeClaim) -> datetime | None:
     if created is None or lifetime is None or claim.is_deleting:
         return None
     return created + lifetime
-
-
-def _order(expired: tuple[datetime, NodeClaim]) -> tuple[datetime, str]:
-    at, claim = expired
-    return at, claim.metadata.name
 
 
 def _is_in_ending_block(claim: NodeClaim, snapshot: ClaimsSnapshot) -> bool:

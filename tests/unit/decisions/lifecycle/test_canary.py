@@ -100,7 +100,7 @@ def test_an_untried_image_has_room_for_one_node() -> None:
     trial = _trial()
     assert trial is not None
     assert (trial.stage, trial.room) == (TrialStage.TRIED, 1)
-    assert "on 1 node first" in trial.why
+    assert "on 1 node first" in str(trial.why)
     third = _trial(*(_claim(f"old-{number}", OLD) for number in range(8)), rule=canary_of("25% for 10m"))
     assert third is not None
     assert third.room == 3
@@ -125,7 +125,7 @@ def test_an_image_passes_when_a_node_ran_well_with_it_for_the_soak_time() -> Non
     trial = _trial(_claim("new", NEW), pods=(_pod("web-1", "new"),))
     assert trial is not None
     assert trial.stage is TrialStage.PASSED
-    assert "claim-new" in trial.why
+    assert "claim-new" in str(trial.why)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_node_that_does_not_get_ready_fails_the_image() -> None:
     trial = _trial(_claim("new", NEW, fit=False))
     assert trial is not None
     assert trial.stage is TrialStage.FAILED
-    assert "was not fit for pods within 0:09:00" in trial.why
+    assert "was not fit for pods within 0:09:00" in str(trial.why)
     assert _stage(_claim("new", NEW, fit=False, deleted=START)) is TrialStage.FAILED
 
 
@@ -276,7 +276,7 @@ def test_an_annotation_that_cannot_be_read_halts_the_drift() -> None:
     trial = _trial(node_class=_class(**{CANARY: "some nodes"}))
     assert trial is not None
     assert (trial.stage, trial.verdict) == (TrialStage.FAILED, None)
-    assert "cannot be read" in trial.why
+    assert "cannot be read" in str(trial.why)
 
 
 @pytest.mark.parametrize(

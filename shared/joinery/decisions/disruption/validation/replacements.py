@@ -106,7 +106,9 @@ class Replacements:
         if len(candidates) > 1:
             return None
         (candidate,) = candidates
-        cheaper = min(self._cheaper(launch, candidate.price - hourly(candidate)) for launch in on_spot)
+        most = candidate.price - hourly(candidate) - _NEGLIGIBLE
+        prices = ([self._worst_price(launch, name) for name in launch.instance_types] for launch in on_spot)
+        cheaper = min(sum(price < most for price in listed) for listed in prices)
         if cheaper >= self._options.spot_types:
             return None
         wanted = f"{self._options.spot_types} types are so much cheaper that its moves are repaid in time"
@@ -164,9 +166,6 @@ class Replacements:
             return {value_of(offering) for offering in sold if offering.available}
         types = self._types[launch.node_pool]
         return {value for name in launch.instance_types for value in types[name].labels.get(key, ())}
-
-    def _cheaper(self, launch: Launch, price: float) -> int:
-        return sum(self._worst_price(launch, name) < price - _NEGLIGIBLE for name in launch.instance_types)
 
     def _worst_price(self, launch: Launch, name: str) -> float:
         """$/h of a type in the dearest zone that the launch allows; infinite where it is not sold."""

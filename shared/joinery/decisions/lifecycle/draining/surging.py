@@ -74,7 +74,7 @@ def surges(state: ClusterState, listed: Iterable[LeavingPod], owners: Mapping[st
     decided = {}
     for leaving in listed:
         pod, owned_by = leaving.pod, owners[leaving.pod.key]
-        if not leaving.asks and not _is_single(owned_by):
+        if not leaving.asks and not (owned_by.deployment is not None and owned_by.deployment.spec.replicas == 1):
             continue
         has_capacity = _has_capacity(leaving.claim, claims_of[pod.key])
         surge = _surge(leaving, owned_by, has_capacity, state.snapshot.now)
@@ -127,10 +127,6 @@ def _is_kept_by_budget(pod: Pod, budgets: Coverage) -> bool:
     if owner_of_kind(pod.metadata.owner_references, REPLICA_SET) is None:
         return False
     return bool(budgets.answer(pod).refusal)
-
-
-def _is_single(owners: Owners) -> bool:
-    return owners.deployment is not None and owners.deployment.spec.replicas == 1
 
 
 def _surge(leaving: LeavingPod, owners: Owners, has_capacity: bool, now: datetime) -> Surge:

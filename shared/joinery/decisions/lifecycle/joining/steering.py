@@ -13,7 +13,6 @@ With the setting ``Steering=off`` nothing of this is done, and a node that is st
 opened with the next step.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -30,7 +29,7 @@ from joinery.objects.actions import Tolerate, UpdateClaim
 from joinery.objects.annotations.plans import expectation, is_kept, kept_by, needs, planned_pods, remembered
 from joinery.objects.karpenter.labels import NO_EXECUTE, NO_SCHEDULE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
-from joinery.objects.kubernetes.core import Node, Pod, Taint, Toleration
+from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.snapshot.claims import INITIALIZED, REGISTERED, annotated, has_joined
 from joinery.objects.snapshot.nodes import node_view
 from joinery.objects.snapshot.pods import is_active
@@ -63,7 +62,7 @@ class Steered:
     node: Node | None
     tolerate: Tolerate | None = None
     is_kept: bool = False
-    ended: str = ""
+    ended: str | None = None
     is_short: bool = False
     unserved: frozenset[str] = frozenset()
 
@@ -113,15 +112,15 @@ def is_steered(node: Node) -> bool:
     return any(map(is_kept, node.spec.taints))
 
 
-def ended(state: ClusterState, claim: NodeClaim, node: Node) -> str:
-    """Why the node is not to be kept any longer; empty while it is."""
+def ended(state: ClusterState, claim: NodeClaim, node: Node) -> str | None:
+    """Why the node is not to be kept any longer; None while it is."""
     waiting, is_early = len(_waiting(state, claim)), _awaits_moves(state, claim)
     if not waiting and not is_early:
         return "none of the pods it was bought for waits any more"
     if _is_over(state, claim) and not is_early:
         return f"{waiting} pods it was bought for had their time to bind"
     blocked = _blocked(state, claim, node)
-    return f"DaemonSet {blocked} must run before it is fit, and does not tolerate its taint" if blocked else ""
+    return f"DaemonSet {blocked} must run before it is fit, and does not tolerate its taint" if blocked else None
 
 
 def planned_onto(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
@@ -131,7 +130,7 @@ def planned_onto(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...
     place.
     """
     pods = {pod.key: pod for pod in snapshot.pods}
-    waiting = {key for key, pod in pods.items() if _waits(pod)}
+    waiting = {key for key, pod in pods.items() if not pod.spec.node_name and is_active(pod)}
     free = {node.spec.provider_id for node in snapshot.nodes if not is_steered(node)}
     claims = {
         claim.metadata.name: claim
@@ -180,25 +179,21 @@ def _is_over(state: ClusterState, claim: NodeClaim) -> bool:
     return state.awaited_since is None or state.awaited_since > fit
 
 
-def _blocked(state: ClusterState, claim: NodeClaim, node: Node) -> str:
-    """The name of a DaemonSet that only our taint keeps from a node that is not fit yet; empty if there is none.
+def _blocked(state: ClusterState, claim: NodeClaim, node: Node) -> str | None:
+    """The name of a DaemonSet that only our taint keeps from a node that is not fit yet.
 
     Its pod may be what makes the node fit (a GPU's device plugin), so the taint has to go.
     """
     if not_yet(claim, node) is None:
-        return ""
-    other_taints = released(node).spec.taints
+        return None
+    hard = [taint for taint in released(node).spec.taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
     merged = node_view(node, claim)
     for daemon in read_daemons(state.snapshot.daemons, ()):
         tolerated = (*daemon.pod.spec.tolerations, *_DAEMONS_TOLERATE)
-        would_run = daemon.runs_on(merged) and first_untolerated(tolerated, _hard(other_taints)) is None
+        would_run = daemon.runs_on(merged) and first_untolerated(tolerated, hard) is None
         if would_run and first_untolerated(tolerated, [kept_by(claim)]) is not None:
             return daemon.name
-    return ""
-
-
-def _hard(taints: Iterable[Taint]) -> list[Taint]:
-    return [taint for taint in taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
+    return None
 
 
 def _waiting(state: ClusterState, claim: NodeClaim) -> list[Pod]:
@@ -208,7 +203,3 @@ def _waiting(state: ClusterState, claim: NodeClaim) -> list[Pod]:
 def _awaits_moves(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether pods that the claim was bought for still run on a node that it replaces."""
     return bool(planned_pods(claim)) and is_kept_for_moves(state, claim)
-
-
-def _waits(pod: Pod) -> bool:
-    return not pod.spec.node_name and is_active(pod)

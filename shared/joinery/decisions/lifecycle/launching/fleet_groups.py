@@ -86,15 +86,15 @@ class FleetOutcome:
 
     ``instances``: all that the call has launched, now or when it was made before. ``out_of``: the capacity pools that
     EC2 had nothing left in, and ``shortage`` its words for that. ``problem``: its words for anything else that kept it
-    from launching; empty if there was none. ``loss``: what became of instances that the call had launched and that are
-    of no use any more; empty if there are none.
+    from launching. ``loss``: what became of instances that the call had launched and that are
+    of no use any more.
     """
 
     instances: tuple[Instance, ...] = ()
     out_of: frozenset[OfferingKey] = frozenset()
-    shortage: str = ""
-    problem: str = ""
-    loss: str = ""
+    shortage: str | None = None
+    problem: str | None = None
+    loss: str | None = None
 
 
 def launch_token(claim: NodeClaim) -> str:

@@ -66,7 +66,7 @@ class ImageTrial:
     image: str
     stage: TrialStage
     room: int = 0
-    why: str = ""
+    why: str | None = None
     verdict: CanaryVerdict | None = None
 
 
