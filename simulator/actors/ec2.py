@@ -47,8 +47,8 @@ class Ec2:
     def _run(self, instance_id: str) -> None:
         if self._stage.cloud.look(instance_id)[0].state == "running":
             self._changed(instance_id, "running")
-            for told in self.when_running:
-                told(instance_id)
+            for listener in self.when_running:
+                listener(instance_id)
 
     def _shut_down(self, instance_id: str, decided: datetime) -> None:
         if self._ending[instance_id] == decided:
@@ -57,8 +57,8 @@ class Ec2:
 
     def _terminate(self, instance_id: str) -> None:
         self._changed(instance_id, "terminated")
-        for told in self.when_gone:
-            told(instance_id)
+        for listener in self.when_gone:
+            listener(instance_id)
 
     def _changed(self, instance_id: str, state: str) -> None:
         detail = {"instance-id": instance_id, "state": state}

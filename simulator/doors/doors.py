@@ -112,8 +112,8 @@ class Doors:
         lasted = timeout - max(remaining(), 0.0)
         call = Call(self.world.clock.now(), door, event, result, error, printed.getvalue(), lasted)
         self.calls.append(call)
-        for told in self.when_called:
-            told(call)
+        for listener in self.when_called:
+            listener(call)
         return call
 
     def _environment(self) -> dict[str, str]:

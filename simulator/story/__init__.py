@@ -1,1 +1,1 @@
-"""A scenario, run and told: timeline, bill, leaks; and the commands that show it."""
+"""A scenario, run and shown: timeline, bill, leaks; and the commands that show it."""

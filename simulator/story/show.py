@@ -31,7 +31,7 @@ def as_text(scenario: Scenario, seed: int | None) -> tuple[str, ...]:
     """Print the timeline as it happens, then the bill and what leaked. Returns what leaked."""
     out, simulation = render.console(), Simulation(scenario, seed=seed)
     render.title(out, scenario.spec.title, simulation.seed, simulation.start)
-    Narrator(simulation).when_told.append(lambda entry: render.line(out, entry))
+    Narrator(simulation).when_said.append(lambda entry: render.line(out, entry))
     with simulation.running(), _progress(out) as progress:
         _run_showing(simulation, progress)
     render.invoice(out, bill(simulation.world.cloud, simulation.instances, simulation.start))

@@ -96,8 +96,8 @@ class Simulation:
         if not self._is_open:
             return
         self.interruptions.send(envelope)
-        for told in self.when_published:
-            told(envelope)
+        for listener in self.when_published:
+            listener(envelope)
 
     def _start_nodes(self) -> None:
         oldest_first = sorted(self.scenario.spec.running, key=lambda node: -duration(node.age))
@@ -120,8 +120,8 @@ class Simulation:
                 self.world.cluster.api.create(from_document(document["kind"], document))
 
     def _happen(self, happening: Happening) -> None:
-        for told in self.when_happening:
-            told(happening)
+        for listener in self.when_happening:
+            listener(happening)
         self._apply(happening.apply)
         for claim in self._chosen(happening.interrupt):
             self.ec2.interrupt(claim.status.provider_id.rpartition("/")[2])

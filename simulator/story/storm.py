@@ -44,7 +44,7 @@ class _Node:
 class Storm:
     """``warnings`` for as many of the ``nodes``, evenly over so long.
 
-    ``copies``: what the queue makes of each, as its ``journeys``. ``strangers``: warnings for instances of others.
+    ``copies``: what the queue makes of each, as its ``journeys``. ``foreign``: warnings for instances of others.
     Once it has ``run``: ``launched``, instances; ``uncovered``, evictions for which EC2 had accepted no instance yet;
     ``late``, nodes that still had pods when EC2 took them; ``reads``, how often each method of a gateway was called in
     all; ``reads_until_empty``, until the last of the nodes had no pods; ``lasted``, how long that was.
@@ -53,7 +53,7 @@ class Storm:
     nodes: int
     warnings: int
     over: timedelta
-    strangers: int = 0
+    foreign: int = 0
     copies: Sequence[timedelta] = (TRANSIT,)
     world: World = field(default_factory=World)
     uncovered: int = field(default=0, init=False)
@@ -82,7 +82,7 @@ class Storm:
             self.world.cluster.api.watch(self._notice)
             self.world.cloud.watch(self._launch)
             self.engine.every(timedelta(seconds=1), Turn.KUBELET, self.world.cluster.end_grace)
-            total = self.warnings + self.strangers
+            total = self.warnings + self.foreign
             for number in range(total):
                 self.engine.after(self.over * number / total, Turn.CLOUD, partial(self._warn, number))
             self.engine.run_for(self.over + NOTICE + timedelta(seconds=1))
@@ -99,8 +99,8 @@ class Storm:
         return max(node.evicted - node.warned for node in self._told.values() if node.evicted)
 
     def _warn(self, number: int) -> None:
-        # Whose instance it is goes round, so that strangers come between our own.
-        total = self.warnings + self.strangers
+        # Whose instance it is goes round, so that those of others come between our own.
+        total = self.warnings + self.foreign
         ours, then = (count * self.warnings // total for count in (number, number + 1))
         is_ours = then > ours
         if is_ours:

@@ -1,4 +1,4 @@
-"""The timeline: what happened, told as lines that a person enjoys.
+"""The timeline: what happened, as lines for people to read.
 
 A narrator watches the cluster, the doors and EC2, and turns what happens at one moment into few lines: one for forty
 pods that wait, not forty. It changes nothing.
@@ -58,7 +58,7 @@ class Narrator:
 
     def __init__(self, simulation: Simulation) -> None:
         self.entries: list[Entry] = []
-        self.when_told: list[Callable[[Entry], None]] = []
+        self.when_said: list[Callable[[Entry], None]] = []
         self._simulation = simulation
         self._world = simulation.world
         self._moment = _Moment()
@@ -177,7 +177,7 @@ class Narrator:
         if after.is_true("Initialized") and not before.is_true("Initialized"):
             self.say(who, "completes", name, f"{short(after.status.node_name)} is ready for everything it promised")
 
-    # --- what is told of it ---------------------------------------------------------------------------------------
+    # --- what is said of it ---------------------------------------------------------------------------------------
 
     def _called(self, call: Call) -> None:
         followed, self._waiting, self._is_collecting = self._waiting, [], True
@@ -206,8 +206,8 @@ class Narrator:
 
     def _keep(self, entry: Entry) -> None:
         self.entries.append(entry)
-        for told in self.when_told:
-            told(entry)
+        for listener in self.when_said:
+            listener(entry)
 
     def _ring(self) -> None:
         """The reviews of a burst are one line, told once the burst is over, and only if new pods wait."""

@@ -96,7 +96,7 @@ def cluster(write: Write) -> str:
     return write("cluster.yaml", CLUSTER)
 
 
-def told(arguments: Sequence[str]) -> Outcome:
+def outcome_of(arguments: Sequence[str]) -> Outcome:
     """One command in this process, for what is shared by tests and so cannot have their ``run``."""
     out, err = StringIO(), StringIO()
     with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:

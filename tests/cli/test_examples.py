@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from joinery_cli.sources import SAMPLE
-from tests.cli.conftest import NOW, told
+from tests.cli.conftest import NOW, outcome_of
 from tools.template import ROOT
 
 CONSOLIDATION = "consolidation.yaml"
@@ -19,7 +19,9 @@ EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.yaml") if pa
 @cache
 def plan(name: str) -> Any:
     """The plan of an example with the sample catalogue."""
-    done = told(["plan", "-f", str(ROOT / "examples" / name), "--catalog", str(SAMPLE), "--now", NOW, "-o", "json"])
+    done = outcome_of(
+        ["plan", "-f", str(ROOT / "examples" / name), "--catalog", str(SAMPLE), "--now", NOW, "-o", "json"]
+    )
     assert done.status == 0, done.err
     return msgspec.json.decode(done.out)
 
@@ -110,7 +112,7 @@ def test_nodes_that_do_not_earn_their_price_go() -> None:
     """The empty one, the one whose pods fit elsewhere, and the one that is too large; the fifth is held by its pod."""
     file = ROOT / "examples" / CONSOLIDATION
     assert f"joinery disrupt -f examples/{CONSOLIDATION}" in file.read_text().partition("\n")[0]
-    done = told(["disrupt", "-f", str(file), "--catalog", str(SAMPLE), "-o", "json"])
+    done = outcome_of(["disrupt", "-f", str(file), "--catalog", str(SAMPLE), "-o", "json"])
     assert done.status == 0, done.err
     document = msgspec.json.decode(done.out)
     # The claims of the empty node, the web servers' and the report's.

@@ -68,8 +68,8 @@ def test_a_claim_that_a_policy_denies_takes_down_its_cause_alone(provisioning: P
     provisioning.put(builders.pod("red", cpu="900m", node_selector={"team": "red"}))
     provisioning.run()
     assert provisioning.planned == set(GOOD)
-    assert set(provisioning.told("Nominated")) == {"good-0", "good-1", "good-2"}
-    message = provisioning.told("FailedScheduling")["red"]
+    assert set(provisioning.messages("Nominated")) == {"good-0", "good-1", "good-2"}
+    message = provisioning.messages("FailedScheduling")["red"]
     assert "the API server refuses the NodeClaim for it" in message
     assert "nodes of team red are bought by the platform team" in message
 

@@ -43,7 +43,7 @@ class Provisioning:
         """The pods that the claims on the API server are for."""
         return {name for claim in self.cluster.snapshot().node_claims for name in planned_pods(claim)}
 
-    def told(self, reason: str) -> dict[str, str]:
+    def messages(self, reason: str) -> dict[str, str]:
         return {event.name: event.message for event in self.world.cluster.events if event.reason == reason}
 
 
@@ -71,7 +71,7 @@ def test_a_preference_for_a_value_that_no_label_has_starves_nobody(provisioning:
     provisioning.put(builders.pod("picky", cpu="900m", affinity=_affinity(False, impossible)))
     provisioning.run()
     assert provisioning.planned == {*GOOD, "default/picky"}
-    assert set(provisioning.told("Nominated")) == {"good-0", "good-1", "good-2", "picky"}
+    assert set(provisioning.messages("Nominated")) == {"good-0", "good-1", "good-2", "picky"}
 
 
 def test_a_claim_that_is_refused_takes_down_its_cause_alone(provisioning: Provisioning) -> None:
@@ -84,8 +84,8 @@ def test_a_claim_that_is_refused_takes_down_its_cause_alone(provisioning: Provis
     provisioning.put(builders.pod("many", cpu="900m", affinity=_affinity(True, *listed)))
     provisioning.run()
     assert provisioning.planned == set(GOOD)
-    assert set(provisioning.told("Nominated")) == {"good-0", "good-1", "good-2"}
-    assert "must have at most 100 items" in provisioning.told("FailedScheduling")["many"]
+    assert set(provisioning.messages("Nominated")) == {"good-0", "good-1", "good-2"}
+    assert "must have at most 100 items" in provisioning.messages("FailedScheduling")["many"]
 
 
 def test_a_pool_whose_claims_are_refused_leaves_the_pods_to_another(provisioning: Provisioning) -> None:

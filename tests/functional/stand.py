@@ -175,7 +175,7 @@ class Stand:
         self.world.doorbell.rings.clear()
         return bells
 
-    def told(self, about: str = "") -> set[str]:
+    def event_reasons(self, about: str = "") -> set[str]:
         """Reasons of the Events so far, of one kind of object or of all."""
         return {event.reason for event in self.world.cluster.events if about in ("", event.kind)}
 

@@ -24,16 +24,16 @@ SHORT = CanaryRule(timedelta(minutes=1))
 @pytest.fixture
 def rollout() -> Rollout:
     """Three nodes that have drifted."""
-    told = Rollout()
-    told.publish()
-    return told
+    story = Rollout()
+    story.publish()
+    return story
 
 
-def _goes_on(told: Rollout) -> bool:
+def _goes_on(story: Rollout) -> bool:
     """Whether all nodes have moved in the end."""
     for _ in range(60):
-        told.run(1, seconds=20)
-        if not told.outdated and len(told.stand.claims) == NODES:
+        story.run(1, seconds=20)
+        if not story.outdated and len(story.stand.claims) == NODES:
             return True
     return False
 
@@ -144,16 +144,16 @@ def test_a_failed_image_keeps_consolidation_from_buying_and_not_from_deleting(ro
 
 def test_static_pools_try_an_image_too() -> None:
     """Their drifted nodes are replaced by another door, under the same rule."""
-    told = Rollout(replicas=NODES)
-    told.publish()
-    told.run(1)
-    assert told.stand.messages("DisruptionBlocked")
-    told.run(30)
-    assert len(told.moved) == 1
-    assert _goes_on(told)
+    story = Rollout(replicas=NODES)
+    story.publish()
+    story.run(1)
+    assert story.stand.messages("DisruptionBlocked")
+    story.run(30)
+    assert len(story.moved) == 1
+    assert _goes_on(story)
 
 
-class _Told(Rollout):
+class _Story(Rollout):
     """The whole story, with a fuse.
 
     ``begun``: how many writes there were before the image was published. ``most``: how many nodes had it at once before
@@ -162,7 +162,7 @@ class _Told(Rollout):
 
     begun = most = 0
 
-    def tell(self, number: int = 0) -> None:
+    def play(self, number: int = 0) -> None:
         self.begun = len(self.fuse.writes)
         if number:
             self.fuse.kill_after(number)
@@ -184,9 +184,9 @@ class _Told(Rollout):
 @cache
 def _undisturbed() -> tuple[str, ...]:
     """What it writes once the image is published, if nothing kills it."""
-    told = _Told(Fuse(), canary=SHORT)
-    told.tell()
-    return tuple(told.fuse.writes[told.begun :])
+    story = _Story(Fuse(), canary=SHORT)
+    story.play()
+    return tuple(story.fuse.writes[story.begun :])
 
 
 @pytest.mark.soak
@@ -195,8 +195,8 @@ def test_a_crash_after_any_write_moves_no_second_node_too_soon(part: int, pytest
     """And in the end all nodes have moved, and none costs money for nobody."""
     writes = _undisturbed()
     for number in crashes(writes, pytestconfig)[part::PARTS]:
-        told = _Told(Fuse(), canary=SHORT)
-        told.tell(number)
+        story = _Story(Fuse(), canary=SHORT)
+        story.play(number)
         text = f"killed after write {number}: {writes[number - 1]}"
-        assert told.most <= 1, text
-        assert_nothing_is_left_behind(told.stand, text)
+        assert story.most <= 1, text
+        assert_nothing_is_left_behind(story.stand, text)

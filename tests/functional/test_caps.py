@@ -76,8 +76,8 @@ def test_an_expired_node_without_a_replacement_is_not_drained(world: World, seco
     stand.rung()
     stand.live()
     assert len(_bound(stand)) == len(stand.alive) == 3
-    assert "Evicted" not in stand.told()
-    assert "AwaitingReplacement" in stand.told("Node")
+    assert "Evicted" not in stand.event_reasons()
+    assert "AwaitingReplacement" in stand.event_reasons("Node")
     assert Bell.LIFECYCLE not in stand.rung()
 
 
@@ -95,10 +95,10 @@ def test_a_deadline_drains_an_expired_node_all_the_same(world: World) -> None:
     stand.live()
     stand.wait(3600 - 151)
     stand.live()
-    assert "Evicted" not in stand.told()
+    assert "Evicted" not in stand.event_reasons()
     stand.wait(2)
     stand.live()
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
 
 
 def test_a_warning_for_an_expired_node_that_waits_drains_it(world: World) -> None:
@@ -109,7 +109,7 @@ def test_a_warning_for_an_expired_node_that_waits_drains_it(world: World) -> Non
     stand.wait(60)
     stand.receive("interruption_spot_warning", stand.alive[0])
     stand.live()
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
 
 
 def test_a_runaway_deployment_does_not_keep_an_interrupted_node_from_its_replacement(world: World) -> None:
@@ -251,8 +251,8 @@ def test_a_replacement_that_waits_for_its_launch_replaces_nothing_yet(world: Wor
     held = _capped(stand, max_launches=0)
     held.provision()
     held.live()
-    assert "LaunchHeldBack" in stand.told("NodeClaim")
-    assert "Evicted" not in stand.told()
+    assert "LaunchHeldBack" in stand.event_reasons("NodeClaim")
+    assert "Evicted" not in stand.event_reasons()
     stand.provision()
     stand.live()
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")

@@ -65,8 +65,8 @@ def test_a_node_is_retired_once_its_replacement_is_initialised(stand: Stand) -> 
     _ready(stand)
     assert now(stand, old).is_deleting
     assert now(stand, old).metadata.annotations[RETIRED_FOR] == "Underutilized"
-    assert "DisruptionTerminating" in stand.told("Node") & stand.told("NodeClaim")
-    assert {"DisruptionLaunching", "DisruptionWaitingReadiness"} <= stand.told("NodeClaim")
+    assert "DisruptionTerminating" in stand.event_reasons("Node") & stand.event_reasons("NodeClaim")
+    assert {"DisruptionLaunching", "DisruptionWaitingReadiness"} <= stand.event_reasons("NodeClaim")
 
 
 def test_the_pods_of_a_retired_node_move_to_its_replacement(stand: Stand) -> None:
@@ -78,7 +78,7 @@ def test_the_pods_of_a_retired_node_move_to_its_replacement(stand: Stand) -> Non
     assert stand.provision()["launches"] == 0
     assert REPLACEMENT_LAUNCHED in now(stand, old).metadata.annotations
     stand.live()
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
     stand.world.cluster.add(builders.pod("pod-9", cpu="900m", labels={"app": "web"}, affinity=APART, owner="web"))
     assert stand.provision()["launches"] == 0
     for _ in range(6):
@@ -124,7 +124,7 @@ def test_a_forced_command_waits_for_launches_only(stand: Stand) -> None:
     assert now(stand, old).metadata.annotations[RETIRED_FOR] == "Rebalance"
     stand.provision()
     stand.live()
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
 
 
 def test_a_command_without_replacements_goes_on_at_once(stand: Stand) -> None:
@@ -261,7 +261,7 @@ def test_an_interrupted_candidate_drops_out_and_its_replacementstays(stand: Stan
     stand.receive("interruption_spot_warning", first.status.provider_id.rpartition("/")[2])
     assert stand.provision()["launches"] == 0
     stand.live()
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
     assert not now(stand, second).is_deleting
     _ready(stand)
     assert now(stand, second).is_deleting

@@ -100,7 +100,7 @@ def test_nobody_agrees_where_nothing_begins(stand: Stand) -> None:
     """``observe`` mode tells what would be done, and that is all."""
     (old,) = running(stand, owner="web")
     stand.observing().consolidate(Agreed(old))
-    assert stand.told() & {"Observed", "ConsolidationApproved"} == {"Observed"}
+    assert stand.event_reasons() & {"Observed", "ConsolidationApproved"} == {"Observed"}
 
 
 def test_a_node_that_was_to_go_says_what_changed_before_it_did(stand: Stand) -> None:
@@ -111,7 +111,7 @@ def test_a_node_that_was_to_go_says_what_changed_before_it_did(stand: Stand) -> 
     meanwhile(stand, lambda: stand.world.cluster.add(late)).consolidate(Retiring(old.metadata.name))
     text = "churn: pod default/late has come to one of its nodes"
     assert stand.messages("ConsolidationRejected") == {old.metadata.name: text, node: text}
-    assert not stand.told() & {"ConsolidationCandidate", "ConsolidationApproved"}
+    assert not stand.event_reasons() & {"ConsolidationCandidate", "ConsolidationApproved"}
 
 
 def test_the_log_says_once_what_holds_nodes_and_again_what_has_changed(

@@ -34,10 +34,10 @@ def test_an_old_node_is_replaced_before_it_is_drained(stand: Stand) -> None:
     assert stand.expire() == {"expired": 1}
     assert stand.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}
     stand.live()
-    assert "Evicted" not in stand.told("Pod")
+    assert "Evicted" not in stand.event_reasons("Pod")
     assert stand.provision()["launched"] == 1
     stand.live()
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
 
 
 def test_an_expired_claim_is_marked_before_it_is_deleted(stand: Stand) -> None:
@@ -128,7 +128,7 @@ def test_expired_nodes_may_wait_for_budgets(world: World, counted: Callable[[], 
     old = {claim.metadata.name for claim in stand.claims}
     assert stand.expire() == {"expired": 1, "waiting": 2}
     assert (_going(stand), counted()["joinery_expirations_waiting_total"]) == (1, 2)
-    assert "DisruptionBlocked" in stand.told("NodePool")
+    assert "DisruptionBlocked" in stand.event_reasons("NodePool")
     assert stand.expire() == {"expired": 0, "waiting": 2}
     for _ in range(60):
         stand.provision()

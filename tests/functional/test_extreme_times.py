@@ -141,6 +141,6 @@ def test_a_command_that_began_at_a_time_to_come_is_rolled_back(world: World, rep
     for _ in range(4):
         stand.live()
         stand.wait(60)
-    assert "DisruptionRolledBack" in stand.told("NodeClaim")
+    assert "DisruptionRolledBack" in stand.event_reasons("NodeClaim")
     assert stand.claims == [now(stand, claim)]
     assert not is_tainted(stand, claim)

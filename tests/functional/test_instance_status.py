@@ -43,7 +43,7 @@ def test_an_instance_whose_check_failed_is_replaced_at_once(running: Stand) -> N
     assert INTERRUPTED_AT in running.claim.metadata.annotations
     assert moment(running.claim.metadata.annotations[TERMINATION_TIMESTAMP]) == now
     assert DISRUPTED_TAINT in {taint.key for taint in node.spec.taints}
-    assert {"InstanceUnhealthy", "TerminatingOnInterruption"} <= running.told("NodeClaim")
+    assert {"InstanceUnhealthy", "TerminatingOnInterruption"} <= running.event_reasons("NodeClaim")
     assert running.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}
     running.provision()
     for _ in range(20):
@@ -82,11 +82,11 @@ def test_an_event_that_is_weeks_ahead_leaves_pods_where_they_are_until_they_have
         running.live()
     assert running.claim.is_deleting
     assert moment(running.claim.metadata.annotations[TERMINATION_TIMESTAMP]) == starts
-    assert "Evicted" not in running.told("Pod")
+    assert "Evicted" not in running.event_reasons("Pod")
     assert "EC2 has scheduled a change of its instance" in " ".join(running.messages("NodeLeaving").values())
     running.wait(60 * 53 + 40)
     running.live()
-    assert "Evicted" in running.told("Pod")
+    assert "Evicted" in running.event_reasons("Pod")
 
 
 def test_an_instance_with_both_gets_its_deadline(running: Stand) -> None:

@@ -29,11 +29,11 @@ def test_a_spot_warning_replaces_the_node_before_it_drains(running: Stand) -> No
     running.receive("interruption_spot_warning", old)
     assert running.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}
     running.live()
-    assert "Evicted" not in running.told("Pod")
+    assert "Evicted" not in running.event_reasons("Pod")
     running.provision()
     assert len(running.alive) == 2
     running.live()
-    assert "Evicted" in running.told("Pod")
+    assert "Evicted" in running.event_reasons("Pod")
     for _ in range(12):
         running.wait(5)
         running.live()
@@ -49,8 +49,8 @@ def test_a_warning_marks_taints_and_deletes(running: Stand) -> None:
     assert INTERRUPTED_AT in running.claim.metadata.annotations
     assert DISRUPTED_TAINT in {taint.key for taint in node.spec.taints}
     assert running.claim.is_deleting
-    assert {"SpotInterrupted", "TerminatingOnInterruption"} <= running.told("NodeClaim")
-    assert "SpotInterrupted" in running.told("Node")
+    assert {"SpotInterrupted", "TerminatingOnInterruption"} <= running.event_reasons("NodeClaim")
+    assert "SpotInterrupted" in running.event_reasons("Node")
 
 
 def test_the_pool_that_is_being_emptied_is_avoided(running: Stand) -> None:
@@ -69,10 +69,10 @@ def test_without_a_replacement_the_drain_starts_after_fifteen_seconds(running: S
     running.receive("interruption_spot_warning", running.alive[0])
     running.wait(14)
     running.live()
-    assert "Evicted" not in running.told("Pod")
+    assert "Evicted" not in running.event_reasons("Pod")
     running.wait(1)
     running.live()
-    assert "Evicted" in running.told("Pod")
+    assert "Evicted" in running.event_reasons("Pod")
     assert REPLACEMENT_LAUNCHED not in running.claim.metadata.annotations
 
 
@@ -83,11 +83,11 @@ def test_a_replacement_has_its_fifteen_seconds_also_after_a_late_warning(running
     running.notify(Notice(NoticeKind.SPOT_INTERRUPTED, (instance,), at=sent))
     running.wait(10)
     running.live()
-    assert "Evicted" not in running.told("Pod")
+    assert "Evicted" not in running.event_reasons("Pod")
     running.wait(10)
     running.live()
     running.live()
-    assert "Evicted" in running.told("Pod")
+    assert "Evicted" in running.event_reasons("Pod")
 
 
 def test_a_warning_that_comes_twice_is_one_warning(running: Stand) -> None:
@@ -122,7 +122,7 @@ def test_a_rebalance_recommendation_changes_nothing(running: Stand) -> None:
     running.receive("interruption_rebalance_recommendation", running.alive[0])
     assert not running.claim.is_deleting
     assert running.rung() == set()
-    assert "SpotRebalanceRecommendation" in running.told("NodeClaim")
+    assert "SpotRebalanceRecommendation" in running.event_reasons("NodeClaim")
 
 
 def test_somebody_else_s_instance_is_none_of_our_business(running: Stand) -> None:
@@ -377,7 +377,7 @@ def test_a_node_whose_claim_cannot_be_read_is_drained_all_the_same(
     assert "cannot be read" in stand.messages("SpotInterrupted")[node.metadata.name]
     assert stand.provision()["launches"] == 1
     stand.live()
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
 
 
 def test_a_node_that_nothing_holds_is_not_deleted_under_its_pods(stand: Stand) -> None:

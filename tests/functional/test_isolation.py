@@ -214,7 +214,7 @@ def test_a_plan_is_told_and_recorded_though_no_bell_can_be_rung(stand: Stand) ->
     fuse = Fuse(failing="doorbell.ring", error=UnavailableError("SQS"))
     with pytest.raises(UnavailableError, match="SQS"):
         _behind(stand, fuse).provision()
-    assert "Nominated" in stand.told("Pod")
+    assert "Nominated" in stand.event_reasons("Pod")
     assert any("provisioning" in key for key in stand.world.store.documents)
 
 
@@ -276,4 +276,4 @@ def test_a_plan_that_cannot_be_recorded_is_told_all_the_same(stand: Stand) -> No
     with pytest.raises(DeniedError, match="AccessDenied"):
         _behind(stand, Fuse(failing="store.record", error=DeniedError("AccessDenied"))).provision()
     assert len(stand.alive) == 1
-    assert {"Nominated", "FailedScheduling"} <= stand.told("Pod")
+    assert {"Nominated", "FailedScheduling"} <= stand.event_reasons("Pod")

@@ -175,7 +175,7 @@ def test_a_claim_whose_instance_ended_before_it_was_written_is_given_up(stand: S
     stand.world.cloud.terminate(stand.alive)
     stand.wait(360)
     stand.live()
-    assert "GivenUp" in stand.told("NodeClaim")
+    assert "GivenUp" in stand.event_reasons("NodeClaim")
 
 
 def test_two_doors_that_launch_one_claim_get_one_instance(stand: Stand) -> None:
@@ -218,7 +218,7 @@ def test_pools_that_ec2_is_out_of_are_left_out_of_the_next_plan(stand: Stand) ->
     stand.world.cloud.run_out(*_everything_of(stand.world, SPOT))
     outcome = stand.provision()
     assert outcome["launched"] == 0
-    assert "InsufficientCapacityError" in stand.told("NodeClaim")
+    assert "InsufficientCapacityError" in stand.event_reasons("NodeClaim")
     assert Bell.PROVISIONING in stand.rung()
     stand.live()
     for _ in range(5):
@@ -245,7 +245,7 @@ def test_a_call_that_ec2_refuses_for_want_of_capacity_is_answered_like_one_that_
     spot = frozenset(_everything_of(stand.world, SPOT))
     stand.world.cloud.fail_next("launch", CapacityError("creating a fleet: MaxSpotInstanceCountExceeded: no", spot))
     assert stand.provision()["launched"] == 0
-    assert "InsufficientCapacityError" in stand.told("NodeClaim")
+    assert "InsufficientCapacityError" in stand.event_reasons("NodeClaim")
     assert any("MaxSpotInstanceCountExceeded" in event.message for event in stand.world.recorder.events)
     assert stand.world.unavailable.at(stand.world.clock.now()) == spot
     stand.live()

@@ -162,13 +162,13 @@ def test_a_budget_keeps_a_pod_and_says_so(stand: Stand) -> None:
     stand.live()
     stand.wait(15)
     stand.live()
-    assert "FailedDraining" in stand.told("Node")
+    assert "FailedDraining" in stand.event_reasons("Node")
     assert "a disruption budget keeps it" in stand.messages("FailedEviction")["pod-0"]
     assert list(stand.world.cluster.pods) == ["default/pod-0"]
     stand.world.cluster.add(builders.pdb(labels={"app": "web"}, allowed=1))
     stand.wait(5)
     stand.live()
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
 
 
 def test_one_bad_claim_does_not_stop_the_others(stand: Stand) -> None:

@@ -44,7 +44,7 @@ def test_an_instance_that_is_shutting_down_is_not_taken(stand: Stand) -> None:
     stand.rung()
     stand.live()
     assert (stand.claim.is_deleting, stand.claim.status.provider_id) == (True, "")
-    assert "InstanceGone" in stand.told("NodeClaim")
+    assert "InstanceGone" in stand.event_reasons("NodeClaim")
     assert Bell.PROVISIONING in stand.rung()
     stand.live()
     stand.settle()

@@ -65,7 +65,7 @@ def test_a_claim_whose_node_vanished_is_not_ready_and_says_so(stand: Stand) -> N
     stand.live()
     states = {kind: stand.claim.condition(kind) for kind in ("Registered", "Initialized", "Ready")}
     assert {condition and condition.status for condition in states.values()} == {"Unknown"}
-    assert "NodeVanished" in stand.told("NodeClaim")
+    assert "NodeVanished" in stand.event_reasons("NodeClaim")
 
 
 def test_a_node_that_comes_back_is_made_ours_again(stand: Stand) -> None:
@@ -186,7 +186,7 @@ def test_a_node_that_came_back_is_drained_before_its_instance_goes(stand: Stand)
     stand.world.cluster.delete_node_claim(stand.claim)
     stand.wait(16)
     stand.live()
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
     assert len(stand.alive) == 1
 
 
@@ -282,7 +282,7 @@ def test_a_claim_whose_provider_id_was_changed_gets_it_back_from_its_node(stand:
     stand.live()
     assert (stand.claim.status.provider_id, stand.claim.is_deleting) == (right, False)
     assert stand.alive == before
-    assert "ProviderIDRestored" in stand.told("NodeClaim")
+    assert "ProviderIDRestored" in stand.event_reasons("NodeClaim")
     stand.live()
     assert stand.claim.is_true("Ready")
 
@@ -295,7 +295,7 @@ def test_a_deleted_claim_whose_provider_id_was_changed_still_drains_its_node(sta
     stand.live()
     stand.wait(16)
     stand.live()
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
     assert len(stand.alive) == 1
 
 
@@ -360,7 +360,7 @@ def test_a_claim_that_has_lost_its_status_gets_it_back_and_nothing_is_bought(sta
             claim.status.image_id,
         )
         assert stand.claim.status.capacity.keys() >= {"cpu", "memory", "pods"}
-    assert "ProviderIDRestored" in stand.told("NodeClaim")
+    assert "ProviderIDRestored" in stand.event_reasons("NodeClaim")
 
 
 @pytest.mark.parametrize("is_provider_id_left", [False, True])
@@ -379,7 +379,7 @@ def test_a_deleted_claim_that_has_lost_its_status_drains_its_node_before_its_ins
         stand.live()
         stand.wait(30)
     assert (stand.alive, stand.claims) == ([], [])
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
     assert pod.key not in stand.world.cluster.pods
 
 
@@ -419,8 +419,8 @@ def test_a_copy_of_a_claim_goes_without_its_owners_node_and_instance(stand: Stan
         _rest(stand)
         assert (stand.claims, stand.alive, _node(stand)) == ([stand.claim], before, node)
         assert stand.claim.metadata.name == owner.metadata.name
-    assert "InstanceClaimedTwice" in stand.told("NodeClaim")
-    assert "Evicted" not in stand.told("Pod")
+    assert "InstanceClaimedTwice" in stand.event_reasons("NodeClaim")
+    assert "Evicted" not in stand.event_reasons("Pod")
 
 
 def test_the_claim_that_the_tag_names_takes_the_node_over_and_nothing_is_bought(stand: Stand) -> None:

@@ -78,7 +78,7 @@ def test_a_plan_is_recorded_and_told_and_nothing_is_bought(stand: Stand) -> None
     outcome = stand.observing().provision()
     assert (outcome["launches"], outcome["launched"]) == (1, 0)
     assert (stand.claims, stand.alive, stand.rung()) == ([], [], set())
-    assert stand.told("Pod") == {"Observed"}
+    assert stand.event_reasons("Pod") == {"Observed"}
     assert len(stand.world.store.documents) == 1
     assert [lease.spec.holder_identity for lease in stand.world.cluster.leases.values()] == [None]
 
@@ -109,7 +109,7 @@ def test_a_warning_is_told_and_nothing_is_done(stand: Stand) -> None:
     before = stand.claim
     stand.observing().receive("interruption_spot_warning", stand.alive[0])
     assert (stand.claim, stand.rung()) == (before, set())
-    assert "SpotInterrupted" in stand.told("NodeClaim")
+    assert "SpotInterrupted" in stand.event_reasons("NodeClaim")
 
 
 def test_an_old_node_is_told_of_and_kept(stand: Stand) -> None:
@@ -118,7 +118,7 @@ def test_an_old_node_is_told_of_and_kept(stand: Stand) -> None:
     stand.settle()
     stand.wait(30 * 24 * 3600)
     stand.observing().expire()
-    assert "Expired" in stand.told("NodeClaim")
+    assert "Expired" in stand.event_reasons("NodeClaim")
     assert not stand.claim.is_deleting
 
 

@@ -62,7 +62,7 @@ def test_a_recommendation_is_only_told_unless_more_is_asked_for(world: World) ->
     """The default: it may come hours before an interruption, or without one."""
     stand = _running(world)
     _recommend(stand)
-    assert "SpotRebalanceRecommendation" in stand.told("NodeClaim") & stand.told("Node")
+    assert "SpotRebalanceRecommendation" in stand.event_reasons("NodeClaim") & stand.event_reasons("Node")
     assert not stand.claim.is_deleting
     assert not world.unavailable.at(world.clock.now())
     assert stand.rung() == set()
@@ -88,7 +88,7 @@ def test_a_recommendation_that_is_days_old_costs_no_node(world: World, mode: str
     (old,) = stand.claims
     sent = world.clock.now() - timedelta(days=3)
     stand.notify(Notice(NoticeKind.REBALANCE_RECOMMENDATION, (stand.alive[0],), at=sent))
-    assert "SpotRebalanceRecommendation" in stand.told("NodeClaim")
+    assert "SpotRebalanceRecommendation" in stand.event_reasons("NodeClaim")
     stand.provision()
     stand.live()
     assert stand.claims == [old]
@@ -142,7 +142,7 @@ def test_a_nodepool_that_cannot_be_read_keeps_its_nodes(world: World) -> None:
     fuse = Fuse(failing="cluster.node_pool", error=ConfigurationError("invalid"))
     _recommend(Stand(world, gateways=fuse.protect(world.gateways), rebalance="drain"))
     assert not stand.claim.is_deleting
-    assert "SpotRebalanceRecommendation" in stand.told("NodeClaim")
+    assert "SpotRebalanceRecommendation" in stand.event_reasons("NodeClaim")
 
 
 def test_replace_keeps_the_node_until_its_replacement_is_initialised(world: World) -> None:
@@ -157,7 +157,7 @@ def test_replace_keeps_the_node_until_its_replacement_is_initialised(world: Worl
     assert _pool_of(new) != _pool_of(old)
     stand.live()
     assert not any(claim.is_deleting for claim in stand.claims)
-    assert "Evicted" not in stand.told("Pod")
+    assert "Evicted" not in stand.event_reasons("Pod")
     _finish(stand)
     assert [claim.metadata.name for claim in stand.claims] == [new.metadata.name]
     assert len(stand.alive) == 1

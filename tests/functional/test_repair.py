@@ -44,7 +44,7 @@ def test_a_broken_node_is_replaced(world: World) -> None:
     stand.wait(60)
     stand.live()
     assert stand.rung() >= {Bell.PROVISIONING, Bell.LIFECYCLE}
-    assert "NodeUnhealthy" in stand.told("Node")
+    assert "NodeUnhealthy" in stand.event_reasons("Node")
     stand.provision()
     assert len(stand.alive) == 2
     for _ in range(30):
@@ -71,7 +71,7 @@ def test_a_reboot_that_helps_keeps_the_node(world: World) -> None:
     for _ in range(3):
         stand.live()
     assert stand.world.cloud.rebooted == [old]
-    assert "NodeRebooted" in stand.told("Node")
+    assert "NodeRebooted" in stand.event_reasons("Node")
     stand.wait(120)
     _break(stand, "True")
     stand.wait(24 * 3600)

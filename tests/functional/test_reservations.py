@@ -201,7 +201,7 @@ def test_the_warning_that_a_capacity_block_ends_empties_it(reserved: Stand) -> N
     reserved.settle()
     reserved.receive("interruption_capacity_block", "cr-1")
     assert reserved.claim.is_deleting
-    assert {"CapacityBlockExpiring", "TerminatingOnInterruption"} <= reserved.told("NodeClaim")
+    assert {"CapacityBlockExpiring", "TerminatingOnInterruption"} <= reserved.event_reasons("NodeClaim")
     reserved.provision()
     assert sorted(claim.metadata.labels[CAPACITY_TYPE] for claim in reserved.claims) == [ON_DEMAND, RESERVED]
 

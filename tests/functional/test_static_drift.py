@@ -132,7 +132,7 @@ def test_drift_to_a_dearer_type_says_what_it_costs_more(world: World) -> None:
     """Nobody asks whether drift pays, so the bill must not rise unseen."""
     stand = _drifted(world, replicas=1)
     stand.provision()
-    assert "DriftCostsMore" not in stand.told("NodeClaim")
+    assert "DriftCostsMore" not in stand.event_reasons("NodeClaim")
     world = World(seed=4)
     stand = static_stand(world, static_pool(replicas=1, budgets=[]))
     settled(stand)
@@ -158,16 +158,16 @@ def test_observe_mode_replaces_no_drifted_node(world: World) -> None:
 def test_a_crash_while_drifted_nodes_are_replaced_costs_time_alone(pytestconfig: pytest.Config) -> None:
     """One node, one replacement, whatever write the run is killed after; none is bought for nothing that stays."""
 
-    def told(fuse: Fuse) -> Stand:
+    def disturbed(fuse: Fuse) -> Stand:
         stand = _drifted(World(seed=9), replicas=1)
         stand.gateways = fuse.protect(stand.world.gateways)
         rung_until_still(stand, fuse)
         return stand
 
     undisturbed = Fuse()
-    told(undisturbed)
+    disturbed(undisturbed)
     for after in crashes(undisturbed.writes, pytestconfig):
-        stand = told(Fuse(after))
+        stand = disturbed(Fuse(after))
         assert len(stand.alive) == len(stand.claims) == 1, after
         assert stand.claim.metadata.labels.get("team") == "web", after
 

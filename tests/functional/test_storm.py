@@ -63,7 +63,7 @@ def test_an_api_server_that_is_overloaded_in_a_storm_costs_a_node_no_pod() -> No
 
 def test_warnings_that_come_twice_and_late_among_those_of_others_change_nothing() -> None:
     """EventBridge and SQS promise at least once, and in no order; rules hear of the whole account's instances."""
-    storm = Storm(nodes=60, warnings=30, over=MINUTE, strangers=20, copies=(TWICE, LATE))
+    storm = Storm(nodes=60, warnings=30, over=MINUTE, foreign=20, copies=(TWICE, LATE))
     storm.run()
     assert (storm.uncovered, storm.late, storm.queue.dead_letters) == (0, [], [])
     assert storm.launched == 30

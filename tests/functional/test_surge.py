@@ -37,7 +37,7 @@ def test_the_successor_is_ready_before_the_pod_ends() -> None:
     shop = _after_warning()
     assert (shop.fewest, shop.restarts, shop.rollouts) == (1, 1, 2)
     assert len(shop.launched) == 2
-    assert "Evicted" not in shop.stand.told("Pod")
+    assert "Evicted" not in shop.stand.event_reasons("Pod")
 
 
 def test_the_pod_is_told_what_is_waited_for_and_until_when() -> None:
@@ -91,7 +91,7 @@ def test_others_behind_a_budget_do_not_surge(given: dict[str, Any]) -> None:
     shop.open().watch().warn()
     shop.turn(10)
     assert shop.restarts == 0
-    assert "AwaitingSuccessor" not in shop.stand.told("Pod")
+    assert "AwaitingSuccessor" not in shop.stand.event_reasons("Pod")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_a_deployment_that_cannot_surge_says_so_and_waits_for_its_next_node(spec
     """The pod is evicted when the node that was bought for it is ready, and not earlier."""
     shop = Shop(**spec).open().watch().warn()
     (pod,) = shop.pods
-    shop.until(lambda: "Evicted" in shop.stand.told("Pod"))
+    shop.until(lambda: "Evicted" in shop.stand.event_reasons("Pod"))
     assert why in shop.stand.messages("CannotSurge")[pod.metadata.name]
     ready = [claim for claim in shop.stand.claims if not claim.is_deleting and claim.is_true("Ready")]
     assert (len(ready), shop.restarts) == (1, 0)
@@ -117,7 +117,7 @@ def test_a_stateful_set_cannot_surge_and_is_evicted_like_any_other() -> None:
     """Two pods of one name cannot be there at once."""
     shop = Shop(kind="StatefulSet").open().watch().warn()
     (pod,) = shop.pods
-    shop.until(lambda: "Evicted" in shop.stand.told("Pod"))
+    shop.until(lambda: "Evicted" in shop.stand.event_reasons("Pod"))
     assert "only a Deployment can surge" in shop.stand.messages("CannotSurge")[pod.metadata.name]
 
 
@@ -129,7 +129,7 @@ def test_a_successor_that_never_starts_does_not_cost_the_pod_its_own_end() -> No
     shop.warn()
     warned = shop.world.clock.now()
     shop.workloads.apply(workload(shop.document))
-    shop.until(lambda: "Evicted" in shop.stand.told("Pod"))
+    shop.until(lambda: "Evicted" in shop.stand.event_reasons("Pod"))
     assert pod.metadata.name in shop.stand.messages("SurgeTimedOut")
     assert 78 <= (shop.world.clock.now() - warned).total_seconds() <= 84
     assert shop.restarts == 0
@@ -143,7 +143,7 @@ def test_a_warning_ends_the_waiting_on_a_node_that_somebody_has_deleted_before()
     shop.workloads.apply(workload(shop.document))
     shop.turn(5)
     warned = shop.warn().world.clock.now()
-    shop.until(lambda: "Evicted" in shop.stand.told("Pod"))
+    shop.until(lambda: "Evicted" in shop.stand.event_reasons("Pod"))
     assert 78 <= (shop.world.clock.now() - warned).total_seconds() <= 84
 
 
@@ -155,7 +155,7 @@ def test_a_deadline_wins_always() -> None:
     shop.world.cluster.add(with_metadata(claim, annotations={**claim.metadata.annotations, **ends}))
     shop.retire()
     shop.turn(2)
-    assert "SurgeTimedOut" in shop.stand.told("Pod")
+    assert "SurgeTimedOut" in shop.stand.event_reasons("Pod")
     shop.until(lambda: not any(claim.is_deleting for claim in shop.stand.claims))
 
 
@@ -168,7 +168,7 @@ def test_a_rollout_under_way_is_not_restarted() -> None:
     shop.warn()
     shop.turn(5)
     assert (shop.restarts, shop.rollouts) == (0, 2)
-    assert "AwaitingSuccessor" in shop.stand.told("Pod")
+    assert "AwaitingSuccessor" in shop.stand.event_reasons("Pod")
 
 
 def test_a_rollout_that_somebody_undid_is_not_started_again() -> None:
@@ -180,7 +180,7 @@ def test_a_rollout_that_somebody_undid_is_not_started_again() -> None:
     stored = shop.world.cluster.api.get("Deployment", "default/web")
     bare = with_metadata(stored.spec.template, annotations={SURGE_BEFORE_EVICTION: "true"})
     shop.world.cluster.api.update(type(stored)(metadata=stored.metadata, spec=type(stored.spec)(template=bare)))
-    shop.until(lambda: "CannotSurge" in shop.stand.told("Pod"))
+    shop.until(lambda: "CannotSurge" in shop.stand.event_reasons("Pod"))
     shop.turn(5)
     assert shop.restarts == 1
 
@@ -190,7 +190,7 @@ def test_owners_that_may_not_be_read_are_no_reason_to_wait_for_ever(method: str)
     """The role lacks the right: the pod waits for its next node, and is told why."""
     fuse = Fuse(failing=method, error=DeniedError("may not get"))
     shop = Shop(fuse=fuse).open().watch().warn()
-    shop.until(lambda: "Evicted" in shop.stand.told("Pod"))
+    shop.until(lambda: "Evicted" in shop.stand.event_reasons("Pod"))
     assert "its Deployment may not be read" in next(iter(shop.stand.messages("CannotSurge").values()))
 
 
@@ -200,7 +200,7 @@ def test_an_api_server_that_does_not_answer_is_no_reason_to_evict(method: str) -
     fuse = Fuse(failing=method, error=UnavailableError("timed out"))
     shop = Shop(fuse=fuse).open().watch().retire()
     shop.turn(20)
-    assert "Evicted" not in shop.stand.told("Pod")
+    assert "Evicted" not in shop.stand.event_reasons("Pod")
 
 
 def test_a_restart_that_is_refused_is_told_and_keeps_nobody_else() -> None:
@@ -210,7 +210,7 @@ def test_a_restart_that_is_refused_is_told_and_keeps_nobody_else() -> None:
     (node,) = shop.world.cluster.nodes
     shop.world.cluster.add(builders.pod("neighbour", cpu="100m", node=node))
     shop.retire()
-    shop.until(lambda: "Evicted" in shop.stand.told("Pod"))
+    shop.until(lambda: "Evicted" in shop.stand.event_reasons("Pod"))
     assert "neighbour" in shop.stand.messages("Evicted")
     assert "ask the platform team" in next(iter(shop.stand.messages("FailedSurge").values()))
 
@@ -220,7 +220,7 @@ def test_observing_restarts_nothing() -> None:
     shop = Shop().open().watch().retire()
     shop.stand.observing().live()
     assert shop.rollouts == 1
-    assert "AwaitingSuccessor" in shop.stand.told("Pod")
+    assert "AwaitingSuccessor" in shop.stand.event_reasons("Pod")
 
 
 @cache

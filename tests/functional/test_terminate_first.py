@@ -40,7 +40,7 @@ def test_the_node_ends_and_its_replacement_is_launched_then(stand: Stand) -> Non
     stand.live()
     assert now(stand, old).is_deleting
     stand.live()
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
     stand.world.cluster.add(builders.pod("pod-9", cpu="900m", labels={"app": "web"}, affinity=APART, owner="web"))
     most = 0
     for _ in range(12):
@@ -121,7 +121,7 @@ def test_a_replacement_that_waits_long_has_its_whole_time_to_launch_and_join(sta
     assert is_postponed(now(stand, new))
     stand.world.cluster.api.delete(stand.world.cluster.pods["default/pod-0"])
     _rounds(stand, 30, seconds=20)
-    assert "GivenUp" not in stand.told("NodeClaim")
+    assert "GivenUp" not in stand.event_reasons("NodeClaim")
 
 
 # --- who is chosen ---
@@ -173,7 +173,7 @@ def test_a_node_without_room_for_its_replacement_ends_first_where_that_is_wanted
     (new,) = others(stand, [old])
     assert is_postponed(new)
     _rounds(stand, 2)
-    assert "Evicted" in stand.told("Pod")
+    assert "Evicted" in stand.event_reasons("Pod")
     stand.world.cluster.add(builders.pod("pod-9", cpu="900m", labels={"app": "web"}, affinity=APART, owner="web"))
     _rounds(stand, 12)
     (claim,) = stand.claims

@@ -115,7 +115,7 @@ def test_a_nodepool_that_does_not_buy_there_says_nothing(world: World) -> None:
     stand.live()
     world.cloud.shifted.add(_zone_id(stand, "us-east-1b"))
     stand.live()
-    assert "ZonalShiftActive" not in stand.told("NodePool")
+    assert "ZonalShiftActive" not in stand.event_reasons("NodePool")
 
 
 def test_while_arc_does_not_answer_pods_get_nodes_and_nothing_is_taken_back(running: Stand) -> None:
@@ -124,7 +124,7 @@ def test_while_arc_does_not_answer_pods_get_nodes_and_nothing_is_taken_back(runn
     running.live()
     running.world.cloud.fail_next("shifted_zones", UnavailableError("ARC is down"))
     running.live()
-    assert "ZonalShiftCleared" not in running.told("NodePool")
+    assert "ZonalShiftCleared" not in running.event_reasons("NodePool")
     _pending(running, "later")
     running.world.cloud.fail_next("shifted_zones", NotFoundError("not registered"))
     assert running.provision()["unplaced"] == 0

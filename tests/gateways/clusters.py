@@ -32,7 +32,7 @@ START = datetime.fromisoformat("2026-11-21T12:00:00+00:00")
 
 
 @dataclass(frozen=True)
-class Told:
+class PublishedEvent:
     """An Event as a person reads it."""
 
     reason: str
@@ -59,7 +59,7 @@ class Form(Protocol):
     def stored(self, item: Any) -> Any:
         """The object of that kind and name now. ``NotFoundError``."""
 
-    def told(self) -> list[Told]:
+    def events(self) -> list[PublishedEvent]:
         """The Events of Joinery."""
 
 
@@ -90,9 +90,9 @@ class InMemory:
     def stored(self, item: Any) -> Any:
         return self.memory.api.get(kind_of(item), key_of(item))
 
-    def told(self) -> list[Told]:
+    def events(self) -> list[PublishedEvent]:
         return [
-            Told(e.reason, e.message, e.kind, e.name, stored.reporter, e.warning)
+            PublishedEvent(e.reason, e.message, e.kind, e.name, stored.reporter, e.warning)
             for stored in self.memory.events
             for e in [stored.event]
         ]
@@ -134,10 +134,10 @@ class Real:
     def stored(self, item: Any) -> Any:
         return objects.get(self._admin, item)
 
-    def told(self) -> list[Told]:
+    def events(self) -> list[PublishedEvent]:
         found = msgspec.json.decode(self._admin.get("/apis/events.k8s.io/v1/events"))["items"]
         return [
-            Told(
+            PublishedEvent(
                 each["reason"],
                 each.get("note", ""),
                 each["regarding"]["kind"],

@@ -44,7 +44,7 @@ def versions(mirror: Mirror) -> Mapping[str, str]:
     return {each.metadata.name: each.metadata.resource_version for each in mirror.read().objects}
 
 
-class Told(Mirror):
+class ListedMirror(Mirror):
     """A mirror that has listed two pods at version 10, and its complaints."""
 
     def __init__(self, script: Script) -> None:
@@ -60,7 +60,7 @@ def test_a_watch_is_read_up_to_the_fence() -> None:
     """What happened before the read is in it, and what happens later is left to the next one."""
     events = watch(("ADDED", "c", 11), ("MODIFIED", "a", 12), ("DELETED", "b", 15), ("MODIFIED", "c", 17))
     with scripted(FIRST, fence(16, 2), events, fence(17, 2), watch(("MODIFIED", "c", 17))) as script:
-        mirror = Told(script)
+        mirror = ListedMirror(script)
         assert versions(mirror) == {"a": "12", "c": "11"}
         assert versions(mirror) == {"a": "12", "c": "17"}
     assert "resourceVersion=10&" in script.asked[2]
@@ -71,14 +71,14 @@ def test_a_watch_is_read_up_to_the_fence() -> None:
 def test_nothing_is_watched_where_nothing_has_happened() -> None:
     """The version of the fence is that of the last read."""
     with scripted(FIRST, fence(10, 2)) as script:
-        assert versions(Told(script)) == {"a": "1", "b": "2"}
+        assert versions(ListedMirror(script)) == {"a": "1", "b": "2"}
     assert len(script.asked) == 2
 
 
 def test_silence_is_the_end_of_a_watch() -> None:
     """Other kinds have changed, and this one has not. The next watch goes on from the last change that was told."""
     with scripted(FIRST, fence(16, 2), watch(("MODIFIED", "a", 12)), fence(20, 2), watch()) as script:
-        mirror = Told(script)
+        mirror = ListedMirror(script)
         assert versions(mirror) == {"a": "12", "b": "2"}
         assert versions(mirror) == {"a": "12", "b": "2"}
     assert "resourceVersion=12&" in script.asked[4]
@@ -90,7 +90,7 @@ def test_silence_within_an_event_is_no_end() -> None:
     code, headers, body = watch(("MODIFIED", "a", 12))
     half = (code, {"Content_Length": str(len(body))}, body[:-20])
     with scripted(FIRST, fence(16, 2), half, listing(17, a=12, b=2)) as script:
-        mirror = Told(script)
+        mirror = ListedMirror(script)
         assert versions(mirror) == {"a": "12", "b": "2"}
     assert mirror.complaints == []
 
@@ -99,7 +99,7 @@ def test_a_bookmark_is_an_end_and_a_place_to_go_on_from() -> None:
     """It says that nothing before it is missing."""
     events = watch(("MODIFIED", "a", 12), ("BOOKMARK", "", 16))
     with scripted(FIRST, fence(16, 2), events, fence(20, 2), watch(("BOOKMARK", "", 30))) as script:
-        mirror = Told(script)
+        mirror = ListedMirror(script)
         assert versions(mirror) == {"a": "12", "b": "2"}
         assert versions(mirror) == {"a": "12", "b": "2"}
     assert "resourceVersion=16&" in script.asked[4]
@@ -109,7 +109,7 @@ def test_a_missing_object_is_waited_for() -> None:
     """The fence has three, two are known: the watch is asked once more, and its bookmark is waited for."""
     late = watch(("ADDED", "c", 15), ("BOOKMARK", "", 16))
     with scripted(FIRST, fence(16, 3), watch(), late) as script:
-        mirror = Told(script)
+        mirror = ListedMirror(script)
         assert versions(mirror) == {"a": "1", "b": "2", "c": "15"}
     assert mirror.complaints == []
 
@@ -117,7 +117,7 @@ def test_a_missing_object_is_waited_for() -> None:
 def test_numbers_that_differ_are_told_and_the_kind_is_listed() -> None:
     """A mirror that is wrong heals itself, and somebody learns of it."""
     with scripted(FIRST, fence(16, 3), watch(), watch(("BOOKMARK", "", 16)), listing(17, a=1, b=2, c=15)) as script:
-        mirror = Told(script)
+        mirror = ListedMirror(script)
         assert versions(mirror) == {"a": "1", "b": "2", "c": "15"}
     assert mirror.complaints == ["/api/v1/pods: 2 objects are known and 3 are there"]
 
@@ -125,7 +125,7 @@ def test_numbers_that_differ_are_told_and_the_kind_is_listed() -> None:
 def test_a_change_that_comes_late_is_applied_and_told() -> None:
     """It was before the fence of a read that did not see it."""
     with scripted(FIRST, fence(16, 2), watch(), fence(20, 2), watch(("MODIFIED", "a", 14))) as script:
-        mirror = Told(script)
+        mirror = ListedMirror(script)
         assert versions(mirror) == {"a": "1", "b": "2"}
         assert versions(mirror) == {"a": "14", "b": "2"}
     assert mirror.complaints == ["/api/v1/pods: default/a has changed before the last read, which did not see it"]
@@ -145,7 +145,7 @@ LOST = {
 def test_a_watch_that_is_lost_is_a_list(lost: Answer) -> None:
     """Compacted, cut off, or refused: the kind is listed, and followed again from there."""
     with scripted(FIRST, fence(16, 2), lost, listing(18, a=14, b=2), fence(18, 2)) as script:
-        mirror = Told(script)
+        mirror = ListedMirror(script)
         assert versions(mirror) == {"a": "14", "b": "2"}
         assert versions(mirror) == {"a": "14", "b": "2"}
     assert [path.partition("?")[2].partition("&")[0] for path in script.asked] == [
@@ -157,13 +157,13 @@ def test_a_watch_that_is_lost_is_a_list(lost: Answer) -> None:
 def test_a_cluster_that_was_restored_is_listed() -> None:
     """Its versions go backwards: a watch from ours would tell of nothing."""
     with scripted(FIRST, fence(7, 2), listing(7, a=1, b=1)) as script:
-        assert versions(Told(script)) == {"a": "1", "b": "1"}
+        assert versions(ListedMirror(script)) == {"a": "1", "b": "1"}
 
 
 def test_a_busy_server_is_not_asked_for_a_list_instead() -> None:
     """A watch is tried again; a list would be the heavier load."""
     with scripted(FIRST, fence(16, 2), refuses(429, "storage is (re)initializing")) as script:
-        mirror = Told(script)
+        mirror = ListedMirror(script)
         with pytest.raises(UnavailableError, match="initializing"):
             mirror.read()
     assert not any("limit=500" in path for path in script.asked[1:])
@@ -180,7 +180,7 @@ def test_a_busy_server_is_not_asked_for_a_list_instead() -> None:
 def test_a_mirror_is_held_against_a_list(events: Answer, complaints: list[str]) -> None:
     """What was followed must be what is listed. Where it is not, somebody learns of it, and the list counts."""
     with scripted(FIRST, listing(18, a=14, b=2), events) as script:
-        mirror = Told(script)
+        mirror = ListedMirror(script)
         listed = mirror.read(verify=True).objects
     assert [each.metadata.resource_version for each in listed] == ["14", "2"]
     assert mirror.complaints == complaints
@@ -190,7 +190,7 @@ def test_what_has_not_changed_is_the_same_object() -> None:
     """Through watches, lists and verification: what was derived from it can be kept."""
     answers = (fence(16, 2), watch(("MODIFIED", "a", 16)), fence(17, 2), refuses(410, "x"), listing(18, a=16, b=2))
     with scripted(FIRST, *answers) as script:
-        mirror = Told(script)
+        mirror = ListedMirror(script)
         (_, b), (a, _) = mirror.read().objects, mirror.read().objects
         assert b is mirror.read(verify=True).objects[1]
         assert a is mirror.read(verify=True).objects[0]

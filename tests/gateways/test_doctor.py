@@ -20,7 +20,7 @@ from tools.controlplane.plane import ControlPlane
 OK, WARN, FAIL = Status.OK, Status.WARN, Status.FAIL
 
 
-def told(given: Site, *looks: object) -> list[tuple[str, Status]]:
+def findings(given: Site, *looks: object) -> list[tuple[str, Status]]:
     """Topic and status of what these checks say."""
     checks = [Check("the check", look) for look in looks]  # type: ignore[arg-type]
     return [(finding.topic, finding.status) for finding in examine(checks, given, OneByOne())]
@@ -84,13 +84,13 @@ def test_dead_letters_and_stale_prices_are_seen_in_a_real_account(boto: Boto) ->
             return {"StackResourceSummaries": [kinds]}
 
     given.aws = Mixed()  # type: ignore[assignment]
-    assert told(given, health.dead_letters) == [("dead letters", FAIL)]
-    assert told(given, health.catalogue) == [("catalogue", FAIL)]
+    assert findings(given, health.dead_letters) == [("dead letters", FAIL)]
+    assert findings(given, health.catalogue) == [("catalogue", FAIL)]
     boto3.client("s3").put_object(Bucket="bucket", Key="catalog.json.gz", Body=b"{}")
     given.now = lambda: datetime.now(UTC)  # noqa: TID251 - S3 says its own moment
-    assert told(given, health.catalogue) == [("catalogue", OK)]
+    assert findings(given, health.catalogue) == [("catalogue", OK)]
     given.now = lambda: datetime.now(UTC) + timedelta(hours=3)  # noqa: TID251
-    assert told(given, health.catalogue) == [("catalogue", WARN)]
+    assert findings(given, health.catalogue) == [("catalogue", WARN)]
 
 
 # --- a real API server ---
@@ -105,9 +105,9 @@ def test_a_real_api_server_answers_what_the_doctor_asks(joinery_api_server: Cont
     aws = FakeAws(get_caller_identity={})
     given.aws = aws
     looks = (reachable.api_server, installed.versions, allowed.cluster_rights, reachable.clocks)
-    assert told(given, *looks) == [("api server", OK), ("version", OK), ("rights", OK), ("clock", OK)]
+    assert findings(given, *looks) == [("api server", OK), ("version", OK), ("rights", OK), ("clock", OK)]
     # No webhook configuration was applied there.
-    assert told(given, reachable.webhook) == [("webhook", FAIL)]
+    assert findings(given, reachable.webhook) == [("webhook", FAIL)]
 
 
 # --- the kubeconfig ---

@@ -21,7 +21,7 @@ NEWS = Event(
 def test_an_event_says_who_what_and_why(form: Form) -> None:
     """It names the object, the reason and us as its reporter, which is how our webhook knows not to ring for it."""
     form.recorder.emit([NEWS])
-    (told,) = form.told()
+    (told,) = form.events()
     assert (told.reason, told.message, told.kind, told.name) == (NEWS.reason, NEWS.message, "NodeClaim", "default-1")
     assert (told.reporter, told.warning) == (REPORTER, False)
 
@@ -29,7 +29,7 @@ def test_an_event_says_who_what_and_why(form: Form) -> None:
 def test_a_warning_about_a_pod_lives_in_its_namespace(form: Form) -> None:
     """``kubectl describe pod`` finds it there."""
     form.recorder.emit([Event("FailedScheduling", "no room", "Pod", "p1", "u-2", "default", warning=True)])
-    (told,) = form.told()
+    (told,) = form.events()
     assert (told.kind, told.warning) == ("Pod", True)
 
 
@@ -39,10 +39,10 @@ def test_what_is_told_of_an_object_for_one_reason_is_told_once_in_two_minutes(fo
     form.recorder.emit([NEWS, NEWS])
     form.clock.advance(timedelta(seconds=60))
     form.recorder.emit([NEWS, changed])
-    assert len(form.told()) == 1
+    assert len(form.events()) == 1
     form.clock.advance(timedelta(seconds=120))
     form.recorder.emit([NEWS, changed, Event("Registered", "", "NodeClaim", "default-1", "u-1")])
-    assert sorted(told.message for told in form.told()) == sorted([NEWS.message, changed.message, ""])
+    assert sorted(told.message for told in form.events()) == sorted([NEWS.message, changed.message, ""])
 
 
 def test_what_has_not_changed_is_told_again_after_half_an_hour(form: Form) -> None:
@@ -52,11 +52,11 @@ def test_what_has_not_changed_is_told_again_after_half_an_hour(form: Form) -> No
         form.clock.advance(timedelta(minutes=1))
         assert not form.recorder.is_news(NEWS)
         form.recorder.emit([NEWS])
-    assert len(form.told()) == 1
+    assert len(form.events()) == 1
     form.clock.advance(timedelta(minutes=1))
     assert form.recorder.is_news(NEWS)
     form.recorder.emit([NEWS])
-    assert len(form.told()) == 2
+    assert len(form.events()) == 2
 
 
 @pytest.mark.parametrize("character", ["-", "."])
@@ -66,4 +66,4 @@ def test_an_event_about_an_object_with_a_long_name_can_be_stored(form: Form, cha
     event = Event("FailedScheduling", "no room", "Pod", pod, "u-2", "default", warning=True)
     assert re.fullmatch(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", name(event, START))
     form.recorder.emit([event])
-    assert [told.name for told in form.told()] == [pod]
+    assert [told.name for told in form.events()] == [pod]

@@ -76,7 +76,7 @@ def test_pods_that_auto_mode_may_serve_are_one_line_and_no_event(
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(line["level"], line["message"]) for line in lines] == [("INFO", "30 pods are left to others")]
     assert "general-purpose" in lines[0]["reason"]
-    assert beside.told("Pod") == set()
+    assert beside.event_reasons("Pod") == set()
     assert outcome["unplaced"] == 30
 
 
@@ -93,7 +93,7 @@ def test_a_pod_of_ours_is_served_as_ever(beside: Stand) -> None:
     """Both may buy for a pod that both may serve; ours is for the team that tolerates it."""
     beside.pods(1, tolerations=[{"key": "team", "operator": "Exists"}])
     assert beside.provision()["launched"] == 1
-    assert beside.told("Pod") == {"Nominated"}
+    assert beside.event_reasons("Pod") == {"Nominated"}
 
 
 def test_a_pod_that_both_may_serve_is_bought_for_and_that_is_said(

@@ -11,7 +11,7 @@ from simulator.story.simulation import Simulation
 from simulator.story.timeline import Entry
 
 
-class Told:
+class PlayedScenario:
     """A scenario that was run: its simulation, as it is at the end, and its timeline."""
 
     def __init__(self, name: str, **settings: str) -> None:
@@ -29,14 +29,14 @@ class Told:
                 return number
         raise AssertionError(f"the timeline has no line of {who} that {word} {subject}")
 
-    def after(self, start: int) -> "Told":
+    def after(self, start: int) -> "PlayedScenario":
         """The rest of the timeline."""
-        rest = object.__new__(Told)
+        rest = object.__new__(PlayedScenario)
         rest.simulation, rest.entries = self.simulation, self.entries[start:]
         return rest
 
 
 @pytest.fixture(scope="module")
-def told() -> Callable[..., Told]:
+def played() -> Callable[..., PlayedScenario]:
     """Runs a scenario by its name, with settings of the doors."""
-    return Told
+    return PlayedScenario

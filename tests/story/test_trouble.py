@@ -10,7 +10,7 @@ from simulator.kubernetes.budgets import is_ready
 from simulator.story.leaks import leaks
 from simulator.story.scenario import find, load
 from simulator.story.simulation import Simulation
-from tests.story.conftest import Told
+from tests.story.conftest import PlayedScenario
 
 CASES = ("spot-storm", "out-of-stock", "slow-drain", "story", "surge")
 
@@ -27,9 +27,9 @@ def test_whatever_the_seed_everything_runs_in_the_end_and_nothing_leaks(name: st
         assert all(is_ready(pod) for pod in simulation.world.cluster.pods.values()), seed
 
 
-def test_in_a_storm_every_replacement_is_launched_before_its_node_drains(told: Callable[..., Told]) -> None:
+def test_in_a_storm_every_replacement_is_launched_before_its_node_drains(played: Callable[..., PlayedScenario]) -> None:
     """All spot instances are warned at once."""
-    storm = told("spot-storm")
+    storm = played("spot-storm")
     rest = storm.after(storm.index("ec2", "warns"))
     assert (
         rest.index("provisioning", "launches")
@@ -39,51 +39,51 @@ def test_in_a_storm_every_replacement_is_launched_before_its_node_drains(told: C
     assert len(rest.lines("ec2", "stopped")) == len(rest.lines("ec2", "warns")) > 3
 
 
-def test_pools_that_are_out_of_stock_are_avoided_by_the_next_plan(told: Callable[..., Told]) -> None:
+def test_pools_that_are_out_of_stock_are_avoided_by_the_next_plan(played: Callable[..., PlayedScenario]) -> None:
     """Without spot, on-demand is bought; with spot back, three minutes later, spot again."""
-    dry = told("out-of-stock")
+    dry = played("out-of-stock")
     assert dry.index("provisioning", "avoids") < dry.index("lifecycle", "registers")
     bought = [entry.why for entry in dry.lines("provisioning", "launches") if "$/h" in entry.why]
     assert "on-demand" in bought[0]
     assert "spot" in bought[-1]
 
 
-def test_a_budget_slows_a_drain_down_to_one_pod_at_a_time(told: Callable[..., Told]) -> None:
+def test_a_budget_slows_a_drain_down_to_one_pod_at_a_time(played: Callable[..., PlayedScenario]) -> None:
     """The next pod goes when the one before runs elsewhere."""
-    slow = told("slow-drain")
+    slow = played("slow-drain")
     evicted = slow.lines("lifecycle", "evicts")
     assert [entry.why for entry in evicted] == ["1 quorum"] * 3
     assert slow.index("lifecycle", "closed") > slow.index("lifecycle", "evicts")
 
 
-def test_without_a_webhook_the_schedule_finds_the_pods(told: Callable[..., Told]) -> None:
+def test_without_a_webhook_the_schedule_finds_the_pods(played: Callable[..., PlayedScenario]) -> None:
     """A lost bell costs a minute, never a pod."""
-    quiet = told("out-of-stock", has_webhook=False)
+    quiet = played("out-of-stock", has_webhook=False)
     created = quiet.lines("workloads", "create")[0].at
     packs = quiet.lines("provisioning", "packs")[0].at
     assert 2 < (packs - created).total_seconds() <= 61
     assert all(pod.spec.node_name for pod in quiet.simulation.world.cluster.pods.values())
 
 
-def test_observing_changes_nothing(told: Callable[..., Told]) -> None:
-    """Decisions are made, recorded and told in Events; no claim is written and nothing is launched."""
-    seen = told("out-of-stock", mode="observe").simulation
+def test_observing_changes_nothing(played: Callable[..., PlayedScenario]) -> None:
+    """Decisions are made, recorded and played in Events; no claim is written and nothing is launched."""
+    seen = played("out-of-stock", mode="observe").simulation
     assert not seen.world.cluster.node_claims
     assert seen.world.cloud.requests == []
     assert seen.world.store.documents
     assert any(event.reason == "Observed" for event in seen.world.recorder.events)
 
 
-def test_a_door_that_is_off_does_nothing(told: Callable[..., Told]) -> None:
+def test_a_door_that_is_off_does_nothing(played: Callable[..., PlayedScenario]) -> None:
     """It completes what wakes it."""
-    off = told("out-of-stock", enabled="false").simulation
+    off = played("out-of-stock", enabled="false").simulation
     assert not off.world.cluster.node_claims
     assert not any(call.error for call in off.doors.calls)
 
 
-def test_a_plan_over_the_cap_is_refused_loudly(told: Callable[..., Told]) -> None:
-    """Nothing is launched, and a person is told why."""
-    capped = told("out-of-stock", max_hourly="0.01")
+def test_a_plan_over_the_cap_is_refused_loudly(played: Callable[..., PlayedScenario]) -> None:
+    """Nothing is launched, and a person is played why."""
+    capped = played("out-of-stock", max_hourly="0.01")
     assert not capped.simulation.world.cluster.node_claims
     refusal = capped.lines("provisioning", "failed")[0]
     assert "max_hourly" in refusal.why
@@ -101,9 +101,9 @@ def test_a_call_that_fails_is_made_again(operation: str) -> None:
     assert all(is_ready(pod) for pod in simulation.world.cluster.pods.values())
 
 
-def test_a_successor_is_told_before_what_it_replaces_ends(told: Callable[..., Told]) -> None:
+def test_a_successor_is_told_before_what_it_replaces_ends(played: Callable[..., PlayedScenario]) -> None:
     """The restart of the Deployment is a line of its own, and what its rollout ends is no eviction."""
-    surge = told("surge")
+    surge = played("surge")
     words = [entry.word for entry in surge.entries]
     assert words.index("restarts") < words.index("end")
     assert "evicts" not in words

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery_cli.sources import SAMPLE
-from tests.cli.conftest import NOW, told
+from tests.cli.conftest import NOW, outcome_of
 from tests.properties import examples
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -64,7 +64,7 @@ def test_a_field_is_read_or_refused_by_name(
         parent = parent[step]
     parent[key] = value
     path.write_bytes(msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": documents}))
-    outcome = told((command, "-f", str(path), "--now", NOW, "--catalog", str(SAMPLE)))
+    outcome = outcome_of((command, "-f", str(path), "--now", NOW, "--catalog", str(SAMPLE)))
     assert outcome.status in (0, 2), outcome.err
     if outcome.status == 2:
         assert all(documents[number]["kind"] in line for line in outcome.err.splitlines() if line.startswith("joinery"))

@@ -62,14 +62,14 @@ def spec(family: str = "AL2023", **given: Any) -> EC2NodeClassSpec:
     return EC2NodeClass.model_validate({"metadata": {"name": "default"}, "spec": wire | given}).spec
 
 
-def told(taints: tuple[Taint, ...] = (TAINT,), facts: ClusterFacts = FACTS) -> Bootstrap:
-    """What a spot node of 29 pods is told."""
+def of_spot_node(taints: tuple[Taint, ...] = (TAINT,), facts: ClusterFacts = FACTS) -> Bootstrap:
+    """The settings that a spot node of 29 pods starts with."""
     return bootstrap(facts, labelled=LABELS, taints=taints, capacity_type="spot", max_pods=29)
 
 
 def text(of: EC2NodeClassSpec, what: Bootstrap | None = None) -> str:
     """The user data in the clear."""
-    return base64.b64decode(user_data(of, what or told())).decode()
+    return base64.b64decode(user_data(of, what or of_spot_node())).decode()
 
 
 def parts(of: EC2NodeClassSpec) -> list[tuple[str, str]]:
@@ -196,16 +196,16 @@ def test_an_archive_that_cannot_be_written_in_the_clear_is_refused() -> None:
         "Content-Transfer-Encoding: base64\n\nH4sIAAAAAAAA/w==\n--B--\n"
     )
     with pytest.raises(ConfigurationError, match="spec.userData: a part of the MIME document is not text"):
-        user_data(spec(userData=own), told())
+        user_data(spec(userData=own), of_spot_node())
 
 
 @pytest.mark.parametrize("family", ["AL2023", "AL2", "Bottlerocket"])
 def test_user_data_that_is_too_long_for_ec2_is_compressed(family: str) -> None:
     """EC2 takes 16 KiB. cloud-init, nodeadm and Bottlerocket all read gzip; the same text gives the same template."""
     long = spec(family, userData=f"[settings]\nmotd = '{'hello ' * 4000}'")
-    compressed = user_data(long, told())
+    compressed = user_data(long, of_spot_node())
     assert b"hello hello" in gzip.decompress(base64.b64decode(compressed))
-    assert compressed == user_data(long, told())
+    assert compressed == user_data(long, of_spot_node())
 
 
 def test_user_data_that_is_too_long_even_then_is_refused() -> None:
@@ -214,7 +214,7 @@ def test_user_data_that_is_too_long_even_then_is_refused() -> None:
     with pytest.raises(
         ConfigurationError, match="spec.userData: 64 KiB with what Joinery adds, 37 KiB compressed; EC2 takes 16"
     ):
-        user_data(spec(userData=f"#!/bin/sh\n: {noise}"), told())
+        user_data(spec(userData=f"#!/bin/sh\n: {noise}"), of_spot_node())
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_an_archive_has_the_parts_that_say_something(end: str) -> None:
 def test_an_archive_of_one_part_is_refused() -> None:
     """The message names the field."""
     with pytest.raises(ConfigurationError, match="spec.userData: a MIME document must be multipart"):
-        user_data(spec(userData="Content-Type: text/plain\n\nhello"), told())
+        user_data(spec(userData="Content-Type: text/plain\n\nhello"), of_spot_node())
 
 
 def test_an_al2_node_runs_the_bootstrap_script() -> None:
@@ -291,8 +291,8 @@ def test_nodes_are_told_the_clusters_dns_server(cidr: str, address: str) -> None
     Bottlerocket would have to ask EKS.
     """
     facts = replace(FACTS, service_cidr=cidr, ipv6=":" in cidr)
-    assert f"--dns-cluster-ip '{address}'" in text(spec("AL2"), told(facts=facts))
-    found = tomllib.loads(text(spec("Bottlerocket"), told(facts=facts)))
+    assert f"--dns-cluster-ip '{address}'" in text(spec("AL2"), of_spot_node(facts=facts))
+    found = tomllib.loads(text(spec("Bottlerocket"), of_spot_node(facts=facts)))
     assert found["settings"]["kubernetes"]["cluster-dns-ip"] == address
 
 
@@ -307,9 +307,10 @@ def test_a_dns_server_that_the_user_names_stays() -> None:
 def test_without_service_addresses_nodes_find_their_dns_server_themselves() -> None:
     """As EKS does not always say them, and not every cluster is one of EKS."""
     facts = replace(FACTS, service_cidr="")
-    assert "--dns-cluster-ip" not in text(spec("AL2"), told(facts=facts))
+    assert "--dns-cluster-ip" not in text(spec("AL2"), of_spot_node(facts=facts))
     assert (
-        "cluster-dns-ip" not in tomllib.loads(text(spec("Bottlerocket"), told(facts=facts)))["settings"]["kubernetes"]
+        "cluster-dns-ip"
+        not in tomllib.loads(text(spec("Bottlerocket"), of_spot_node(facts=facts)))["settings"]["kubernetes"]
     )
 
 
@@ -331,7 +332,7 @@ def test_bottlerocket_mounts_local_disks_by_a_bootstrap_command() -> None:
 def test_settings_that_are_not_toml_are_refused() -> None:
     """The message names the field."""
     with pytest.raises(ConfigurationError, match="spec.userData is not TOML"):
-        user_data(spec("Bottlerocket", userData="["), told())
+        user_data(spec("Bottlerocket", userData="["), of_spot_node())
 
 
 def test_a_custom_image_gets_the_users_data_as_it_is() -> None:
@@ -342,13 +343,13 @@ def test_a_custom_image_gets_the_users_data_as_it_is() -> None:
 def test_a_family_that_cannot_be_bootstrapped_yet_is_refused() -> None:
     """Loudly, rather than launching machines that never join."""
     with pytest.raises(ConfigurationError, match="amiFamily Windows2022 is not supported yet"):
-        user_data(spec("Windows2022"), told())
+        user_data(spec("Windows2022"), of_spot_node())
 
 
 def test_the_unregistered_taint_is_there_once() -> None:
     """A caller that adds it itself changes nothing."""
     unregistered = Taint(key="karpenter.sh/unregistered", effect="NoExecute")
-    assert told(taints=(unregistered,)).taints == told(taints=()).taints == (unregistered,)
+    assert of_spot_node(taints=(unregistered,)).taints == of_spot_node(taints=()).taints == (unregistered,)
 
 
 def test_an_ipv6_cluster_is_recognised() -> None:
