@@ -97,8 +97,6 @@ class Candidates:
     destinations   names of Nodes that may receive pods of empty and underutilised nodes. A node that is still inside
                    its own ``consolidateAfter`` is none of them: it would begin to be quiet anew, and never be
                    consolidated itself. Pods that wait, and those of nodes that leave anyway, may go there all the same
-    resting        names of the Nodes that are missing there for that reason alone. Drifted nodes may send their pods
-                   there too
     nodes          every node and claim of the snapshot
     prices         $/h by name of the NodeClaim: what each costs by the labels of its node, those that the catalogue
                    sells. One that cannot be a candidate has a price too
@@ -107,14 +105,13 @@ class Candidates:
     candidates: tuple[Candidate, ...] = ()
     staying: tuple[StayingNode, ...] = ()
     destinations: frozenset[str] = frozenset()
-    resting: frozenset[str] = frozenset()
     nodes: tuple[NodeView, ...] = ()
     prices: Mapping[str, float] = field(default_factory=dict)
 
 
 def candidates(problem: DisruptionProblem, awaited: Mapping[str, str] | None = None) -> Candidates:
     """Judge every node of the problem's snapshot. ``awaited``: by Node, for which pod it is kept, as a sentence."""
-    return _CandidateFinder(problem, awaited or {}).judge()
+    return _CandidateFinder(problem, awaited or {}).find()
 
 
 class _CandidateFinder:
@@ -137,17 +134,16 @@ class _CandidateFinder:
         self._prices = {view.claim: price for view in self._views if view.claim and (price := self._price(view))}
         pools, now = self._snapshot.node_pools, self._snapshot.now
         self._stop = None if problem.options.ignore_budgets else stop_in_force(pools, now)
-        self._look = DisruptionCheck(self._snapshot, heeds_stop=False)  # the stop is heeded here already
+        self._check = DisruptionCheck(self._snapshot, heeds_stop=False)  # the stop is heeded here already
         self._moves = MovePrices(problem)
 
-    def judge(self) -> Candidates:
+    def find(self) -> Candidates:
         chosen: list[Candidate] = []
         staying: dict[StayingNode, None] = {}
         destinations: set[str] = set()
-        resting: set[str] = set()
         for view in self._views:
-            if self._may_receive(view):
-                (resting if self._rest(view) else destinations).add(view.node)
+            if self._may_receive(view) and not self._is_inside_consolidate_after(view):
+                destinations.add(view.node)
             if view.claim and not self._is_static(view):
                 candidate, kept = self._of(view)
                 staying.update(dict.fromkeys(kept))
@@ -156,7 +152,6 @@ class _CandidateFinder:
             candidates=tuple(chosen),
             staying=tuple(staying),
             destinations=frozenset(destinations),
-            resting=frozenset(resting),
             nodes=self._views,
             prices=self._prices,
         )
@@ -204,10 +199,10 @@ class _CandidateFinder:
         objection = self._policy_objection(candidate)
         if objection is None and not candidate.is_empty:
             objection = unread or _price_objection(candidate) or self._repayment_objection(candidate)
-        objections = {consolidation: objection or self._look.objection([candidate.claim], consolidation)}
+        objections = {consolidation: objection or self._check.objection([candidate.claim], consolidation)}
         if candidate.claim.is_true(DRIFTED):
             drift = DisruptionReason.DRIFTED
-            objections[drift] = self._look.objection([candidate.claim], drift)
+            objections[drift] = self._check.objection([candidate.claim], drift)
         return objections
 
     def _state_objection(self, view: NodeView, claim: NodeClaim) -> Objection | None:
@@ -306,8 +301,7 @@ class _CandidateFinder:
         is_promised = view.node in self._kept or bool(view.replaces)
         return bool(view.node and view.is_initialized) and not view.is_leaving and not is_promised
 
-    def _rest(self, view: NodeView) -> bool:
-        """Whether the node is still inside its own ``consolidateAfter``."""
+    def _is_inside_consolidate_after(self, view: NodeView) -> bool:
         pool, claim = self._pool(view), self._claims.get(view.claim)
         after = duration.parse(pool.spec.disruption.consolidate_after) if pool and not pool.is_static else None
         if claim is None or not after:

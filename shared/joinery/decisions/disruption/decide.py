@@ -170,7 +170,7 @@ def _without_destinations(
 ) -> Candidates:
     """All nodes, of which no pod is planned onto those that end first."""
     nodes = {by_name[name].view.node for command in ended for name in command.retire}
-    return replace(found, destinations=found.destinations - nodes, resting=found.resting - nodes)
+    return replace(found, destinations=found.destinations - nodes)
 
 
 def _ended_where_scarce(planner: Planner, by_name: Mapping[str, Candidate], plan: _Plan) -> Sequence[DecidedCommand]:

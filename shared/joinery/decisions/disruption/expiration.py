@@ -145,13 +145,13 @@ def _waiting(snapshot: Snapshot, pools: Collection[str]) -> Iterator[Waiting]:
     nodes = pool_nodes(snapshot.views)
     stop = stop_in_force(snapshot.node_pools, snapshot.now)
     all_due = [claim for _, claim in expired(snapshot)]
-    look = DisruptionCheck(snapshot) if any(pool.origin for pool in snapshot.node_pools) else None
+    check = DisruptionCheck(snapshot) if any(pool.origin for pool in snapshot.node_pools) else None
     for name in sorted(pools):
         due = [claim for claim in all_due if claim.metadata.labels.get(NODE_POOL) == name]
         pool = snapshot.pools_by_name.get(name)
         if not due or pool is None:
             continue
-        protected = _protected(due, look) if look and pool.origin else {}
+        protected = _protected(due, check) if check and pool.origin else {}
         if protected:
             yield Waiting(pool, tuple(protected), next(iter(protected.values())), None)
         reason = DisruptionReason.DRIFTED if pool.origin else DisruptionReason.EXPIRED
@@ -163,9 +163,9 @@ def _waiting(snapshot: Snapshot, pools: Collection[str]) -> Iterator[Waiting]:
             yield Waiting(pool, tuple(claim.metadata.name for claim in left), why, min(deadlines, default=None))
 
 
-def _protected(due: Iterable[NodeClaim], look: DisruptionCheck) -> Mapping[str, str]:
+def _protected(due: Iterable[NodeClaim], check: DisruptionCheck) -> Mapping[str, str]:
     """By claim, what keeps its node, as a sentence."""
-    objections = ((claim, look.objection([claim], DisruptionReason.EXPIRED)) for claim in due)
+    objections = ((claim, check.objection([claim], DisruptionReason.EXPIRED)) for claim in due)
     return {claim.metadata.name: objection.message for claim, objection in objections if objection}
 
 

@@ -86,7 +86,7 @@ class _Choice:
         self._snapshot = snapshot
         self._trials = judged
         self._taken: Counter[tuple[str, str]] = Counter()
-        self._look = DisruptionCheck(snapshot)
+        self._check = DisruptionCheck(snapshot)
         nodes = snapshot.views
         self._nodes = pool_nodes(nodes)
         self._claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
@@ -138,7 +138,7 @@ class _Choice:
         drift = DisruptionReason.DRIFTED
         return (
             out_of_date(NewCommand(reason=drift, candidates=(claim,)), self._claims)
-            or self._look.objection([claim], drift)
+            or self._check.objection([claim], drift)
             or self._trial_objection(claim)
         )
 

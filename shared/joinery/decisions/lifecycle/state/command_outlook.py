@@ -52,13 +52,13 @@ def started_commands(snapshot: Snapshot) -> StartedCommands:
     commands = commands_of(snapshot.managed_claims)
     if not commands:
         return StartedCommands()
-    look = DisruptionCheck(snapshot)
+    check = DisruptionCheck(snapshot)
     return StartedCommands(
-        commands, {name: outlook_of(command, look, snapshot.now) for name, command in commands.items()}
+        commands, {name: outlook_of(command, check, snapshot.now) for name, command in commands.items()}
     )
 
 
-def outlook_of(command: DisruptionCommand, look: DisruptionCheck, now: datetime) -> CommandOutlook:
+def outlook_of(command: DisruptionCommand, check: DisruptionCheck, now: datetime) -> CommandOutlook:
     """What becomes of one command now. Nothing stops a forced one: its nodes go all the same."""
     record = command.record
     if record.rollback:
@@ -81,8 +81,8 @@ def outlook_of(command: DisruptionCommand, look: DisruptionCheck, now: datetime)
             return CommandOutlook(NextStep.WAIT)
         return _rolled_back(f"its replacement {unready[0]} was not ready within {limit}")
     is_forced = record.waits_for is Readiness.LAUNCHED
-    objection = None if is_forced else look.objection(command.candidates, record.reason)
-    objection = objection or look.newcomer(_by_pods(command), record.started)
+    objection = None if is_forced else check.objection(command.candidates, record.reason)
+    objection = objection or check.newcomer(_by_pods(command), record.started)
     return CommandOutlook(NextStep.ROLL_BACK, objection) if objection else CommandOutlook(NextStep.FINISH)
 
 
