@@ -54,7 +54,7 @@ class Account:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Deployment:
     """``stack``: its name. ``parameters``: what is said of the stack's. ``notes``: what a person should know."""
 
     stack: str
@@ -62,7 +62,7 @@ class Plan:
     notes: Sequence[str] = ()
 
 
-def plan(name: str, account: Account, given: Mapping[str, str]) -> Plan:
+def plan(name: str, account: Account, given: Mapping[str, str]) -> Deployment:
     """What is deployed for a cluster. ``given``: the user's parameters, and settings by their own names.
 
     Raises ``RefusedError``.
@@ -93,7 +93,7 @@ def plan(name: str, account: Account, given: Mapping[str, str]) -> Plan:
     _refuse_a_stack_that_takes_no_update(stack, account.states.get(stack, ""))
     if stack != stack_name(name):
         notes.append(f"Cluster {name} is run by stack {stack}, which is updated.")
-    return Plan(stack, parameters, notes)
+    return Deployment(stack, parameters, notes)
 
 
 def settings_of(present: str, given: Mapping[str, str]) -> dict[str, str]:
@@ -218,7 +218,7 @@ def _broken_rule(parameter: Mapping[str, Any], value: str) -> str | None:
     return None
 
 
-def command(sam: str, region: str, planned: Plan, template: Path, more: Sequence[str]) -> list[str]:
+def command(sam: str, region: str, planned: Deployment, template: Path, more: Sequence[str]) -> list[str]:
     """The call of SAM. Nobody is asked anything; ``more`` may say ``--confirm-changeset``."""
     overrides = [f'{key}="{value}"' for key, value in planned.parameters.items()]
     asks = [] if "--confirm-changeset" in more else ["--no-confirm-changeset"]
@@ -313,7 +313,7 @@ def events(stacks: Any, stack: str) -> Sequence[Mapping[str, Any]]:
     return answer
 
 
-def _tell(planned: Plan, stacks: Any) -> None:
+def _tell(planned: Deployment, stacks: Any) -> None:
     stack = stacks.describe_stacks(StackName=planned.stack)["Stacks"][0]
     outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
     parameters = {one["ParameterKey"]: one.get("ParameterValue", "") for one in stack.get("Parameters", [])}

@@ -10,7 +10,7 @@ import pytest
 from joinery.decisions.installation.stacks import stack_name
 from tools.deploy import (
     Account,
-    Plan,
+    Deployment,
     RefusedError,
     command,
     dated,
@@ -207,7 +207,7 @@ def test_a_stack_that_was_rolled_back_or_only_reviewed_is_deployed_to(state: str
 
 def test_sam_asks_nobody_unless_it_is_to() -> None:
     """One command in."""
-    planned = Plan("joinery-blue", {"ClusterName": "blue", "Settings": "Canary=1 node for 10m"})
+    planned = Deployment("joinery-blue", {"ClusterName": "blue", "Settings": "Canary=1 node for 10m"})
 
     told = command("sam", "eu-central-1", planned, Path("t.yaml"), [])
     assert told[:6] == ["sam", "deploy", "--template-file", "t.yaml", "--stack-name", "joinery-blue"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.deploy import Plan, command
+from tools.deploy import Deployment, command
 from tools.standin.ministack import REGION
 from tools.standin.world import StandIn
 from tools.template import BUILD, ROOT
@@ -31,7 +31,7 @@ class Stack:
 
     def deploy(self, parameters: Mapping[str, str], template: Path = BUILD / "template.yaml") -> None:
         """``sam deploy`` of a built template, as `make deploy` does it. Raises ``StackError``."""
-        planned = Plan(self.name, parameters)
+        planned = Deployment(self.name, parameters)
         self._run(command(str(SAM), REGION, planned, template, _CONFIGURED))
 
     def delete(self) -> None:

@@ -17,7 +17,7 @@ from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.telemetry import ERROR, NODE_CLAIM, REASON, Count, count, logger, nonempty
 from joinery.controllers.triggers.dispatcher import Summary
-from joinery.decisions.interruption.batch import Batch, Nodes, Response, respond_to_all
+from joinery.decisions.interruption.batch import Nodes, NoticeBatch, NoticeResponse, respond_to_all
 from joinery.decisions.interruption.notice import Notice, NoticeKind
 from joinery.decisions.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
 from joinery.decisions.interruption.rebalance import mode_of
@@ -119,7 +119,7 @@ class InterruptionController:
     def _answer_in(
         self, snapshot: ClaimsSnapshot, notices: Sequence[Notice], invocation: Invocation
     ) -> Sequence[Summary | Exception]:
-        batch = Batch(notices, snapshot)
+        batch = NoticeBatch(notices, snapshot)
         nodes, rebalance = self._nodes(batch), self._rebalance_modes(batch.recommended)
         responses = respond_to_all(batch, nodes, rebalance)
         failures = [list(response.failures) for response in responses]
@@ -137,7 +137,7 @@ class InterruptionController:
             actor.end()
         return [_outcome(response, own, snapshot) for response, own in zip(responses, failures, strict=True)]
 
-    def _nodes(self, batch: Batch) -> Nodes:
+    def _nodes(self, batch: NoticeBatch) -> Nodes:
         """The Nodes of the claims that may have to be retired. Lifecycle taints what cannot be read now."""
         names = batch.node_names
         answers = self._gateways.workers.run([partial(self._gateways.cluster.node, node) for node in names.values()])
@@ -181,7 +181,7 @@ def _carry_out(actor: Actor, answers: Sequence[tuple[list[Exception], Sequence[t
             failures += new
 
 
-def _outcome(response: Response, failures: Sequence[Exception], snapshot: ClaimsSnapshot) -> Summary | Exception:
+def _outcome(response: NoticeResponse, failures: Sequence[Exception], snapshot: ClaimsSnapshot) -> Summary | Exception:
     """What came of a notice."""
     notice = response.notice
     if failures:

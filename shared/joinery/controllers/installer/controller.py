@@ -21,7 +21,7 @@ from joinery.controllers.installer.access import with_access
 from joinery.controllers.installer.rotation import rotate
 from joinery.controllers.installer.run import InstallerRun, data
 from joinery.controllers.telemetry import ERROR, OUTCOME, REASON, logger
-from joinery.decisions.installation.answers import Outcome, answer
+from joinery.decisions.installation.answers import InstallerOutcome, answer
 from joinery.decisions.installation.failures import failure_message
 from joinery.decisions.installation.requests import (
     NOTHING_MADE,
@@ -77,16 +77,18 @@ class InstallerController:
         logger.info("answered", extra={OUTCOME: "failed" if outcome.failure else "done", REASON: reason})
         return {OUTCOME: "failed" if outcome.failure else "done"}
 
-    def _outcome(self, request: StackRequest, invocation: Invocation) -> Outcome:
+    def _outcome(self, request: StackRequest, invocation: Invocation) -> InstallerOutcome:
         """What comes of a request. Never raises: CloudFormation must hear of every error."""
         run = self._run(request.properties.get("ClusterName", ""), invocation)
         try:
             return self._performed(request, run)
         except Exception as error:
             logger.exception("failed", extra={ERROR: str(error)})
-            return Outcome(failure=failure_message(run.doing, error, cluster=run.cluster), made=run.has_written)
+            return InstallerOutcome(
+                failure=failure_message(run.doing, error, cluster=run.cluster), made=run.has_written
+            )
 
-    def _performed(self, request: StackRequest, run: InstallerRun) -> Outcome:
+    def _performed(self, request: StackRequest, run: InstallerRun) -> InstallerOutcome:
         match request.kind:
             case RequestKind.CREATE | RequestKind.UPDATE if request.type in _WRITES:
                 return self._written(request, run)
@@ -97,22 +99,22 @@ class InstallerController:
             "Is the function of the same release as the template?"
         )
 
-    def _written(self, request: StackRequest, run: InstallerRun) -> Outcome:
+    def _written(self, request: StackRequest, run: InstallerRun) -> InstallerOutcome:
         refuse_another_cluster(request)
         # What the doors would not start with is refused before they get it.
         settings = in_force(request.properties.get("Settings", ""))
         request = replace(request, properties={**settings, **request.properties})
         if not self._has_access_entries:
-            return Outcome(data={"Notes": "AccessEntries is false: apply the manifests by hand"})
+            return InstallerOutcome(data={"Notes": "AccessEntries is false: apply the manifests by hand"})
         with with_access(self._gateways, run.cluster, run.invocation) as run.objects:
             given = _WRITES[request.type](run, request)
-        return Outcome(data={**data(run), **given})
+        return InstallerOutcome(data={**data(run), **given})
 
-    def _removed(self, request: StackRequest, run: InstallerRun) -> Outcome:
+    def _removed(self, request: StackRequest, run: InstallerRun) -> InstallerOutcome:
         if request.physical_id == NOTHING_MADE or not self._has_access_entries:
-            return Outcome()
+            return InstallerOutcome()
         if request.type == ResourceType.PREPARATION and preparation.stack_lives_on(run, request):
-            return Outcome(data=data(run))
+            return InstallerOutcome(data=data(run))
         run.begin(_ENTERING)
         try:
             with with_access(self._gateways, run.cluster, run.invocation) as run.objects:
@@ -123,7 +125,7 @@ class InstallerController:
             run.notes.append(f"there is no cluster {run.cluster}, so there is nothing to remove in it")
             if request.type == ResourceType.PREPARATION:
                 preparation.remove_node_role(run, request)
-        return Outcome(data=data(run))
+        return InstallerOutcome(data=data(run))
 
     def _remove(self, request: StackRequest, run: InstallerRun) -> None:
         if (owner := run.owner()) not in ("", request.stack):

@@ -15,7 +15,7 @@ _MOST_TEXT_BYTES = 2400
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class InstallerOutcome:
     """What came of a request.
 
     ``failure``: what failed, in plain words; empty for a success. ``made``: whether anything may have been made, so
@@ -27,7 +27,7 @@ class Outcome:
     data: Mapping[str, str] = field(default_factory=dict)
 
 
-def answer(request: StackRequest, outcome: Outcome) -> bytes:
+def answer(request: StackRequest, outcome: InstallerOutcome) -> bytes:
     """The answer as JSON."""
     body: dict[str, object] = {
         "Status": "FAILED" if outcome.failure else "SUCCESS",
@@ -43,7 +43,7 @@ def answer(request: StackRequest, outcome: Outcome) -> bytes:
     return msgspec.json.encode(body)
 
 
-def _physical_id(request: StackRequest, outcome: Outcome) -> str:
+def _physical_id(request: StackRequest, outcome: InstallerOutcome) -> str:
     if request.physical_id:
         return request.physical_id
     if not outcome.made or not request.properties.get("ClusterName"):

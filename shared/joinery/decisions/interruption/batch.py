@@ -26,7 +26,7 @@ Nodes = Mapping[str, Node | JoineryError]
 
 
 @dataclass(frozen=True)
-class Batch:
+class NoticeBatch:
     """Notices, and the claims that they are about. The properties say what else has to be read to answer them."""
 
     notices: Sequence[Notice]
@@ -59,7 +59,7 @@ class Batch:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Response:
+class NoticeResponse:
     """What is done about one notice.
 
     ``claims``: how many it is about. ``chains``: for each of them chains of commands, in the order in which they are
@@ -78,7 +78,7 @@ class Response:
         return self.claims > 0 and self.notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION
 
 
-def respond_to_all(batch: Batch, nodes: Nodes, rebalance: Mapping[str, Rebalance]) -> Sequence[Response]:
+def respond_to_all(batch: NoticeBatch, nodes: Nodes, rebalance: Mapping[str, Rebalance]) -> Sequence[NoticeResponse]:
     """What to do about each notice. ``rebalance``: by a claim's name, what is done about a recommendation."""
     now = batch.snapshot.now
     current = {claim.metadata.name: claim for claims in batch.claims for claim in claims}
@@ -104,7 +104,7 @@ def respond_to_all(batch: Batch, nodes: Nodes, rebalance: Mapping[str, Rebalance
                     chains.append(respond_without_claim(notice, invalid, node))
                 case JoineryError() as unread if not isinstance(unread, NotFoundError):
                     failures.append(unread)
-        response = Response(
+        response = NoticeResponse(
             notice=notice,
             claims=len(claims) + len(without_claim),
             chains=chains,
