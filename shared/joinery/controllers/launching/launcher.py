@@ -7,12 +7,12 @@ that already carries the token is taken without asking EC2 again.
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.announcements import news
 from joinery.controllers.acting.invocation import Invocation
+from joinery.controllers.launching.fleet_calls import outcome_of, outcome_of_earlier_call, refusal_of, request_of
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.telemetry import REASON, logger
 from joinery.decisions.lifecycle.launching.asks import launching
@@ -26,32 +26,24 @@ from joinery.decisions.lifecycle.launching.fleet_groups import (
     settle,
     unlaunchable,
 )
-from joinery.decisions.lifecycle.launching.instance_filters import FilteredTypes, filtered, is_relaxed, tenancy
+from joinery.decisions.lifecycle.launching.instance_filters import filtered
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.deadlines import within
 from joinery.gateways.ec2.gateway import (
     LONGEST_CALL,
-    LaunchedInstance,
     LaunchRequest,
     LaunchResult,
-    Override,
-    capacity_pools,
 )
 from joinery.objects.actions import Ask, Command, DeleteClaim
-from joinery.objects.codes import TRANSIENT
-from joinery.objects.errors import CapacityError, ConfigurationError, JoineryError, TimeIsOverError, UnavailableError
-from joinery.objects.karpenter.labels import NO_EXECUTE, NODE_POOL, UNREGISTERED_TAINT
-from joinery.objects.karpenter.meta import Taint
+from joinery.objects.errors import CapacityError, JoineryError, TimeIsOverError, UnavailableError
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.policies import Caps
 from joinery.objects.refusals import request
 from joinery.objects.snapshot.instance_owners import lost_provider_ids
 from joinery.objects.snapshot.instances import Instance
-from joinery.objects.snapshot.offerings import EFA
 from joinery.objects.snapshot.snapshot import Snapshot
 
-_UNREGISTERED = Taint(key=UNREGISTERED_TAINT, effect=NO_EXECUTE)
 _SOLD_OUT = "all requested instance types were unavailable during launch"
 
 
@@ -161,7 +153,7 @@ class Launcher:
         node_class = self._node_classes.get(group.claims[0].spec.node_class_ref.name)
         # Whatever has become of the class since: what was launched is there, and would be bought anew.
         if node_class is not None and (free := group.free(launched_before)):
-            result = self._settle(group, _outcome_of_earlier_call(free), node_class)
+            result = self._settle(group, outcome_of_earlier_call(free), node_class)
             # A list may leave some of them out. The others wait for the next run, whose call gives them the same ones.
             ended = sum(not instance.serves for instance in free)
             return replace(result, losses=result.losses[:ended])
@@ -171,7 +163,7 @@ class Launcher:
         filtered_types = filtered(group.claims[0], self._types.get(node_class.metadata.name, ()), group.requests)
         if filtered_types is None:
             return _Result(losses=tuple(insufficient(claim, _SOLD_OUT) for claim in group.waiting))
-        return _Call(group, _request(group, node_class, filtered_types))
+        return _Call(group, request_of(group, node_class, filtered_types))
 
     def _ask(self, request: LaunchRequest) -> LaunchResult:
         """One CreateFleet call, beside others; none where it might not end in time.
@@ -201,7 +193,7 @@ class Launcher:
         elif not answer.was_asked:
             return _Result()
         else:
-            outcome = _outcome(answer, self._now)
+            outcome = outcome_of(answer, self._now)
         return self._settle(call.group, outcome, call.request.node_class)
 
     def _note(self, call: "_Call", answer: LaunchResult | JoineryError) -> None:
@@ -210,7 +202,7 @@ class Launcher:
         failure = answer if isinstance(answer, JoineryError) else None
         self._actor.answered(whole, failure)
         if isinstance(answer, LaunchResult) and answer.was_asked:
-            self._actor.answered(alike, _refusal(answer))
+            self._actor.answered(alike, refusal_of(answer))
 
     def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass) -> "_Result":
         types = {instance_type.name: instance_type for instance_type in self._types.get(node_class.metadata.name, ())}
@@ -257,86 +249,3 @@ def finish_launches(
         actor.emit(news(gateways, held.announcements))
     launcher = Launcher(gateways, actor, snapshot, supply, invocation)
     return Finished(launcher.launch(held.admitted, snapshot.node_claims, instances), held.caps)
-
-
-def _outcome_of_earlier_call(instances: tuple[Instance, ...]) -> FleetOutcome:
-    """The outcome of a call that an earlier run made. Instances that EC2 stops or ends serve nobody."""
-    ended = ", ".join(instance.instance_id for instance in instances if not instance.serves)
-    return FleetOutcome(
-        instances=tuple(instance for instance in instances if instance.serves),
-        loss=f"EC2 ended {ended} before any claim knew of it" if ended else None,
-    )
-
-
-def _request(group: FleetGroup, node_class: NodeClass, filtered_types: FilteredTypes) -> LaunchRequest:
-    claim = group.waiting[0]
-    return LaunchRequest(
-        token=group.token,
-        count=group.count,
-        node_pool=claim.metadata.labels.get(NODE_POOL, ""),
-        node_class=node_class,
-        capacity_type=filtered_types.capacity_type,
-        overrides=_overrides(filtered_types, with_efa=group.requests.get(EFA, 0) > 0),
-        tenancy=tenancy(claim),
-        min_values_relaxed=is_relaxed(claim),
-        labels=claim.metadata.labels,
-        taints=(*claim.spec.taints, *claim.spec.startup_taints, _UNREGISTERED),
-    )
-
-
-def _overrides(filtered_types: FilteredTypes, *, with_efa: bool) -> tuple[Override, ...]:
-    """``with_efa``: some pod asks for Elastic Fabric Adapters, so the instance gets all that its type has."""
-    return tuple(
-        Override(
-            instance_type=instance_type.name,
-            zone=offering.zone,
-            price=offering.price,
-            max_pods=instance_type.capacity.get("pods", 0),
-            reservation=offering.reservation,
-            efa=instance_type.capacity.get(EFA, 0) if with_efa else 0,
-        )
-        for instance_type in filtered_types.types
-        for offering in sorted(instance_type.offerings, key=lambda offering: (offering.price, offering.zone))
-    )
-
-
-def _refusal(result: LaunchResult) -> JoineryError | None:
-    """Why nothing was launched, where that is neither for a lack of capacity nor passes by itself."""
-    found = [each for each in result.failures if not each.is_capacity and each.code not in TRANSIENT]
-    if result.instances or not found:
-        return None
-    error = ConfigurationError(f"{found[0].code}: {found[0].message}")
-    error.code = found[0].code
-    return error
-
-
-def _outcome(result: LaunchResult, now: datetime) -> FleetOutcome:
-    """EC2's answer as the group's claims see it. Failures may come with instances: then other pools served the call."""
-    shortages, problems = {}, set()
-    for failure in reversed(result.failures):
-        if failure.is_capacity:
-            # One message a code, the first: EC2 repeats it for every pool, and only the pool's name differs.
-            shortages[failure.code] = failure.message
-        else:
-            problems.add(f"{failure.code}: {failure.message}")
-    problem = "; ".join(sorted(problems)) or ("" if result.failures else "EC2 returned too few instances and no error")
-    return FleetOutcome(
-        instances=tuple(_instance(launched, now) for launched in result.instances),
-        out_of=capacity_pools(result.failures),
-        shortage="; ".join(f"{code}: {shortages[code]}" for code in sorted(shortages)),
-        problem=problem,
-    )
-
-
-def _instance(launched: LaunchedInstance, now: datetime) -> Instance:
-    return Instance(
-        instance_id=launched.instance_id,
-        instance_type=launched.instance_type,
-        zone=launched.zone,
-        capacity_type=launched.capacity_type,
-        state="pending",
-        launched_at=now,
-        image_id=launched.image_id,
-        reservation=launched.reservation,
-        provider=launched.provider,
-    )
