@@ -1,10 +1,9 @@
 """One packing from beginning to end, made by one strategy, and how it ranks among others for the same problem."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import count
 from typing import NamedTuple
 
 from joinery.decisions.optimizer.effort import Effort
@@ -12,16 +11,15 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.explain.reasons import reasons_for
 from joinery.decisions.scheduling.firstfit.demand import Dealt
 from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
-from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.options import USUAL, FirstFitOptions
 from joinery.decisions.scheduling.firstfit.unforeseen import Place, closable, closed, unforeseen_domains
-from joinery.decisions.scheduling.firstfit.workspace import Workspace
-from joinery.decisions.scheduling.launches import Slack, launch_of
+from joinery.decisions.scheduling.firstfit.workspace import Usage, Workspace
+from joinery.decisions.scheduling.launches import launches_of
 from joinery.decisions.scheduling.optimise.bound import Bounds, bounds
 from joinery.decisions.scheduling.optimise.dealing import dealt_for_less
 from joinery.decisions.scheduling.optimise.improve import cheaper
 from joinery.decisions.scheduling.optimise.weakness import WEAK
-from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
+from joinery.decisions.scheduling.packing import ExistingPlacement, Packing, Relaxed, Unplaced
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 from joinery.decisions.scheduling.topology.rule_groups import UnforeseenDomain
@@ -54,8 +52,8 @@ class Strategy:
 class PackingAttempt:
     """A packing that still lacks its bound, and what was learnt by making it.
 
-    strategy, effort, work, packer   what made it
-    left         how many pods of each priority it leaves: (-priority, count), highest priority first
+    strategy, effort, packer   what made it
+    usage        what it takes of limits and reservations
     is_uneven    whether DaemonSets' pods of its new nodes break a spread
     unforeseen   domains that it opened without having counted them
     closable     those of them in which nothing need be bought
@@ -66,13 +64,17 @@ class PackingAttempt:
     strategy: Strategy
     effort: Effort
     packing: Packing
-    work: Workspace
     packer: FirstFit
-    left: list[tuple[int, int]]
+    usage: Usage
     is_uneven: bool
     unforeseen: frozenset[UnforeseenDomain]
     closable: frozenset[Place]
     staying: frozenset[str]
+
+    @property
+    def work(self) -> Workspace:
+        """The problem as it was compiled for it, with its counts."""
+        return self.packer.work
 
     @cached_property
     def bounds(self) -> Bounds:
@@ -119,7 +121,7 @@ class PackingAttempt:
             weights[node.pool.weight] += len(node.pods)
         return Rank(
             is_wrong=bool(self.unforeseen) or self.is_uneven,
-            left=self.left,
+            left=self.packer.left_by_priority,
             given_up=sum(len(relaxed.dropped) for relaxed in packing.relaxed),
             not_on_existing=-sum(len(placement.pods) for placement in packing.existing),
             by_weight=[(-weight, -count) for weight, count in sorted(weights.items(), reverse=True)],
@@ -154,17 +156,19 @@ class Rank(NamedTuple):
 
 def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> PackingAttempt:
     """Place pods first-fit, look for cheaper nodes for the same pods, and place what finds room then."""
-    work, packer = first_fit(problem, strategy, effort)
+    packer = first_fit(problem, strategy, effort)
+    work = packer.work
     better = None if problem.options.first_fit_only else cheaper(work, packer.nodes, packer.deferred, effort)
     if better is not None:
         packer.resume(better.buyer, better.waiting)
     else:
         packer.place_deferred()
     packer.place_leftovers()
+    usage = packer.usage
     packing = Packing(
         existing=_existing(work),
-        launches=_launches(work, packer.bought),
-        unplaced=_unplaced(work, packer, effort),
+        launches=launches_of(work, packer.bought),
+        unplaced=_unplaced(work, packer, usage, effort),
         relaxed=tuple(Relaxed(pod, packer.relaxed[pod]) for pod in sorted(packer.relaxed)),
         pool_reasons=work.rejected_pools,
         method="assignment" if better else "first-fit",
@@ -178,57 +182,46 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> PackingAtte
         strategy=strategy,
         effort=effort,
         packing=packing,
-        work=work,
         packer=packer,
-        left=left_by_priority(packer),
-        is_uneven=_is_uneven(work, packer, strategy),
+        usage=usage,
+        is_uneven=_is_uneven(packer, strategy),
         unforeseen=unforeseen,
         closable=closable(work, unforeseen),
         staying=_staying(work, packer),
     )
 
 
-def first_fit(problem: Problem, strategy: Strategy, effort: Effort) -> tuple[Workspace, FirstFit]:
+def first_fit(problem: Problem, strategy: Strategy, effort: Effort) -> FirstFit:
     """Large pods first, which packs best.
 
     Where room is bounded and pods are left, small ones first if that places more, and there is time.
     """
-    work, packer = _packed(problem, strategy, effort)
-    is_bounded = not work.pools or any(pool.limits for pool in work.pools)
+    packer = _packed(problem, strategy, effort)
+    is_bounded = not packer.work.pools or any(pool.limits for pool in packer.work.pools)
     if packer.left and is_bounded and not effort.is_over():
         smallest_first = replace(strategy, options=replace(strategy.options, smallest_first=True))
-        other_work, other = _packed(problem, smallest_first, effort)
-        if left_by_priority(other) < left_by_priority(packer):
-            work, packer = other_work, other
-    return work, packer
+        other = _packed(problem, smallest_first, effort)
+        if other.left_by_priority < packer.left_by_priority:
+            return other
+    return packer
 
 
-def left_by_priority(packer: FirstFit) -> list[tuple[int, int]]:
-    """How many pods of each priority have no place, highest first: comparing two such lists compares plans."""
-    left: Counter[int] = Counter()
-    for pod_class in packer.classes:
-        left[pod_class.priority] += len(packer.left.get(pod_class, ()))
-    return [(-priority, left[priority]) for priority in sorted(left, reverse=True)]
-
-
-def _packed(problem: Problem, strategy: Strategy, effort: Effort) -> tuple[Workspace, FirstFit]:
+def _packed(problem: Problem, strategy: Strategy, effort: Effort) -> FirstFit:
     asked = closed(problem, strategy.closed) if strategy.closed else problem
     work = Workspace(asked, strategy.unforeseen, strategy.staying)
     defers = not problem.options.first_fit_only
     packer = FirstFit(work, strategy.options, defers=defers, effort=effort, dealt=strategy.dealt)
     packer.run()
-    return work, packer
+    return packer
 
 
-def _is_uneven(work: Workspace, packer: FirstFit, strategy: Strategy) -> bool:
+def _is_uneven(packer: FirstFit, strategy: Strategy) -> bool:
     """Whether rules over domains may not hold: where the pods' domains were given, all of them are asked."""
-    is_broken = bool(strategy.dealt) and work.topology.is_broken
-    return is_broken or work.topology.is_uneven or _is_domain_open(work, packer)
-
-
-def _is_domain_open(work: Workspace, packer: FirstFit) -> bool:
-    """Whether a new node may bring DaemonSets' pods that a spread counts into one domain or another."""
-    keys = {group.rule.key for group in work.topology.daemons.spreads}
+    topology = packer.work.topology
+    if topology.is_uneven or (strategy.dealt and topology.is_broken):
+        return True
+    # A new node may bring DaemonSets' pods that a spread counts into one domain or another.
+    keys = {spread.rule.key for spread in topology.daemons.spreads}
     nodes = packer.bought if keys else ()
     return any(not keys <= {key for batch in node.placed for key in batch.domains} for node in nodes)
 
@@ -253,41 +246,11 @@ def _existing(work: Workspace) -> tuple[ExistingPlacement, ...]:
     )
 
 
-def _launches(work: Workspace, nodes: Sequence[NewNode]) -> tuple[Launch, ...]:
-    """A launch for every node.
-
-    Nodes of one recipe differ in name and pods only, so most of the work is done once for all of them.
-    """
-    slack = Slack(work.pools, nodes)
-    names = _LaunchNames(work)
-    by_recipe: dict[Hashable, Launch] = {}
-    launches = []
-    for node in nodes:
-        name = names.next(node.pool.name)
-        recipe = node.recipe
-        if recipe not in by_recipe:
-            by_recipe[recipe] = launch_of(node, name, work.axis, slack)
-        launches.append(replace(by_recipe[recipe], name=name, pods=node.pods))
-    return tuple(launches)
-
-
-class _LaunchNames:
-    """Pools' names with numbers, past those that nodes and claims of the cluster have already."""
-
-    def __init__(self, work: Workspace) -> None:
-        self._taken = {name for view in work.views for name in (view.node, view.claim)}
-        self._numbers: dict[str, Iterator[int]] = {}
-
-    def next(self, pool: str) -> str:
-        numbers = self._numbers.setdefault(pool, count(1))
-        return next(name for number in numbers if (name := f"{pool}-{number}") not in self._taken)
-
-
-def _unplaced(work: Workspace, packer: FirstFit, effort: Effort) -> tuple[Unplaced, ...]:
+def _unplaced(work: Workspace, packer: FirstFit, usage: Usage, effort: Effort) -> tuple[Unplaced, ...]:
     unplaced = []
     for pod_class, names in _without_place(work, packer):
         if pod_class.problems or not effort.is_late():
-            reasons = reasons_for(work, packer.usage, pod_class)
+            reasons = reasons_for(work, usage, pod_class)
         else:
             reasons = (_UNEXPLAINED if pod_class in packer.tried else _UNTRIED,)
         unplaced += [Unplaced(name, reasons) for name in names]

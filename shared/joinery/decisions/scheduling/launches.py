@@ -1,13 +1,16 @@
-"""From a planned node to a launch: what its NodeClaim will say."""
+"""From planned nodes to launches: what their NodeClaims will say."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
 
 import numpy as np
 
-from joinery.decisions.scheduling.constraints.attachments import driver_of
 from joinery.decisions.scheduling.constraints.requirements import Requirements, one_of, written
+from joinery.decisions.scheduling.constraints.resources import driver_of
 from joinery.decisions.scheduling.firstfit.limits import charge_of
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
+from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.packing import Launch, PlacedOffering
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Mask
 from joinery.decisions.scheduling.pools.pool import Pool
@@ -23,6 +26,36 @@ from joinery.objects.karpenter.labels import (
     is_restricted,
 )
 from joinery.objects.karpenter.meta import Requirement
+
+
+def launches_of(work: Workspace, nodes: Sequence[NewNode]) -> tuple[Launch, ...]:
+    """A launch for every node.
+
+    Nodes of one recipe differ in name and pods only, so most of the work is done once for all of them.
+    """
+    slack = Slack(work.pools, nodes)
+    names = _LaunchNames(work)
+    by_recipe: dict[Hashable, Launch] = {}
+    launches = []
+    for node in nodes:
+        name = names.next(node.pool.name)
+        recipe = node.recipe
+        if recipe not in by_recipe:
+            by_recipe[recipe] = launch_of(node, name, work.axis, slack)
+        launches.append(replace(by_recipe[recipe], name=name, pods=node.pods))
+    return tuple(launches)
+
+
+class _LaunchNames:
+    """Pools' names with numbers, past those that nodes and claims of the cluster have already."""
+
+    def __init__(self, work: Workspace) -> None:
+        self._taken = {name for view in work.views for name in (view.node, view.claim)}
+        self._numbers: dict[str, Iterator[int]] = {}
+
+    def next(self, pool: str) -> str:
+        numbers = self._numbers.setdefault(pool, count(1))
+        return next(name for number in numbers if (name := f"{pool}-{number}") not in self._taken)
 
 
 def launch_of(node: NewNode, name: str, axis: Axis, slack: "Slack") -> Launch:

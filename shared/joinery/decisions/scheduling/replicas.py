@@ -11,7 +11,7 @@ pods; EC2 gets the cheapest of them, as for any launch. Two choices are left, an
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -29,7 +29,6 @@ from joinery.decisions.scheduling.pools.type_choice import choose_types, lowered
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject
 from joinery.objects.karpenter.labels import ZONE
-from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.replicas import static_pools
 
 METHOD = "replicas"
@@ -55,18 +54,14 @@ def replenish(problem: Problem) -> Packing:
     for pool in pools:
         wanted = lacking[pool.name]
         room = pool.limits.get("nodes", wanted)
-        purchase = _Purchase(pool, axis, stock, _by_zone(nodes, pool.name), problem.options.best_effort_min_values)
+        by_zone = Counter(node.labels.get(ZONE, "") for node in nodes if node.pool == pool.name and not node.is_leaving)
+        static = _StaticNodes(pool, axis, stock, by_zone, problem.options.best_effort_min_values)
         is_tried = pool.node_pool.spec.template.spec.node_class_ref.name in on_trial
-        new = list(purchase.nodes(min(wanted, room, 1) if is_tried else min(wanted, room)))
+        new = list(static.nodes(min(wanted, room, 1) if is_tried else min(wanted, room)))
         launches += _launches(new, axis)
         if len(new) < wanted and not is_tried:
             reasons = (*reasons, _shortage(pool, wanted, room))
     return Packing(launches=tuple(launches), pool_reasons=reasons, method=METHOD)
-
-
-def _by_zone(nodes: Iterable[NodeView], pool: str) -> Counter[str]:
-    """How many nodes of the pool stay in each zone."""
-    return Counter(node.labels.get(ZONE, "") for node in nodes if node.pool == pool and not node.is_leaving)
 
 
 def _launches(nodes: Sequence[NewNode], axis: Axis) -> Iterator[Launch]:
@@ -103,7 +98,7 @@ class _Place:
 
 
 @dataclass
-class _Purchase:
+class _StaticNodes:
     """The new nodes of one pool. ``stock``: what is left of each capacity reservation, for all pools."""
 
     pool: Pool

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from joinery.decisions.optimizer.effort import Effort
-from joinery.decisions.scheduling.attempt import PackingAttempt, Strategy, attempt, first_fit, left_by_priority
+from joinery.decisions.scheduling.attempt import PackingAttempt, Strategy, attempt, first_fit
 from joinery.decisions.scheduling.packing import Packing, Unplaced
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.strategies import alternatives, cheaper_alternatives, repairs
@@ -82,8 +82,10 @@ class _Driver:
             if alternative is None:
                 break
             # First-fit alone tells whether the alternative places more pods; most do not, and it is the cheap part.
-            if was_left and left_by_priority(first_fit(self.problem, alternative, self.effort)[1]) >= best.left:
-                continue
+            if was_left:
+                packer = first_fit(self.problem, alternative, self.effort)
+                if packer.left_by_priority >= best.packer.left_by_priority:
+                    continue
             other = self._consistent(alternative)
             if other.rank(by_price=not was_left) < best.rank(by_price=not was_left):
                 best = other

@@ -42,7 +42,7 @@ def alternatives(strategy: Strategy, usual: PackingAttempt) -> Iterator[Strategy
         yield replace(strategy, options=FirstFitOptions(dealing="ahead"))
         if without_neighbours := _zones_without_neighbours(work.possible, work.topology):
             yield replace(strategy, closed=without_neighbours)
-    if out_of_reach := unbuyable(work, usual.packer.usage, left, usual.packer.bought):
+    if out_of_reach := unbuyable(work, usual.usage, left, usual.packer.bought):
         yield replace(strategy, closed=strategy.closed | out_of_reach)
     if left and len(work.pending) <= _SMALL:
         yield from (replace(strategy, options=options) for options in _options_for_left(left, work.topology))

@@ -1,6 +1,6 @@
 """The resources of a problem, as columns of arrays."""
 
-from joinery.decisions.scheduling.constraints.attachments import attachment
+from joinery.decisions.scheduling.constraints.resources import attachment
 from joinery.decisions.scheduling.pools.market import UNOFFERED, Axis
 
 

@@ -13,13 +13,18 @@ from functools import cached_property
 
 import msgspec
 
-from joinery.decisions.scheduling.constraints.attachments import attachment
-from joinery.decisions.scheduling.constraints.gpus import wants_gpus
 from joinery.decisions.scheduling.constraints.mounted_claims import claims_of
 from joinery.decisions.scheduling.constraints.nodeterms import PreferredTerm, alternatives, preferences, selector
 from joinery.decisions.scheduling.constraints.pod_validation import invalid
 from joinery.decisions.scheduling.constraints.requirements import Requirements, UnknownOperatorError
-from joinery.decisions.scheduling.constraints.resources import host_ports_of, negative_in, requests_of, resized
+from joinery.decisions.scheduling.constraints.resources import (
+    attachment,
+    host_ports_of,
+    negative_in,
+    requests_of,
+    resized,
+    wants_gpus,
+)
 from joinery.decisions.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike, first_untolerated
 from joinery.decisions.scheduling.constraints.volume_needs import VolumeChoice, VolumeNeeds
 from joinery.decisions.scheduling.constraints.volumes import Volumes

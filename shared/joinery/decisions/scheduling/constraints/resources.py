@@ -1,16 +1,35 @@
-"""What a pod asks of a node: the effective request that kube-scheduler
-counts (component-helpers `resource.PodRequests`).
+"""What a pod asks of a node: the effective request that kube-scheduler counts (component-helpers
+`resource.PodRequests`).
+
+**Attached volumes** are a resource of nodes to be bought: pods ask for some, instance types have so many. A node that
+exists says in its CSINode how many volumes each driver attaches there. Of a node to be bought only its instance type is
+known, and counting attachments like CPU keeps first-fit, the optimizer and the bound within them. Claims that several
+pods use are left out: they take one attachment together, which a sum cannot say.
+
+**Parts of GPUs**: a node of some types (g6f, gr6f) shows a part of a GPU as the resource that others show a GPU as. A
+pod that asks for a GPU means a whole one. It gets a part only where it or the NodePool asks for the type by its name,
+its family or ``instance-gpu-fractional``. Karpenter buys no such type for it at all: parts came up in production for
+pods that asked for GPUs (karpenter-provider-aws issue 8324). kube-scheduler knows no such rule: a node that exists
+takes any pod.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 from dataclasses import dataclass
 
-from joinery.objects.kubernetes.core import Container, Pod, PodSpec, PodStatus, ResourceRequirements
+from joinery.decisions.scheduling.constraints.requirements import Requirements
+from joinery.objects.karpenter.labels import GPU_FRACTIONAL, GPU_RESOURCES, INSTANCE_FAMILY, INSTANCE_TYPE
+from joinery.objects.kubernetes import core
+from joinery.objects.kubernetes.core import Pod, PodSpec, PodStatus, ResourceRequirements
 from joinery.objects.kubernetes.quantity import amounts, total
 
 PODS = "pods"
 HostPort = tuple[str, str, int]
 """(protocol, host IP, port)."""
+
+NO_LIMIT = 1 << 20
+"""How many attachments a node has where nobody says."""
+_ATTACHMENTS = "attachable-volumes-csi-"
+_NAMING_TYPES = (INSTANCE_TYPE, INSTANCE_FAMILY, GPU_FRACTIONAL)
 
 
 def requests_of(pod: Pod) -> dict[str, int]:
@@ -52,7 +71,7 @@ class Resize:
     pod: Mapping[str, int] | None = None
     is_infeasible: bool = False
 
-    def of(self, container: Container) -> dict[str, int]:
+    def of(self, container: core.Container) -> dict[str, int]:
         """The container's request as the scheduler counts it."""
         return self._counted(_requests(container), self.containers.get(container.name))
 
@@ -111,14 +130,14 @@ def negative_in(pod: Pod) -> str | None:
     return min((name for part in parts for name, value in part.items() if value < 0), default=None)
 
 
-def _requests(container: Container) -> dict[str, int]:
+def _requests(container: core.Container) -> dict[str, int]:
     """The container's requests. A limit without a request is one, as the API server defaults it."""
     if not container.resources.limits:
         return amounts(container.resources.requests)
     return {**amounts(container.resources.limits), **amounts(container.resources.requests)}
 
 
-def _with_init(apps: dict[str, int], init_containers: Iterable[Container], resize: Resize) -> dict[str, int]:
+def _with_init(apps: dict[str, int], init_containers: Iterable[core.Container], resize: Resize) -> dict[str, int]:
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in init_containers:
@@ -165,3 +184,24 @@ def ports_clash(one: Collection[HostPort], other: Collection[HostPort]) -> bool:
         and (ip in ips or ip in WILDCARDS or not ips.isdisjoint(WILDCARDS))
         for protocol, ip, port in other
     )
+
+
+def attachment(driver: str) -> str:
+    """The resource that pods with volumes of this CSI driver ask for (Kubernetes' old name for it)."""
+    return _ATTACHMENTS + driver
+
+
+def driver_of(resource: str) -> str | None:
+    """The CSI driver whose attachments the resource counts; None for any other resource."""
+    return resource.removeprefix(_ATTACHMENTS) if resource.startswith(_ATTACHMENTS) else None
+
+
+def wants_gpus(requests: Container[str]) -> bool:
+    """Whether some resource that is asked for is a GPU."""
+    return any(name in requests for name in GPU_RESOURCES)
+
+
+def names_types(requirements: Requirements) -> bool:
+    """Whether they list the types, their families, or whether parts will do: what they allow is then meant."""
+    allowed = (requirements.sets.get(key) for key in _NAMING_TYPES)
+    return any(values is not None and not values.complement and not values.is_empty for values in allowed)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
@@ -28,25 +29,33 @@ class _Bar:
     is_total: bool
 
 
-def blocking_rules(topology: Topology, pod_class: PodClass, offered: Offered) -> tuple[str, bool]:
-    """The rules that no domain on offer satisfies, and that they are; where each alone can be satisfied, all that stand
-    in the way somewhere.
+class Blocking(NamedTuple):
+    """Rules that keep a class out, in words.
+
+    ``are_total``: no domain on offer satisfies one of them; else each alone can be satisfied somewhere.
     """
+
+    words: str
+    are_total: bool
+
+
+def blocking_rules(topology: Topology, pod_class: PodClass, offered: Offered) -> Blocking:
+    """The rules that no domain on offer satisfies; where there is none, all that stand in the way somewhere."""
     hard = [rule for rule in topology.rules[pod_class] if rule.weight is None]
     own = [_own(topology, pod_class, rule, offered) for rule in hard]
     total = [bar.words for bar in own if bar.is_total]
     if total:
-        return f"no node can be added without breaking {_some_of(total)}", True
+        return Blocking(f"no node can be added without breaking {_some_of(total)}", are_total=True)
     foreign = [_foreign(group, offered) for group in topology.binding(pod_class).foreign]
     for bar in foreign:
         if bar.is_total:
-            return f"pods that run or are planned keep it away ({bar.words})", True
+            return Blocking(f"pods that run or are planned keep it away ({bar.words})", are_total=True)
     partial = [bar.words for bar in own if bar.closed] + [f"other pods' {bar.words}" for bar in foreign if bar.closed]
     listed = list(dict.fromkeys(partial)) or [bar.words for bar in own]
     if not listed:
-        return "no place was found that keeps all rules about pods", False
+        return Blocking("no place was found that keeps all rules about pods", are_total=False)
     how = "that satisfies all of" if len(listed) > 1 else "without breaking"
-    return f"no node can be added {how} {_some_of(listed)}", False
+    return Blocking(f"no node can be added {how} {_some_of(listed)}", are_total=False)
 
 
 def _some_of(rules: Sequence[str]) -> str:

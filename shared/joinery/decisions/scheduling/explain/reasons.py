@@ -86,21 +86,21 @@ def _beyond_size(asked: Asked, ways: Sequence[TermInPool]) -> tuple[Reason, ...]
     """
     work, pod_class, pool = asked.work, asked.pod_class, asked.pool
     offered = partial(work.offered, pool, pod_class)
-    words, is_total = blocking_rules(work.topology, pod_class, offered)
-    if not is_total and (tied := _tied(asked)):
+    blocking = blocking_rules(work.topology, pod_class, offered)
+    if not blocking.are_total and (tied := _tied(asked)):
         return (tied,)
-    rules = Reason(ReasonCode.TOPOLOGY, words, asked.subject)
+    rules = Reason(ReasonCode.TOPOLOGY, blocking.words, asked.subject)
     limits = exhausted(
         asked.usage,
         pool,
         [(way.fit, way.types) for way in ways],
         lowers_min_values=work.problem.options.best_effort_min_values,
     )
-    if limits and not is_total and is_unbegun(work.topology, pod_class, offered):
+    if limits and not blocking.are_total and is_unbegun(work.topology, pod_class, offered):
         return (Reason(ReasonCode.LIMITS, limits, asked.subject),)
-    if not limits or not (is_total or pod_class in asked.usage.found_domains):
+    if not limits or not (blocking.are_total or pod_class in asked.usage.found_domains):
         return (rules,)
-    return (*((rules,) if is_total else ()), Reason(ReasonCode.LIMITS, limits, asked.subject))
+    return (*((rules,) if blocking.are_total else ()), Reason(ReasonCode.LIMITS, limits, asked.subject))
 
 
 def _tied(asked: Asked) -> Reason | None:

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from joinery.decisions.scheduling.constraints.attachments import driver_of
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
-from joinery.decisions.scheduling.constraints.resources import PODS
+from joinery.decisions.scheduling.constraints.resources import PODS, driver_of
 from joinery.decisions.scheduling.pools.market import Amounts, Axis
 from joinery.objects.kubernetes.quantity import in_words
 

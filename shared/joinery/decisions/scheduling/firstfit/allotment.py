@@ -76,7 +76,7 @@ class Allotment:
     ) -> tuple[int, list[Domains]]:
         """Buy where the pods are dealt to. How many were placed, and the domains in which nothing could be bought."""
         placed, newly_refused, postponed = 0, list[Domains](), list[tuple[Domains, int]]()
-        for domains, quota in self.of(demand, len(names), refused):
+        for domains, quota in self._dealt(demand, len(names), refused):
             self.found_domains.add(demand.pod_class)
             if any(domains.items() <= there for there in with_room):
                 postponed.append((domains, quota))
@@ -101,7 +101,7 @@ class Allotment:
             placed += put(pools, demand, domains, names[placed:])
         return placed
 
-    def of(self, demand: Demand, count: int, refused: Sequence[Domains] = ()) -> Iterator[tuple[Domains, int]]:
+    def _dealt(self, demand: Demand, count: int, refused: Sequence[Domains]) -> Iterator[tuple[Domains, int]]:
         """Combinations of domains, best first without the ``refused``, and how many pods each should take now.
 
         Pods are to be placed before the next combination is asked for: its share depends on them.
@@ -128,12 +128,10 @@ class Allotment:
         To be in a known zone may be more than minValues permit, and a preference keeps nobody pending.
         """
         rules = demand.variant.rules
-        newcomers = (
-            {group.rule.key for group in self._topology.daemons.spreads} if self._nodes.counts_daemons else set()
-        )
+        spreads = self._topology.daemons.spreads if self._nodes.counts_daemons else ()
         bound = self._topology.binding(demand.pod_class)
         for keys in (bound.keys(rules), bound.binding_keys(rules)):
-            wanted = tuple(sorted({*keys, *newcomers}))
+            wanted = tuple(sorted({*keys, *(spread.rule.key for spread in spreads)}))
             found = self._offers.over(demand, wanted) if wanted else Offered([{}], are_bought=True)
             if any(domains not in refused for domains in found.combinations):
                 break

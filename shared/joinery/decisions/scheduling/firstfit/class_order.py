@@ -14,8 +14,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from joinery.decisions.scheduling.constraints.attachments import driver_of
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
+from joinery.decisions.scheduling.constraints.resources import driver_of
 from joinery.decisions.scheduling.firstfit.options import FirstFitOptions
 from joinery.decisions.scheduling.topology.topology import Topology
 

@@ -42,12 +42,11 @@ class Deferral:
 
     def of(self, demand: Demand, pods: Sequence[str]) -> Deferred | None:
         """The pods, if a node of some pool would take any one of them; else None."""
-        takers = (pool for pool in self._pools if self._takes(pool, demand))
-        return next((Deferred(demand, pool.weight, pods) for pool in takers), None)
-
-    def _takes(self, pool: Pool, demand: Demand) -> bool:
-        _, fit = demand.fit(pool, {})
-        return is_open_to(pool, demand, self._topology) and is_sold_unreserved(pool, fit, demand.requests)
+        for pool in self._pools:
+            _, fit = demand.fit(pool, {})
+            if is_open_to(pool, demand, self._topology) and is_sold_unreserved(pool, fit, demand.requests):
+                return Deferred(demand, pool.weight, pods)
+        return None
 
 
 def _is_plain(work: Workspace, pods: PodClass) -> bool:

@@ -5,10 +5,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from joinery.decisions.scheduling.constraints.attachments import NO_LIMIT
 from joinery.decisions.scheduling.constraints.mounted_claims import claims_of
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
-from joinery.decisions.scheduling.constraints.resources import host_ports_of, ports_clash, requests_of
+from joinery.decisions.scheduling.constraints.resources import NO_LIMIT, host_ports_of, ports_clash, requests_of
 from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.firstfit.demand import Demand

@@ -34,6 +34,7 @@ from joinery.objects.karpenter.labels import HOSTNAME
 class FirstFit:
     """One run over a workspace.
 
+    work      the workspace
     classes   in the order in which they are placed
     left      the pods without a place, by class
     relaxed   the preferences that were given up, by pod
@@ -54,7 +55,7 @@ class FirstFit:
         dealt: Dealt = MappingProxyType({}),
     ) -> None:
         self._options, self._dealt = options, dealt
-        self._work = work
+        self.work = work
         self._topology: Topology = work.topology
         self._effort = effort or Effort()
         self._existing = ExistingNodes(work, options, self._effort)
@@ -87,18 +88,28 @@ class FirstFit:
         found_domains = frozenset(self._allotment.found_domains)
         return Usage(nodes, charged, self.nodes.reservations.remaining(), found_domains)
 
+    @property
+    def left_by_priority(self) -> list[tuple[int, int]]:
+        """How many pods of each priority have no place, as (-priority, count), highest priority first: comparing two
+        such lists compares plans.
+        """
+        left: Counter[int] = Counter()
+        for pod_class in self.classes:
+            left[pod_class.priority] += len(self.left.get(pod_class, ()))
+        return [(-priority, left[priority]) for priority in sorted(left, reverse=True)]
+
     def run(self) -> None:
         """Place everything that can be placed."""
-        self.classes = tuple(ordered(self._work.possible, self._topology, self._options))
+        self.classes = tuple(ordered(self.work.possible, self._topology, self._options))
         self.left = {pod_class: pod_class.names for pod_class in self.classes}
-        if self._work.reservations:
+        if self.work.reservations:
             only = (
-                (pod_class, only_reservations(self._work.pools, pod_class, self._work.axis.asked(pod_class.requests)))
+                (pod_class, only_reservations(self.work.pools, pod_class, self.work.axis.asked(pod_class.requests)))
                 for pod_class in self.classes
             )
             self._only_reservations = {pod_class: reservations for pod_class, reservations in only if reservations}
-        if self._defers and self._work.tiers:
-            self._deferral = Deferral(self._work, self._work.tiers[0], self.classes)
+        if self._defers and self.work.tiers:
+            self._deferral = Deferral(self.work, self.work.tiers[0], self.classes)
         self._keep_plans()
         self._buy_wished()
         if self._options.neighbours_next:
@@ -139,11 +150,11 @@ class FirstFit:
 
     def _use(self, buyer: Buyer) -> None:
         self._buyer = buyer
-        self._allotment = Allotment(self._work, buyer, self._options, self._effort, self._dealt)
+        self._allotment = Allotment(self.work, buyer, self._options, self._effort, self._dealt)
 
     def _hosts(self, nodes: NodeFilter) -> Iterator[str]:
         """The hosts of the plan that count for such a spread."""
-        yield from (view.labels.get(HOSTNAME, view.name) for view in self._work.views if nodes.admits(view))
+        yield from (view.labels.get(HOSTNAME, view.name) for view in self.work.views if nodes.admits(view))
         yield from (node.name for node in self.bought if node.counts(nodes))
 
     def _place_all(self) -> None:
@@ -176,7 +187,7 @@ class FirstFit:
             if self._deferral:
                 untried |= {deferred.demand.pod_class: None for deferred in self.deferred}
                 self._take_back()
-            yield from in_turns([pods for pods in self.classes if pods in untried], self._work.is_sold)
+            yield from in_turns([pods for pods in self.classes if pods in untried], self.work.is_sold)
 
     def _sow(self) -> None:
         """Place one pod that others must share a host with, then as many of these as find room there, and so on."""
@@ -202,12 +213,12 @@ class FirstFit:
         """
         planned = {
             name: node
-            for node in self._work.nodes
+            for node in self.work.nodes
             for name in node.view.planned
-            if not node.view.is_initialized or node.view.replaces or name in self._work.waiting
+            if not node.view.is_initialized or node.view.replaces or name in self.work.waiting
         }
-        wished = self._work.problem.wishes.nodes
-        nodes = {node.view.node: node for node in self._work.nodes if node.view.node} if wished else {}
+        wished = self.work.problem.wishes.nodes
+        nodes = {node.view.node: node for node in self.work.nodes if node.view.node} if wished else {}
         planned |= {pod: nodes[name] for pod, name in wished.items() if name in nodes}
         for pod_class, names in self.left.items():
             by_node: dict[ExistingNode, list[str]] = {}
@@ -219,8 +230,8 @@ class FirstFit:
 
     def _buy_wished(self) -> None:
         """Buy the nodes that the problem wishes for (``Wishes.launches``), as far as the rules permit."""
-        wished = self._work.problem.wishes.launches
-        pools = {pool.name: pool for pool in self._work.pools} if wished else {}
+        wished = self.work.problem.wishes.launches
+        pools = {pool.name: pool for pool in self.work.pools} if wished else {}
         waiting = {name: pod_class for pod_class, names in self.left.items() for name in names} if wished else {}
         placed: set[str] = set()
         for launch in wished:
@@ -281,12 +292,12 @@ class FirstFit:
     def _place_demand(self, demand: Demand, names: Sequence[str]) -> int:
         """One pass over all targets: existing capacity, then new nodes."""
         placed = self._existing.take(demand, names)
-        if placed == len(names) or demand.pod_class in self._work.held:
+        if placed == len(names) or demand.pod_class in self.work.held:
             return placed
         if self._deferral and (deferred := self._deferral.of(demand, names[placed:])):
             self.deferred.append(deferred)
             return len(names)
-        free, waiting = self._work.free_volumes, names[placed:]
+        free, waiting = self.work.free_volumes, names[placed:]
         buyable = waiting[: free.left(demand.choices, len(waiting))]
         bought = self._allotment.buy(demand, buyable, self._existing.domains_with_room(demand))
         free.take(demand.choices, bought)

@@ -213,16 +213,14 @@ class NewNodes:
     def _note(self, node: NewNode, demand: Demand, domains: Domains, pods: tuple[str, ...]) -> None:
         """Note the pods on the node and in the counts per domain."""
         where = {**present(domains), HOSTNAME: node.name}
-        newcomer = _newcomer(node) if self._topology.daemons.spreads else None
+        newcomer = None
+        if self._topology.daemons.spreads:
+            pinned = frozenset(key for earlier in node.placed for key, domain in earlier.domains.items() if domain)
+            newcomer = Newcomer(node.pool.name, node.cheapest(), pinned)
         record = self._topology.record(
             demand.pod_class, demand.variant.rules, where, len(pods), node.counts, newcomer=newcomer
         )
         node.placed.append(PlacedPods(demand, domains, pods, record))
-
-
-def _newcomer(node: NewNode) -> Newcomer:
-    pinned = frozenset(key for batch in node.placed for key, domain in batch.domains.items() if domain)
-    return Newcomer(node.pool.name, node.cheapest(), pinned)
 
 
 def is_open_to(pool: Pool, demand: Demand, topology: Topology) -> bool:

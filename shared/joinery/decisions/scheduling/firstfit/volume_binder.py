@@ -4,7 +4,7 @@ Only first-fit chooses among the places where a class's volumes may be. Whoever 
 that was chosen, so what is left of the volumes is known at every moment.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from joinery.decisions.scheduling.constraints.volume_needs import VolumeChoice
@@ -55,15 +55,12 @@ class VolumeBinder:
 
     def _looking(self, choices: Iterable[VolumeChoice], labels: Labels | None) -> list[_ClaimToBind]:
         """The claims that still need a volume. One that has its own needs none there, and finds none elsewhere."""
-        return [
-            _ClaimToBind(claim, stock, len(stock.volumes) if own else stock.first(size), number)
-            for claim, stock, size, number in self._near(choices, labels)
-            if not ((own := self._of_claim.get(claim)) and stock.has(own))
-        ]
-
-    def _near(self, choices: Iterable[VolumeChoice], labels: Labels | None) -> Iterator[VolumeChoice]:
-        for choice in choices:
-            yield choice if labels is None else choice._replace(stock=choice.stock.at(labels))
+        looking = []
+        for claim, everywhere, size, number in choices:
+            stock, own = everywhere if labels is None else everywhere.at(labels), self._of_claim.get(claim)
+            if own is None or not stock.has(own):
+                looking.append(_ClaimToBind(claim, stock, len(stock.volumes) if own else stock.first(size), number))
+        return looking
 
     def _pick(self, looking: Collection[_ClaimToBind], gone: set[str]) -> list[tuple[str, Sized]] | None:
         """The volumes that one more pod binds, which are gone then; None where there are too few."""

@@ -16,8 +16,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from joinery.decisions.scheduling.constraints.attachments import NO_LIMIT, attachment, driver_of
 from joinery.decisions.scheduling.constraints.requirements import ValueSet, one_of
+from joinery.decisions.scheduling.constraints.resources import NO_LIMIT, attachment, driver_of
 from joinery.objects.karpenter.labels import (
     CAPACITY_TYPE,
     GPU_FRACTIONAL,

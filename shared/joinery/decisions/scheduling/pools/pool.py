@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from joinery.decisions.scheduling.constraints.gpus import names_types
 from joinery.decisions.scheduling.constraints.requirements import Requirements
+from joinery.decisions.scheduling.constraints.resources import names_types
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts, Market, Mask, Prices
 from joinery.objects.karpenter.labels import (
     CAPACITY_TYPE,

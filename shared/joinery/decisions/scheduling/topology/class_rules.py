@@ -58,16 +58,19 @@ class ClassRules:
 
     def foreign_over(self, key: str) -> tuple[TopologyGroup, ...]:
         """The ``foreign`` groups over this key."""
-        if key not in self._foreign_over:
-            self._foreign_over[key] = tuple(group for group in self.foreign if group.rule.key == key)
-        return self._foreign_over[key]
+        groups = self._foreign_over.get(key)
+        if groups is None:
+            groups = self._foreign_over[key] = tuple(group for group in self.foreign if group.rule.key == key)
+        return groups
 
     def binding_over(self, key: str) -> tuple[TopologyGroup, ...]:
         """Those of them that may keep the class out, beside anti-affinity."""
-        if key not in self._binding_over:
+        groups = self._binding_over.get(key)
+        if groups is None:
             hard = (group for group in self.foreign_over(key) if group.is_hard)
-            self._binding_over[key] = tuple(group for group in hard if not isinstance(group, AntiAffinityGroup))
-        return self._binding_over[key]
+            groups = tuple(group for group in hard if not isinstance(group, AntiAffinityGroup))
+            self._binding_over[key] = groups
+        return groups
 
     @cached_property
     def watching(self) -> tuple[NodeFilter, ...]:

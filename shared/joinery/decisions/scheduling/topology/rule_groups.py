@@ -66,7 +66,9 @@ class RuleGroups:
         self.rules: dict[PodClass, tuple[TopologyRule, ...]] = {}
         known = Namespaces(namespaces)
         for pod_class in classes:
-            self.rules[pod_class] = (*rules_of(pod_class, known), *_same_zone(pod_class))
+            # Pods that share an unbound claim follow the first of them into its zone: that is where the volume will be.
+            same_zone = (TopologyRule("affinity", ZONE, (), claim=name) for name in pod_class.volumes.unbound)
+            self.rules[pod_class] = (*rules_of(pod_class, known), *same_zone)
             self._adopt(pod_class)
         self._count_running(known)
         for group in self:
@@ -179,8 +181,3 @@ class RuleGroups:
         for group in self:
             if group.is_asked or group.rule.key != HOSTNAME:
                 running.count(group)
-
-
-def _same_zone(pod_class: PodClass) -> tuple[TopologyRule, ...]:
-    """Pods that share an unbound claim follow the first of them into its zone: that is where the volume will be."""
-    return tuple(TopologyRule("affinity", ZONE, (), claim=name) for name in pod_class.volumes.unbound)

@@ -64,6 +64,7 @@ class Topology:
     ) -> None:
         self.unforeseen = tuple(unforeseen)
         self._groups = RuleGroups(classes, nodes, namespaces, universe, self.unforeseen, residents)
+        self._with_owners = self._groups.with_owners
         self._of_class: dict[PodClass, ClassRules] = {}
         self.daemons = DaemonCounts(self._groups, residents)
 
@@ -119,22 +120,22 @@ class Topology:
         for rule in rules:
             if rule.key == key and allowed > 0:
                 allowed = min(allowed, self.group(rule).allowed(pod_class, domain))
-        if allowed > 0 and self._is_kept_out(pod_class, key, domain):
+        bound = self.binding(pod_class)
+        if allowed > 0 and self._is_kept_out(bound, key, domain):
             return 0
-        for group in self.binding(pod_class).binding_over(key):
+        for group in bound.binding_over(key):
             if allowed > 0:
                 allowed = min(allowed, group.allowed_by_owners(domain, cautious=cautious))
         return allowed
 
-    def _is_kept_out(self, pod_class: PodClass, key: str, domain: str) -> bool:
+    def _is_kept_out(self, bound: ClassRules, key: str, domain: str) -> bool:
         """Whether pods in the domain keep the class away by their required anti-affinity."""
-        owning = self._groups.with_owners.get((key, domain))
+        owning = self._with_owners.get((key, domain))
         if not owning:
             return False
-        bound = self.binding(pod_class)
         foreign = bound.foreign_over(key)
         if len(owning) <= len(foreign):
-            return any(group.selects(pod_class) and group not in bound.hard for group in owning)
+            return any(group.selects(bound.pod_class) and group not in bound.hard for group in owning)
         return any(group in owning for group in foreign)
 
     def unfilled(self, pod_class: PodClass, rules: Iterable[TopologyRule], hosts: Sequence[str]) -> Sequence[int]:
@@ -156,7 +157,7 @@ class Topology:
         left = self.unfilled(pod_class, rules, hosts)
         bound = self.binding(pod_class)
         if bound.foreign_over(HOSTNAME):
-            left = [position for position in left if not self._is_kept_out(pod_class, HOSTNAME, hosts[position])]
+            left = [position for position in left if not self._is_kept_out(bound, HOSTNAME, hosts[position])]
         others = (rule for rule in rules if rule.key == HOSTNAME and rule.kind != "anti-affinity")
         if next(others, None) is None and not bound.binding_over(HOSTNAME):
             return left
