@@ -2,7 +2,7 @@
 
 The official client's models hold every field of one release of the API. Loading them takes seconds, so that their names
 and shapes are kept as data: a type is a map of fields, a field is a type's name, ``s`` for text, ``i`` for a whole
-number, ``b`` for true or false, ``*`` for a single value of more than one kind (a quantity), ``?`` for anything;
+number, ``b`` for true or false, ``q`` for a quantity, ``*`` for any single value, ``?`` for anything;
 ``[...]`` is a list and ``{...}`` a map of those. A test compares the table with what a real API server publishes.
 """
 
@@ -72,7 +72,7 @@ def _add(model: Any, types: dict[str, dict[str, str]]) -> str:
         for attribute, kind in model.openapi_types.items():
             field = model.attribute_map[attribute]
             shape = _shape(kind, types)
-            types[name][field] = shape.replace("s", "*") if field in _QUANTITIES and shape in ("s", "{s}") else shape
+            types[name][field] = shape.replace("s", "q") if field in _QUANTITIES and shape in ("s", "{s}") else shape
     return name
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from joinery.gateways.aws import code
 from joinery.objects.codes import DENIED
 from joinery.objects.errors import ConfigurationError, JoineryError, UnavailableError
-from joinery.objects.slips import meant_by
+from joinery.objects.spelling import meant_by
 
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 _UNKNOWN = frozenset(

@@ -1,6 +1,6 @@
 """What a command decides with: the cluster of the files, or of the current kubeconfig, and what its region sells.
 
-``joinery plan`` and ``joinery disrupt`` read the same objects, the same prices, and tell the same doubts about them.
+``joinery plan`` and ``joinery disrupt`` read the same objects and the same prices, and warn of the same things.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from joinery.objects.snapshot.snapshot import Snapshot
     from joinery_cli.prices import Prices
 
-Doubts = Callable[["Snapshot"], Iterable[Notice]]
+Warnings = Callable[["Snapshot"], Iterable[Notice]]
 """What one command has to say about the objects, beside what both do."""
 
 
@@ -38,7 +38,7 @@ def decision_input(
     files: Sequence[str],
     *,
     now: datetime,
-    doubts: Doubts,
+    warnings: Warnings,
     recursive: bool = False,
     catalog_file: str | None = None,
     region: str | None = None,
@@ -48,22 +48,22 @@ def decision_input(
     Without ``files`` the current cluster is read, and nothing is written to it. Raises ``ConfigurationError`` for bad
     input, ``UnavailableError`` where the cluster or AWS cannot be reached.
     """
-    from joinery_cli.doubts.annotations import annotated_in_vain
-    from joinery_cli.doubts.classes import arns_for_names, room_in_user_data
-    from joinery_cli.doubts.left_out import not_counted, unreadable
     from joinery_cli.reading.inputs import load
     from joinery_cli.regions import cluster_region
     from joinery_cli.sources import checked_region, live_snapshot, load_catalog, prices_of
+    from joinery_cli.warnings.annotations import unread_annotations
+    from joinery_cli.warnings.left_out import not_counted, unreadable
+    from joinery_cli.warnings.node_classes import arns_for_names, room_in_user_data
 
     inputs = load(files, recursive=recursive)
     snapshot = inputs.snapshot(now) if files else live_snapshot(now)
     notices = tell_now(
         *inputs.all_notices(),
-        *annotated_in_vain(snapshot),
+        *unread_annotations(snapshot),
         *arns_for_names(snapshot.node_classes),
         *room_in_user_data(snapshot.node_classes),
         *unreadable(snapshot),
-        *doubts(snapshot),
+        *warnings(snapshot),
     )
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))

@@ -84,14 +84,13 @@ def disrupt(
     from joinery.decisions.disruption.decide import decide
     from joinery.decisions.scheduling.problem import Options
     from joinery_cli.decision_input import check_time_limit, decision_input, tell_now
-    from joinery_cli.doubts.left_out import beside_disruptions
-    from joinery_cli.doubts.protections import lost_pods
     from joinery_cli.explained_nodes import nodes_meant
     from joinery_cli.output_disruptions_json import disruptions_document
     from joinery_cli.output_json import write
     from joinery_cli.sources import moment
     from joinery_cli.view.disruption_groups import view
     from joinery_cli.view.node_explanation import explain
+    from joinery_cli.warnings.left_out import beside_disruptions, lost_pods
 
     check_time_limit(time_limit)
     options = replace(
@@ -102,7 +101,7 @@ def disrupt(
     inputs = decision_input(
         paths,
         now=moment(now),
-        doubts=lambda snapshot: beside_disruptions(snapshot, only_marked=not paths),
+        warnings=lambda snapshot: beside_disruptions(snapshot, only_marked=not paths),
         recursive=recursive,
         catalog_file=catalog_file,
         region=region,

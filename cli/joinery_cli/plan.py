@@ -71,12 +71,12 @@ def plan(
     from joinery.decisions.scheduling.problem import Options
     from joinery.objects.policies import Caps
     from joinery_cli.decision_input import check_time_limit, decision_input
-    from joinery_cli.doubts.left_out import left_out
     from joinery_cli.explained import explanation_document
     from joinery_cli.output_json import plan_document, with_explanations, write
     from joinery_cli.sources import moment
     from joinery_cli.view.costs import costs as costs_of
     from joinery_cli.view.plan_groups import view
+    from joinery_cli.warnings.left_out import left_out
 
     check_time_limit(time_limit)
     if max_hourly is not None and not 0 <= max_hourly < math.inf:
@@ -85,7 +85,7 @@ def plan(
     inputs = decision_input(
         paths,
         now=moment(now),
-        doubts=lambda snapshot: left_out(snapshot, only_marked=not paths),
+        warnings=lambda snapshot: left_out(snapshot, only_marked=not paths),
         recursive=recursive,
         catalog_file=catalog_file,
         region=region,
@@ -152,16 +152,16 @@ def _notices_of_plan(snapshot: "Snapshot", solution: _Solution) -> tuple["Notice
     """Tell at once what a person should know about the plan."""
     from joinery.decisions.scheduling.reason import ReasonCode
     from joinery_cli.decision_input import tell_now
-    from joinery_cli.doubts.left_out import without_pools
-    from joinery_cli.doubts.misnamed import misnamed
-    from joinery_cli.doubts.others import others
     from joinery_cli.notices import warning
+    from joinery_cli.warnings.labels import misspelt_labels
+    from joinery_cli.warnings.left_out import without_pools
+    from joinery_cli.warnings.other_providers import others
 
     plan, packing = solution.plan, solution.plan.packing
     # What a static NodePool gets is told already, and that it launches none for pods is how it should be.
     pool_reasons = [reason for reason in packing.pool_reasons if reason.code is not ReasonCode.STATIC]
     return tell_now(
-        *misnamed(snapshot, solution.problem.instance_types),
+        *misspelt_labels(snapshot, solution.problem.instance_types),
         *without_pools(snapshot, packing),
         *map(warning, (*plan.warnings, *pool_reasons)),
         *others(packing, snapshot),

@@ -11,7 +11,7 @@ from joinery.objects.karpenter.meta import is_label_key
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.validation import explain
 from joinery.objects.snapshot.snapshot import Invalid
-from joinery_cli.reading.validity import wrong_metadata
+from joinery_cli.reading.names import wrong_metadata
 from simulator.kubernetes.resources import from_document
 
 #: Bytes of all annotations of an object together, keys and values.

@@ -43,8 +43,8 @@ def problems(manifests: Iterable[dict[str, Any]]) -> Iterator[str]:
 def doubts(manifests: Iterable[dict[str, Any]]) -> Iterator[str]:
     """A line for each field of a manifest that is taken and means nothing."""
     for manifest in manifests:
-        for unknown in _read(manifest).unknown:
-            yield f"{_name_of(manifest)}: {unknown.path}: {unknown.advice or 'no such field'}"
+        for one in _read(manifest).surprises:
+            yield f"{_name_of(manifest)}: {one.path}: {one.problem or 'no such field'}"
 
 
 def twice(manifests: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -130,7 +130,7 @@ def load(path: Path | None = None) -> Scenario:
     try:
         scenario = msgspec.json.decode(documents[0], type=Scenario)
     except msgspec.ValidationError as error:
-        problem, _ = misfit(msgspec.json.decode(documents[0]), error)
+        problem = misfit(msgspec.json.decode(documents[0]), error)
         raise ConfigurationError(f"{source}: {problem}") from error
     except msgspec.DecodeError as error:
         raise ConfigurationError(f"{source}: {error}") from error

@@ -22,7 +22,8 @@ WARNINGS = {
     "karpenter/nodepool-v1beta1": ["NodePool general: EC2NodeClass default does not exist"],
     "karpenter/nodepool-v1-types-by-labels-of-nobody": [
         *(
-            f"{_TYPES}kubernetes.amazonaws.com/{label} chooses no instance types; is it karpenter.k8s.aws/{label}?"
+            f"{_TYPES}kubernetes.amazonaws.com/{label} chooses nothing, nodes are only labelled with it; is it "
+            f"karpenter.k8s.aws/{label}?"
             for label in ("instance-category", "instance-cpu")
         ),
         "NodePool event-worker: EC2NodeClass default does not exist",

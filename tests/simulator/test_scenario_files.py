@@ -143,7 +143,7 @@ def test_a_field_that_means_nothing_is_told(tmp_path: Path, capsys: pytest.Captu
     path = tmp_path / "mine.yaml"
     path.write_text("{metadata: {name: x}, spec: {title: t, length: 1m, objects: [{" + POD + ", colour: red}]}}")
     load(path)
-    assert capsys.readouterr().err == f"warning: {path}: Pod web: colour: no such field\n"
+    assert capsys.readouterr().err == f"warning: {path}: Pod web: colour: no such field; it is ignored\n"
 
 
 def test_pods_of_one_generated_name_are_two(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import subprocess
 import textwrap
 
 from joinery.objects.karpenter.labels import OS
-from joinery.objects.slips import value_meant_by
+from joinery.objects.spelling import value_meant_by
 from tools.template import ROOT
 
 _DIFF = re.compile(r"^ *```diff\n(.*?)^ *```", re.MULTILINE | re.DOTALL)

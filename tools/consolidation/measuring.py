@@ -28,7 +28,7 @@ def problem_of(
     file: Path, catalogue: Path, now: datetime, options: DisruptionOptions | None = None
 ) -> DisruptionProblem:
     """What ``joinery disrupt -f FILE --catalog CATALOGUE`` decides about."""
-    inputs = decision_input([str(file)], now=now, doubts=lambda _: (), catalog_file=str(catalogue))
+    inputs = decision_input([str(file)], now=now, warnings=lambda _: (), catalog_file=str(catalogue))
     options = options or DisruptionOptions()
     packing = Options(only_marked_unschedulable=False, time_limit=options.time_limit)
     return disruption_problem(inputs, options, packing)

@@ -21,10 +21,8 @@ from joinery.objects.kubernetes.workloads import (
     ScaledObject,
     ScaleTarget,
 )
-from joinery.objects.slips import meant_by
 from joinery_cli.notices import Notice, note, warning
 from joinery_cli.reading.defaults import pod_defaults
-from joinery_cli.reading.limits import out_of_bounds
 from joinery_cli.reading.volume_claims import classified, made_at_once, owned
 from joinery_cli.reading.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand, of_no_pods
 
@@ -58,10 +56,8 @@ def admit(objects: Objects) -> list[Notice]:
     notes += classified(claims, objects.setdefault("storage_classes", {}), volumes, pods.values())
     lacking = [
         *made_at_once(objects["storage_classes"], claims, pods.values()),
-        *_mistargeted(scalers),
         *_unranked(pods.values(), objects.get("priority_classes", {})),
         *_unsandboxed(pods.values(), sandboxes),
-        *out_of_bounds(pods.values(), objects.get("limit_ranges", {}).values()),
     ]
     return [*map(note, notes), *map(warning, expansion.warnings), *map(warning, lacking)]
 
@@ -110,15 +106,6 @@ def _scalers(objects: Objects) -> list[_Scaler]:
         wakes = idle is None
         scalers.append(_Scaler(name, owner, "minReplicaCount", fewest, least, scaled.spec.max_replica_count, wakes))
     return scalers
-
-
-def _mistargeted(scalers: Iterable[_Scaler]) -> Iterator[str]:
-    """Autoscalers of a kind that there is only in other letters: to Kubernetes ``deployment`` is no ``Deployment``."""
-    for scaler in scalers:
-        kind = scaler.owner.kind
-        meant = "" if kind in API_VERSIONS else meant_by(kind, API_VERSIONS)
-        if meant.casefold() == kind.casefold():
-            yield f"{scaler.name}: scaleTargetRef.kind: there is no {kind}; is it {meant}?"
 
 
 def _key(scaler: HorizontalPodAutoscaler | ScaledObject) -> str:

@@ -22,7 +22,6 @@ import msgspec
 
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.wording import must_be, of_struct_error
-from joinery_cli.reading.lookalikes import looks_like, tab_in
 
 _GZIP = b"\x1f\x8b"
 _CHUNK = 2**20
@@ -38,12 +37,8 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _WIDE = tuple(mark for mark, encoding in _MARKS if encoding != "utf-8-sig")
-#: An action of Go's templates, and the line between two documents of YAML.
-_TEMPLATE = re.compile(
-    rb"\{\{-?\s*(/\*|[.$]\w*|(if|else|end|range|with|include|template|define|toYaml|quote|default)\b)"
-)
-#: A word between braces, as Jinja and ApplicationSets have it.
-_BRACES = re.compile(rb"\{\{\s*[A-Za-z_][\w.]*\s*\}\}")
+#: What Helm, Jinja and ApplicationSets fill in, and a line between two documents of YAML.
+_TEMPLATE = re.compile(rb"\{\{.*?\}\}")
 _SEPARATOR = re.compile(rb"^---(\s|$)", re.MULTILINE)
 
 
@@ -74,9 +69,14 @@ class Document:
     name: str
     raw: msgspec.Raw | bytes
 
-    def __str__(self) -> str:
+    @property
+    def called(self) -> str:
+        """``Pod shop/web``."""
         name = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.source}: {self.kind} {name}".rstrip()
+        return f"{self.kind} {name}".rstrip()
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.called}"
 
 
 def read(path: str) -> bytes:
@@ -163,10 +163,6 @@ def documents(source: str, data: bytes) -> Iterator[Document]:
                 _refuse(document, _wrong_in(document.raw) if wrong else "")
                 yield document
             _refuse(source, wrong)
-    except ConfigurationError as error:
-        if told := looks_like(data):
-            raise ConfigurationError(f"{source}: {told}") from error
-        raise
     except RecursionError as error:
         raise ConfigurationError(f"{source}: not a Kubernetes object: nested too deep") from error
 
@@ -176,15 +172,10 @@ def _rendered(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
     try:
         yield from _split(source, data)
     except ConfigurationError as error:
-        for pattern, hint in (
-            (_TEMPLATE, "a Helm template: run helm template first"),
-            (_BRACES, "a template: run what fills it in first"),
-        ):
-            if template := pattern.search(data):
-                line = data.count(b"\n", 0, template.start()) + 1
-                raise ConfigurationError(f"{source}: line {line}: looks like {hint}") from error
-        if "cannot start any token" in str(error) and (told := tab_in(data)):
-            raise ConfigurationError(f"{source}: {told}") from error
+        if template := _TEMPLATE.search(data):
+            line = data.count(b"\n", 0, template.start()) + 1
+            hint = "run helm template, or what fills it in, first"
+            raise ConfigurationError(f"{source}: line {line}: looks like a template: {hint}") from error
         raise
 
 

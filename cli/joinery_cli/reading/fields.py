@@ -1,232 +1,174 @@
-"""Fields that no API has, at any depth: a misspelt or misplaced one is an error, any other a warning.
+"""Fields that no API has, at any depth, and values that do not fit: a misspelt or misplaced field is an error, any
+other a surprise.
 
 Models and structs read what they know and leave the rest, because a newer API server writes more than they know. In a
 file that a person wrote, ``nodeSelectr`` would give a plan for another pod, and 30 CPUs under ``resource:`` a plan for
-none; ``kubectl apply`` refuses both. What fields there are is a table made from Kubernetes' own API
-(``tools/api_fields.py``).
+none; ``kubectl apply`` refuses both. What an API server has served is spelt right, and newer than our types at most.
 """
 
-import json
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from functools import cache
-from importlib import resources
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
 from joinery.objects.karpenter.validation import path as path_of
-from joinery.objects.slips import meant_by
-from joinery.objects.wording import must_be, must_be_text
+from joinery.objects.kubernetes.quantity import parse
+from joinery.objects.spelling import meant_by
+from joinery.objects.wording import A_QUANTITY, must_be, must_be_text
+from joinery_cli.reading.schema import ANYTHING, CLOSED, CUSTOM_KINDS, SINGLE, strict_decoder, types
 
-#: How far below an object its misplaced field is looked for: a Deployment's ``nodeSelector`` is in ``template.spec``.
+#: How far below a part of an object its misplaced field is looked for: a Deployment's ``nodeSelector`` is in
+#: ``template.spec``.
 _DEEP = 3
-#: Parts of the API that decide where pods go and have not changed for years: what they lack is no newer field.
-_CLOSED = frozenset(
-    {
-        "Affinity", "LabelSelector", "LabelSelectorRequirement", "NodeAffinity", "NodeSelector",
-        "NodeSelectorRequirement",
-        "NodeSelectorTerm", "PodAffinity", "PodAntiAffinity", "PreferredSchedulingTerm", "ResourceRequirements",
-        "Taint",
-        "Toleration", "VolumeResourceRequirements", "WeightedPodAffinityTerm",
-    }
-)  # fmt: skip
-_COMPUTED = ("cpu", "memory", "ephemeral-storage", "storage")
-_ANY = "?"
-_SINGLE: Mapping[str, Any] = {"s": str, "i": int, "b": bool, "*": str | int | float | bool}
+#: Said of a field that may be a newer API's.
+IGNORED = "no such field; it is ignored"
 
 
-class Unknown(NamedTuple):
-    """A field at ``path`` that is not the API's, or that is missing.
-
-    ``problem`` says why that is an error; it is empty for a mere surprise, of which ``advice`` may say what to make of
-    it.
-    """
+class Finding(NamedTuple):
+    """What is wrong with the field at ``path``. It stops a plan if it ``is_error``."""
 
     path: str
     problem: str
-    advice: str = ""
+    is_error: bool = True
     meant: str = ""
-    """The name that the field should have, where it is a slip."""
+    """The name that the field should have, where it is misspelt."""
 
 
-def slip(path: str, meant: str) -> Unknown:
-    """A field whose name is a slip of another's."""
-    return Unknown(path, f"no such field; is it {meant}?", meant=meant)
+def findings(kind: str, raw: msgspec.Raw | bytes) -> list[Finding]:
+    """All of one object. Costs next to nothing where there are none, as in an export of 10,000 pods."""
+    if kind not in types():
+        return []
+    if kind not in CUSTOM_KINDS:
+        try:
+            strict_decoder(kind).decode(raw)
+        except msgspec.ValidationError:
+            pass
+        else:
+            return []
+    document = msgspec.json.decode(raw)
+    return list(_Walk(kind, _is_served(document)).of_type(kind, document, "", ()))
 
 
-def member_of(emptied: Sequence[str], key: str, value: Any) -> str:
-    """What is wrong with an unknown field of a single value beside the only map that holds nothing: ``limits:`` with
-    ``cpu: 100`` below it, not indented.
-    """
-    if len(emptied) != 1 or isinstance(value, dict | list | None):
-        return ""
-    return f"no such field; is it {_member(emptied[0], key)}? Then indent it deeper than {emptied[0]}"
-
-
-@cache
-def _table() -> Mapping[str, Any]:
-    loaded: Mapping[str, Any] = json.loads(
-        (resources.files("joinery_cli.reading") / "data" / "kubernetes.json").read_text(encoding="utf-8")
-    )
-    return loaded
-
-
-def real_kinds() -> Collection[str]:
-    """Every kind of Kubernetes' own API."""
-    kinds: Collection[str] = _table()["kinds"]
-    return kinds
-
-
-def _fields(name: str) -> Mapping[str, str]:
-    fields: Mapping[str, str] = _table()["types"][name]
-    return fields
-
-
-# --- Kubernetes' own kinds ---
-
-
-def unknown_in_object(kind: str, raw: msgspec.Raw | bytes) -> Iterator[Unknown]:
-    """The unknown fields of one object. Costs next to nothing where there is none, as in an export of 10,000 pods."""
-    try:
-        _strict(kind).decode(raw)
-    except msgspec.ValidationError:
-        document = msgspec.json.decode(raw)
-        yield from Walk(is_served(document)).of_type(kind, document, "", ())
-
-
-@cache
-def _strict(kind: str) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(_struct(kind))
-
-
-@cache
-def _struct(name: str) -> Any:
-    fields = _fields(name)
-    names = {f"field_{number}": field for number, field in enumerate(fields)}
-    defined = [(attribute, _type(fields[field]), None) for attribute, field in names.items()]
-    return msgspec.defstruct(name, defined, rename=names, forbid_unknown_fields=True, gc=False)
-
-
-def _type(shape: str) -> Any:
-    inner: Any
-    if shape == _ANY:
-        return Any
-    if shape in _SINGLE:
-        inner = _SINGLE[shape]
-    elif shape[0] == "[":
-        inner = list[_type(shape[1:-1])]  # type: ignore[misc]
-    else:
-        inner = dict[str, _type(shape[1:-1])] if shape[0] == "{" else _struct(shape)  # type: ignore[misc]
-    return inner | None
-
-
-def is_served(document: Mapping[str, Any]) -> bool:
-    """Whether an API server has had the object: what it stored is spelt right, and newer than the table at most."""
+def _is_served(document: Mapping[str, Any]) -> bool:
+    """Whether an API server has had the object."""
     metadata = document.get("metadata")
     return isinstance(metadata, dict) and bool(metadata.get("uid") or metadata.get("managedFields"))
 
 
-class Walk:
-    """Looks for the fields by name, once something is known to be wrong."""
+class _Part(NamedTuple):
+    """A part of an object: where it is, and the name of its type."""
 
-    def __init__(self, is_served: bool) -> None:
-        self._is_served = is_served
+    path: str
+    type: str
 
-    def of_type(self, name: str, value: Any, at: str, above: Sequence[tuple[str, str]]) -> Iterator[Unknown]:
-        """``above``: paths and types that the value is inside of."""
+
+class _Walk:
+    """Looks at every field of an object of this kind."""
+
+    def __init__(self, kind: str, is_served: bool) -> None:
+        self._kind, self._is_served = kind, is_served
+
+    def of_type(self, name: str, value: Any, at: str, outside: Sequence[_Part]) -> Iterator[Finding]:
+        """``outside``: the parts that the value is inside of, the innermost last."""
         if not isinstance(value, dict):
-            yield Unknown(at or "object", must_be("a map", value))
+            yield Finding(at or "object", must_be("a map", value))
             return
-        fields, inside = _fields(name), (*above, (at, name))
-        emptied = [field for field, shape in fields.items() if shape[0] == "{" and value.get(field, "") is None]
+        fields, inside, misspelt = types()[name].fields, (*outside, _Part(at, name)), set()
         for key, member in value.items():
-            path = f"{at}.{key}" if at else key
+            path = _member(at, key)
             if key in fields:
                 yield from self._of_shape(fields[key], member, path, inside)
-            elif not self._is_served and (lost := member_of(emptied, key, member)):
-                yield Unknown(_member(at, key), lost)
-            else:
-                yield self._unknown(path, key, member, inside)
+                continue
+            meant = meant_by(key, fields)
+            yield self._unknown(path, key, member, inside, meant)
+            if meant and not self._is_served:
+                misspelt.add(meant)
+                yield from self._of_shape(fields[meant], member, path, inside)
+        for key, hint in types()[name].required.items():
+            if value.get(key) is None and key not in misspelt:
+                yield Finding(_member(at, key), f"is missing; write {hint}", not self._is_served)
 
-    def _of_shape(
-        self, shape: str, value: Any, at: str, above: Sequence[tuple[str, str]]
-    ) -> Iterator[Unknown]:  # fmt: skip
-        if value is None or shape == _ANY:
+    def _of_shape(self, shape: str, value: Any, at: str, outside: Sequence[_Part]) -> Iterator[Finding]:
+        if value is None or shape == ANYTHING:
             return
-        if shape in _SINGLE:
-            if not isinstance(value, _SINGLE[shape]) or (shape == "i" and isinstance(value, bool)):
-                yield Unknown(at, _single(shape, value))
+        if shape in SINGLE:
+            if problem := _of_single(shape, value):
+                yield Finding(at, problem)
         elif shape[0] == "[":
-            yield from self._of_list(shape[1:-1], value, at, above)
+            if not isinstance(value, list):
+                yield Finding(at, must_be("a list", value))
+                return
+            for index, member in enumerate(value):
+                yield from self._of_shape(shape[1:-1], member, f"{at}[{index}]", outside)
         elif shape[0] == "{":
-            yield from self._of_map(shape[1:-1], value, at, above)
+            if not isinstance(value, dict):
+                yield Finding(at, must_be("a map", value))
+                return
+            for key, member in value.items():
+                yield from self._of_shape(shape[1:-1], member, _member(at, key), outside)
         else:
-            yield from self.of_type(shape, value, at, above)
+            yield from self.of_type(shape, value, at, outside)
 
-    def _of_list(self, shape: str, value: Any, at: str, above: Sequence[tuple[str, str]]) -> Iterator[Unknown]:
-        if not isinstance(value, list):
-            yield Unknown(at, must_be("a list", value))
-            return
-        for index, member in enumerate(value):
-            yield from self._of_shape(shape, member, f"{at}[{index}]", above)
-
-    def _of_map(self, shape: str, value: Any, at: str, above: Sequence[tuple[str, str]]) -> Iterator[Unknown]:
-        if not isinstance(value, dict):
-            yield Unknown(at, must_be("a map", value))
-            return
-        for key, member in value.items():
-            yield from self._of_shape(shape, member, _member(at, key), above)
-
-    def _unknown(self, path: str, key: str, value: Any, inside: Sequence[tuple[str, str]]) -> Unknown:
+    def _unknown(self, path: str, key: str, value: Any, inside: Sequence[_Part], meant: str) -> Finding:
         at, name = inside[-1]
-        in_status = at == "status" or at.startswith("status.")
-        meant = "" if in_status and self._is_served else meant_by(key, _fields(name))
         if meant:
-            return slip(path, meant)
-        return Unknown(path, self._problem(key, value, inside, in_status=in_status))
+            problem = f"no such field; is it {meant}?"
+            return Finding(path, problem, not self._is_served, "" if self._is_served else meant)
+        maps = [field for field, shape in types()[name].fields.items() if shape[0] == "{"]
+        if name in CLOSED and maps and not isinstance(value, dict | list):
+            return Finding(path, f"no such field; is it {maps[-1]}.{key}?", not self._is_served)
+        if at.partition(".")[0] != "status" and (place := self._place(key, inside)):
+            return Finding(path, f"no such field here; it belongs to {place}", not self._is_served)
+        return Finding(path, IGNORED, name in CLOSED and not self._is_served)
 
-    def _problem(self, key: str, value: Any, inside: Sequence[tuple[str, str]], *, in_status: bool) -> str:
-        _, name = inside[-1]
-        if in_status or (self._is_served and name not in _CLOSED):
-            return ""
-        if name.endswith("ResourceRequirements") and key in _COMPUTED:
-            return f"no such field; is it requests.{key}?"
-        if place := _place(key, inside):
-            return f"no such field here; it belongs to {place}"
-        if name == "LabelSelector" and isinstance(value, str):
-            return f"no such field; is it matchLabels.{key}?"
-        return "no such field" if name in _CLOSED else ""
+    def _place(self, key: str, inside: Sequence[_Part]) -> str:
+        """Where such a field is: further in, further out, or in the other kind of a pair; empty where it is nowhere."""
+        for part in reversed(inside):
+            if place := _below(key, part, in_lists=part is inside[-1]):
+                return place
+        for kind in CUSTOM_KINDS if self._kind in CUSTOM_KINDS else ():
+            if place := _below(key, _Part("spec", types()[kind].fields["spec"]), in_lists=False):
+                return f"{place} of the {kind}"
+        return ""
 
 
-def _single(shape: str, value: Any) -> str:
+def _of_single(shape: str, value: Any) -> str:
+    """Why a single value does not fit; or empty."""
+    is_one = isinstance(value, SINGLE[shape]) and (shape not in "iq" or not isinstance(value, bool))
+    if shape == "q" and is_one:
+        try:
+            return "must not be negative" if parse(value) < 0 else ""
+        except ValueError as error:
+            return f"{error}: write {A_QUANTITY}"
+    if is_one:
+        return ""
     if shape == "s":
         return must_be_text(value)
-    return must_be({"i": "a whole number", "b": "true or false"}.get(shape, "a single value"), value)
+    wanted = {"i": "a whole number", "b": "true or false", "q": A_QUANTITY}
+    return must_be(wanted.get(shape, "a single value"), value)
 
 
-def _place(key: str, inside: Sequence[tuple[str, str]]) -> str:
-    """Where such a field is: further out, or further in. Empty for a name that no part of the object has."""
-    outside = next((at or "the object itself" for at, name in reversed(inside[:-1]) if key in _fields(name)), "")
-    at, name = inside[-1]
-    below = deque([(at, name, 0)])
-    while below and not outside:
-        at, name, depth = below.popleft()
-        if depth and key in _fields(name):
-            return at
+def _below(key: str, part: _Part, *, in_lists: bool) -> str:
+    """The outermost part from here on that has a field of that name."""
+    below = deque([(part, 0)])
+    while below:
+        (at, name), depth = below.popleft()
+        if key in types()[name].fields:
+            return at or "the object itself"
         if depth < _DEEP:
-            below += [(f"{at}.{field}".lstrip("."), shape, depth + 1) for field, shape in _parts(name)]
-    return outside
+            below += [(one, depth + 1) for one in _parts(at, name, in_lists=in_lists)]
+    return ""
 
 
-def _parts(name: str) -> Iterator[tuple[str, str]]:
-    """Fields that are objects or lists of objects. Status and metadata are nobody's place for a lost field."""
-    for field, shape in _fields(name).items():
-        inner = shape.strip("[]")
-        if inner in _table()["types"] and field not in ("status", "metadata"):
-            yield (f"{field}[]" if shape != inner else field), inner
+def _parts(at: str, name: str, *, in_lists: bool) -> Iterator[_Part]:
+    """Fields that are objects or lists of objects. Nobody has lost a field of the status."""
+    for field, shape in types()[name].fields.items():
+        inner = shape.strip("[]") if in_lists else shape
+        if inner in types() and field != "status":
+            yield _Part(f"{at}.{field}".lstrip(".") + ("[]" if shape != inner else ""), inner)
 
 
 def _member(at: str, key: str) -> str:
     """The path of a map's member."""
-    return f"{at}{path_of(('spec', key)).removeprefix('spec')}"
+    return f"{at}{path_of(('spec', key)).removeprefix('spec')}" if at else key

@@ -7,7 +7,7 @@ nothing.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from datetime import datetime
@@ -26,17 +26,15 @@ from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.snapshot.successors import FIELDS
 from joinery_cli.notices import Notice, note, some_of, warning, warnings_of
 from joinery_cli.reading.admission import admit
-from joinery_cli.reading.decoding import besides
 from joinery_cli.reading.decoding import read as read_object
 from joinery_cli.reading.documents import Document, documents, read, source_name
-from joinery_cli.reading.fields import Unknown
+from joinery_cli.reading.fields import IGNORED, Finding, findings
 from joinery_cli.reading.files import files_of
-from joinery_cli.reading.kinds import ASIDE, Kind, gone_for, in_place_of, kind_of, makes_pods, problem_of, unsupported
-from joinery_cli.reading.legacy_fields import unknown_in_legacy
+from joinery_cli.reading.kinds import ASIDE, ReadKind, in_place_of, kind_of, makes_pods, problem_of, unsupported
 from joinery_cli.reading.own_annotations import nothing_reads
 from joinery_cli.reading.placeholders import unfilled
-from joinery_cli.reading.refusals import refused_by_a_cluster
 from joinery_cli.reading.refused import RefusedFilesError
+from joinery_cli.reading.schema import CUSTOM_KINDS
 from joinery_cli.reading.workloads import Owner
 
 _HOOK = "helm.sh/hook"
@@ -52,15 +50,15 @@ _NAMELESS = "metadata.name: is missing"
 class Inputs:
     """The objects of all files; ``notices`` are lines for a person. ``objects`` holds them by field of the snapshot.
 
-    ``unknown`` counts fields that nobody knows, by kind and path. ``legacy`` holds objects of older APIs by kind and
-    name until all files are read (``adopt_legacy``).
+    ``legacy`` holds objects of older APIs by kind and name until all files are read (``adopt_legacy``).
     """
 
     objects: dict[str, dict[Any, Any]] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     unplanned: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
-    unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
+    surprises: list[tuple[str, str]] = field(default_factory=list)
+    """Objects, and what is odd about each."""
     legacy: dict[Origin, Document] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     """File, object and field of everything that is wrong."""
@@ -68,17 +66,15 @@ class Inputs:
     """What makes pods only while Helm is at work."""
     generated: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How many names were made for each kind and ``generateName``."""
-    gone: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """How many objects are of a version that no cluster takes: by kind, version, and what to write instead."""
 
     def add(self, document: Document) -> None:
         """Take one object in, or what is wrong with it."""
         if is_legacy((f"{document.group}/{document.version}", document.kind)):
             document = self._named(document)
-            for open_one in unfilled(document.kind, document.raw):
-                self._refuse(document, *([f"{open_one.path}: {open_one.problem}"] if open_one.problem else ()))
-                self._wonder(document, open_one)
-            self.legacy[Origin(f"{document.group}/{document.version}", document.kind, document.name)] = document
+            if placeholder := unfilled(document.kind, document.raw):
+                self._found(document, placeholder)
+            if not placeholder or not placeholder.is_error:
+                self.legacy[Origin(f"{document.group}/{document.version}", document.kind, document.name)] = document
             return
         if problem := problem_of(document):
             self._refuse(document, problem)
@@ -89,8 +85,6 @@ class Inputs:
         elif kind is None:
             self._ignore(document)
         else:
-            if instead := gone_for(document):
-                self.gone[document.kind, f"{document.group}/{document.version}", instead] += 1
             self._keep(self._named(document), kind)
 
     def _ignore(self, document: Document) -> None:
@@ -103,9 +97,11 @@ class Inputs:
     def _refuse(self, subject: object, *problems: str) -> None:
         self.refused += [f"{subject}: {problem}" for problem in problems]
 
-    def _wonder(self, document: Document, unknown: Unknown) -> None:
-        if unknown.advice:
-            self.notices.append(warning(f"{document}: {unknown.path}: {unknown.advice}"))
+    def _found(self, document: Document, one: Finding) -> None:
+        if one.is_error:
+            self._refuse(document, f"{one.path}: {one.problem}")
+        else:
+            self.surprises.append((document.called, f"{one.path}: {one.problem}"))
 
     def _named(self, document: Document) -> Document:
         """The object with a name: ``generateName`` and a number, as the API server appends a few letters."""
@@ -123,18 +119,15 @@ class Inputs:
         value["metadata"]["name"] = f"{stem}{self.generated[document.kind, stem]}"
         return replace_fields(document, name=value["metadata"]["name"], raw=msgspec.json.encode(value))
 
-    def _keep(self, document: Document, kind: Kind) -> None:
+    def _keep(self, document: Document, kind: ReadKind) -> None:
         reading = read_object(document, kind)
         self._refuse(document, *reading.problems)
-        for unknown in reading.unknown:
-            self._wonder(document, unknown)
-            self.unknown[document.kind, unknown.path] += not unknown.advice
+        for surprise in reading.surprises:
+            self._found(document, surprise)
         self.notices += [reading.notice] if reading.notice else []
         value = reading.value
         if value is None:
             return
-        refusals = refused_by_a_cluster(document.kind, value)
-        self.notices += warnings_of((f"{document}: an API server refuses it", why) for why in refusals)
         key: Any = f"{document.namespace or 'default'}/{document.name}" if kind.namespaced else document.name
         if kind.field == "workloads":
             key = Owner(document.kind, key)
@@ -143,8 +136,9 @@ class Inputs:
             self.notices.append(warning(f"{document}: given twice, the later one counts"))
         objects[key] = value
         if kind.field in ("workloads", "daemon_sets"):
-            slips = nothing_reads(value.metadata.annotations, (), f"a {document.kind}")
-            self.notices += [warning(f"{document}: {slip}") for slip in slips]
+            self.surprises += (
+                (document.called, one) for one in nothing_reads(value.metadata.annotations, document.kind)
+            )
         hook = value.metadata.annotations.get(_HOOK)
         if hook and not value.metadata.uid and kind.field in _MAKE_PODS:
             self.hooks.append(f"{document.kind} {document.namespace or 'default'}/{document.name} ({hook})")
@@ -181,23 +175,23 @@ class Inputs:
             origin: without_nulls(msgspec.json.decode(one.raw)) for origin, one in self.legacy.items() if one.name
         }
         reader = LegacyReader(NODE_CLASS)
-        unknown: dict[tuple[Origin, str], Unknown] = {}
+        found: dict[Origin, dict[str, Finding]] = defaultdict(dict)
         for equivalent in equivalents(stored.values()):
-            slips = tuple(unknown_in_legacy(stored[equivalent.origin], equivalent))
+            of_origin = list(_of_legacy(self.legacy[equivalent.origin], equivalent))
             # One object may have several equivalents, and is still misspelt only once.
-            for one in slips:
-                unknown.setdefault((equivalent.origin, one.path), one)
-            self._adopt(self.legacy[equivalent.origin], equivalent, reader, slips)
-        for (origin, path), one in unknown.items():
-            self._refuse(self.legacy[origin], *([f"{path}: {one.problem}"] if one.problem else ()))
-            self._wonder(self.legacy[origin], one)
-            self.unknown[origin.kind, path] += not (one.problem or one.advice)
+            found[equivalent.origin] |= {one.path: one for one in of_origin}
+            self._adopt(self.legacy[equivalent.origin], equivalent, reader, of_origin)
+        for origin, by_path in found.items():
+            for one in by_path.values():
+                self._found(self.legacy[origin], one)
 
-    def _adopt(self, origin: Document, equivalent: Equivalent, reader: LegacyReader, slips: Sequence[Unknown]) -> None:
+    def _adopt(self, origin: Document, equivalent: Equivalent, reader: LegacyReader, found: Sequence[Finding]) -> None:
         try:
             value = reader.decoded(equivalent)
         except NotReadableError as error:
-            self._refuse(origin, *besides(error.problems, slips))
+            # Most of it follows from what is wrong with the object as it is written.
+            if not any(one.is_error for one in found):
+                self._refuse(origin, *error.problems)
             return
         objects = self.objects.setdefault(reader.field_of(value), {})
         self.notices += [warning(f"{origin}: {lost}") for lost in equivalent.notes]
@@ -207,21 +201,13 @@ class Inputs:
 
     def all_notices(self) -> list[Notice]:
         """Everything a person should know about what was not used, or not as it stands."""
-        fields = [
-            warning(f"ignored {path} of {_number(kind, n)}: no such field")
-            for (kind, path), n in sorted((+self.unknown).items())
-        ]
         pods = [warning(_unplanned(objects, *kind)) for kind, objects in self.unplanned.items()]
         hooks = [note(_hooked(self.hooks))] if self.hooks else []
         kinds = [
             note(f"ignored {_number(kind, n)}: {_IGNORED.get(kind, 'not used in a plan')}")
             for kind, n in sorted(self.ignored.items())
         ]
-        gone = [
-            warning(f"no supported cluster takes {_number(kind, n)} of {version}; write {instead}")
-            for (kind, version, instead), n in sorted(self.gone.items())
-        ]
-        return self.notices + pods + hooks + gone + fields + kinds
+        return [*self.notices, *warnings_of(self.surprises), *pods, *hooks, *kinds]
 
 
 def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:
@@ -241,6 +227,18 @@ def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:
         raise RefusedFilesError(inputs.refused)
     inputs.notices += admit(inputs.objects)
     return inputs
+
+
+def _of_legacy(document: Document, equivalent: Equivalent) -> Iterator[Finding]:
+    """What is wrong with a legacy object as it is written, and with what it is in v1."""
+    became = equivalent.document.get("kind", "")
+    if document.kind != became and document.kind in CUSTOM_KINDS:
+        # What has no equivalent is said where it is converted.
+        yield from (one for one in findings(document.kind, document.raw) if one.problem != IGNORED)
+    if became:
+        where = "" if became == document.kind else f"as {became}: "
+        in_v1 = findings(became, msgspec.json.encode(equivalent.document))
+        yield from (one._replace(path=f"{where}{one.path}") for one in in_v1)
 
 
 def _load_file(inputs: Inputs, path: str) -> None:

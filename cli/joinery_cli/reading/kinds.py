@@ -4,7 +4,7 @@ Kinds of others (an ArgoCD Application, a SealedSecret) are nobody's mistake. ``
 ``karpenter.sh/v2``: such an object would take no part in the plan, and whoever wrote it means it to.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,15 +13,13 @@ from joinery.gateways.ec2.offline import NODE_CLASS
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes import core, workloads
-from joinery.objects.slips import meant_by
+from joinery.objects.spelling import meant_by
 from joinery_cli.reading.documents import Document
-from joinery_cli.reading.fields import real_kinds
+from joinery_cli.reading.schema import real_kinds
 
 
-class Kind(NamedTuple):
-    """``field``: of the snapshot, or of what is turned into pods; ``versions``:
-    of the group, the first is what is read.
-    """
+class ReadKind(NamedTuple):
+    """``field``: of the snapshot, or of what is turned into pods; ``versions``: of the group, all read as the first."""
 
     field: str
     model: Any
@@ -32,85 +30,56 @@ class Kind(NamedTuple):
 _OLD_BATCH = ("v1", "v1beta1", "v2alpha1")
 _OLD_APPS = ("v1", "v1beta2", "v1beta1")
 _OLD_BETA = ("v1", "v1beta1")
-_WORKLOAD = Kind("workloads", workloads.Workload, True)
+_WORKLOAD = ReadKind("workloads", workloads.Workload, True)
 
 #: The objects a plan looks at, by API group and kind.
-KINDS: Mapping[tuple[str, str], Kind] = {
-    ("", "Pod"): Kind("pods", core.Pod, True),
-    ("", "Node"): Kind("nodes", core.Node),
-    ("", "Namespace"): Kind("namespaces", core.Namespace),
-    ("", "PersistentVolumeClaim"): Kind("volume_claims", core.PersistentVolumeClaim, True),
-    ("", "PersistentVolume"): Kind("volumes", core.PersistentVolume),
+KINDS: Mapping[tuple[str, str], ReadKind] = {
+    ("", "Pod"): ReadKind("pods", core.Pod, True),
+    ("", "Node"): ReadKind("nodes", core.Node),
+    ("", "Namespace"): ReadKind("namespaces", core.Namespace),
+    ("", "PersistentVolumeClaim"): ReadKind("volume_claims", core.PersistentVolumeClaim, True),
+    ("", "PersistentVolume"): ReadKind("volumes", core.PersistentVolume),
     ("", "ReplicationController"): _WORKLOAD,
-    ("", "LimitRange"): Kind("limit_ranges", workloads.LimitRange, True),
-    ("apps", "DaemonSet"): Kind("daemon_sets", core.DaemonSet, True, _OLD_APPS),
+    ("", "LimitRange"): ReadKind("limit_ranges", workloads.LimitRange, True),
+    ("apps", "DaemonSet"): ReadKind("daemon_sets", core.DaemonSet, True, _OLD_APPS),
     ("apps", "Deployment"): _WORKLOAD._replace(versions=_OLD_APPS),
     ("apps", "ReplicaSet"): _WORKLOAD._replace(versions=_OLD_APPS),
     ("apps", "StatefulSet"): _WORKLOAD._replace(versions=_OLD_APPS),
     ("batch", "Job"): _WORKLOAD,
     ("batch", "CronJob"): _WORKLOAD._replace(versions=_OLD_BATCH),
-    ("autoscaling", "HorizontalPodAutoscaler"): Kind(
+    ("autoscaling", "HorizontalPodAutoscaler"): ReadKind(
         "autoscalers", workloads.HorizontalPodAutoscaler, True, ("v2", "v1", "v2beta2", "v2beta1")
     ),
-    ("node.k8s.io", "RuntimeClass"): Kind("runtime_classes", workloads.RuntimeClass, False, _OLD_BETA),
-    ("policy", "PodDisruptionBudget"): Kind("disruption_budgets", core.PodDisruptionBudget, True, _OLD_BETA),
-    ("scheduling.k8s.io", "PriorityClass"): Kind(
+    ("node.k8s.io", "RuntimeClass"): ReadKind("runtime_classes", workloads.RuntimeClass, False, _OLD_BETA),
+    ("policy", "PodDisruptionBudget"): ReadKind("disruption_budgets", core.PodDisruptionBudget, True, _OLD_BETA),
+    ("scheduling.k8s.io", "PriorityClass"): ReadKind(
         "priority_classes", core.PriorityClass, False, ("v1", "v1beta1", "v1alpha1")
     ),
-    ("storage.k8s.io", "StorageClass"): Kind("storage_classes", core.StorageClass, False, _OLD_BETA),
-    ("storage.k8s.io", "CSINode"): Kind("csi_nodes", core.CSINode, False, _OLD_BETA),
-    ("storage.k8s.io", "CSIDriver"): Kind("csi_drivers", core.CSIDriver, False, _OLD_BETA),
-    ("storage.k8s.io", "CSIStorageCapacity"): Kind(
+    ("storage.k8s.io", "StorageClass"): ReadKind("storage_classes", core.StorageClass, False, _OLD_BETA),
+    ("storage.k8s.io", "CSINode"): ReadKind("csi_nodes", core.CSINode, False, _OLD_BETA),
+    ("storage.k8s.io", "CSIDriver"): ReadKind("csi_drivers", core.CSIDriver, False, _OLD_BETA),
+    ("storage.k8s.io", "CSIStorageCapacity"): ReadKind(
         "storage_capacities", core.CSIStorageCapacity, True, ("v1", "v1beta1", "v1alpha1")
     ),
-    ("storage.k8s.io", "VolumeAttachment"): Kind("volume_attachments", core.VolumeAttachment, False, _OLD_BETA),
-    ("karpenter.sh", "NodePool"): Kind("node_pools", NodePool),
-    ("karpenter.sh", "NodeClaim"): Kind("node_claims", NodeClaim),
-    (NODE_CLASS.identity().group, NODE_CLASS.kind): Kind("node_classes", NODE_CLASS),
+    ("storage.k8s.io", "VolumeAttachment"): ReadKind("volume_attachments", core.VolumeAttachment, False, _OLD_BETA),
+    ("karpenter.sh", "NodePool"): ReadKind("node_pools", NodePool),
+    ("karpenter.sh", "NodeClaim"): ReadKind("node_claims", NodeClaim),
+    (NODE_CLASS.identity().group, NODE_CLASS.kind): ReadKind("node_classes", NODE_CLASS),
 }
-#: Older versions that API servers go on to take. All others of ``KINDS`` have left Kubernetes, from 1.16 to 1.26.
-_SERVED_BESIDE = {("autoscaling", "HorizontalPodAutoscaler"): ("v1",)}
 #: What is read beside the snapshot: it becomes pods, or a word.
 ASIDE = frozenset({"workloads", "limit_ranges", "autoscalers", "scaled_objects", "runtime_classes"})
 #: Objects of others that say how many pods there are. Of their many other fields there is no table.
-_OF_OTHERS: Mapping[tuple[str, str], Kind] = {
-    ("keda.sh", "ScaledObject"): Kind("scaled_objects", workloads.ScaledObject, True, ("v1alpha1",)),
+_OF_OTHERS: Mapping[tuple[str, str], ReadKind] = {
+    ("keda.sh", "ScaledObject"): ReadKind("scaled_objects", workloads.ScaledObject, True, ("v1alpha1",)),
 }
-#: What makes pods without a pod's template in it: a container, or as many cores and gibibytes as are asked for.
-_PODS_IN_OTHER_WORDS = frozenset(
+#: What makes pods without a pod's template in it: a container, or as many cores and gibibytes as are asked for. A
+#: Rollout may take its template from a Deployment (``workloadRef``).
+_WITHOUT_TEMPLATE = frozenset(
     {
-        # A Rollout may take its template from a Deployment (workloadRef).
         ("argoproj.io", "Workflow"), ("argoproj.io", "CronWorkflow"), ("argoproj.io", "Rollout"),
         ("sparkoperator.k8s.io", "SparkApplication"), ("sparkoperator.k8s.io", "ScheduledSparkApplication"),
-        ("flink.apache.org", "FlinkDeployment"), ("trainer.kubeflow.org", "TrainJob"),
-        ("tekton.dev", "PipelineRun"), ("tekton.dev", "TaskRun"),
-        ("kafka.strimzi.io", "Kafka"), ("kafka.strimzi.io", "KafkaNodePool"), ("kafka.strimzi.io", "KafkaConnect"),
-        ("kafka.strimzi.io", "KafkaMirrorMaker2"), ("ceph.rook.io", "CephCluster"), ("minio.min.io", "Tenant"),
-        ("postgresql.cnpg.io", "Cluster"), ("rabbitmq.com", "RabbitmqCluster"),
-        ("monitoring.coreos.com", "Prometheus"), ("monitoring.coreos.com", "Alertmanager"),
-        ("monitoring.coreos.com", "PrometheusAgent"), ("monitoring.coreos.com", "ThanosRuler"),
-        ("operator.victoriametrics.com", "VMCluster"), ("operator.victoriametrics.com", "VMSingle"),
-        ("elasticsearch.k8s.elastic.co", "Elasticsearch"), ("kibana.k8s.elastic.co", "Kibana"),
-        ("logstash.k8s.elastic.co", "Logstash"), ("agent.k8s.elastic.co", "Agent"),
-        ("acid.zalan.do", "postgresql"), ("postgres-operator.crunchydata.com", "PostgresCluster"),
-        ("cassandra.datastax.com", "CassandraDatacenter"), ("databases.spotahome.com", "RedisFailover"),
-        ("mysql.oracle.com", "InnoDBCluster"), ("pxc.percona.com", "PerconaXtraDBCluster"),
-        ("psmdb.percona.com", "PerconaServerMongoDB"), ("mongodbcommunity.mongodb.com", "MongoDBCommunity"),
-        ("clickhouse.altinity.com", "ClickHouseInstallation"), ("opensearch.opster.io", "OpenSearchCluster"),
-        ("clickhouse-keeper.altinity.com", "ClickHouseKeeperInstallation"), ("kubevirt.io", "VirtualMachine"),
-        ("redis.redis.opstreelabs.in", "RedisCluster"),
-        ("serving.kserve.io", "InferenceService"), ("opentelemetry.io", "OpenTelemetryCollector"),
-        ("actions.summerwind.dev", "RunnerDeployment"),
     }
 )  # fmt: skip
-#: Objects that stand for whatever a chart or a repository has, with where a person gets that.
-_RENDERED: Mapping[tuple[str, str], str] = {
-    ("helm.toolkit.fluxcd.io", "HelmRelease"): "what helm template prints of its chart",
-    ("helm.cattle.io", "HelmChart"): "what helm template prints of its chart",
-    ("kustomize.toolkit.fluxcd.io", "Kustomization"): "what flux build kustomization prints",
-    ("argoproj.io", "Application"): "what argocd app manifests prints",
-    ("argoproj.io", "ApplicationSet"): "what argocd app manifests prints",
-}
 #: Objects that should change a plan and do not yet: each is named in a warning.
 _NOT_SUPPORTED = {
     ("autoscaling.x-k8s.io", "CapacityBuffer"): "alpha API",
@@ -134,7 +103,7 @@ _ELSEWHERE = {kind: f"{group}/{version}" for (group, kind), version in _LEGACY.i
 }
 
 
-def kind_of(document: Document) -> Kind | None:
+def kind_of(document: Document) -> ReadKind | None:
     """What the object is read as; ``None`` where a plan has no use for it."""
     return KINDS.get(_identity(document)) or _OF_OTHERS.get((document.group, document.kind))
 
@@ -144,20 +113,11 @@ def unsupported(document: Document) -> str:
     return _NOT_SUPPORTED.get((document.group, document.kind), "")
 
 
-def gone_for(document: Document) -> str:
-    """The ``apiVersion`` to write instead of one that is read and that no supported API server takes; or empty."""
-    group, name = _identity(document)
-    kind = KINDS.get((group, name))
-    served = {kind.versions[0], *_SERVED_BESIDE.get((group, name), ())} if kind else set()
-    is_served = group == document.group and document.version in served
-    return "" if kind is None or not document.version or is_served else _version(group, kind)
-
-
 def makes_pods(one: Document) -> bool:
     """Whether an object of another's kind stands for pods (a Workflow), or has a pod's template somewhere (an Argo
     Rollout, a JobSet, a RayCluster), and comes from a person: a cluster has the pods too.
     """
-    is_known = (one.group, one.kind) in _PODS_IN_OTHER_WORDS | _RENDERED.keys()
+    is_known = (one.group, one.kind) in _WITHOUT_TEMPLATE
     if not is_known and b'"containers"' not in bytes(one.raw):
         return False
     document = msgspec.json.decode(one.raw)
@@ -171,8 +131,6 @@ def in_place_of(one: Document) -> str:
     """What stands for the same pods and is read: a kind of Kubernetes' own may have the same name (Volcano's Job,
     OpenKruise's DaemonSet).
     """
-    if rendered := _RENDERED.get((one.group, one.kind)):
-        return rendered
     group, _ = _BY_KIND.get(one.kind, ("", ""))
     return f"one of {group}/{KINDS[group, one.kind].versions[0]}" if group else "a Deployment or a Job"
 
@@ -227,7 +185,7 @@ def _identity(document: Document) -> tuple[str, str]:
     return (group if document.kind in moved else document.group, document.kind)
 
 
-def _version(group: str, kind: Kind) -> str:
+def _version(group: str, kind: ReadKind) -> str:
     return f"{group}/{kind.versions[0]}" if group else kind.versions[0]
 
 
@@ -237,10 +195,6 @@ def _no_such(document: Document, wanted: str) -> str:
 
 
 def _near(name: str) -> str:
-    exact = {kind.lower(): kind for kind in _NAMES}
-    return exact.get(name.lower()) or meant_by(name, _NAMES) or _jumbled(name, _NAMES)
-
-
-def _jumbled(name: str, names: Iterable[str]) -> str:
-    """Short names are slips of each other by their letters: ``Pdo``, which is too short to be alike otherwise."""
-    return next((one for one in sorted(names) if sorted(one.lower()) == sorted(name.lower())), "")
+    """Short names are alike by their letters: ``Pdo``."""
+    jumbled = (one for one in sorted(_NAMES) if sorted(one.lower()) == sorted(name.lower()))
+    return meant_by(name, _NAMES) or next(jumbled, "")

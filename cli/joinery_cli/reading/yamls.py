@@ -42,7 +42,8 @@ def split(source: str, data: bytes) -> Iterator[bytes]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}: " if mark else ""
-        raise ConfigurationError(f"{source}: {line}not YAML: {error.problem or error.context}") from error
+        hint = " (a tab? YAML takes spaces only)" if b"\t" in data else ""
+        raise ConfigurationError(f"{source}: {line}not YAML: {error.problem or error.context}{hint}") from error
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from joinery.objects.slips import meant_by
+from joinery.objects.spelling import meant_by
 
 #: What a quantity or a duration looks like.
 A_QUANTITY = "a quantity such as 500m, 2 or 4Gi"

@@ -67,42 +67,6 @@ def test_pods_that_request_no_memory_are_named(run: Run, cluster: str, write: Wr
 
 
 @pytest.mark.parametrize(
-    ("namespace", "pod", "injector"),
-    [
-        ({"labels": {"istio-injection": "enabled"}}, {}, "Istio"),
-        ({"labels": {"istio.io/rev": "1-27"}}, {}, "Istio"),
-        ({}, {"labels": {"sidecar.istio.io/inject": "true"}}, "Istio"),
-        ({"labels": {"istio-injection": "enabled"}}, {"labels": {"sidecar.istio.io/inject": "false"}}, ""),
-        ({"labels": {"istio-injection": "enabled"}}, {"annotations": {"sidecar.istio.io/inject": "false"}}, ""),
-        ({"labels": {"istio-injection": "disabled", "istio.io/rev": "1-27"}}, {}, ""),
-        ({"annotations": {"linkerd.io/inject": "enabled"}}, {}, "Linkerd"),
-        ({"annotations": {"linkerd.io/inject": "enabled"}}, {"annotations": {"linkerd.io/inject": "disabled"}}, ""),
-        ({}, {"annotations": {"vault.hashicorp.com/agent-inject": "true"}}, "Vault"),
-        ({"annotations": {"dapr.io/enabled": "true"}}, {}, ""),
-    ],
-)
-def test_a_sidecar_that_a_webhook_adds_is_told(
-    run: Run, cluster: str, write: Write, namespace: dict[str, Any], pod: dict[str, Any], injector: str
-) -> None:
-    """The nodes of a plan without it are too small, and nothing in the manifest says so."""
-    labels = {**TEMPLATE["metadata"]["labels"], **pod.get("labels", {})}
-    web = workload(replicas=2, template={**TEMPLATE, "metadata": {**pod, "labels": labels}})
-    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", **namespace}}
-    err = run(*PLAN, "-f", cluster, write("a.json", {"apiVersion": "v1", "kind": "List", "items": [web, home]})).err
-    said = f"warning: pods of default/web: a webhook of {injector} adds a sidecar, which is not counted:"
-    assert said in err if injector else "sidecar" not in err
-
-
-def test_a_sidecar_that_is_there_is_counted(run: Run, cluster: str, write: Write) -> None:
-    """What istioctl kube-inject prints has the proxy, and so has a pod that went through the webhook."""
-    proxy = {"name": "istio-proxy", "image": "proxyv2", "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}}}
-    metadata = {"labels": {**TEMPLATE["metadata"]["labels"], "sidecar.istio.io/inject": "true"}}
-    spec = {**TEMPLATE["spec"], "containers": [*TEMPLATE["spec"]["containers"], proxy]}
-    web = workload(template={"metadata": metadata, "spec": spec})
-    assert "sidecar" not in run(*PLAN, "-f", cluster, write("a.json", web)).err
-
-
-@pytest.mark.parametrize(
     ("requests", "doubt"),
     [
         ({"cpu": 500, "memory": "1Gi"}, "they request cpu: 500, which is 500 cores; is it 500m?"),
@@ -204,15 +168,7 @@ def test_so_are_those_that_have_the_template_further_in(
     [
         ("Workflow", "argoproj.io/v1alpha1", {"templates": [{"name": "a", "container": {"image": "b"}}]}),
         ("SparkApplication", "sparkoperator.k8s.io/v1beta2", {"driver": {"cores": 1}, "executor": {"instances": 8}}),
-        ("Prometheus", "monitoring.coreos.com/v1", {"replicas": 2}),
         ("Rollout", "argoproj.io/v1alpha1", {"replicas": 4, "workloadRef": {"kind": "Deployment", "name": "web"}}),
-        ("postgresql", "acid.zalan.do/v1", {"numberOfInstances": 3}),
-        ("CassandraDatacenter", "cassandra.datastax.com/v1beta1", {"size": 3}),
-        ("RedisFailover", "databases.spotahome.com/v1", {"redis": {"replicas": 3}}),
-        ("InferenceService", "serving.kserve.io/v1beta1", {"predictor": {"model": {"modelFormat": {"name": "a"}}}}),
-        ("VirtualMachine", "kubevirt.io/v1", {"template": {"spec": {"domain": {"cpu": {"cores": 4}}}}}),
-        ("Tenant", "minio.min.io/v2", {"pools": [{"servers": 4, "volumesPerServer": 4}]}),
-        ("RunnerDeployment", "actions.summerwind.dev/v1alpha1", {"replicas": 5, "template": {"spec": {}}}),
     ],
 )
 def test_and_those_that_have_pods_without_a_template(
@@ -232,9 +188,6 @@ def test_and_those_that_have_pods_without_a_template(
         ("Job", "batch.volcano.sh/v1alpha1", "one of batch/v1"),
         ("DaemonSet", "apps.kruise.io/v1alpha1", "one of apps/v1"),
         ("Service", "serving.knative.dev/v1", "a Deployment or a Job"),
-        ("HelmRelease", "helm.toolkit.fluxcd.io/v2", "what helm template prints of its chart"),
-        ("Kustomization", "kustomize.toolkit.fluxcd.io/v1", "what flux build kustomization prints"),
-        ("Application", "argoproj.io/v1alpha1", "what argocd app manifests prints"),
     ],
 )
 def test_a_kind_of_another_group_is_told_with_it(
@@ -341,45 +294,6 @@ def test_a_quota_is_told_to_count_for_nothing(run: Run, cluster: str, write: Wri
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
     err = run(*PLAN, "-f", cluster, write("quota.json", quota)).err
     assert "note: ignored 1 object of kind ResourceQuota: a quota may let in fewer pods than are planned" in err
-
-
-@pytest.mark.parametrize(
-    ("bounds", "said"),
-    [
-        ({"type": "Container", "max": {"cpu": "100m"}}, "at most 100m of cpu for a container"),
-        ({"type": "Container", "min": {"memory": "64Gi"}}, "at least 64Gi of memory for a container"),
-        ({"type": "Pod", "max": {"cpu": "900m"}}, "at most 900m of cpu for a pod"),
-        ({"type": "Pod", "max": {"memory": "3Gi"}}, "at most 3Gi of memory for a pod"),
-        ({"type": "Pod", "min": {"memory": "64Gi"}}, "at least 64Gi of memory for a pod"),
-        ({"type": "Pod", "max": {"cpu": "8"}}, "at most 8 of cpu for a pod, which must have a limit"),
-        ({"type": "Pod", "min": {"ephemeral-storage": "1Gi"}}, "at least 1Gi of ephemeral-storage for a pod"),
-    ],
-)
-def test_pods_that_a_limit_range_keeps_out_are_told(
-    run: Run, cluster: str, write: Write, bounds: Any, said: str
-) -> None:
-    """A node bought for them would stay empty: their ReplicaSet cannot make them."""
-    ask = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "2Gi"}}
-    template = {**TEMPLATE, "spec": {"containers": [{"name": name, "resources": ask} for name in ("main", "log")]}}
-    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": {
-        "limits": [bounds]}}  # fmt: skip
-    web = write("web.json", workload(replicas=3, template=template))
-    assert (f"warning: LimitRange default/l: {said}: the API server will refuse 3 pods that are planned") in run(
-        *PLAN, "-f", cluster, web, write("limits.json", limits)
-    ).err
-
-
-@pytest.mark.parametrize("bounds", [{"max": {"memory": "8Gi"}}, {"min": {"cpu": "1"}}])
-def test_pods_within_the_bounds_of_a_limit_range_are_no_news(
-    run: Run, cluster: str, write: Write, bounds: dict[str, Any]
-) -> None:
-    """Its containers have enough together, and little enough."""
-    ask = {"requests": {"cpu": "500m"}, "limits": {"memory": "2Gi"}}
-    template = {**TEMPLATE, "spec": {"containers": [{"name": name, "resources": ask} for name in ("main", "log")]}}
-    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": {
-        "limits": [{"type": "Pod", **bounds}]}}  # fmt: skip
-    web = write("web.json", workload(template=template))
-    assert "LimitRange" not in run(*PLAN, "-f", cluster, web, write("limits.json", limits)).err
 
 
 def test_a_bound_that_is_no_quantity_is_one_line(run: Run, cluster: str, write: Write) -> None:

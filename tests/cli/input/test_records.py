@@ -73,7 +73,7 @@ def test_a_record_of_a_newer_version_is_planned_with_what_is_known(run: Run, wri
     outcome = run("plan", "-o", "json", "-f", write("record.json", record))
     assert outcome.status == 0, outcome.err
     assert [e["pods"] for e in outcome.document["existing"]] == [["default/pending"]]
-    assert "ignored ofTheOther of 2 objects of kind Pod" in outcome.err
+    assert "EC2NodeClass default, NodeClaim c1 and 9 more: ofTheOther: no such field; it is ignored" in outcome.err
     assert "ignored 1 object of kind Other" in outcome.err
 
 

@@ -328,16 +328,6 @@ def test_so_does_kedas_which_may_begin_with_none(
     )
 
 
-@pytest.mark.parametrize("kind", ["deployment", "StatefulSET"])
-def test_an_autoscaler_of_a_kind_in_other_letters_is_asked_about(read: Any, kind: str) -> None:
-    """KEDA and Kubernetes find no such kind, and nothing is ever scaled."""
-    spec = {"scaleTargetRef": {"name": "web", "kind": kind}, "minReplicaCount": 3}
-    scaler = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": {"name": "by-queue"}, "spec": spec}
-    (line,) = [line for line in messages(read(workload(), scaler)) if "ScaledObject" in line]
-    right = {"deployment": "Deployment", "StatefulSET": "StatefulSet"}[kind]
-    assert line == f"ScaledObject default/by-queue: scaleTargetRef.kind: there is no {kind}; is it {right}?"
-
-
 def test_a_scaled_object_of_no_version_is_refused(run: Run, cluster: str, write: Write) -> None:
     """``keda.sh/v2`` is in tutorials, because KEDA itself is 2.x."""
     path = write("keda.json", {"apiVersion": "keda.sh/v2", "kind": "ScaledObject", "metadata": {"name": "a"}})
@@ -357,7 +347,6 @@ def test_a_priority_class_that_the_files_lack_is_named(read: Any) -> None:
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        (workload(replicas=-1), "Deployment web: spec.replicas: must not be negative"),
         (workload(replicas=10**9), "Deployment default/web: 1,000,000,000 pods are more than a cluster holds"),
         (workload(replica=2), "Deployment web: spec.replica: no such field; is it replicas?"),
         (

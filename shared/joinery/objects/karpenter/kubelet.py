@@ -13,7 +13,7 @@ from joinery.objects.karpenter.meta import QUANTITY, DurationText, Model, Quanti
 from joinery.objects.karpenter.nodeclass import Unsupported
 from joinery.objects.karpenter.rules import Rule
 from joinery.objects.kubernetes import kubelet_settings
-from joinery.objects.slips import meant_by
+from joinery.objects.spelling import meant_by
 
 SIGNALS = (
     "memory.available",

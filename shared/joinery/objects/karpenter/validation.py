@@ -29,7 +29,7 @@ from joinery.objects.karpenter.meta import (
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.rules import RuleError
 from joinery.objects.policies import SIZES, Rebalance, share_of, terminate_first_of
-from joinery.objects.slips import label_meant_by, value_meant_by
+from joinery.objects.spelling import label_meant_by, value_meant_by
 from joinery.objects.wording import of_model_error, shown
 
 #: Labels whose values are known. Others than these cannot be launched.

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from joinery.objects.slips import label_meant_by, value_meant_by
 from joinery.objects.snapshot.snapshot import Snapshot
-from joinery_cli.doubts.misnamed import misnamed
+from joinery.objects.spelling import label_meant_by, value_meant_by
 from joinery_cli.sources import SAMPLE
+from joinery_cli.warnings.labels import misspelt_labels
 from simulator.builders import EPOCH, instance_type, pod
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
@@ -145,8 +145,8 @@ def test_a_node_pool_that_chooses_types_by_another_domains_label_is_asked(warned
     given = CLUSTER.replace("node.kubernetes.io/instance-type", f"{domain}/instance-category")
     given = given.replace("[m7a.large, m7a.xlarge]", "[c, m]")
     assert warned(given, pod_document(nodeSelector={f"{domain}/instance-category": "c"})) == [
-        f"warning: NodePool default: spec.template.spec.requirements: {domain}/instance-category chooses no instance "
-        "types; is it karpenter.k8s.aws/instance-category?"
+        f"warning: NodePool default: spec.template.spec.requirements: {domain}/instance-category chooses nothing, "
+        "nodes are only labelled with it; is it karpenter.k8s.aws/instance-category?"
     ]
 
 
@@ -176,7 +176,6 @@ def test_a_restricted_label_that_is_a_slip_is_asked_about(run: Run, write: Write
         ("topology.kubernets.io/zone", "topology.kubernetes.io/zone"),
         ("instance-type", "node.kubernetes.io/instance-type"),
         ("kubernetes.io/architecture", "kubernetes.io/arch"),
-        ("kubernetes.io/operating-system", "kubernetes.io/os"),
         ("karpenter.sh/capacitytype", "karpenter.sh/capacity-type"),
         ("karpenter.k8s.aws/instance-type", "node.kubernetes.io/instance-type"),
         ("karpenter.k8s.aws/family", "karpenter.k8s.aws/instance-family"),
@@ -196,6 +195,15 @@ def test_a_restricted_label_that_is_a_slip_is_asked_about(run: Run, write: Write
 def test_labels_of_others_are_no_slips(key: str, meant: str) -> None:
     """EKS's own, a CSI driver's, a team's."""
     assert label_meant_by(key) == meant
+
+
+def test_a_node_pool_is_asked_about_eks_own_label(warned: Any) -> None:
+    """Managed node groups have ``capacityType``; a NodePool's nodes would be labelled with one of the values by chance
+    (aws/karpenter-provider-aws#5521).
+    """
+    (line,) = warned(_with_requirement("eks.amazonaws.com/capacityType", "SPOT"), pod_document())
+    assert line.endswith("eks.amazonaws.com/capacityType chooses nothing, nodes are only labelled with it; is it "
+                         f"{ON_DEMAND}?")  # fmt: skip
 
 
 def test_numbers_are_no_slips() -> None:
@@ -236,6 +244,6 @@ def test_thousands_of_names_that_are_nowhere_are_no_slips() -> None:
     types = {"default": (instance_type(),)}
     asking = pod(affinity=_terms("topology.kubernetes.io/zone", "us-east1a"))
     snapshot = Snapshot(now=EPOCH, pods=(pod(affinity=_terms("topology.kubernetes.io/zone", *values)), asking))
-    *_, told = misnamed(snapshot, types)
+    *_, told = misspelt_labels(snapshot, types)
     assert "more than 1,000 names are nowhere" in told.message
-    assert "is it us-east-1a?" in next(misnamed(Snapshot(now=EPOCH, pods=(asking,)), types)).message
+    assert "is it us-east-1a?" in next(misspelt_labels(Snapshot(now=EPOCH, pods=(asking,)), types)).message

@@ -5,6 +5,7 @@ Nothing is wrong with any object of such files, and what is decided from them ma
 
 from collections.abc import Iterator
 
+from joinery.decisions.scheduling.constraints.budgets import evictions_allowed, is_fully_blocking
 from joinery.gateways.ec2.offline import NODE_CLASS
 from joinery.objects.karpenter.labels import AUTO_MODE, COMPUTE_TYPE, NODE_POOL, PROVISIONER_NAME
 from joinery.objects.kubernetes.core import Node
@@ -64,6 +65,21 @@ def nodes_without_pods(snapshot: Snapshot) -> Iterator[Notice]:
     claimed = any(claim.status.node_name in there for claim in snapshot.managed_claims)
     if claimed and not any(pod.spec.node_name in there for pod in snapshot.pods):
         yield warning(f"no pod in the files is on any of their nodes, so that each counts as empty. {_ALL}")
+
+
+def budgets_without_status(snapshot: Snapshot) -> Iterator[Notice]:
+    """Budgets as a person writes them: what they allow a cluster has to say."""
+    silent = [
+        f"{budget.metadata.namespace}/{budget.metadata.name}"
+        for budget in snapshot.disruption_budgets
+        if not budget.metadata.uid and not is_fully_blocking(budget) and not evictions_allowed(budget)
+    ]
+    if silent:
+        allow = "PodDisruptionBudget allows" if len(silent) == 1 else "PodDisruptionBudgets allow"
+        yield warning(
+            f"{len(silent):,} {allow} no eviction ({some_of(silent)}), because the files say of none: "
+            "status.disruptionsAllowed is what kubectl get pdb -A -o json has, and a manifest has not"
+        )
 
 
 def _is_launched(node: Node) -> bool:

@@ -1,32 +1,38 @@
 """What a plan leaves out, or takes in another way than whoever wrote it may think, with how much there is of it."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from joinery.decisions.disruption.expiration import expired
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.packing import Packing
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.offline import NODE_CLASS, unused_reservations
+from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import amount
 from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.nodes import pending_pods
-from joinery.objects.snapshot.pods import FARGATE_SCHEDULER, is_active, is_daemon, waits_for_fargate
+from joinery.objects.snapshot.pods import (
+    FARGATE_SCHEDULER,
+    controller_of,
+    is_active,
+    is_daemon,
+    waits_for_fargate,
+)
 from joinery.objects.snapshot.replicas import StaticPool, static_pools
 from joinery.objects.snapshot.snapshot import Invalid, Snapshot
-from joinery_cli.doubts.amounts import odd_amounts, odd_limits
-from joinery_cli.doubts.injected import uncounted_sidecars
-from joinery_cli.doubts.partial_exports import (
+from joinery_cli.notices import Notice, note, some_of, warning
+from joinery_cli.view.workloads import owner_of
+from joinery_cli.warnings.annotations import idle_protections
+from joinery_cli.warnings.partial_exports import (
+    budgets_without_status,
     claims_without_nodes,
     nodes_without_claims,
     nodes_without_pods,
     pods_without_nodes,
 )
-from joinery_cli.doubts.protections import budgets_without_status, protected_in_vain
-from joinery_cli.doubts.spreads import idle_spreads
-from joinery_cli.notices import Notice, note, some_of, warning
-from joinery_cli.view.workloads import owner_of
+from joinery_cli.warnings.pods import idle_spreads, odd_amounts
 
 _OUR_SCHEDULERS = ("", "default-scheduler", FARGATE_SCHEDULER)
 
@@ -54,7 +60,7 @@ def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Not
             f"NodePools stay. From a cluster that has it: kubectl get {NODE_CLASS.plural} -o yaml > classes.yaml, and "
             "-f classes.yaml"
         )
-    yield from protected_in_vain(snapshot)
+    yield from idle_protections(snapshot)
     if old := [claim.status.node_name or claim.metadata.name for _, claim in expired(snapshot)]:
         have, go = ("node has", "it goes for its") if len(old) == 1 else ("nodes have", "they go for their")
         yield note(f"{len(old):,} {have} expired ({some_of(old)}): {go} age, whatever is decided here")
@@ -84,6 +90,19 @@ def _takes_no_part(bad: Invalid) -> Notice:
     return warning(f"{bad.kind} {bad.name} takes no part: {bad.reason}")
 
 
+def lost_pods(evicted: Collection[str], snapshot: Snapshot) -> Iterator[Notice]:
+    """Pods of a cluster that a decision evicts (``namespace/name``) and that no controller makes again, unlike what it
+    says of where they go. kubectl drain refuses them without ``--force``.
+    """
+    lost = [pod.key for pod in snapshot.pods if pod.key in evicted and pod.metadata.uid and controller_of(pod) is None]
+    if lost:
+        have, them = ("pod has", "it") if len(lost) == 1 else ("pods have", "them")
+        yield warning(
+            f"{len(lost):,} {have} no controller that would make {them} again after the eviction ({some_of(lost)}); "
+            f'{DO_NOT_DISRUPT}: "true" keeps {them}'
+        )
+
+
 def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
     """Pods and pools of a plan that are not planned, or not as they might be meant.
 
@@ -106,9 +125,7 @@ def _asking_oddly(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
     """The scheduler packs by requests alone, so that pods without any may be many on a node that is small."""
     pending = pending_pods(snapshot, only_marked=only_marked)
     yield from odd_amounts(pending, snapshot.daemon_sets)
-    yield from odd_limits(snapshot.node_pools)
     yield from idle_spreads(pending)
-    yield from uncounted_sidecars(pending, snapshot.namespaces)
     asking = [pod for pod in pending if not requests_of(pod).get("memory")]
     if asking:
         owners = some_of(list(dict.fromkeys(map(owner_of, asking))))

@@ -57,28 +57,6 @@ def test_room_that_the_user_data_take_is_told(
     assert said in err if words else "userData" not in err
 
 
-@pytest.mark.parametrize("name", ["timeZone", "timezone"])
-def test_a_budgets_time_zone_is_told_to_be_utc(run: Run, write: Write, name: str) -> None:
-    """CronJobs have the field; a schedule of Frankfurt's office hours is an hour or two late without it."""
-    budget = f'{{nodes: "0", schedule: "0 9 * * *", duration: 8h, {name}: Europe/Berlin}}'
-    path = write(
-        "cluster.yaml", CLUSTER.replace("  template:\n", f"  disruption: {{budgets: [{budget}]}}\n  template:\n")
-    )
-    assert (
-        f"warning: {path}: NodePool default: spec.disruption.budgets[0].{name}: no such field, and a schedule is in "
-        "UTC whatever it says; give its hours in UTC\n"
-    ) in run("plan", *OPTIONS, path).err
-
-
-def test_a_slip_whose_value_does_not_fit_is_one_line(run: Run, write: Write) -> None:
-    """It was told a second time, of a field that nobody has written."""
-    path = write("cluster.yaml", CLUSTER.replace("values: [on-demand]", "value: on-demand"))
-    assert run("plan", *OPTIONS, path).err == (
-        f"joinery: {path}: NodePool default: spec.template.spec.requirements[1].value: no such field; is it values? "
-        "It must be a list, is 'on-demand'\n"
-    )
-
-
 def test_an_empty_label_is_shown_in_a_reason(run: Run, write: Write) -> None:
     """As the empty text that it is, not as no value at all."""
     path = write("cluster.yaml", CLUSTER.replace("{team: web}", '{worker: ""}'))

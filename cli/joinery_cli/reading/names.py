@@ -1,0 +1,64 @@
+"""Names, labels and resources that no object may have, whatever its kind (k8s.io/apimachinery ``validation``)."""
+
+import re
+from collections.abc import Iterator
+
+from joinery.objects.karpenter import meta as resources
+from joinery.objects.kubernetes.core import ObjectMeta, PodSpec
+from joinery.objects.spelling import meant_by
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_DNS_SUBDOMAIN = re.compile(rf"{_DNS_LABEL.pattern}(\.{_DNS_LABEL.pattern})*")
+_LONGEST_LABEL, _LONGEST_NAME = 63, 253
+#: Kinds whose names are single labels of the domain name system.
+_SHORT_NAMES = ("Namespace",)
+_IN_WORDS = "lower-case letters, digits and '-' only, and begin and end with a letter or digit"
+#: What a container may ask for without a domain (k8s.io/kubernetes ``IsStandardContainerResourceName``).
+_OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
+
+
+def wrong_metadata(meta: ObjectMeta | resources.ObjectMeta, kind: str) -> Iterator[str]:
+    """``field: what is wrong`` with an object's name, namespace or labels."""
+    if kind in _SHORT_NAMES:
+        yield from _wrong_label("name", meta.name)
+    elif len(meta.name) > _LONGEST_NAME or not _DNS_SUBDOMAIN.fullmatch(meta.name):
+        yield (
+            f"metadata.name: {meta.name!r:.300} is no name: it must have {_IN_WORDS}; dots between, {_LONGEST_NAME} "
+            "characters at most"
+        )
+    if meta.namespace:
+        yield from _wrong_label("namespace", meta.namespace)
+    for key, value in meta.labels.items():
+        if not resources.is_label_key(key):
+            yield f"metadata.labels: {key!r:.400} is no label key"
+        if not resources.is_label_value(value):
+            yield (
+                f"metadata.labels.{key}: {value!r:.300} is no label value: letters, digits, '-', '_' and '.' only, "
+                f"beginning and ending with a letter or digit, {_LONGEST_LABEL} characters at most"
+            )
+
+
+def _wrong_label(field: str, name: str) -> Iterator[str]:
+    if len(name) > _LONGEST_LABEL or not _DNS_LABEL.fullmatch(name):
+        yield (
+            f"metadata.{field}: {name!r:.300} is no name: it must have {_IN_WORDS}, {_LONGEST_LABEL} characters at most"
+        )
+
+
+def wrong_resources(spec: PodSpec, at: str) -> Iterator[str]:
+    """The same for what containers ask for by a name that is no resource's: ``memroy``, ``gpu``."""
+    for where, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
+        for index, container in enumerate(containers):
+            asked = container.resources
+            for field, names in (("requests", asked.requests), ("limits", asked.limits)):
+                for name in names:
+                    if problem := _wrong_resource(name):
+                        yield f"{at}.{where}[{index}].resources.{field}.{name}: {problem}"
+
+
+def _wrong_resource(name: str) -> str:
+    if "/" in name or name in _OF_CONTAINERS or name.startswith("hugepages-"):
+        return ""
+    meant = meant_by(name, _OF_CONTAINERS)
+    hint = f"; is it {meant}?" if meant else ", and others have a domain such as nvidia.com/gpu"
+    return f"no such resource: there are {', '.join(_OF_CONTAINERS)}{hint}"

@@ -1,0 +1,71 @@
+"""Pods that an API server takes, and that hardly ask for what was meant: ``memory: 512m`` is half a byte, ``cpu: 500``
+five hundred cores, and a topology spread whose selector does not match the pods themselves spreads nothing.
+
+Whoever wrote them is not told by a cluster: the pods are put on nodes that are far too small, or all into one zone.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+from joinery.decisions.scheduling.constraints.selectors import read, unreadable
+from joinery.objects.kubernetes.core import DaemonSet, Pod, PodSpec, TopologySpreadConstraint
+from joinery.objects.kubernetes.quantity import amount
+from joinery_cli.notices import Notice, warnings_of
+from joinery_cli.view.workloads import owner_of
+
+#: No process lives in less than a mebibyte; no container has needed so many cores that were written without a unit.
+_LEAST_BYTES, _MOST_CORES = 2**20, 100
+#: Few are gibibytes, some hundreds mebibytes; what is larger was meant to be something else.
+_MOST_GIBIBYTES, _MOST_MEBIBYTES = 32, 99_999
+_BYTES = ("memory", "ephemeral-storage")
+_NUMBER = re.compile(r"(\d+)(m?)")
+
+
+def odd_amounts(pods: Iterable[Pod], daemon_sets: Iterable[DaemonSet]) -> Iterator[Notice]:
+    """A warning for each amount that lacks its unit, naming whose pods they are."""
+    specs = [(owner_of(pod), pod.spec) for pod in pods]
+    specs += [(f"{one.metadata.namespace}/{one.metadata.name}", one.spec.template.spec) for one in daemon_sets]
+    yield from warnings_of(((owner, odd) for owner, spec in specs for odd in _odd_requests(spec)), "pods of ")
+
+
+def _odd_requests(spec: PodSpec) -> Iterator[str]:
+    for container in (*spec.containers, *spec.init_containers):
+        yield from _odd(container.resources.requests)
+
+
+def _odd(requests: Mapping[str, object]) -> Iterator[str]:
+    for name, given in requests.items():
+        written = _NUMBER.fullmatch(str(given))
+        if written is None:
+            continue
+        number, value = int(written[1]), amount(name, str(given))
+        if name in _BYTES and 0 < value < _LEAST_BYTES:
+            unit = "Gi" if number <= _MOST_GIBIBYTES else "Mi"
+            question = f"; is it {number}{unit}?" if number <= _MOST_MEBIBYTES else ""
+            what = "less than a byte" if written[2] and value <= 1 else f"{value:,} bytes"
+            yield f"they request {name}: {given}, which is {what}{question}"
+        elif name == "cpu" and not written[2] and number >= _MOST_CORES:
+            yield f"they request cpu: {given}, which is {number:,} cores; is it {number}m?"
+
+
+def idle_spreads(pods: Iterable[Pod]) -> Iterator[Notice]:
+    """A warning for each topology spread that does not count its own pods, naming whose they are."""
+    spreads = ((pod, spread) for pod in pods for spread in pod.spec.topology_spread_constraints)
+    idle = (
+        (owner_of(pod), f"their topology spread over {spread.topology_key} spreads nothing: {why}")
+        for pod, spread in spreads
+        if (why := _idle(spread, pod))
+    )
+    yield from warnings_of(idle, "pods of ")
+
+
+def _idle(spread: TopologySpreadConstraint, pod: Pod) -> str | None:
+    """Why the spread does not count its own pod. A selector that cannot be read is a reason on the pod."""
+    selector = spread.label_selector
+    if selector is None or not (selector.match_labels or selector.match_expressions):
+        return "it has no labelSelector"
+    if unreadable(selector) or read(selector).matches(pod.metadata.labels):
+        return None
+    wanted = [f"{key}={value}" for key, value in selector.match_labels.items()]
+    wanted += [one.key for one in selector.match_expressions]
+    return f"its labelSelector ({', '.join(wanted)}) matches none of them"
