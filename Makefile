@@ -105,7 +105,7 @@ build-host: $(SAM) ## The same for this machine's own Python and architecture, w
 smoke: build-host .venv-ric/.current ## Import every door from the build, and nothing else
 	@.venv/bin/python -m tools.smoke --runtime-packages $(RUNTIME_PACKAGES)
 
-bench: $(if $(SCENARIOS),setup,build-host .venv-ric/.current) ## Measure everything, or packing alone (SCENARIOS=FOLDER BENCH="--json FILE")
+bench: $(if $(SCENARIOS),setup,build-host .venv-ric/.current) ## Measure everything, or packing alone (SCENARIOS=FOLDER BENCH="--markdown FILE")
 ifdef SCENARIOS
 	@.venv/bin/python -m tools.bench.packing $(SCENARIOS) --wide $(BENCH)
 else
@@ -116,8 +116,8 @@ bench-small: setup ## How near their bounds plans for 1 to 200 pods are
 	@.venv/bin/python -m tools.bench.bound
 
 judge: setup ## Plan a folder of scenarios and have a judge check each plan (SCENARIOS=FOLDER JUDGE=BINARY NAMES="...")
-	@.venv/bin/python -m tools.scenarios --judge "$(or $(JUDGE),$(error give JUDGE=BINARY))" \
-		--scenarios "$(or $(SCENARIOS),$(error give SCENARIOS=FOLDER))" $(NAMES)
+	@.venv/bin/python -m tools.bench.packing "$(or $(SCENARIOS),$(error give SCENARIOS=FOLDER))" $(NAMES) --runs 1 \
+		--judge "$(or $(JUDGE),$(error give JUDGE=BINARY))"
 
 consolidation: setup ## Decide about a folder of clusters, and say how good that is (FILES=FOLDER CATALOG=FILE JUDGE=BINARY ARGUMENTS="--again --free NAME...")
 	@.venv/bin/python -m tools.consolidation --files "$(or $(FILES),$(error give FILES=FOLDER))" \

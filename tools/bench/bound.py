@@ -10,17 +10,14 @@ if the check refuses a plan.
 
 import argparse
 import statistics
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-
-from rich.console import Console
-from rich.table import Table
 
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.verification.verify import verify
+from tools.bench.frame import show
 from tools.bench.small_plans import COUNTS, KINDS, family, problem
 
 _PROVEN = 0.0005
@@ -44,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     chosen = [one for one in family(options.seeds) if not options.kinds or one[0] in options.kinds]
     results = [_measured(*one) for one in chosen]
-    Console(width=None if sys.stdout.isatty() else 120).print(_table(results))
+    show(_HEADINGS, _rows(results))
     return 0 if results and all(one.is_right for one in results) else 1
 
 
@@ -55,26 +52,17 @@ def _measured(kind: str, count: int, seed: int) -> Measured:
     return Measured(kind, count, plan, time.process_time() - started, not verify(asked, plan))
 
 
-def _table(results: Sequence[Measured]) -> Table:
-    table = Table(box=None, header_style="dim", pad_edge=False)
-    headings = (
-        "",
-        "plans",
-        "gap, median",
-        "ninth in ten",
-        "keeping preferences",
-        "ninth in ten",
-        "proven cheapest",
-        "s",
-    )
-    for number, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if number else "left")
+_HEADINGS = (
+    "", "plans", "gap, median", "ninth in ten", "keeping preferences", "ninth in ten", "proven cheapest", "s",
+)  # fmt: skip
+
+
+def _rows(results: Sequence[Measured]) -> Iterator[list[str]]:
     for kind in dict.fromkeys(one.kind for one in results):
-        table.add_row(kind, *_row([one for one in results if one.kind == kind]))
+        yield [kind, *_row([one for one in results if one.kind == kind])]
     for count in COUNTS:
-        table.add_row(f"{count} pods", *_row([one for one in results if one.count == count]))
-    table.add_row("all", *_row(results))
-    return table
+        yield [f"{count} pods", *_row([one for one in results if one.count == count])]
+    yield ["all", *_row(results)]
 
 
 def _row(results: Sequence[Measured]) -> list[str]:
@@ -82,21 +70,9 @@ def _row(results: Sequence[Measured]) -> list[str]:
     if not bought:
         return ["0"]
     proven = sum(one.plan.kept_gap < _PROVEN for one in bought) / len(bought)
-    figures = [text for of in (_gap, _kept_gap) for text in _spread(bought, of)]
+    gaps = [sorted(one.plan.gap for one in bought), sorted(one.plan.kept_gap for one in bought)]
+    figures = [text for of in gaps for text in (f"{statistics.median(of):.2%}", f"{of[int(0.9 * len(of))]:.1%}")]
     return [f"{len(bought)}", *figures, f"{proven:.0%}", f"{statistics.median(one.seconds for one in bought):.2f}"]
-
-
-def _spread(results: Sequence[Measured], of: Callable[[Measured], float]) -> tuple[str, str]:
-    gaps = sorted(of(one) for one in results)
-    return f"{statistics.median(gaps):.2%}", f"{gaps[int(0.9 * len(gaps))]:.1%}"
-
-
-def _gap(one: Measured) -> float:
-    return one.plan.gap
-
-
-def _kept_gap(one: Measured) -> float:
-    return one.plan.kept_gap
 
 
 if __name__ == "__main__":

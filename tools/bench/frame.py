@@ -2,9 +2,11 @@
 
 import statistics
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +14,7 @@ from rich.table import Table
 #: The command line of the environment that this runs in.
 JOINERY = Path(sys.executable).with_name("joinery")
 _WIDE = 220
-_WORDS = {True: "[green]ok[/green]", False: "[red]MISSED[/red]", None: "-"}
+_WORDS = {True: "ok", False: "MISSED", None: "-"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +66,20 @@ def spread(values: Sequence[float], shown: str = "{:.2f}") -> str:
     """The median of the values, and from the least to the most of them."""
     median, least, most = (shown.format(of(values)) for of in (statistics.median, min, max))
     return f"{median} ({least} to {most})"
+
+
+def markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """The lines of a table for a page."""
+    ruler = "|".join(["---", *["--:"] * (len(headings) - 1)])
+    return [f"| {' | '.join(headings)} |", f"|{ruler}|", *(f"| {' | '.join(row)} |" for row in rows)]
+
+
+def remarks(report: Mapping[str, Any]) -> Iterator[str]:
+    """What the judge reports: a line for each kind of error and warning, with an example."""
+    for severity in ("errors", "warnings"):
+        found = report.get(severity, ())
+        for check, number in Counter(one["check"] for one in found).most_common():
+            example = next(one for one in found if one["check"] == check)
+            where = " ".join(example[key] for key in ("pod", "node") if key in example)
+            after = f" after {example['commands']} commands" if "commands" in example else ""
+            yield f"{number} {severity}{after}: {check}: {where}: {example['reason']}"

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simulator.hostile import BYSTANDERS, KINDS, Cluster, cluster
+from tools.bench.frame import JOINERY
 
-JOINERY = Path(sys.executable).with_name("joinery")
 NOW = "2026-01-01T00:00:00Z"
 LIMITS = (0.001, 1.0, 20.0)
 #: The memory of the functions that decide is 1,769 MB: half of it.

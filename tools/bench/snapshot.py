@@ -23,6 +23,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tools.bench.frame import show
 from tools.bench.large_cluster import LargeCluster
 from tools.controlplane.assets import MissingBinaryError
 from tools.controlplane.plane import ControlPlane, running
@@ -147,18 +148,24 @@ def _store(plane: ControlPlane, documents: Iterable[tuple[str, Any]]) -> None:
         plane.store(some)
 
 
-def row(cluster: LargeCluster, taken: list[Tick]) -> str:
+def row(cluster: LargeCluster, taken: list[Tick]) -> list[str]:
     """The cold read, and the median of the warm ticks."""
     cold, warm = taken[0], taken[1:]
     read, decided, processor, thought = (
         1000 * statistics.median(getattr(tick, name) for tick in warm)
         for name in ("read", "decided", "processor", "thought")
     )
-    return (
-        f"{cluster.nodes:>6} {cold.pods:>7} {cold.read:>9.1f} {cold.megabytes:>8.1f} {read + decided:>8.0f} "
-        f"{read:>8.0f} {1000 * max(tick.read for tick in warm):>8.0f} {processor:>7.0f} {thought:>7.0f} "
-        f"{max(tick.megabytes for tick in warm):>8.2f} {taken[-1].peak:>9.0f}"
-    )
+    slowest = 1000 * max(tick.read for tick in warm)
+    return [
+        str(cluster.nodes), str(cold.pods), f"{cold.read:.1f}", f"{cold.megabytes:.1f}", f"{read + decided:.0f}",
+        f"{read:.0f}", f"{slowest:.0f}", f"{processor:.0f}", f"{thought:.0f}",
+        f"{max(tick.megabytes for tick in warm):.2f}", f"{taken[-1].peak:.0f}",
+    ]  # fmt: skip
+
+
+_HEADINGS = (
+    "nodes", "pods", "cold s", "cold MB", "tick ms", "read ms", "at most", "cpu ms", "decide", "MB", "peak MiB",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -168,10 +175,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.ticks:
         return ticks()
-    print(
-        f"{'nodes':>6} {'pods':>7} {'cold s':>9} {'cold MB':>8} {'tick ms':>8} {'read ms':>8} {'at most':>8} "
-        f"{'cpu ms':>7} {'decide':>7} {'MB':>8} {'peak MiB':>9}"
-    )
+    rows = []
     for nodes, pods in given.size or SIZES:
         cluster = LargeCluster(nodes, pods)
         try:
@@ -181,10 +185,10 @@ def main() -> None:
             ):
                 plane.kubectl("apply", "--server-side", "-f", str(MANIFESTS / "crds"))
                 plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=20s")
-                print(row(cluster, measure(plane, cluster)), flush=True)
+                rows.append(row(cluster, measure(plane, cluster)))
         except MissingBinaryError as error:
             return print(f"NOT MEASURED: {error}")
-    return None
+    return show(_HEADINGS, rows)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ import msgspec
 
 from joinery.gateways.kubernetes.auth import from_kubeconfig
 from joinery.gateways.kubernetes.transport import Transport
+from tools.bench.frame import show
 from tools.controlplane.assets import MissingBinaryError
 from tools.controlplane.https import Answer, Call, HttpsServer
 from tools.controlplane.plane import ControlPlane, running
@@ -124,12 +125,6 @@ def _marked(transport: Transport) -> int:
     )
 
 
-def report(trial: Trial, outcome: Outcome, pods: int) -> str:
-    """One row of the table."""
-    marked = f"{outcome.marked} of {pods}"
-    return f"{trial.name:<24} {marked:>14} {outcome.seconds:>9.1f} {outcome.calls:>7}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument(
@@ -137,15 +132,17 @@ def main() -> None:
     )
     parser.add_argument("--limit", type=float, default=60, help="give up a trial after so many seconds (default 60)")
     arguments = parser.parse_args()
-    print(f"{'webhook':<24} {'marked':>14} {'seconds':>9} {'calls':>7}", flush=True)
+    rows = []
     try:
         for trial in TRIALS:
             # A control plane of its own: what one trial left in the scheduler's queues must not slow the next.
             with tempfile.TemporaryDirectory() as folder, running(Path(folder), controls=False) as plane:
                 outcome = measure(plane, trial, pods=arguments.pods, limit=arguments.limit)
-            print(report(trial, outcome, arguments.pods), flush=True)
+            marked = f"{outcome.marked} of {arguments.pods}"
+            rows.append([trial.name, marked, f"{outcome.seconds:.1f}", str(outcome.calls)])
     except (MissingBinaryError, RuntimeError) as error:
         sys.exit(f"webhook-bench: {error}")
+    show(("webhook", "marked", "seconds", "calls"), rows)
 
 
 if __name__ == "__main__":

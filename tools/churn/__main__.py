@@ -7,6 +7,7 @@ Without a trace (FILE) the days are made up, one for each seed.
 
 import argparse
 import json
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -14,13 +15,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
 from joinery.objects.karpenter import duration
+from tools.bench.frame import show
 from tools.churn.day import HOUR, Day, Size, made, traced
 from tools.churn.karpenter import Karpenter
 from tools.churn.market import Terms, market
-from tools.churn.report import table
 from tools.churn.rules import Joinery, Never, Rule, WhenEmpty
 from tools.churn.scheduler import Scoring
 from tools.churn.simulation import Setup, Simulation
@@ -28,9 +27,21 @@ from tools.churn.simulation import Setup, Simulation
 _RULES: dict[str, Callable[[], Rule]] = {
     "never": Never, "empty": WhenEmpty, "karpenter": Karpenter, "joinery": Joinery,
 }  # fmt: skip
-_WIDE = 200
 _TRACE_CPUS = (2, 64)
 """Pods of traces are large."""
+
+
+_COLUMNS = (
+    ("$", "dollars", ".2f"),
+    ("evictions", "evictions", ".0f"),
+    ("a pod-day", "evictionsAPodDay", ".2f"),
+    ("again in 1 h", "evictedAgainWithinAnHour", ".0f"),
+    ("job hours lost", "lostJobHours", ".1f"),
+    ("pod hours waited", "waitingPodHours", ".1f"),
+    ("nodes bought", "launched", ".0f"),
+    ("gone in 1 h", "retiredWithinAnHour", ".0f"),
+    ("before they paid", "retiredBeforeTheyPaid", ".0f"),
+)
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -93,13 +104,29 @@ def _days(options: argparse.Namespace) -> Iterator[tuple[str, Day]]:
         yield f"seed {seed}", made(seed, size, length)
 
 
+def _rows(played: Sequence[dict[str, Any]]) -> Iterator[list[str]]:
+    """One for each day and rule; with several days, also the mean and the least and most of each rule."""
+    for result in played:
+        yield [result["day"], result["rule"], *(format(result[key], shape) for _, key, shape in _COLUMNS)]
+    rules = list(dict.fromkeys(result["rule"] for result in played))
+    for rule in rules if len(played) > len(rules) else ():
+        mine = [result for result in played if result["rule"] == rule]
+        yield ["mean (least to most)", rule, *(_between(mine, key, shape) for _, key, shape in _COLUMNS)]
+
+
+def _between(results: Sequence[dict[str, Any]], key: str, shape: str) -> str:
+    values = [result[key] for result in results]
+    mean, least, most = (format(of(values), shape) for of in (statistics.mean, min, max))
+    return f"{mean} ({least}-{most})"
+
+
 def main(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     played = list(results(options))
     if options.output == "json":
         print(json.dumps(played, indent=1))
     else:
-        Console(width=None if sys.stdout.isatty() else _WIDE).print(table(played))
+        show(("day", "rule", *(heading for heading, *_ in _COLUMNS)), _rows(played))
     return 0
 
 

@@ -10,13 +10,13 @@ import argparse
 import json
 import statistics
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from joinery.decisions.disruption.problem import DisruptionOptions
 from joinery_cli.sources import load_catalog
 from tools.bench.frame import TARGET_HEADINGS, show
+from tools.bench.frame import remarks as judged
 from tools.consolidation.figures import Measured, targets
 from tools.consolidation.files import write
 from tools.consolidation.making.kinds import KINDS, make
@@ -133,12 +133,7 @@ def remarks(one: Measured) -> Iterator[str]:
     yield from one.contradictions
     yield from (f"verification: {violation}" for violation in one.violations[:_SHOWN])
     if one.verdict is not None:
-        for severity, found in (("errors", one.verdict.errors), ("warnings", one.verdict.warnings)):
-            for check, number in Counter(remark["check"] for remark in found).most_common():
-                example = next(remark for remark in found if remark["check"] == check)
-                where = " ".join(example[key] for key in ("pod", "node") if key in example)
-                after = f"after {example['commands']} commands"
-                yield f"{number} {severity} {after}: {check}: {where}: {example['reason']}"
+        yield from judged({"errors": one.verdict.errors, "warnings": one.verdict.warnings})
         before, now = one.verdict.preferences
         if now < before:
             yield f"preferences of the moved pods honoured: {before} before, {now} after"

@@ -1,15 +1,15 @@
 """What ``make bench`` says of a folder of scenarios: which figures count, and whether a target holds."""
 
 import gzip
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tools.bench.frame import Target
 from tools.bench.packing import SMALL, main
-from tools.bench.packing_targets import Measured, Verdict, verdicts
+from tools.bench.packing_targets import Measured, targets
 
 
 def _plan(*, hourly: float = 8.0, gap: float = 0.01, unschedulable: int = 0) -> dict[str, Any]:
@@ -30,8 +30,8 @@ MEASURED = Measured(
 )
 
 
-def _of(figure: str, *results: Measured) -> Verdict:
-    return next(one for one in verdicts(results) if one.figure.startswith(figure))
+def _of(figure: str, *results: Measured) -> Target:
+    return next(one for one in targets(results) if one.figure.startswith(figure))
 
 
 def test_time_is_the_median_of_the_runs() -> None:
@@ -52,12 +52,12 @@ def test_a_target_holds_or_is_missed() -> None:
     cheap, dear = MEASURED, replace(MEASURED, name="b", plan=_plan(hourly=10.2))
     assert _of("cost against", cheap).holds is True
     assert _of("cost against", cheap, dear).holds is False
-    assert _of("the same, worst", cheap, dear) == Verdict("the same, worst scenario", "at most +1%", "+2.0%", False)
+    assert _of("the same, worst", cheap, dear) == Target("the same, worst scenario", "at most +1%", "+2.0%", False)
 
 
 def test_what_no_scenario_speaks_to_is_not_measured() -> None:
     """A folder without traces neither holds nor misses the traces' targets."""
-    assert _of("the same, trace-gpu", MEASURED) == Verdict("the same, trace-gpu", "at most -25%", "not measured", None)
+    assert _of("the same, trace-gpu", MEASURED) == Target("the same, trace-gpu", "at most -25%", "not measured", None)
     assert _of("preferences", MEASURED).holds is None
 
 
@@ -74,18 +74,13 @@ def test_preferences_are_the_judges_count() -> None:
 
 
 def test_a_folder_is_measured_and_written_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A row a scenario with pending pods; other files are passed over; the same figures go to JSON and Markdown."""
+    """A row a scenario with pending pods; other files are passed over; the same figures go to Markdown."""
     (tmp_path / "services-200.json.gz").symlink_to(SMALL / "services-200.json.gz")
     (tmp_path / "reference.json").symlink_to(SMALL / "reference.json")
     (tmp_path / "types.json.gz").write_bytes(gzip.compress(b"[]"))
-    written, document = tmp_path / "table.md", tmp_path / "bench.json"
-    status = main([str(tmp_path), "--runs", "1", "--json", str(document), "--markdown", str(written)])
-    assert status == 0
-    figures = json.loads(document.read_text())
-    assert list(figures["scenarios"]) == ["services-200"]
-    found = figures["scenarios"]["services-200"]
-    assert found["lowerBound"] <= found["hourly"] < found["referenceHourly"]
-    assert found["resourceOnly"] is True
+    written = tmp_path / "table.md"
+    assert main([str(tmp_path), "--runs", "1", "--markdown", str(written)]) == 0
     for text in (capsys.readouterr().out, written.read_text()):
         assert "services-200" in text
+        assert "types" not in text
         assert "cost against the reference, median" in text
