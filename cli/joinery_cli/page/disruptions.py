@@ -6,19 +6,16 @@ import sys
 
 from joinery.objects.karpenter.duration import spoken
 from joinery_cli.explained_nodes import lines
-from joinery_cli.page import commands, curve, explanations, fleet, held
-from joinery_cli.page.frame import Frame, figure, framed, part
-from joinery_cli.page.text import Html, element, join, text
+from joinery_cli.page import curve, fleet
+from joinery_cli.page.bars import scale_of
+from joinery_cli.page.rendering import Figure, Frame, rendered
 from joinery_cli.view.disruption_view import DisruptionView
 from joinery_cli.view.disruption_words import headline, totals
 from joinery_cli.view.figures import TELLING, count, money, monthly
 from joinery_cli.view.workloads import Workload
 
-_BOUND = (
-    "The lower bound is proven: no state that can be reached by retiring nodes, keeping them and launching new ones "
-    "costs less, the price of its moves spread over the payback time included. The gap is how far this decision may be "
-    "above the best one; the best one may itself be dearer than the bound.",
-)
+#: Up to so many nodes of all commands are drawn with their workloads.
+_DRAWN_NODES = 600
 
 
 def print_page(view: DisruptionView) -> None:
@@ -28,24 +25,37 @@ def print_page(view: DisruptionView) -> None:
 
 def page(view: DisruptionView) -> str:
     """The whole page. One decision gives one page, byte for byte."""
-    explained = explanations.section(tuple(map(lines, view.explanations)), "nodes asked for by --explain")
-    sections = (fleet.section(view), curve.section(view), commands.section(view), held.section(view), explained)
-    return framed(
-        Frame(
-            title=f"Joinery disruption: {money(view.disruptions.before)}/h to {money(view.disruptions.after)}/h",
-            kind="disruption",
-            now=view.now,
-            headline=f"{headline(view)}.",
-            prices=view.prices,
-            notices=view.notices,
-            workloads=_workloads(view),
-            figures=_figures(view),
-            under_figures=_sentences(view),
-            sections=join(filter(None, sections)),
-            footer=_footer(view),
-            style=part("disruptions.css"),
-        )
+    frame = Frame(
+        title=f"Joinery disruption: {money(view.disruptions.before)}/h to {money(view.disruptions.after)}/h",
+        kind="disruption",
+        now=view.now,
+        headline=f"{headline(view)}.",
+        prices=view.prices,
+        notices=view.notices,
+        workloads=_workloads(view),
+        figures=_figures(view),
+        explanations=tuple(map(lines, view.explanations)),
+        explained="nodes",
+        footer=_footer(view),
     )
+    drawn = [node.filled for node in (*view.retired, *view.bought)]
+    return rendered(
+        "disruption.html",
+        frame,
+        "disruptions.css",
+        view=view,
+        sentences=totals(view),
+        fleet=fleet.section(view),
+        curve=curve.section(view),
+        pixels=fleet.command_scale(view),
+        scale=scale_of(drawn, ("cpu", "memory")) if len(drawn) <= _DRAWN_NODES else None,
+        held=_held(view),
+    )
+
+
+def _held(view: DisruptionView) -> int:
+    """How many nodes stay for a reason."""
+    return len({name for group in view.held for name in group.nodes})
 
 
 def _workloads(view: DisruptionView) -> tuple[Workload, ...]:
@@ -54,25 +64,25 @@ def _workloads(view: DisruptionView) -> tuple[Workload, ...]:
     return tuple(workload for workload in view.workloads if workload in drawn)
 
 
-def _figures(view: DisruptionView) -> Html:
+def _figures(view: DisruptionView) -> tuple[Figure, ...]:
     decision = view.disruptions
     kind = "good" if view.savings > 0 else "bad" if view.savings < 0 else ""
     figures = [
-        figure("before", "Before", f"{money(decision.before)}/h", count(len(view.before), "node")),
-        figure("after", "After", f"{money(decision.after)}/h", count(len(view.after), "node")),
-        figure("savings", "Saves", f"{money(view.savings)}/h", monthly(view.savings), kind=kind),
-        figure("evictions", "Evictions", f"{view.evicted:,}", _counts(view)),
+        Figure("before", "Before", f"{money(decision.before)}/h", count(len(view.before), "node")),
+        Figure("after", "After", f"{money(decision.after)}/h", count(len(view.after), "node")),
+        Figure("savings", "Saves", f"{money(view.savings)}/h", monthly(view.savings), kind=kind),
+        Figure("evictions", "Evictions", f"{view.evicted:,}", _counts(view)),
     ]
     if decision.lower_bound > 0:
         note = f"of {money(decision.after + decision.moves)}/h with its moves" if decision.moves else "nothing cheaper"
-        figures.append(figure("lower-bound", "Proven bound", f"{money(decision.lower_bound)}/h", note))
+        figures.append(Figure("lower-bound", "Proven bound", f"{money(decision.lower_bound)}/h", note))
         if decision.gap < TELLING:
-            figures.append(figure("gap", "Gap", f"{decision.gap:.1%}", "above the bound at most"))
-    nodes = len({name for group in view.held for name in group.nodes})
+            figures.append(Figure("gap", "Gap", f"{decision.gap:.1%}", "above the bound at most"))
+    nodes = _held(view)
     figures.append(
-        figure("held", "Held", f"{nodes:,}", f"by {count(len(view.held), 'rule')}" if nodes else "by no rule")
+        Figure("held", "Held", f"{nodes:,}", f"by {count(len(view.held), 'rule')}" if nodes else "by no rule")
     )
-    return join(figures)
+    return tuple(figures)
 
 
 def _counts(view: DisruptionView) -> str:
@@ -82,26 +92,12 @@ def _counts(view: DisruptionView) -> str:
     return f"count as {money(view.move_price)}" + (f", which pays for itself in {spoken(repaid)}" if repaid else "")
 
 
-def _sentences(view: DisruptionView) -> Html:
-    lines = [element("p", text(f"{sentence}.")) for sentence in totals(view)]
-    if view.disruptions.lower_bound <= 0:
-        return element("div", *lines, class_="comes-to")
-    meant = element(
-        "details", element("summary", text("What the bound means")), *(element("p", text(one)) for one in _BOUND),
-        class_="bound",
-    )  # fmt: skip
-    return join((element("div", *lines, class_="comes-to"), meant))
-
-
-def _footer(view: DisruptionView) -> Html:
+def _footer(view: DisruptionView) -> tuple[str, ...]:
     decision = view.disruptions
     struck = "; the time limit struck, more time may find more savings" if decision.limit_struck else ""
-    return join(
-        element("p", text(sentence))
-        for sentence in (
-            f"Decided in {view.seconds:.2f} s ({decision.method}){struck}. Nothing was changed.",
-            f"{view.prices.origin}.",
-            "Prices are the catalogue's for each node's own type, zone and capacity type.",
-            "The same decision for scripts: joinery disrupt -o json.",
-        )
+    return (
+        f"Decided in {view.seconds:.2f} s ({decision.method}){struck}. Nothing was changed.",
+        f"{view.prices.origin}.",
+        "Prices are the catalogue's for each node's own type, zone and capacity type.",
+        "The same decision for scripts: joinery disrupt -o json.",
     )

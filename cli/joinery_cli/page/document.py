@@ -6,22 +6,26 @@ bars have a piece a workload, long sections fold, and names are left out where t
 """
 
 import sys
+from collections.abc import Iterable, Sequence
+from functools import partial
 
+from joinery.decisions.scheduling.packing import Launch
+from joinery.objects.karpenter.labels import INSTANCE_TYPE
+from joinery.objects.karpenter.meta import Requirement, Taint
 from joinery_cli.explained import lines
-from joinery_cli.page import costs, explanations, rows
-from joinery_cli.page.frame import Frame, figure, framed
-from joinery_cli.page.text import NOTHING, Html, element, join, text
-from joinery_cli.view.figures import TELLING, count, money, monthly
+from joinery_cli.page.bars import scale_of
+from joinery_cli.page.rendering import Figure, Frame, rendered
+from joinery_cli.view.figures import TELLING, amount, count, in_order, money, monthly, unit
 from joinery_cli.view.nearness import nearness
 from joinery_cli.view.plan_view import PlanView
+from joinery_cli.view.workloads import Filled
 
-_BOUND = (
-    "The lower bound is proven: no set of new nodes, together with the existing nodes and what this plan places on "
-    "them, holds the same pods for less under all hard rules, NodePool weights and limits. The gap is how far this "
-    "plan may be above the best one; the best one may itself be dearer than the bound.",
-    "Size preferences, soft terms (preferred affinity, ScheduleAnyway) and the flexibility that spot capacity needs "
-    "are outside the bound: they are part of what the gap pays for.",
-)
+#: Up to so many kinds of nodes each says all that its launch request says.
+_DETAILED_GROUPS = 200
+#: In a large plan a row names only the first alternatives.
+_FEW_TYPES = 8
+#: Up to so many pods all their names are in the page.
+_NAMED_PODS = 20_000
 
 
 def print_page(plan: PlanView) -> None:
@@ -31,25 +35,33 @@ def print_page(plan: PlanView) -> None:
 
 def page(plan: PlanView) -> str:
     """The whole page. One plan gives one page, byte for byte."""
-    return framed(
-        Frame(
-            title=f"Joinery plan: {money(plan.packing.hourly)}/h",
-            kind="plan",
-            now=plan.now,
-            headline=_headline(plan),
-            prices=plan.prices,
-            notices=plan.notices,
-            workloads=plan.workloads,
-            figures=_figures(plan),
-            under_figures=join((_meter(plan), _bound(plan))),
-            sections=join(filter(None, (rows.sections(plan), costs.section(plan), _explained(plan)))),
-            footer=_footer(plan),
-        )
+    packing = plan.packing
+    frame = Frame(
+        title=f"Joinery plan: {money(packing.hourly)}/h",
+        kind="plan",
+        now=plan.now,
+        headline=_headline(plan),
+        prices=plan.prices,
+        notices=plan.notices,
+        workloads=plan.workloads,
+        figures=_figures(plan),
+        explanations=tuple(map(lines, plan.explanations)),
+        explained="pods",
+        footer=_footer(plan),
     )
-
-
-def _explained(plan: PlanView) -> Html:
-    return explanations.section(tuple(map(lines, plan.explanations)), "pods asked for by --explain")
+    groups = [group for section in plan.sections for group in section.groups]
+    return rendered(
+        "plan.html",
+        frame,
+        view=plan,
+        proven=100 * min(1.0, packing.lower_bound / packing.hourly) if packing.hourly else 100.0,
+        nearness=nearness(packing),
+        scale=scale_of([group.nodes[0] for group in groups], plan.resources),
+        existing_scale=scale_of([existing.node for existing in plan.existing], plan.resources),
+        with_names=plan.placed <= _NAMED_PODS,
+        pods_of=_pods,
+        facts=partial(_facts, detailed=len(groups) <= _DETAILED_GROUPS),
+    )
 
 
 def _headline(plan: PlanView) -> str:
@@ -63,26 +75,26 @@ def _headline(plan: PlanView) -> str:
     return f"{count(launches, 'new node')} for {count(bought, 'pod')}{more}."
 
 
-def _figures(plan: PlanView) -> Html:
+def _figures(plan: PlanView) -> tuple[Figure, ...]:
     packing = plan.packing
     pending = len(packing.unplaced)
-    figures = [figure("hourly", "Cost", f"{money(packing.hourly)}/h", monthly(packing.hourly))]
+    figures = [Figure("hourly", "Cost", f"{money(packing.hourly)}/h", monthly(packing.hourly))]
     if packing.launches:
-        figures.append(figure("lower-bound", "Proven bound", f"{money(packing.lower_bound)}/h", "no plan costs less"))
+        figures.append(Figure("lower-bound", "Proven bound", f"{money(packing.lower_bound)}/h", "no plan costs less"))
         if packing.gap < TELLING:
-            figures.append(figure("gap", "Gap", f"{packing.gap:.1%}", "above the bound at most"))
+            figures.append(Figure("gap", "Gap", f"{packing.gap:.1%}", "above the bound at most"))
         if packing.resilience_cost >= 0.01:
             figures.append(
-                figure(
+                Figure(
                     "resilience", "Resilience", f"{money(packing.resilience_cost)}/h", "smaller nodes, more spot types"
                 )
             )
-    figures.append(figure("launches", "New nodes", f"{len(packing.launches):,}", _kinds(plan)))
-    figures.append(figure("placed", "Pods placed", f"{plan.placed:,}", _where(plan)))
+    figures.append(Figure("launches", "New nodes", f"{len(packing.launches):,}", _kinds(plan)))
+    figures.append(Figure("placed", "Pods placed", f"{plan.placed:,}", _where(plan)))
     kind = "bad" if pending else "good"
     why = f"for {count(len(plan.refused), 'reason')}" if pending else "every pod has a place"
-    figures.append(figure("pending", "Stay pending", f"{pending:,}", why, kind=kind))
-    return join(figures)
+    figures.append(Figure("pending", "Stay pending", f"{pending:,}", why, kind=kind))
+    return tuple(figures)
 
 
 def _kinds(plan: PlanView) -> str:
@@ -95,39 +107,49 @@ def _where(plan: PlanView) -> str:
     return f"{existing:,} on existing capacity" if existing else f"in {count(len(plan.workloads), 'workload')}"
 
 
-def _meter(plan: PlanView) -> Html:
-    """The bound as a part of the cost."""
-    packing = plan.packing
-    if not packing.launches or not packing.hourly:
-        return NOTHING
-    share = 100 * min(1.0, packing.lower_bound / packing.hourly)
-    said = f"{money(packing.lower_bound)} of {money(packing.hourly)} an hour are proven to be needed"
-    parts = (element("i", style=f"width:{part:.2f}%") for part in (share, 100 - share))
-    return element("div", *parts, class_="meter", role="img", aria_label=said, title=said)
+def _pods(node: Filled) -> Iterable[str]:
+    return (pod for part in node.parts for pod in part.pods)
 
 
-def _bound(plan: PlanView) -> Html:
-    if not plan.packing.launches:
-        return NOTHING
-    said = (element("p", text(f"{sentence}.")) for sentence in nearness(plan.packing))
-    meant = (element("p", text(sentence)) for sentence in _BOUND)
-    is_weak = {"open_": "open"} if plan.packing.weaknesses else {}
-    return element(
-        "details", element("summary", text("What the bound means")), *said, *meant, class_="bound", **is_weak
-    )
+def _facts(launch: Launch, *, detailed: bool) -> Iterable[tuple[str, str]]:
+    """What the launch request says. ``detailed``: all of it."""
+    yield "Requests", _amounts(launch)
+    yield "Instance types", _types(launch.instance_types, detailed=detailed)
+    if detailed:
+        yield "Requirements", "; ".join(_requirement(r) for r in launch.requirements if r.key != INSTANCE_TYPE)
+        yield "Labels", ", ".join(f"{key}={value}" for key, value in sorted(launch.labels.items()))
+        yield "Taints", ", ".join(map(_taint, launch.taints))
+        yield "Startup taints", ", ".join(map(_taint, launch.startup_taints))
+    if launch.min_values_relaxed:
+        yield "minValues", "relaxed: not enough instance types hold these pods"
 
 
-def _footer(plan: PlanView) -> Html:
+def _amounts(launch: Launch) -> str:
+    asked = [f"{amount(name, launch.requests[name])} {unit(name)}" for name in in_order(launch.requests)]
+    return ", ".join((*asked, count(launch.requests.get("pods", 0), "pod")))
+
+
+def _types(types: Sequence[str], *, detailed: bool) -> str:
+    if detailed or len(types) <= _FEW_TYPES:
+        return ", ".join(types)
+    return f"{', '.join(types[:_FEW_TYPES])} and {len(types) - _FEW_TYPES} more"
+
+
+def _requirement(requirement: Requirement) -> str:
+    least = f" (at least {requirement.min_values})" if requirement.min_values is not None else ""
+    return f"{requirement.key} {requirement.operator} {', '.join(requirement.values)}".rstrip() + least
+
+
+def _taint(taint: Taint) -> str:
+    return f"{taint.key}={taint.value}:{taint.effect}" if taint.value else f"{taint.key}:{taint.effect}"
+
+
+def _footer(plan: PlanView) -> tuple[str, ...]:
     packing = plan.packing
     struck = "; the time limit struck, more time may find a cheaper plan" if packing.limit_struck else ""
-    return join(
-        element("p", text(sentence))
-        for sentence in (
-            f"Found by {packing.method} in {plan.seconds:.2f} s, and verified by an independent check{struck}.",
-            f"{plan.prices.origin}.",
-            (
-                "Prices are those of the cheapest offering that each launch request allows. The same plan for scripts: "
-                "joinery plan -o json."
-            ),
-        )
+    return (
+        f"Found by {packing.method} in {plan.seconds:.2f} s, and verified by an independent check{struck}.",
+        f"{plan.prices.origin}.",
+        "Prices are those of the cheapest offering that each launch request allows. The same plan for scripts: "
+        "joinery plan -o json.",
     )

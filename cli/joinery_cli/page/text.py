@@ -1,13 +1,13 @@
 """Text that may be put into a page: only what went through here is ``Html``, and everything that did is escaped."""
 
 from collections.abc import Iterable
-from html import escape
-from typing import NewType
+
+from markupsafe import Markup, escape
 
 from joinery_cli.visible import visible
 
-Html = NewType("Html", str)
-"""Markup. mypy keeps the name of a pod from passing for it."""
+Html = Markup
+"""Markup, which templates take as it is. mypy keeps the name of a pod from passing for it."""
 
 NOTHING = Html("")
 
