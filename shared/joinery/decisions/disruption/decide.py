@@ -20,7 +20,7 @@ from joinery.decisions.disruption.consolidation.attempts import LATE, NO_PLACE, 
 from joinery.decisions.disruption.consolidation.choosing import Chosen, chosen
 from joinery.decisions.disruption.consolidation.compiling import loosened
 from joinery.decisions.disruption.consolidation.curve import merged, points_at_other_prices, prefixes
-from joinery.decisions.disruption.consolidation.model import Model, hourly, unforced
+from joinery.decisions.disruption.consolidation.model import ConsolidationModel, hourly, unforced
 from joinery.decisions.disruption.decision import (
     CurvePoint,
     DecidedCommand,
@@ -150,7 +150,7 @@ def _rank(commands: Sequence[DecidedCommand], by_name: Mapping[str, Candidate]) 
     return drifted, sum(command.savings for command in commands) - sum(map(hourly, members))
 
 
-def _other_points(planner: Planner, model: Model) -> tuple[CurvePoint, ...]:
+def _other_points(planner: Planner, model: ConsolidationModel) -> tuple[CurvePoint, ...]:
     if not planner.problem.options.curve:
         return ()
     return points_at_other_prices(model, sum(planner.found.prices.values()), planner.effort)
@@ -234,7 +234,7 @@ def _for_want_of_budget(
             yield from (StayingNode(name, objection, command.reason) for name in others)
 
 
-def _immovable(loose: Model) -> Iterator[StayingNode]:
+def _immovable(loose: ConsolidationModel) -> Iterator[StayingNode]:
     """The nodes with pods that no rule lets go anywhere else; drifted ones go all the same, if they can."""
     for index in sorted(loose.immovable):
         candidate = loose.candidates[index]
@@ -245,7 +245,9 @@ def _immovable(loose: Model) -> Iterator[StayingNode]:
 # --- the bound ---
 
 
-def _saved_at_most(loose: Model, model: Model, choice: Consolidation, effort: Effort) -> float:
+def _saved_at_most(
+    loose: ConsolidationModel, model: ConsolidationModel, choice: Consolidation, effort: Effort
+) -> float:
     """$/h. The bound of a model that takes rules more strictly than they are is none, so the looser one is solved.
 
     Negative where drift forces more to be spent. In ``loose`` a drifted node that could not go all the same is forced

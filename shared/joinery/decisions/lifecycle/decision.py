@@ -13,7 +13,7 @@ from joinery.decisions.lifecycle.pools.canary import trials
 from joinery.decisions.lifecycle.pools.readiness import readiness
 from joinery.decisions.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
 from joinery.decisions.lifecycle.repair import Repairs, repairs
-from joinery.decisions.lifecycle.state.cluster import ClusterState, Step
+from joinery.decisions.lifecycle.state.cluster import ClusterState, LifecycleStep
 from joinery.decisions.lifecycle.step import advance
 from joinery.objects.actions import Announce, Command, DeleteClaim, Tolerate, UpdateClaim, UpdateClass, UpdatePool
 from joinery.objects.karpenter.disruption import CanaryRule
@@ -49,8 +49,8 @@ class LifecycleDecision:
     """
 
     readiness: tuple[Chain, ...]
-    steps: tuple[Step, ...]
-    ends: tuple[Step, ...]
+    steps: tuple[LifecycleStep, ...]
+    ends: tuple[LifecycleStep, ...]
     garbage: tuple[Chain, ...]
     failures: tuple[Failure, ...]
     blocked_repairs: Chain = ()
@@ -133,23 +133,23 @@ def decide(
     )
 
 
-def _step(state: ClusterState, owner: NodeClaim | Node, failures: list[Failure], repaired: Repairs) -> Step:
+def _step(state: ClusterState, owner: NodeClaim | Node, failures: list[Failure], repaired: Repairs) -> LifecycleStep:
     try:
         if isinstance(owner, Node):
             return _paced(state, finalize_node(state, owner))
         chain = repaired.chains.get(owner.metadata.name)
         is_said = with_refused(state, owner) == owner
-        return _paced(state, Step(chain, in_progress=True) if chain and is_said else advance(state, owner))
+        return _paced(state, LifecycleStep(chain, in_progress=True) if chain and is_said else advance(state, owner))
     except Exception as error:  # whatever is wrong with one of them, the others go on
         failures.append(Failure(f"{type(owner).__name__} {owner.metadata.name} could not be decided", error))
-        return Step(in_progress=True)
+        return LifecycleStep(in_progress=True)
 
 
 def _due(state: ClusterState, chain: Chain) -> Chain:
     return due(chain, state.refusals, state.snapshot.now).commands
 
 
-def _paced(state: ClusterState, step: Step) -> Step:
+def _paced(state: ClusterState, step: LifecycleStep) -> LifecycleStep:
     """The step as far as it does not wait for what was refused: nothing of it is in progress then."""
     found = due(step.commands, state.refusals, state.snapshot.now)
     waits = found.refusal is not None and not found.refusal.is_worth_ticks(state.snapshot.now)

@@ -39,7 +39,7 @@ from joinery.decisions.lifecycle.joining.registration import owned, register, un
 from joinery.decisions.lifecycle.joining.steering import Steered, steer
 from joinery.decisions.lifecycle.launching.asks import launching
 from joinery.decisions.lifecycle.launching.fleet_groups import postponed
-from joinery.decisions.lifecycle.state.cluster import ClusterState, Step
+from joinery.decisions.lifecycle.state.cluster import ClusterState, LifecycleStep
 from joinery.decisions.lifecycle.state.missing import with_missing
 from joinery.decisions.termination.taint import is_disrupted
 from joinery.objects.actions import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
@@ -68,25 +68,25 @@ from joinery.objects.snapshot.nodes import is_registered
 LAUNCHING = timedelta(seconds=65)
 
 
-def advance(state: ClusterState, claim: NodeClaim) -> Step:
+def advance(state: ClusterState, claim: NodeClaim) -> LifecycleStep:
     """What to do about one claim now."""
     rightful = restored(state, claim)
     if rightful:
-        return Step(rightful, in_progress=True)
+        return LifecycleStep(rightful, in_progress=True)
     noted = with_refused(state, claim)
     if noted != claim:
         # By itself: what is refused further down must not keep it from being written.
-        return Step((UpdateClaim(claim, noted, "what is refused is said"),), in_progress=True)
+        return LifecycleStep((UpdateClaim(claim, noted, "what is refused is said"),), in_progress=True)
     if claim.is_deleting:
         return finalize(state, claim)
     if claim.metadata.name in state.copies:
-        return Step(given_up_copy(claim), in_progress=True)
+        return LifecycleStep(given_up_copy(claim), in_progress=True)
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
         guarded = with_metadata(claim, finalizers=[*claim.metadata.finalizers, TERMINATION_FINALIZER])
-        return Step((UpdateClaim(claim, guarded, "no instance without a finalizer"),), in_progress=True)
+        return LifecycleStep((UpdateClaim(claim, guarded, "no instance without a finalizer"),), in_progress=True)
     ended = _ended(state, claim)
     if ended:
-        return Step(ended, in_progress=True)
+        return LifecycleStep(ended, in_progress=True)
     return _living(state, claim) if claim.status.provider_id else _launching(state, claim)
 
 
@@ -110,10 +110,10 @@ def _ended(state: ClusterState, claim: NodeClaim) -> tuple[Command, ...]:
     return lost_instance(state, claim) or retired(state, claim)
 
 
-def _launching(state: ClusterState, claim: NodeClaim) -> Step:
+def _launching(state: ClusterState, claim: NodeClaim) -> LifecycleStep:
     if is_postponed(claim):
         chain = launched_from_now_on(state, claim)
-        return Step(chain, in_progress=True)
+        return LifecycleStep(chain, in_progress=True)
     now = state.snapshot.now
     refusals = [
         state.refusals.get(request(ask)) for ask in (launching(claim, state.snapshot) if state.refusals else ())
@@ -121,11 +121,11 @@ def _launching(state: ClusterState, claim: NodeClaim) -> Step:
     for refusal in filter(None, refusals):
         if not refusal.is_due(now):
             chain = postponed(claim, "LaunchFailed", refusal.message, now)
-            return Step(chain, in_progress=refusal.is_worth_ticks(now))
+            return LifecycleStep(chain, in_progress=refusal.is_worth_ticks(now))
     if not may_launch(claim, now):
-        return Step(in_progress=True)
+        return LifecycleStep(in_progress=True)
     # An instance that cannot be written to its claim is waited for as long as the write is refused.
-    return Step(launch=claim, in_progress=not state.refused(UpdateClaim, claim.metadata.name))
+    return LifecycleStep(launch=claim, in_progress=not state.refused(UpdateClaim, claim.metadata.name))
 
 
 def may_launch(claim: NodeClaim, now: datetime) -> bool:
@@ -135,7 +135,7 @@ def may_launch(claim: NodeClaim, now: datetime) -> bool:
     return has_failed or created is None or now - created >= LAUNCHING
 
 
-def _living(state: ClusterState, claim: NodeClaim) -> Step:
+def _living(state: ClusterState, claim: NodeClaim) -> LifecycleStep:
     """Registration, initialization, commands, demotion, Karpenter's commands, steering, pod tracking, adoption, and
     what the claim says of its disruption, each from where the one before left it.
     """
@@ -153,7 +153,7 @@ def _living(state: ClusterState, claim: NodeClaim) -> Step:
     # Behind adoption, for which it matters whether another controller has called the claim drifted.
     after = state.drift.judged(with_consolidatable(state, after))
     is_booting = not after.is_true(INITIALIZED) and _is_young(after, state.snapshot.now)
-    step = Step(
+    step = LifecycleStep(
         (*before_node, *events, *too_small, *_written(state, claim, after, steered), *left_behind(state, claim)),
         tagging=_tagging(state, claim) if after is claim or after == claim else (),
         in_progress=is_booting

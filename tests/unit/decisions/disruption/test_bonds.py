@@ -3,7 +3,7 @@
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.consolidation.compiling import ModelInputs, model_of
 from joinery.decisions.disruption.consolidation.grouping import bonds_of, commands_of
-from joinery.decisions.disruption.consolidation.simulation import Simulation
+from joinery.decisions.disruption.consolidation.simulation import SimulatedMoves
 from joinery.decisions.scheduling.packing import ExistingPlacement
 from joinery.objects.karpenter.labels import ZONE
 from simulator import builders
@@ -29,7 +29,7 @@ def _groups(moves: dict[str, str], *, has_rule: bool, zones: str = "0101") -> li
     judged = candidates(problem)
     going = tuple(one for one in judged.candidates if one.view.node in moves)
     existing = tuple(ExistingPlacement(to, f"claim-{to}", (f"default/p-{name}",)) for name, to in moves.items())
-    trial = Simulation(going, existing, (), frozenset())
+    trial = SimulatedMoves(going, existing, (), frozenset())
     model = model_of(ModelInputs(problem, judged, judged.candidates))
     return sorted(command.retire for command in commands_of(trial, bonds_of(trial, model)))
 

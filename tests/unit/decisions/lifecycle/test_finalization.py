@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from joinery.decisions.lifecycle.draining.finalization import finalize, finalize_node
-from joinery.decisions.lifecycle.state.cluster import Step, state_of
+from joinery.decisions.lifecycle.state.cluster import LifecycleStep, state_of
 from joinery.objects.actions import Announce, UpdateClaim, UpdateNode
 from joinery.objects.karpenter.conditions import Observation, true
 from joinery.objects.karpenter.labels import (
@@ -54,15 +54,15 @@ def _going(**given: Any) -> Node:
 
 def _finalize(
     claim: NodeClaim, *nodes: Node, now: datetime = START, instances: Iterable[Instance] = (RUNNING,), **rest: Any
-) -> Step:
+) -> LifecycleStep:
     return finalize(state_of(Snapshot(now=now, node_claims=(claim,), nodes=nodes, **rest), instances), claim)
 
 
-def _kinds(step: Step) -> list[str]:
+def _kinds(step: LifecycleStep) -> list[str]:
     return [type(command).__name__ for command in step.commands if type(command).__name__ != "Announce"]
 
 
-def _after(step: Step) -> NodeClaim:
+def _after(step: LifecycleStep) -> NodeClaim:
     return [command for command in step.commands if isinstance(command, UpdateClaim)][-1].after
 
 
@@ -249,7 +249,7 @@ def test_a_terminating_instance_is_not_terminated_again() -> None:
 
 def test_a_claim_without_our_finalizer_is_not_ours_to_end() -> None:
     """Somebody else holds it."""
-    assert _finalize(_claim(finalizers=("example.com/hold",)), _going()) == Step()
+    assert _finalize(_claim(finalizers=("example.com/hold",)), _going()) == LifecycleStep()
 
 
 def test_a_node_without_a_claim_is_drained_and_let_go() -> None:

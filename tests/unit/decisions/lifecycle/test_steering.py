@@ -7,7 +7,7 @@ import pytest
 
 from joinery.decisions.lifecycle.joining.steering import LONGEST_KEPT, is_steered, kept, planned_onto, steer
 from joinery.decisions.lifecycle.state.binding import TIME_TO_BIND
-from joinery.decisions.lifecycle.state.cluster import Step, state_of
+from joinery.decisions.lifecycle.state.cluster import LifecycleStep, state_of
 from joinery.decisions.lifecycle.step import advance
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing
 from joinery.objects.actions import UpdateNode
@@ -46,20 +46,20 @@ def _kept(**given: Any) -> Node:
 
 def _step(
     claim: NodeClaim, *nodes: Node, pods: tuple[Pod, ...] = (), after: timedelta = timedelta(0), **rest: Any
-) -> Step:
+) -> LifecycleStep:
     """One step, so long after the claim reached what it has."""
     times = [found.last_transition_time for found in claim.status.conditions if found.last_transition_time]
     snapshot = Snapshot(now=max(times) + after, node_claims=(claim,), nodes=nodes, pods=pods, **rest)
     return advance(state_of(snapshot, [INSTANCE]), claim)
 
 
-def _taints(step: Step) -> list[str]:
+def _taints(step: LifecycleStep) -> list[str]:
     """Of the node as the step writes it."""
     (found,) = [command for command in step.commands if isinstance(command, UpdateNode)]
     return [taint.key for taint in found.after.spec.taints]
 
 
-def _is_released(step: Step) -> bool:
+def _is_released(step: LifecycleStep) -> bool:
     return any(isinstance(command, UpdateNode) and PLANNED_TAINT not in _taints(step) for command in step.commands)
 
 

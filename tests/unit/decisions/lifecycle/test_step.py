@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from joinery.decisions.lifecycle.state.cluster import Step, state_of
+from joinery.decisions.lifecycle.state.cluster import LifecycleStep, state_of
 from joinery.decisions.lifecycle.step import LAUNCHING, advance
 from joinery.objects.actions import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.objects.karpenter.conditions import Observation, true
@@ -41,7 +41,7 @@ def _instance(instance_id: str = "i-node-1", launched_at: datetime = START) -> I
 
 def _step(
     claim: NodeClaim, *nodes: Node, now: datetime = START, instances: Iterable[Instance] | None = None, **rest: Any
-) -> Step:
+) -> LifecycleStep:
     snapshot = Snapshot(now=now, node_claims=(claim,), nodes=nodes, **rest)
     return advance(state_of(snapshot, [_instance()] if instances is None else instances), claim)
 
@@ -51,7 +51,7 @@ def _joining(**given: Any) -> Node:
     return builders.node("node-1", labels={REGISTERED: ""}, taints=BOOTING, initialized=False, finalizers=(), **given)
 
 
-def _one(step: Step, kind: type[Any]) -> Any:
+def _one(step: LifecycleStep, kind: type[Any]) -> Any:
     (found,) = [command for command in step.commands if isinstance(command, kind)]
     return found
 
@@ -70,8 +70,8 @@ def test_no_claim_is_launched_without_a_finalizer() -> None:
 def test_a_claim_is_left_to_whoever_wrote_it_for_a_while() -> None:
     """Provisioning launches what it wrote; two launchers at once would ask EC2 twice."""
     claim = builders.node_claim(conditions=(), created=START)
-    assert _step(claim, now=START + LAUNCHING - timedelta(seconds=1)) == Step((), in_progress=True)
-    assert _step(claim, now=START + LAUNCHING) == Step(launch=claim, in_progress=True)
+    assert _step(claim, now=START + LAUNCHING - timedelta(seconds=1)) == LifecycleStep((), in_progress=True)
+    assert _step(claim, now=START + LAUNCHING) == LifecycleStep(launch=claim, in_progress=True)
 
 
 def test_a_launch_that_failed_is_tried_again_at_once() -> None:

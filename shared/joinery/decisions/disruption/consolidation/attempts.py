@@ -12,9 +12,15 @@ from functools import cached_property
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.consolidation.choosing import Chosen
 from joinery.decisions.disruption.consolidation.grouping import bonds_of, commands_of
-from joinery.decisions.disruption.consolidation.model import Model, Variant, hourly, kept_but_must_go, within
+from joinery.decisions.disruption.consolidation.model import (
+    ConsolidationModel,
+    PlanVariant,
+    hourly,
+    kept_but_must_go,
+    within,
+)
 from joinery.decisions.disruption.consolidation.simulation import (
-    Simulation,
+    SimulatedMoves,
     idle,
     left_empty,
     simulate,
@@ -86,7 +92,7 @@ class Planner:
             if self.effort.is_late():
                 return attempts
         attempts.append(self._attempt(model, choice, must_go))
-        tried = set[Variant]()
+        tried = set[PlanVariant]()
         for is_wanted, variant_of in _SMALLER_PLANS:
             if not self.effort.is_over() and is_wanted(self, attempts):
                 variant = variant_of(self, chosen, attempts)
@@ -95,7 +101,7 @@ class Planner:
                     attempts.append(self._attempt(model, consolidate(variant.of(model), self.effort)))
         return attempts
 
-    def _attempt(self, model: Model, choice: Consolidation, more: Iterable[Candidate] = ()) -> Attempt:
+    def _attempt(self, model: ConsolidationModel, choice: Consolidation, more: Iterable[Candidate] = ()) -> Attempt:
         """The plan of a choice. ``more``: what is to go besides what it retires."""
         retired = [
             candidate
@@ -113,15 +119,15 @@ class Planner:
         rejected = started.rejected
         unfilled = () if self.effort.is_late() else _not_filled(model, commands, started.commands, rejected)
         if unfilled:
-            with_unfilled = (*commands_of(Simulation(unfilled)), *started.commands)
+            with_unfilled = (*commands_of(SimulatedMoves(unfilled)), *started.commands)
             started = self.rules.startable(with_unfilled, is_strict=model.is_strict)
             rejected += started.rejected
         nodes = (node for rejection in rejected for node in nodes_of(rejection))
         return Attempt(started.commands, rejected, (*staying, *nodes))
 
     def _simulated(
-        self, model: Model, choice: Consolidation, retired: Sequence[Candidate]
-    ) -> tuple[Simulation, Sequence[StayingNode]]:
+        self, model: ConsolidationModel, choice: Consolidation, retired: Sequence[Candidate]
+    ) -> tuple[SimulatedMoves, Sequence[StayingNode]]:
         """What becomes of the cluster without these, but for the nodes whose pods have no other place."""
         wishes, staying = wishes_of(model, choice), list[StayingNode]()
         for _ in range(_ROUNDS):
@@ -135,7 +141,7 @@ class Planner:
                 return rest, [*staying, *(StayingNode(name, LATE) for name in sorted(rest.stuck))]
             staying += [StayingNode(name, NO_PLACE) for name in sorted(result.stuck)]
             retired = [candidate for candidate in retired if candidate.claim.metadata.name not in result.stuck]
-        return Simulation(), staying
+        return SimulatedMoves(), staying
 
     def _in_time(self, retired: Iterable[Candidate]) -> tuple[Sequence[Candidate], Sequence[Candidate]]:
         """As many of these as there is time to find places for, what must go first, then what saves most; and the
@@ -157,7 +163,7 @@ def filled_by(commands: Iterable[DecidedCommand]) -> frozenset[str]:
 
 
 def _not_filled(
-    model: Model,
+    model: ConsolidationModel,
     commands: Sequence[DecidedCommand],
     started: Sequence[DecidedCommand],
     rejected: Iterable[Rejection],
@@ -201,32 +207,32 @@ def _without_place(attempts: Iterable[Attempt]) -> frozenset[str]:
     return frozenset(node.node_claim for node in nodes if node.objection.code is ObjectionCode.NO_PLACE)
 
 
-def _within_budgets(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> Variant:
+def _within_budgets(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> PlanVariant:
     def room(candidate: Candidate) -> int:
         return room_for(candidate, planner.budgets, planner.problem)
 
-    return Variant(within(chosen.model, chosen.choice, room))
+    return PlanVariant(within(chosen.model, chosen.choice, room))
 
 
-def _drifted_within_budgets(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> Variant:
+def _drifted_within_budgets(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> PlanVariant:
     def room(candidate: Candidate) -> int:
         return room_for(candidate, planner.budgets, planner.problem) if candidate.is_drifted else 0
 
-    return Variant(within(chosen.model, chosen.choice, room))
+    return PlanVariant(within(chosen.model, chosen.choice, room))
 
 
-def _buying_nothing(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> Variant:
+def _buying_nothing(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> PlanVariant:
     """It makes room under a limit, too, for a later decision."""
-    return Variant(buys=False)
+    return PlanVariant(buys=False)
 
 
-def _without_what_had_no_place(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> Variant:
+def _without_what_had_no_place(planner: Planner, chosen: Chosen, attempts: Sequence[Attempt]) -> PlanVariant:
     names = (candidate.claim.metadata.name for candidate in chosen.model.candidates if candidate is not None)
-    return Variant(frozenset(names) - _without_place(attempts))
+    return PlanVariant(frozenset(names) - _without_place(attempts))
 
 
 _Wanted = Callable[[Planner, Sequence[Attempt]], bool]
-_VariantOf = Callable[[Planner, Chosen, Sequence[Attempt]], Variant]
+_VariantOf = Callable[[Planner, Chosen, Sequence[Attempt]], PlanVariant]
 _SMALLER_PLANS: tuple[tuple[_Wanted, _VariantOf], ...] = (
     (_exceeds_budgets, _within_budgets),
     (_buys_what_is_refused, _buying_nothing),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.consolidation.compiling import ModelInputs, model_of
-from joinery.decisions.disruption.consolidation.model import Model
+from joinery.decisions.disruption.consolidation.model import ConsolidationModel
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.optimizer.consolidation.choice import ROUGH, consolidate
 from joinery.decisions.optimizer.consolidation.instance import Consolidation
@@ -31,7 +31,7 @@ class Chosen:
     """
 
     inputs: ModelInputs
-    model: Model
+    model: ConsolidationModel
     choice: Consolidation
     left_out: tuple[Candidate, ...]
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.consolidation.admitting import AdmittingNodes
-from joinery.decisions.disruption.consolidation.model import MUST_GO, Model, hourly
+from joinery.decisions.disruption.consolidation.model import MUST_GO, ConsolidationModel, hourly
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
@@ -77,12 +77,12 @@ class ModelInputs:
         return self._by_claim.get(view.claim)
 
 
-def model_of(inputs: ModelInputs) -> Model:
+def model_of(inputs: ModelInputs) -> ConsolidationModel:
     """The problem of which candidates to keep."""
     return _Compiler(inputs).model()
 
 
-def loosened(inputs: ModelInputs, model: Model) -> Model:
+def loosened(inputs: ModelInputs, model: ConsolidationModel) -> ConsolidationModel:
     """The same problem, in which no rule is stricter than kube-scheduler's: for a bound.
 
     Pods may leave their domains, preferences and rules over hosts do not count, and new nodes come from any NodePool.
@@ -102,14 +102,14 @@ class _Compiler:
         self._immovable: set[int] = set()
         self._forced = 0.0
 
-    def model(self) -> Model:
+    def model(self) -> ConsolidationModel:
         self._items()
         sizes = np.array([order.demand.requests for order in self._orders], dtype=np.int64)
         sizes = sizes.reshape(len(self._orders), len(self._work.axis.names))
         bin_types = bin_types_for(self._work.pools, sizes, list(self._uses()))
         coupled = [self._rules_over_domains(order.demand.pod_class) for order in self._orders]
         instance = self._instance(sizes, bin_types)
-        return Model(
+        return ConsolidationModel(
             instance=instance,
             nodes=self._nodes,
             candidates=tuple(self._inputs.candidate(view) for view in self._nodes),

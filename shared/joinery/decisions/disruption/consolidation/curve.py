@@ -7,7 +7,7 @@ are estimates: no simulation has checked them under every rule.
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from joinery.decisions.disruption.consolidation.model import Model
+from joinery.decisions.disruption.consolidation.model import ConsolidationModel
 from joinery.decisions.disruption.decision import CurvePoint, DecidedCommand
 from joinery.decisions.optimizer.consolidation.choice import consolidate
 from joinery.decisions.optimizer.effort import Effort
@@ -31,7 +31,7 @@ def prefixes(before: float, commands: Iterable[DecidedCommand], hourly: Mapping[
     return tuple(replace(point, is_chosen=point is last) for point in points.values())
 
 
-def points_at_other_prices(model: Model, before: float, effort: Effort) -> tuple[CurvePoint, ...]:
+def points_at_other_prices(model: ConsolidationModel, before: float, effort: Effort) -> tuple[CurvePoint, ...]:
     """What other prices of a move would lead to."""
     points: list[CurvePoint] = []
     if int(model.instance.bins.compatible.sum()) > _FEW_PAIRS:

@@ -11,15 +11,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from joinery.decisions.disruption.candidates import Candidate
-from joinery.decisions.disruption.consolidation.model import NEGLIGIBLE, Model, hourly
-from joinery.decisions.disruption.consolidation.simulation import Simulation
+from joinery.decisions.disruption.consolidation.model import NEGLIGIBLE, ConsolidationModel, hourly
+from joinery.decisions.disruption.consolidation.simulation import SimulatedMoves
 from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ZONE
 
 
-def commands_of(simulated: Simulation, bonds: Iterable[Collection[str]] = ()) -> tuple[DecidedCommand, ...]:
+def commands_of(simulated: SimulatedMoves, bonds: Iterable[Collection[str]] = ()) -> tuple[DecidedCommand, ...]:
     """The commands of a simulation in the order in which budgets should take them: empty nodes first, then drifted
     ones, the longest drifted first (Karpenter's order, too), then by savings for each dollar of moves.
 
@@ -41,7 +41,7 @@ class _Share:
     existing: list[ExistingPlacement] = field(default_factory=list)
 
 
-def _shares(simulated: Simulation, groups: Iterable[Sequence[Candidate]]) -> Sequence[_Share]:
+def _shares(simulated: SimulatedMoves, groups: Iterable[Sequence[Candidate]]) -> Sequence[_Share]:
     shares = [_Share(members) for members in groups]
     share_of = {pod.key: share for share in shares for candidate in share.members for pod in candidate.pods}
     for launch in simulated.launches:
@@ -139,7 +139,7 @@ def _message(members: Sequence[Candidate], launches: Sequence[Launch], savings: 
 # --- which moves are right only together ---
 
 
-def bonds_of(simulated: Simulation, model: Model) -> Sequence[frozenset[str]]:
+def bonds_of(simulated: SimulatedMoves, model: ConsolidationModel) -> Sequence[frozenset[str]]:
     """Sets of pods (namespace/name): those that leave their domains under rules that have to do with each other.
 
     Where such a rule does not hold as the cluster stands, a pod may be refused even by the domain that it has, until
@@ -164,7 +164,7 @@ def bonds_of(simulated: Simulation, model: Model) -> Sequence[frozenset[str]]:
     return [frozenset(pods | staying[rule]) for rule, pods in leaving.items()]
 
 
-def _items(model: Model) -> Iterator[tuple[str, int]]:
+def _items(model: ConsolidationModel) -> Iterator[tuple[str, int]]:
     """Every pod that may move, with its item."""
     for (item, _), pods in model.pods.items():
         for pod in pods:

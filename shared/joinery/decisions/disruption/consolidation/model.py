@@ -20,7 +20,7 @@ MUST_GO = 1e3
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class ConsolidationModel:
     """The instance, and what its indices stand for.
 
     ``nodes``: the nodes by standing bin; ``candidates``: the candidate of each, None for one that only receives.
@@ -45,7 +45,7 @@ class Model:
     immovable: frozenset[int] = frozenset()
 
 
-def unforced(model: Model, gone: Collection[str]) -> Model:
+def unforced(model: ConsolidationModel, gone: Collection[str]) -> ConsolidationModel:
     """The model in which only the drifted nodes among ``gone``, names of claims, must go; itself if those are all."""
     kept = [
         index
@@ -62,7 +62,7 @@ def unforced(model: Model, gone: Collection[str]) -> Model:
     return replace(model, instance=instance, forced=model.forced - float(penalties.sum()))
 
 
-def kept_but_must_go(model: Model, choice: Consolidation) -> Consolidation:
+def kept_but_must_go(model: ConsolidationModel, choice: Consolidation) -> Consolidation:
     """The choice that keeps all but what goes without any search: drifted nodes, and those without pods."""
     keep = ~model.instance.may_retire
     for index in np.flatnonzero(model.instance.may_retire):
@@ -80,7 +80,7 @@ def hourly(candidate: Candidate) -> float:
 
 
 @dataclass(frozen=True)
-class Variant:
+class PlanVariant:
     """What a smaller plan may do. ``going``: the names of the claims that may go; None for all. ``buys``: whether nodes
     may be bought, or pods only go to room that is there.
     """
@@ -88,7 +88,7 @@ class Variant:
     going: frozenset[str] | None = None
     buys: bool = True
 
-    def of(self, model: Model) -> ConsolidationInstance:
+    def of(self, model: ConsolidationModel) -> ConsolidationInstance:
         """The instance that allows no more. Nodes that stay take what fits beside their pods."""
         instance = model.instance
         if self.going is not None:
@@ -101,7 +101,7 @@ class Variant:
         return instance
 
 
-def within(model: Model, choice: Consolidation, room: Callable[[Candidate], int]) -> frozenset[str]:
+def within(model: ConsolidationModel, choice: Consolidation, room: Callable[[Candidate], int]) -> frozenset[str]:
     """The names of those that the ``choice`` retires, as many of each NodePool as there is room for: drifted ones in
     their order, then the ones with the highest price for what their moves count as. ``room``: how many nodes of a
     candidate's NodePool may go now.

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
-from joinery.decisions.disruption.consolidation.model import NEGLIGIBLE, Model
+from joinery.decisions.disruption.consolidation.model import NEGLIGIBLE, ConsolidationModel
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.decisions.optimizer.consolidation.instance import Consolidation
@@ -28,7 +28,7 @@ from joinery.objects.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
-class Simulation:
+class SimulatedMoves:
     """``candidates``: those that go. ``existing``, ``launches``: where their pods go. ``stuck``: the names of claims
     whose pods have no other place: they cannot go. A pod that no eviction ends is not looked for a place for: where
     drift takes its node all the same, it stays until its time is over, and is planned then.
@@ -46,7 +46,7 @@ def simulate(
     retired: Collection[Candidate],
     wishes: Wishes,
     stopwatch: Stopwatch,
-) -> Simulation:
+) -> SimulatedMoves:
     """Where the pods of these candidates would go. ``wishes``: where they should. Pods that were not tried in time have
     no other place.
     """
@@ -60,7 +60,7 @@ def simulate(
     open_to_moves = (placement for placement in packing.existing if placement.node in judged.destinations)
     placed = set(placed_pods(open_to_moves, packing.launches))
     budgets = Coverage(problem.packing.snapshot.disruption_budgets)
-    return Simulation(
+    return SimulatedMoves(
         candidates=tuple(retired),
         existing=tuple(placements_of(packing.existing, home)),
         launches=tuple(launch for launch in packing.launches if not home.keys().isdisjoint(launch.pods)),
@@ -73,7 +73,7 @@ def simulate(
     )
 
 
-def without_stuck(result: Simulation) -> Simulation:
+def without_stuck(result: SimulatedMoves) -> SimulatedMoves:
     """The simulation without the candidates that are stuck, nor those that share a launch with them."""
     home = {pod.key: candidate.claim.metadata.name for candidate in result.candidates for pod in candidate.pods}
     stuck, before = set(result.stuck), -1
@@ -83,7 +83,7 @@ def without_stuck(result: Simulation) -> Simulation:
             sharing = {home[pod] for pod in launch.pods if pod in home}
             stuck |= sharing if sharing & stuck else set()
     going = {pod for pod, name in home.items() if name not in stuck}
-    return Simulation(
+    return SimulatedMoves(
         candidates=tuple(one for one in result.candidates if one.claim.metadata.name not in stuck),
         existing=tuple(placements_of(result.existing, going)),
         launches=tuple(launch for launch in result.launches if not going.isdisjoint(launch.pods)),
@@ -91,7 +91,7 @@ def without_stuck(result: Simulation) -> Simulation:
     )
 
 
-def idle(model: Model, result: Simulation) -> Iterator[Candidate]:
+def idle(model: ConsolidationModel, result: SimulatedMoves) -> Iterator[Candidate]:
     """Empty nodes that are free of charge, so that the optimiser sees no gain, and that the simulation has no use for.
 
     They go as well: a reservation has others to serve, and what nobody knows the price of costs something all the same.
@@ -101,7 +101,7 @@ def idle(model: Model, result: Simulation) -> Iterator[Candidate]:
     return (candidate for candidate in empty if candidate.price < NEGLIGIBLE)
 
 
-def left_empty(model: Model, going: Container[str], filled: Container[str]) -> Iterator[Candidate]:
+def left_empty(model: ConsolidationModel, going: Container[str], filled: Container[str]) -> Iterator[Candidate]:
     """Empty nodes that nothing is moved to. ``going``: names of claims; ``filled``: of nodes."""
     for candidate in filter(None, model.candidates):
         is_idle = DisruptionReason.EMPTY in candidate.reasons and not candidate.pods
@@ -118,7 +118,7 @@ def _closed(snapshot: Snapshot, judged: Candidates) -> Snapshot:
     return replace(snapshot, nodes=nodes)
 
 
-def wishes_of(model: Model, choice: Consolidation) -> Wishes:
+def wishes_of(model: ConsolidationModel, choice: Consolidation) -> Wishes:
     """Where the optimiser put pods like these.
 
     Pods of the same node follow each other, so that those for which new nodes are bought come from few old ones.

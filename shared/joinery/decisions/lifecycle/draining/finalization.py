@@ -16,7 +16,7 @@ from joinery.decisions.lifecycle.draining import stall
 from joinery.decisions.lifecycle.draining.pod_events import pod_events
 from joinery.decisions.lifecycle.draining.surging import begun, surge_events
 from joinery.decisions.lifecycle.launching.fleet_groups import is_needed
-from joinery.decisions.lifecycle.state.cluster import ClusterState, Step
+from joinery.decisions.lifecycle.state.cluster import ClusterState, LifecycleStep
 from joinery.decisions.lifecycle.state.missing import with_missing
 from joinery.decisions.lifecycle.state.replacement import may_drain
 from joinery.decisions.termination.drain import Drain, grace, plan_drain
@@ -87,10 +87,10 @@ class _Pass:
         return replace(self.then(update), stored=self.claim)
 
 
-def finalize(state: ClusterState, claim: NodeClaim) -> Step:
+def finalize(state: ClusterState, claim: NodeClaim) -> LifecycleStep:
     """One pass over a claim that is being deleted."""
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
-        return Step()
+        return LifecycleStep()
     so_far = _with_deadline(_Pass(state, with_missing(state, claim), claim))
     # What the claim says of its Node may have been lost; of one that was never made its own no pod is to be drained.
     nodes = tuple(node for node in state.nodes_of(claim) if has_joined(claim) or is_registered(node))
@@ -101,14 +101,14 @@ def finalize(state: ClusterState, claim: NodeClaim) -> Step:
     events = pod_events(state, ended.claim, nodes[0]) if nodes else ()
     events += surge_events(state, state.pods_on(nodes[0])) if nodes else ()
     in_progress = not (is_over or ended.is_kept or ended.is_slow)
-    return Step(ended.commands, in_progress=in_progress, pod_events=events)
+    return LifecycleStep(ended.commands, in_progress=in_progress, pod_events=events)
 
 
-def finalize_node(state: ClusterState, node: Node) -> Step:
+def finalize_node(state: ClusterState, node: Node) -> LifecycleStep:
     """One pass over a Node of ours that is being deleted and has no claim: it is drained, and its finalizer removed."""
     drain = plan_drain(state.pods_on(node), now=state.snapshot.now, deadline=None)
     if state.is_gone(node) or not drain.waiting:
-        return Step((UpdateNode(node, unfinalized(node), "nothing keeps it any more"),))
+        return LifecycleStep((UpdateNode(node, unfinalized(node), "nothing keeps it any more"),))
     pace = stall.pace(node.metadata.annotations, len(drain.waiting), state.snapshot.now)
     closed = disrupted(node)
     annotations = {**node.metadata.annotations, **pace.stall.annotation}
@@ -116,7 +116,7 @@ def finalize_node(state: ClusterState, node: Node) -> Step:
     update = (UpdateNode(node, closed, "it is being deleted"),) if closed != node else ()
     commands = _drain_commands(state, node, drain, None) if pace.is_due else ()
     in_progress = pace.is_worth_ticks(state.snapshot.now)
-    return Step((*update, *commands), in_progress=in_progress, pod_events=pod_events(state, None, node))
+    return LifecycleStep((*update, *commands), in_progress=in_progress, pod_events=pod_events(state, None, node))
 
 
 def is_ours(node: Node, kind: NodeClassKind) -> bool:

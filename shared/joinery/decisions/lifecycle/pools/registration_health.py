@@ -41,7 +41,7 @@ _REMEMBERED, _TOO_MANY = 4, 2
 _DIED = "InstanceDied"
 
 
-class Outcome(msgspec.Struct, frozen=True, omit_defaults=True):
+class RegistrationOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """What became of one launch.
 
     ``claim``: the claim's name. ``at``: when that was known. ``reason``, ``message``: why it failed; empty for a node
@@ -91,7 +91,7 @@ def _last(
     now: datetime,
     since: datetime | None,
     deaths: Mapping[str, Instance],
-) -> tuple[Outcome, ...]:
+) -> tuple[RegistrationOutcome, ...]:
     """The last outcomes, the oldest first. ``since``: those before it do not count any more."""
     own = [claim for claim in claims if _is_of(claim, pool)]
     read = [outcome for claim in own if (outcome := _outcome(claim, now, deaths))]
@@ -108,32 +108,32 @@ def _is_of(claim: NodeClaim, pool: NodePool) -> bool:
     return any(owner.uid == pool.metadata.uid for owner in claim.metadata.owner_references)
 
 
-def _outcome(claim: NodeClaim, now: datetime, deaths: Mapping[str, Instance]) -> Outcome | None:
+def _outcome(claim: NodeClaim, now: datetime, deaths: Mapping[str, Instance]) -> RegistrationOutcome | None:
     """What became of the claim's launch; None while nobody knows."""
     name, registered, launched = claim.metadata.name, claim.condition(REGISTERED), claim.condition(LAUNCHED)
     if has_joined(claim):
         since = registered.last_transition_time if registered is not None and registered.status == "True" else None
-        return Outcome(name, since) if since is not None else None
+        return RegistrationOutcome(name, since) if since is not None else None
     at = claim.metadata.deletion_timestamp or now
     if name in deaths:
-        return Outcome(name, at, _DIED, shortened(deaths[name].why, MOST_QUOTED))
+        return RegistrationOutcome(name, at, _DIED, shortened(deaths[name].why, MOST_QUOTED))
     if overdue(claim, at) is None:
         return None
     if launched is None or launched.status == "True":
-        return Outcome(name, at, "RegistrationFailed", "Failed to register node")
-    return Outcome(name, at, launched.reason, shortened(launched.message, MOST_QUOTED))
+        return RegistrationOutcome(name, at, "RegistrationFailed", "Failed to register node")
+    return RegistrationOutcome(name, at, launched.reason, shortened(launched.message, MOST_QUOTED))
 
 
-def _remembered(pool: NodePool, now: datetime) -> tuple[Outcome, ...]:
+def _remembered(pool: NodePool, now: datetime) -> tuple[RegistrationOutcome, ...]:
     """The outcomes in the annotation, as far as they can be read: anybody may edit it, and one of the time to come
     would be among the last for ever.
     """
-    outcomes = decode_each(pool.metadata.annotations.get(REGISTRATIONS, "[]"), Outcome)
+    outcomes = decode_each(pool.metadata.annotations.get(REGISTRATIONS, "[]"), RegistrationOutcome)
     return tuple(outcome for outcome in outcomes if is_believable(outcome.at, now))
 
 
 def _written(
-    pool: NodePool, conditions: list[Condition], outcomes: tuple[Outcome, ...], generation: int | None
+    pool: NodePool, conditions: list[Condition], outcomes: tuple[RegistrationOutcome, ...], generation: int | None
 ) -> NodePool:
     annotations = with_entries(pool.metadata.annotations, REGISTRATIONS, outcomes)
     status = {"conditions": conditions, "node_class_observed_generation": generation}

@@ -39,7 +39,7 @@ from joinery.objects.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LifecycleStep:
     """What to do for one object now.
 
     ``commands``: in this order; the first that fails stops those after it. ``tagging``: likewise, but no part of
