@@ -23,50 +23,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import assert_never
 
 from joinery.controllers.acting.announcements import announce
 from joinery.controllers.acting.chain import (
     Chain,
-    Together,
     batches,
     is_a_judgement,
-    is_done_when_gone,
     is_silence,
-    longest,
 )
+from joinery.controllers.acting.gateway_calls import GatewayCalls
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.telemetry import COMMAND, ERROR, REASON, Count, count, logger, metrics
 from joinery.decisions.metrics.transitions import transitions
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell
-from joinery.gateways.kubernetes.gateway import LONGEST_CALL, Eviction
 from joinery.objects.actions import (
     Announce,
     Ask,
     Change,
     Command,
-    DeleteClaim,
-    DeleteNode,
-    DeletePod,
     Evict,
-    MarkUnavailable,
-    RebootInstance,
-    Reject,
-    RestartDeployment,
-    TagInstance,
-    TerminateInstance,
-    Tolerate,
-    UpdateClaim,
-    UpdateClass,
-    UpdateNode,
-    UpdatePod,
-    UpdatePool,
     subject,
 )
-from joinery.objects.errors import ConflictError, JoineryError, NotFoundError, RefusedError, TimeIsOverError, together
-from joinery.objects.karpenter.meta import with_metadata
-from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.errors import JoineryError, RefusedError, together
 from joinery.objects.refusals import Due, Refusals, due, failure_events, is_refusal, is_reported, refused, request
 
 
@@ -84,6 +63,7 @@ class Actor:
         self._gateways = gateways
         self.now = now
         self._invocation = invocation
+        self._calls = GatewayCalls(gateways, now, invocation)
         self._emits_at_the_end = emits_at_the_end
         self._unsent: list[Announce] = []
         self._failures: list[Exception] = []
@@ -194,7 +174,7 @@ class Actor:
             if isinstance(command, Announce):
                 chain.news.append(chain.commands.popleft())  # type: ignore[arg-type]
             else:
-                chain.tried(command, self._error_of(partial(self._change, command, chain), command))
+                chain.tried(command, self._calls.make(command, chain))
 
     def _ask(self, batch: Sequence[Chain]) -> Sequence[Chain]:
         """Carry out what these chains have come to, by one call.
@@ -202,111 +182,12 @@ class Actor:
         Returns the chains to be asked for one by one, because the call was refused and may do for some of them.
         """
         commands = [command for chain in batch if (command := chain.awaited)]
-        error = self._error_of(partial(self._change_together, commands), commands[0])
+        error = self._calls.make_together(commands)
         if error is not None and len(batch) > 1 and is_a_judgement(error):
             return batch
         for chain, command in zip(batch, commands, strict=True):
             chain.tried(command, error)
         return ()
-
-    def _error_of(self, call: partial[None], command: Change) -> Exception | None:
-        """Make a call for a command, if there is time for it; what went wrong, or None."""
-        if not self._invocation.has_time_for(longest(command)):
-            return TimeIsOverError(f"no time is left for {subject(command)}")
-        try:
-            call()
-        except NotFoundError as error:
-            if is_done_when_gone(command):
-                return None
-            # It was there when it was read, so the decision is out of date.
-            gone = ConflictError(f"{subject(command)} is gone")
-            gone.__cause__ = error
-            return gone
-        except Exception as error:  # also a mistake of our own stops no other chain
-            return error
-        return None
-
-    def _change(self, command: Change, chain: Chain) -> None:  # noqa: C901 - one flat table, a line a command
-        cluster = self._gateways.cluster
-        match command:
-            case UpdateClaim(before, after):
-                self._update_claim(before, after, chain)
-            case DeleteClaim(claim):
-                cluster.delete_node_claim(claim)
-            case UpdateNode(before_node, after_node):
-                cluster.update_node(before_node, after_node)
-            case DeleteNode(node):
-                cluster.delete_node(node)
-            case UpdatePool(before_pool, after_pool):
-                cluster.update_node_pool(before_pool, after_pool)
-            case UpdateClass(before_class, after_class):
-                cluster.update_node_class(before_class, after_class)
-            case Reject(kind, name, reason):
-                cluster.reject(kind, name, reason)
-            case UpdatePod(before_pod, after_pod):
-                cluster.update_pod(before_pod, after_pod)
-            case Tolerate():
-                self._tolerate(command)
-            case Evict():
-                self._evict(command, chain.news)
-            case RestartDeployment():
-                self._gateways.cluster.restart(command.before, command.after)
-            case DeletePod(pod, seconds):
-                cluster.delete_pod(pod, grace_seconds=seconds)
-                chain.news.append(Announce("Disrupted", command.reason, pod))
-            case RebootInstance(instance_id):
-                self._gateways.cloud.reboot(instance_id)
-            case TagInstance(instance_id, tags):
-                self._gateways.cloud.tag(instance_id, tags)
-            case TerminateInstance() | MarkUnavailable():
-                self._change_together([command])
-            case _:
-                assert_never(command)
-
-    def _change_together(self, commands: Sequence[Together]) -> None:
-        """Make one call for commands of one kind, and of one reason where the call carries it."""
-        instances = [command.instance_id for command in commands if isinstance(command, TerminateInstance)]
-        offerings = [command.offering for command in commands if isinstance(command, MarkUnavailable)]
-        if instances:
-            self._gateways.cloud.terminate(instances)
-        if offerings:
-            self._gateways.unavailable.mark(offerings, now=self.now, reason=commands[0].reason)
-
-    def _update_claim(self, before: NodeClaim, after: NodeClaim, chain: Chain) -> None:
-        name, version = before.metadata.name, before.metadata.resource_version
-        current = with_metadata(before, resource_version=chain.stored.get(name, version))
-        stored = self._gateways.cluster.update_node_claim(current, after)
-        chain.stored[name] = stored.metadata.resource_version
-
-    def _tolerate(self, command: Tolerate) -> None:
-        """Try every pod, unless nobody answers. Raises what was wrong with the first that was refused."""
-        refused = None
-        for pod in command.pods:
-            if not self._invocation.has_time_for(LONGEST_CALL):
-                raise TimeIsOverError(f"no time is left for pod {pod.key}")
-            try:
-                self._gateways.cluster.tolerate(pod, command.toleration)
-            except NotFoundError:
-                continue
-            except JoineryError as error:
-                if is_silence(error):
-                    raise
-                refused = refused or error
-        if refused is not None:
-            raise refused
-
-    def _evict(self, command: Evict, news: list[Announce]) -> None:
-        match self._gateways.cluster.evict(command.pod):
-            case Eviction.EVICTED:
-                count(Count.EVICTIONS, code="201")
-                news.append(Announce("Evicted", f"evicted: {command.reason}", command.pod))
-            case Eviction.BLOCKED:
-                count(Count.EVICTIONS, code="429")
-                # On the pod: its node has an Event of that reason already, and a second one would be dropped.
-                text = f"its node {command.node.metadata.name} is being drained, but a disruption budget keeps it"
-                news.append(Announce("FailedEviction", text, command.pod))
-            case Eviction.GONE | Eviction.NOT_ASKED:
-                pass
 
     # --- between the calls ---
 
