@@ -1,13 +1,14 @@
 """Other strategies than the usual one, each with whom it is for.
 
-First-fit settles one class after another, and each choice of domains is final. What suits one class may leave the next
+First-fit places one class after another, and each choice of domains is final. What suits one class may leave the next
 without a place, or make it dear. No single strategy is right for all, so a few are tried where they might help.
 
 - Without DaemonSets: for spreads that count DaemonSets' pods. Often every domain gets as many nodes anyway.
 - Dealt ahead of neighbours: for pods that must be near others and spread over zones too. The others go where few are.
 - Closed to zones without neighbours: for the same pods, if those that they must be near are in some zones only.
 - Closed to what is unbuyable: for pods that are left because a spread waits for a domain that nothing can be bought in.
-- In small plans with pods left: cautious on hosts, neighbours next, gathered, backwards, shuffled. They may place more.
+- In small plans with pods left: cautious on hosts, neighbours next, gathered, wanted last, shuffled. They may place
+  more.
 - In small plans, for the price, also where pods are left: where what fits is cheapest, or gathered, where pods were
   dealt to one domain rather than another without need; and more of that kind where the price is far above its bound.
 - Dealt as the bound's proof would: in small plans, and in larger ones whose price is far above their bound.
@@ -78,7 +79,7 @@ def _options_for_left(left: Sequence[PodClass], topology: Topology) -> Iterator[
         if any(topology.binding(pod_class).host_affinity for pod_class in left):
             yield FirstFitOptions(neighbours_next=True)
         yield FirstFitOptions(dealing="gathered")
-        yield FirstFitOptions(backwards=True)
+        yield FirstFitOptions(wanted_last=True)
         yield from (FirstFitOptions(shuffle=number) for number in (1, 2, 3))
 
 

@@ -77,16 +77,16 @@ def _workspace(problem: Problem, packing: Packing, after: Problem) -> Workspace:
 def _of_pool(work: Workspace, pod: str, refusals: Iterable[Reason]) -> PoolExplanation:
     """Ask the one NodePool of the workspace, with every node closed, so that it must buy one.
 
-    ``refusals``: what the packing said of the pod, which is what its owner was told.
+    ``refusals``: what the packing said of the pod, which is what its owner has read.
     """
     work.nodes = []
     pod_class = next(pod_class for pod_class in work.classes if pod in pod_class.names)
     (pool,) = work.pools
     asked = Asked(work, Usage({}, {}, work.reservations), pod_class, pool)
     rules = tuple(rule_counts(asked))
-    told = tuple(reason for reason in refusals if reason.subject == asked.subject)
+    given = tuple(reason for reason in refusals if reason.subject == asked.subject)
     # Once the other new nodes are there, one may be bought after all: where each of them is to be is open until then.
-    node, reasons = (None, told) if told else _bought(asked, pod)
+    node, reasons = (None, given) if given else _bought(asked, pod)
     return PoolExplanation(
         pool.name,
         pool.weight,

@@ -35,8 +35,8 @@ def own_problem(work: Workspace, pod_class: PodClass) -> tuple[Reason, ...]:
     """What keeps the class from every node, whichever it is; empty where nothing does."""
     if pod_class.problems:
         return pod_class.problems
-    if pod_class in work.held:
-        return (work.held[pod_class],)
+    if pod_class in work.held_off:
+        return (work.held_off[pod_class],)
     contradiction = _contradiction(pod_class)
     return (contradiction,) if contradiction else ()
 

@@ -274,7 +274,7 @@ def _too_few_values(asked: Asked, ways: Sequence[TermInPool]) -> Reason:
     )
 
 
-#: In the order in which they are told: what the pod's owner can change most easily comes first.
+#: In the order in which they are given: what the pod's owner can change most easily comes first.
 _RULES: tuple[Callable[[Asked, Sequence[TermInPool]], RuleStage], ...] = (
     _taints,
     _requirements,

@@ -113,7 +113,7 @@ class FirstFit:
         self._keep_plans()
         self._buy_wished()
         if self._options.neighbours_next:
-            self._sow()
+            self._place_with_neighbours()
         self._place_all()
         self._deferral = None
 
@@ -189,7 +189,7 @@ class FirstFit:
                 self._take_back()
             yield from in_turns([pods for pods in self.classes if pods in untried], self.work.is_sold)
 
-    def _sow(self) -> None:
+    def _place_with_neighbours(self) -> None:
         """Place one pod that others must share a host with, then as many of these as find room there, and so on."""
         for pod_class in self.classes:
             groups = self._topology.binding(pod_class).host_affinity
@@ -208,7 +208,7 @@ class FirstFit:
     def _keep_plans(self) -> None:
         """Pods that a claim was launched for go there, as planned, if that is still right; so do those with a wish.
 
-        Once its node is complete the plan is history: only pods that still wait are held to it, and those whose node it
+        Once its node is complete the plan is history: only pods that still wait keep to it, and those whose node it
         will replace.
         """
         planned = {
@@ -292,7 +292,7 @@ class FirstFit:
     def _place_demand(self, demand: Demand, names: Sequence[str]) -> int:
         """One pass over all targets: existing capacity, then new nodes."""
         placed = self._existing.take(demand, names)
-        if placed == len(names) or demand.pod_class in self.work.held:
+        if placed == len(names) or demand.pod_class in self.work.held_off:
             return placed
         if self._deferral and (deferred := self._deferral.of(demand, names[placed:])):
             self.deferred.append(deferred)

@@ -179,7 +179,7 @@ class NewNode:
         return not can_meet(self.pool, alone, self.columns, self.min_values)
 
     def counts(self, nodes: NodeFilter) -> bool:
-        """Whether the node will count for a spread with that filter, as far as its labels are settled."""
+        """Whether the node will count for a spread with that filter, as far as its labels are known."""
         if any(not self.values(key) for key in nodes.keys):
             return False
         if nodes.terms is not None and not any(self._may_match(term) for term in nodes.terms):

@@ -24,7 +24,7 @@ class FirstFitOptions:
 
     dealing          how pods of a class are dealt out over domains
     smallest_first   small classes come before large ones
-    backwards        classes that others want to be near to come last instead of first
+    wanted_last      classes that others want to be near to come last instead of first
     shuffle          the number of a random order of classes of one priority; 0 for the usual order
     cautious         no host takes so many pods that a spread over hosts counts that its owners, which may
                      have to join them there, would be too many
@@ -38,7 +38,7 @@ class FirstFitOptions:
 
     dealing: Dealing = "even"
     smallest_first: bool = False
-    backwards: bool = False
+    wanted_last: bool = False
     shuffle: int = 0
     cautious: bool = False
     ignores_daemons: bool = False
@@ -55,7 +55,7 @@ class FirstFitOptions:
         if self.shuffle:
             return (zlib.crc32(f"{self.shuffle} {name}".encode()),)
         sign = 1 if self.smallest_first else -1
-        return (-depth if self.backwards else depth, *(sign * size for size in sizes))
+        return (-depth if self.wanted_last else depth, *(sign * size for size in sizes))
 
 
 USUAL = FirstFitOptions()

@@ -19,9 +19,10 @@ from joinery.decisions.scheduling.firstfit.existing_node import NodeRoom
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.pending import pending, without
 from joinery.decisions.scheduling.firstfit.volume_binder import VolumeBinder
+from joinery.decisions.scheduling.pools import holdoff
 from joinery.decisions.scheduling.pools.builder import build_pools
 from joinery.decisions.scheduling.pools.daemonsets import read_daemons
-from joinery.decisions.scheduling.pools.holdoff import InitializedNode, held_off, initialized_since
+from joinery.decisions.scheduling.pools.holdoff import InitializedNode
 from joinery.decisions.scheduling.pools.market import Amounts, Axis, Mask, offered_by
 from joinery.decisions.scheduling.pools.node_size import most_pods
 from joinery.decisions.scheduling.pools.pool import Fit, Pool
@@ -170,7 +171,7 @@ class Workspace:
         return tuple(pod_class for pod_class in self.classes if not pod_class.problems)
 
     @cached_property
-    def held(self) -> Mapping[PodClass, Reason]:
+    def held_off(self) -> Mapping[PodClass, Reason]:
         """The classes for which nothing is bought now, because nodes came that cannot take them."""
         nodes = {view.claim: view for view in self.views if view.claim and view.is_initialized and not view.is_leaving}
         snapshot = self.problem.snapshot
@@ -182,11 +183,11 @@ class Workspace:
                 self.room.empty(nodes[claim.metadata.name]),
                 unserved_needs(claim),
             )
-            for claim, since in initialized_since(snapshot.node_claims)
+            for claim, since in holdoff.initialized_since(snapshot.node_claims)
             if claim.metadata.name in nodes
         ]
         waiting = {pod.key: pod for pod in self.pending if not pod.spec.node_name}
-        return held_off(self.possible, waiting, fit, self.axis, snapshot.now)
+        return holdoff.held_off(self.possible, waiting, fit, self.axis, snapshot.now)
 
     @cached_property
     def prefers_taints(self) -> bool:

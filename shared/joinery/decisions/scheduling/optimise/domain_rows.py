@@ -61,7 +61,7 @@ class DomainRule:
 def domain_rules(
     work: Workspace, demands: Sequence[ProofDemand], nodes: Sequence[NewNode], keys: Container[str]
 ) -> list[DomainRule]:
-    """The groups over these keys that some demand owns, except those whose domains are not settled."""
+    """The groups over these keys that some demand owns, except those whose domains are still open."""
     owners: dict[TopologyGroup, list[int]] = {}
     for index, demand in enumerate(demands):
         for rule in demand.rules:

@@ -1,6 +1,6 @@
 """What first-fit promised: which pods need a new node, in which domains, from pools of which weight.
 
-First-fit settles everything about a packing but the nodes themselves: what goes to existing capacity, which
+First-fit decides everything about a packing but the nodes themselves: what goes to existing capacity, which
 preferences are kept, how a class is dealt out over zones, which tier of pools serves it. An **order** is what is left
 to decide: so many pods of one class, with those domains, on nodes of that tier. Any nodes that carry out all orders
 and keep the rules over hosts make a packing as right as first-fit's, so the optimizer is free to look for cheaper

@@ -160,7 +160,7 @@ class _Builder:
     def _daemon_overhead(self, market: Market, running: _Running) -> tuple[Amounts, tuple[HostPorts, ...]]:
         """int64[types, resources] that the DaemonSets' pods take on a node of each type, and their host ports by type.
 
-        Some DaemonSets run in some zones only, or only on spot nodes. A node's zone is not settled until late, so the
+        Some DaemonSets run in some zones only, or only on spot nodes. A node's zone is not known until late, so the
         most that they take in any column counts for all nodes of the type.
         """
         sold = np.isfinite(market.prices)

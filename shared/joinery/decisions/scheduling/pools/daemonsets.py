@@ -49,8 +49,8 @@ class Daemon:
         """
         if not self.tolerates(view.taints):
             return False
-        settled = {REGISTERED: "true", INITIALIZED: "true"} if view.claim else {}
-        labels = {**view.labels, **settled, _NAME: view.node}
+        joined = {REGISTERED: "true", INITIALIZED: "true"} if view.claim else {}
+        labels = {**view.labels, **joined, _NAME: view.node}
         return any(term.matches(labels) for term in self.terms)
 
     @property
@@ -59,9 +59,9 @@ class Daemon:
 
         Nobody can know its name yet.
         """
-        settled = (REGISTERED, INITIALIZED, _NAME)
+        joined = (REGISTERED, INITIALIZED, _NAME)
         return tuple(
-            Requirements({key: allowed for key, allowed in term.sets.items() if key not in settled})
+            Requirements({key: allowed for key, allowed in term.sets.items() if key not in joined})
             for term in self.terms
             if _NAME not in term.sets or term.sets[_NAME].has("")
         )
