@@ -13,6 +13,7 @@ The rooms, each of which knows only those before it:
 ``columns``     column generation over patterns, and a dive to whole numbers of them
 ``bounds``      what no packing can undercut, and the proof
 ``local_search``, ``search``   destroy and repair; and the order of it all (``pack``)
+``tuning``      the numbers of the search, with what each was measured to do
 
 Sources are cited where a method is used; docs/packing.md lists them and works one small example through.
 """

@@ -74,10 +74,10 @@ class Effort:
         is_middling = not is_little(instance) and instance.demands.sum() < _THOUSANDS
         self._left = self.allowance * (_OF_MIDDLING_PLANS if is_middling else 1.0)
 
-    def use(self, instance: PackingInstance, *, rounds: int = 1) -> None:
-        """Note so many rounds of rounding, or what takes as long: solving the relaxation once, and filling bins."""
+    def use(self, instance: PackingInstance) -> None:
+        """Note a round of rounding, or of repairing: solving the relaxation once, and filling bins."""
         # Measured: a millisecond, and one more for each 150 pairs of an item and a bin type.
-        self._left -= rounds * (1.0 + instance.compatible.size / 150)
+        self._left -= 1.0 + instance.compatible.size / 150
 
     def is_over(self) -> bool:
         """Whether the stopwatch says that time is up."""

@@ -16,6 +16,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints
 from joinery.decisions.optimizer.bounds.exact import solve_exactly
 from joinery.decisions.optimizer.effort import Effort
@@ -26,20 +27,6 @@ from joinery.decisions.optimizer.instance.side_constraints import unconstrained
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.decisions.optimizer.relaxation.merged_duals import MergedDuals
 from joinery.decisions.optimizer.rounding.rounding import RoundingRule, round_up
-
-_MOST_DESTROYED = 7
-"""Bins taken apart at once. More are rarely repaired more cheaply, and each try takes longer."""
-_NOISES = (0.0, 0.005, 0.02)
-"""Errors added to the value of bins in a repair, so that the same bins taken apart again are packed in another way."""
-_SOON_SOLVED = 18
-"""No more copies than that are packed again in the cheapest way there is, where the whole packing is little. Elsewhere
-more tries by rounding, which is done sooner, gain more.
-"""
-_ROUNDS_OF_SOLVING = 4
-"""Solving takes about as long as so many rounds of rounding."""
-_IN_ONE_BLOCK = 0.5
-_NEARLY_BOUGHT = 0.1
-"""Bin types whose reduced cost is at most this share of their cost may take the place of others."""
 
 
 def destroy_and_repair(
@@ -55,8 +42,8 @@ def destroy_and_repair(
 
     ``block``: int64[bin types]; ``duals``: of the instance's relaxation; ``enough``: $/h at which to stop.
     """
-    is_candidate = (duals.reduced_costs <= _NEARLY_BOUGHT * instance.costs) | instance.is_limited
-    soon_solved = _SOON_SOLVED if is_little(instance) else 0
+    is_candidate = (duals.reduced_costs <= tuning.NEAR_FOR_REPAIR * instance.costs) | instance.is_limited
+    soon_solved = tuning.SOON_LISTED if is_little(instance) else 0
     bins = [Pattern(pattern.bin_type, pattern.counts) for pattern in patterns for _ in range(pattern.copies)]
     for _ in range(effort.repairs):
         if len(bins) < 2 or effort.is_spent() or cost_of(instance, bins) <= enough:
@@ -88,9 +75,9 @@ def _choose_wasteful(
         waste[is_limited] = waste[~is_limited].mean()
     blocks = block[bin_types]
     is_same_block = blocks == blocks[random.choice(len(bins), p=waste / waste.sum())]
-    if is_same_block.sum() > 1 and random.random() < _IN_ONE_BLOCK:
+    if is_same_block.sum() > 1 and random.random() < 0.5:
         waste = np.where(is_same_block, waste, 0.0)
-    size = int(random.integers(2, min(np.count_nonzero(waste), _MOST_DESTROYED) + 1))
+    size = int(random.integers(2, min(np.count_nonzero(waste), tuning.MOST_DESTROYED) + 1))
     return [int(index) for index in random.choice(len(bins), size=size, replace=False, p=waste / waste.sum())]
 
 
@@ -113,14 +100,14 @@ def _repair(
     """
     instance = freed.instance
     if instance.demands.sum() <= soon_solved and below > 0:
-        effort.use(instance, rounds=_ROUNDS_OF_SOLVING)
+        effort.use(instance)
         result = solve_exactly(unconstrained(instance), below * (1 - 1e-9), is_thorough=False, generates=False)
         if result.is_tight:
             return _single(freed, result.patterns) if result.patterns else None
     rule = RoundingRule(
         share=1.0,
         tolerance=0.0,
-        noise=float(random.choice(_NOISES)),
+        noise=float(random.choice(tuning.REPAIR_NOISES)),
         by_opportunity_cost=bool(instance.is_limited.any() and random.integers(2)),
     )
     rounded = round_up(instance, AssignmentRelaxation(instance), rule, random, effort=effort, below=below)

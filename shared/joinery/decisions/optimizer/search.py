@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Ints
 from joinery.decisions.optimizer.bounds.exact import ExactResult, is_small, solve_exactly
 from joinery.decisions.optimizer.columns.descent import descend
@@ -22,24 +23,6 @@ from joinery.decisions.optimizer.relaxation.merged_duals import MergedDuals
 from joinery.decisions.optimizer.rounding.blocks import BlockRounding
 from joinery.decisions.optimizer.rounding.rounding import RoundingRule
 
-_CORE_CLASSES = 50
-"""Classes of bin types in the core."""
-_ALL_IN_CORE = 120
-"""For no more copies every bin type is in the core, if few pairs are compatible: what the relaxation buys in fractions
-says little about what few whole bins will be.
-"""
-_GOOD_ENOUGH = 1.002
-"""A packing that costs no more than so many times its relaxation is not improved."""
-_FEW_PAIRS = 5_000
-"""A packing is improved where no more items and bin types are compatible: the work grows with them."""
-_SOME_PAIRS, _FEW_ITEMS = 10_000, 150
-"""Where there are no more items, more pairs are few, too. Forty workloads of some thousand pods that spread over five
-zones are a hundred items, with seven thousand pairs; they take twice as long, and cost 1.7 % less.
-"""
-_SOON_LISTED = 16
-"""For no more copies patterns are mostly soon listed, so that is tried before anything else improves the packing."""
-_NEARLY_BOUGHT = 0.1
-"""Bin types whose reduced cost is at most this share of their cost hold what dives leave."""
 _ROUNDING = 1e-9
 _HASTY = RoundingRule(share=1.0, tolerance=0.2, keeps_duals=True)
 """A packing that columns are generated from: how good it is makes no difference to where they end."""
@@ -57,7 +40,7 @@ def pack(
     best = _searched(instance, block, effort, selection, random)
     result = _solved_exactly(instance, best, effort)
     best = list((result and result.patterns) or best)
-    if result is None or result.is_tight or cost_of(instance, best) <= result.bound * _GOOD_ENOUGH:
+    if result is None or result.is_tight or cost_of(instance, best) <= result.bound * tuning.GOOD_ENOUGH:
         return best
     # From other duals the search takes another way, which for few copies ends some percent elsewhere.
     tightened = with_reachable_capacities(instance, instance.demands)
@@ -76,7 +59,7 @@ def _searched(
     rule = _HASTY if _has_few_pairs(restricted) and not restricted.is_limited.any() else RoundingRule()
     start, duals = _started(restricted, block[core], rule, effort, random)
     best = _of_whole(core, start)
-    if instance.demands.sum() <= _SOON_LISTED:
+    if instance.demands.sum() <= tuning.SOON_LISTED:
         result = _solved_exactly(instance, best, effort)
         if result is not None and result.is_tight:
             return list(result.patterns or best)
@@ -86,9 +69,9 @@ def _searched(
 
 
 def _core(instance: PackingInstance, selection: CoreSelection | None, effort: Effort) -> Ints:
-    if instance.demands.sum() <= _ALL_IN_CORE and _pairs(instance) <= _FEW_PAIRS:
+    if is_little(instance) and _has_few_pairs(instance):
         return np.arange(len(instance.costs))
-    return (selection or CoreSelection(instance, patience=effort.patience())).core(_CORE_CLASSES)
+    return (selection or CoreSelection(instance, patience=effort.patience())).core(tuning.CORE_CLASSES)
 
 
 def _of_whole(core: Ints, patterns: list[Pattern]) -> list[Pattern]:
@@ -120,7 +103,7 @@ def _improved(
     """A packing of the same items that costs no more: by column generation over all blocks at once, then by local
     search. For instances of few pairs.
     """
-    near = np.flatnonzero((duals.reduced_costs <= _NEARLY_BOUGHT * instance.costs) | instance.is_limited)
+    near = np.flatnonzero((duals.reduced_costs <= tuning.NEAR_FOR_REPAIR * instance.costs) | instance.is_limited)
     of_near = instance.restrict(np.arange(len(instance.demands)), near, instance.demands)
     rounding = BlockRounding(of_near, block[near], effort, random, is_swift=False)
 
@@ -128,7 +111,7 @@ def _improved(
         patterns, rest_duals = rounding.pack(residual, available[near], RoundingRule(), below)
         return None if rest_duals is None else _of_whole(near, patterns)
 
-    enough = duals.cost * _GOOD_ENOUGH
+    enough = duals.cost * tuning.GOOD_ENOUGH
     effort.begin(instance)
     if cost_of(instance, best) > enough:
         best = generate_and_dive(instance, duals, best, finish, effort, random)
@@ -158,8 +141,4 @@ def _started(
 
 
 def _has_few_pairs(instance: PackingInstance) -> bool:
-    return _pairs(instance) <= (_SOME_PAIRS if len(instance.demands) <= _FEW_ITEMS else _FEW_PAIRS)
-
-
-def _pairs(instance: PackingInstance) -> int:
-    return int(instance.compatible.sum())
+    return int(instance.compatible.sum()) <= tuning.FEW_PAIRS

@@ -7,11 +7,11 @@ from joinery.decisions.optimizer.arrays import UNLIMITED
 from joinery.decisions.optimizer.bounds.assignment_bound import item_charges
 from joinery.decisions.optimizer.bounds.lower_bound import lower_bound
 from joinery.decisions.optimizer.effort import Effort
-from joinery.decisions.optimizer.instance.aggregation import MAX_ITEMS
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.instance.patterns import cost_of
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.decisions.optimizer.search import pack
+from joinery.decisions.optimizer.tuning import MAX_ITEMS
 from tests.unit.decisions.optimizer.instances import seeded, wrong
 
 

@@ -9,13 +9,12 @@ from dataclasses import replace
 
 from joinery.decisions.disruption.consolidation.model import ConsolidationModel
 from joinery.decisions.disruption.decision import CurvePoint, DecidedCommand
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.consolidation.choice import consolidate
 from joinery.decisions.optimizer.effort import Effort
 
 _MULTIPLES = (2.5, 0.3)
 """Of the price of a move, at which the optimiser is asked again."""
-_FEW_PAIRS = 6_000
-"""It is asked where no more items and bins are compatible: elsewhere that takes longer than the decision itself."""
 
 
 def prefixes(before: float, commands: Iterable[DecidedCommand], hourly: Mapping[str, float]) -> tuple[CurvePoint, ...]:
@@ -34,7 +33,9 @@ def prefixes(before: float, commands: Iterable[DecidedCommand], hourly: Mapping[
 def points_at_other_prices(model: ConsolidationModel, before: float, effort: Effort) -> tuple[CurvePoint, ...]:
     """What other prices of a move would lead to."""
     points: list[CurvePoint] = []
-    if int(model.instance.bins.compatible.sum()) > _FEW_PAIRS:
+    if (
+        int(model.instance.bins.compatible.sum()) > tuning.FEW_BIN_PAIRS
+    ):  # it would take longer than the decision itself
         return ()
     for multiple in _MULTIPLES:
         if effort.is_over():

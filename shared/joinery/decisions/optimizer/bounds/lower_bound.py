@@ -13,11 +13,12 @@ cheapest first:
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints
 from joinery.decisions.optimizer.bounds.assignment_bound import item_charges, price_directions
 from joinery.decisions.optimizer.bounds.market_bound import market_bound
 from joinery.decisions.optimizer.bounds.weights import shares
-from joinery.decisions.optimizer.instance.aggregation import MAX_ITEMS, aggregate
+from joinery.decisions.optimizer.instance.aggregation import aggregate
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.linear.patience import Patience
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
@@ -39,7 +40,7 @@ def lower_bound(instance: PackingInstance, patience: Patience | None = None) -> 
     """
     patience = patience or Patience()
     every: Ints = np.arange(len(instance.costs))
-    has_many_items, core = len(instance.demands) > MAX_ITEMS, every
+    has_many_items, core = len(instance.demands) > tuning.MAX_ITEMS, every
     if instance.compatible.sum() > _FEW_PAIRS:
         selection = CoreSelection(instance, patience=patience)
         if patience.ran_out:

@@ -10,6 +10,7 @@ packing them ten times over, and gains nothing (``generation`` dives there).
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Ints
 from joinery.decisions.optimizer.columns.diving import ROUNDING
 from joinery.decisions.optimizer.columns.master import MasterSolution, RestrictedMaster
@@ -19,56 +20,41 @@ from joinery.decisions.optimizer.instance.packing_instance import PackingInstanc
 from joinery.decisions.optimizer.instance.patterns import Pattern, Patterns, cost_of
 from joinery.decisions.optimizer.relaxation.merged_duals import MergedDuals
 
-_NEARLY_BOUGHT = 1.0
-"""Bin types whose reduced cost is at most this share of their cost are filled: for few copies the relaxation is a poor
-guide to what is bought in whole bins.
-"""
-_DIVES = 4
-"""Each begins with another bin: that which the master wants most, then the one after it, and so on."""
-_ROUNDS_AT_THE_TOP = 30
-_ROUNDS_BELOW = 6
-_STALE_ROUNDS = 3
-"""Pricing ends after so many rounds that hardly lowered the master's optimum."""
-_LITTLE_GAIN = 1e-4
-_WORTH_BEGINNING_WITH = 0.2
-"""A bin that is wanted less often than that is not begun with in place of the one wanted most."""
-_GOOD_ENOUGH = 1.001
-"""A packing that costs no more than so many times the master's optimum is not improved."""
-
 
 def descend(
     instance: PackingInstance, duals: MergedDuals, best: list[Pattern], effort: Effort, random: np.random.Generator
 ) -> list[Pattern]:
     """A packing of the same items that costs no more than ``best``. ``duals``: of the instance's relaxation."""
-    near = np.flatnonzero((duals.reduced_costs <= _NEARLY_BOUGHT * instance.costs) | instance.is_limited)
-    pricing = PricingHeuristic(instance, instance.sizes @ duals.capacity_duals.T, near)
+    # Bins of every type are filled: for few copies the relaxation is a poor guide to what is bought in whole bins.
+    pricing = PricingHeuristic(instance, instance.sizes @ duals.capacity_duals.T, np.arange(len(instance.costs)))
     master = RestrictedMaster(instance, duals.item_duals)
     master.add_columns(
         Patterns(np.array([pattern.bin_type for pattern in best]), np.array([pattern.counts for pattern in best]))
     )
     demands, available = instance.demands, instance.available
-    rounds = min(_ROUNDS_AT_THE_TOP, effort.pricing_rounds)
+    rounds = effort.pricing_rounds
     solution = _generated(master, pricing, demands, available, rounds, random) if rounds else None
     least = np.inf if solution is None else solution.cost
-    for number in range(_DIVES):
+    for number in range(tuning.DIVES):
         below = cost_of(instance, best)
-        if solution is None or effort.is_over() or below <= least * _GOOD_ENOUGH:
+        if solution is None or effort.is_over() or below <= least * tuning.GOOD_ENOUGH:
             break
-        best = _Descent(instance, master, pricing, below).run(solution, number, random) or best
+        best = _Descent(instance, master, pricing, below, rounds).run(solution, number, random) or best
         solution = master.solve(demands, available)
     return best
 
 
 class _Descent:
-    """One dive. It ends without a packing once that would cost ``below`` ($/h) or more.
+    """One dive. It ends without a packing once that would cost ``below`` ($/h) or more. ``rounds``: of pricing at most.
 
     ``patterns``: the bins bought so far. ``residual``: int64[items], copies left. ``available``: int64[bin types].
     """
 
     def __init__(
-        self, instance: PackingInstance, master: RestrictedMaster, pricing: PricingHeuristic, below: float
+        self, instance: PackingInstance, master: RestrictedMaster, pricing: PricingHeuristic, below: float, rounds: int
     ) -> None:
-        self._instance, self._master, self._pricing, self._below = instance, master, pricing, below
+        self._instance, self._master, self._pricing = instance, master, pricing
+        self._below, self._rounds = below, rounds
         self._residual, self._available = instance.demands.copy(), instance.available
         self._patterns: list[Pattern] = []
         self._spent = 0.0
@@ -83,7 +69,7 @@ class _Descent:
             begin_with = 0
             if not self._residual.any():
                 return self._patterns if self._spent < self._below - 1e-9 else None
-            solution = _generated(self._master, self._pricing, self._residual, self._available, _ROUNDS_BELOW, random)
+            solution = _generated(self._master, self._pricing, self._residual, self._available, self._rounds, random)
         return None
 
     def _buy_whole(self, solution: MasterSolution) -> bool:
@@ -99,7 +85,7 @@ class _Descent:
     def _buy_most_wanted(self, solution: MasterSolution, begin_with: int) -> bool:
         """One bin of the pattern that is wanted most; whether there was any."""
         order = np.argsort(-solution.copies, kind="stable")
-        if begin_with < len(order) and solution.copies[order[begin_with]] > _WORTH_BEGINNING_WITH:
+        if begin_with < len(order) and solution.copies[order[begin_with]] > tuning.WORTH_BEGINNING_WITH:
             order = order[begin_with:]
         wanted = (int(index) for index in order if solution.copies[index] > ROUNDING)
         return any(self._buy(self._master.columns, index) for index in wanted)
@@ -130,8 +116,10 @@ def _generated(
         solution = master.solve(demands, available)
         if solution is None:
             return None
-        stale = 0 if solution.cost <= least * (1 - _LITTLE_GAIN) else stale + 1
+        stale = 0 if solution.cost <= least * (1 - tuning.LITTLE_GAIN) else stale + 1
         least = min(least, solution.cost)
-        if stale >= _STALE_ROUNDS or not master.add_columns(pricing.of_negative_reduced_cost(master, solution, random)):
+        if stale >= tuning.STALE_ROUNDS:
+            break
+        if not master.add_columns(pricing.of_negative_reduced_cost(master, solution, random)):
             break
     return master.solve(demands, available)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Ints
 from joinery.decisions.optimizer.columns.diving import PartialPacking, dive
 from joinery.decisions.optimizer.columns.master import MasterSolution, RestrictedMaster
@@ -22,19 +23,6 @@ from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.instance.patterns import Pattern, Patterns, cost_of
 from joinery.decisions.optimizer.relaxation.merged_duals import MergedDuals
-
-_BOX_WIDTHS = (0.02, 0.05, 0.1, 0.2, 0.5, np.inf)
-"""How far a dual may stray from the assignment relaxation's, as a share of it; in turn. The last is no box."""
-_FEW_NEW = 5
-_LITTLE_GAIN = 1e-4
-"""The box is widened when fewer new columns than that were found, or the objective fell by no more than this share."""
-_NEARLY_BOUGHT = 0.05
-"""Bin types whose reduced cost is at most this share of their cost are filled."""
-_DIVE_THRESHOLDS = (0.5, 1.0, 0.0)
-"""In turn: dive while a pattern is wanted half; do not dive; dive to the end. Which is best differs from file to file.
-"""
-_GOOD_ENOUGH = 1.002
-"""A packing that costs no more than so many times the master's optimum is not improved by another dive."""
 
 Finish = Callable[[Ints, Ints, float], list[Pattern] | None]
 """Bins for residual demands (int64[items]), from what is available (int64[bin types]), that cost less than so many
@@ -59,14 +47,14 @@ def generate_and_dive(
     if solution is None:
         return best
     start = PartialPacking(instance, (), instance.demands, instance.available).with_whole(master.columns, solution)
-    for threshold in _DIVE_THRESHOLDS:
+    for threshold in tuning.DIVE_THRESHOLDS:
         packing = dive(master, start, threshold)
         # A little less than is left of the best cost, so that an equal packing does not replace it.
         below = cost_of(instance, best) * (1 - 1e-9) - cost_of(instance, packing.patterns)
         rest = finish(packing.residual, packing.available, below) if packing.residual.any() else []
         if rest is not None and cost_of(instance, rest) < below:
             best = [*packing.patterns, *rest]
-        if cost_of(instance, best) <= solution.cost * _GOOD_ENOUGH or effort.is_spent():
+        if cost_of(instance, best) <= solution.cost * tuning.GOOD_ENOUGH or effort.is_spent():
             break
     return best
 
@@ -79,16 +67,17 @@ def _generate(
     random: np.random.Generator,
 ) -> MasterSolution | None:
     """The master's optimum over all columns that were found; None if time was up."""
-    near = np.flatnonzero(duals.reduced_costs <= _NEARLY_BOUGHT * instance.costs)
+    near = np.flatnonzero(duals.reduced_costs <= tuning.NEAR_FOR_GENERATION * instance.costs)
     pricing = PricingHeuristic(instance, instance.sizes @ duals.capacity_duals.T, near)
-    widths = iter(_BOX_WIDTHS)
+    widths = iter(tuning.BOX_WIDTHS)
     width, before = next(widths), np.inf
     for _ in range(effort.pricing_rounds):
         solution = master.solve(instance.demands, instance.available, width)
         if solution is None or effort.is_over():
             return None
         fresh = master.add_columns(pricing.of_negative_reduced_cost(master, solution, random))
-        is_slow = fresh < _FEW_NEW or solution.objective > before - _LITTLE_GAIN * abs(solution.objective)
+        most = before - tuning.LITTLE_GAIN * abs(solution.objective)
+        is_slow = fresh < tuning.FEW_NEW_COLUMNS or solution.objective > most
         before = solution.objective
         if is_slow:
             width, before = next(widths, 0.0), np.inf

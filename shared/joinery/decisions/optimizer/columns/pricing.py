@@ -15,22 +15,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.columns.master import MasterSolution, RestrictedMaster
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.instance.patterns import Patterns
 from joinery.decisions.optimizer.rounding.filling import fill
 
-_NOISES = (0.1, 0.5)
-"""How random the order of filling is, in turn: as a multiple of an item's dual."""
-_EXCHANGES = 2
-"""How many items are tried in the place of a copy."""
-_FILLED_PER_TYPE = 6
-"""How often each bin type is filled in a round."""
-_EXCHANGED = 30
-"""How many of the filled bins are improved by exchanges, besides those that the master buys."""
-_NEW_PER_TYPE = 8
-"""New columns of one bin type in a round at most: they are much alike, and each one slows the master."""
 _TIE = 1e-6
 """Weight of what an item takes, beside its dual: of items with the same dual that which takes less."""
 
@@ -57,11 +48,11 @@ class PricingHeuristic:
 
         Sought by filling; and in those that the master buys and the best of the new ones, with single items exchanged.
         """
-        filled = self.by_filling(solution.item_duals, _FILLED_PER_TYPE, random)
+        filled = self.by_filling(solution.item_duals, tuning.FILLED_PER_TYPE, random)
         value = filled.counts @ solution.item_duals / solution.bin_costs[filled.bin_types]
         bought = master.columns.select(np.flatnonzero(solution.copies > 1e-9))
         bought = Patterns(bought.bin_types, np.minimum(bought.counts, self._instance.demands))
-        best = filled.select(np.argsort(-value, kind="stable")[:_EXCHANGED])
+        best = filled.select(np.argsort(-value, kind="stable")[: tuning.EXCHANGED])
         return _best_few(filled.join(self.by_exchange(solution.item_duals, bought.join(best))), solution)
 
     def by_filling(self, item_duals: Floats, times: int, random: np.random.Generator) -> Patterns:
@@ -69,7 +60,7 @@ class PricingHeuristic:
         dual.
         """
         bin_types = np.tile(self._bin_types, times)
-        noise = np.repeat(np.resize(_NOISES, times), len(self._bin_types))[:, None]
+        noise = np.repeat(np.resize(tuning.FILLING_NOISES, times), len(self._bin_types))[:, None]
         keys = self._taken_per_dual(item_duals, bin_types) + noise * random.random((len(bin_types), len(item_duals)))
         counts = fill(self._instance, bin_types, self._orders(bin_types, keys), self._instance.demands)
         return Patterns(bin_types, counts)
@@ -83,7 +74,7 @@ class PricingHeuristic:
         reduced.counts[np.arange(len(row)), item] -= 1
         gain = np.where(self._fits(reduced), item_duals - _TIE * self._rates[:, reduced.bin_types].T, -1.0)
         gain[np.arange(len(row)), item] = -1.0
-        width = min(_EXCHANGES, len(item_duals))
+        width = min(tuning.EXCHANGES, len(item_duals))
         best: Ints = np.argpartition(-gain, width - 1, axis=1)[:, :width]
         which, other = np.repeat(np.arange(len(row)), width), best.reshape(-1)
         is_gain = gain[which, other] > 0
@@ -135,4 +126,4 @@ def _best_few(patterns: Patterns, solution: MasterSolution) -> Patterns:
     bin_types, rank = patterns.bin_types[order], np.zeros(len(order), dtype=np.int64)
     for bin_type in np.unique(bin_types):
         rank[bin_types == bin_type] = np.arange((bin_types == bin_type).sum())
-    return patterns.select(order[rank < _NEW_PER_TYPE])
+    return patterns.select(order[rank < tuning.NEW_PER_TYPE])

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Ints, Mask
 from joinery.decisions.optimizer.consolidation.instance import Consolidation, ConsolidationInstance
 from joinery.decisions.optimizer.consolidation.patterns import PatternSearch
@@ -20,30 +21,7 @@ from joinery.decisions.optimizer.instance.patterns import Pattern, cost_of
 from joinery.decisions.optimizer.rounding.filling import fill, greedy_orders
 from joinery.decisions.optimizer.search import pack
 
-_MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08)
-"""The room that whole copies may waste, as a share of all, in turn: with more, the relaxation keeps more bins."""
-_SWIFT_MARGINS = (0.0, 0.03)
-_MANY_PAIRS = 20_000
-"""Where more items and bins are compatible, small steps are made from the cheapest start alone: with a thousand bins
-each start takes a minute.
-"""
-_FEW_PAIRS = 6_000
-"""Patterns, and packing with all care, are for instances with no more compatible items and bins. Where there are more
-they take too long, and what placing wastes is little.
-"""
-_GOOD_ENOUGH = 0.001
-"""A solution that costs no more above its relaxation, as a share, is not improved."""
-_NEARLY = 0.004
-"""The same for a solution and the relaxation over patterns, which takes seconds to improve on."""
-_LITTLE_TO_GAIN = 0.01
-"""A share of the relaxation. A solution so near is not stepped to from further starts: each takes as long again."""
-_REPETITIONS = 3
-"""Times that a solution is looked at again."""
-_STEPS = 60
-"""Bins that each kind of small step is tried with."""
 _NEGLIGIBLE = 1e-6
-_PATTERNS_AT_LEAST = 100
-"""New bins for what is left are sought to the end, even where time is up, if they are of no more patterns."""
 ROUGH = "rough"
 """The method of a consolidation for which time was up before there was a relaxation."""
 
@@ -94,8 +72,8 @@ def _rough(instance: ConsolidationInstance) -> Consolidation:
 
 def _repeated(instance: ConsolidationInstance, best: Consolidation, effort: Effort) -> Consolidation:
     """The solution, looked at again as long as that finds something."""
-    for _ in range(_REPETITIONS):
-        if effort.is_over() or best.cost <= best.bound * (1 + _GOOD_ENOUGH):
+    for _ in range(tuning.REPETITIONS):
+        if effort.is_over() or best.cost <= best.bound * (1 + tuning.NEAR_RELAXATION):
             break
         other = improved(instance, best, lambda rest: _searched(rest, effort, is_swift=True))
         if other is None or other.cost >= best.cost - _NEGLIGIBLE:
@@ -124,7 +102,8 @@ class _Search:
         self._instance, self._relaxation, self._relaxed, self._effort = instance, relaxation, relaxed, effort
         self._is_swift = is_swift
         pairs = int(instance.bins.compatible.sum())
-        self._is_small, self._is_large = not is_swift and pairs <= _FEW_PAIRS, pairs > _MANY_PAIRS
+        self._is_small = not is_swift and pairs <= tuning.FEW_BIN_PAIRS
+        self._is_large = pairs > tuning.MANY_BIN_PAIRS
         # What each bin would be missed for, the least missed first.
         worth = relaxed.item_duals @ instance.residents - instance.keeping
         self._least_missed = np.argsort(worth, kind="stable")
@@ -147,7 +126,7 @@ class _Search:
         return best
 
     def _is_done(self, best: Consolidation) -> bool:
-        return self._effort.is_over() or best.cost <= self._relaxed.cost * (1 + _GOOD_ENOUGH)
+        return self._effort.is_over() or best.cost <= self._relaxed.cost * (1 + tuning.NEAR_RELAXATION)
 
     def _cheaper_of(self, best: Consolidation, other: Consolidation | None) -> Consolidation:
         return other if other is not None and other.cost < best.cost - _NEGLIGIBLE else best
@@ -159,7 +138,7 @@ class _Search:
         if keep is None:
             return best
         best = self._cheaper_of(best, self._by_packing(is_kept(keep), best))
-        if self._effort.is_over() or best.cost <= patterns.relaxed * (1 + _NEARLY):
+        if self._effort.is_over() or best.cost <= patterns.relaxed * (1 + tuning.NEAR_PATTERNS):
             return best
         choice = patterns.choose(best.cost)
         if choice is None:
@@ -180,14 +159,14 @@ class _Search:
 
     def _is_worth_more(self, stepped: Consolidation) -> bool:
         """Whether another start may lead to much less than this end of the first, in a time that is worth it."""
-        is_far = stepped.cost > self._relaxed.cost * (1 + _LITTLE_TO_GAIN)
+        is_far = stepped.cost > self._relaxed.cost * (1 + tuning.FAR_FROM_RELAXATION)
         return is_far and not (self._is_large or self._is_swift or self._effort.is_over())
 
     def _starts(self, least: float) -> list["_Priced"]:
         """What the relaxation keeps more than half of, with more and more room to waste."""
         starts = list[_Priced]()
         solution: KeepSolution | None = self._relaxed
-        for margin in _SWIFT_MARGINS if self._is_swift else _MARGINS:
+        for margin in tuning.SWIFT_MARGINS if self._is_swift else tuning.MARGINS:
             if margin:
                 solution = self._relaxation.solve(margin)
             if solution is None or solution.cost >= least or (starts and self._effort.is_over()):
@@ -210,7 +189,7 @@ class _Search:
     def _with_more(self, best: "_Priced") -> "_Priced":
         """Keep one more bin after another, while copies are left and that costs less."""
         others = [int(bin_) for bin_ in self._least_missed[::-1] if not best.placing.keep[bin_]]
-        for bin_ in others[:_STEPS]:
+        for bin_ in others[: tuning.STEPS]:
             if not best.placing.left.any() or self._effort.is_over():
                 break
             other = best.placing.copy()
@@ -226,7 +205,7 @@ class _Search:
             for bin_ in self._least_missed
             if best.placing.keep[bin_] and instance.may_retire[bin_] and instance.keeping[bin_] > 0
         ]
-        for bin_ in others[:_STEPS]:
+        for bin_ in others[: tuning.STEPS]:
             if self._effort.is_over():
                 break
             other = best.placing.copy()
@@ -252,7 +231,7 @@ class _Search:
         bins, left = instance.bins, left.copy()
         duals = self._relaxed.item_duals + 1e-9
         while left.any():
-            if len(new) >= _PATTERNS_AT_LEAST and self._effort.is_over():
+            if len(new) >= tuning.PATTERNS_AT_LEAST and self._effort.is_over():
                 return None
             # What is bought costs at least about what the relaxation says of each copy.
             if bought + float(self._relaxed.item_duals @ left) >= below:

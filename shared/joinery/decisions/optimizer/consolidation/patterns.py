@@ -16,24 +16,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.consolidation.instance import ConsolidationInstance
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.patterns import Pattern, cost_of
 from joinery.decisions.optimizer.linear.highs import LinearProgram, Solver
 from joinery.decisions.optimizer.rounding.filling import fill
-
-_NOISES = (0.0, 0.1, 0.3, 0.6)
-_WIDER = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 0.15, 0.4)
-"""How random the order of filling is; the latter where the former bring nothing new."""
-_DRY = 4
-"""Rounds without a new pattern after which there are probably none that pay."""
-_ROUNDS = 120
-_PAIRS = 400_000
-"""Rounds are fewer where each takes long: pairs of an item and a row that are priced in all."""
-_BRANCHES = 5
-_COLUMNS = 350
-"""Patterns that the integer program chooses among: those of the least reduced cost."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +73,10 @@ class PatternSearch:
         """
         self._begin()
         dry = 0
-        for round_ in range(min(_ROUNDS, 8 + _PAIRS // max(self._base.size, 1))):
-            if self._effort.is_over() or dry == _DRY:
+        for round_ in range(min(tuning.PATTERN_ROUNDS, 8 + tuning.PRICED_PAIRS // max(self._base.size, 1))):
+            if self._effort.is_over() or dry == tuning.DRY_ROUNDS:
                 break
-            noises = _WIDER * dry if dry else _NOISES
+            noises = tuning.MORE_ORDER_NOISES * dry if dry else tuning.ORDER_NOISES
             added = sum(self._price(noise, is_first=round_ < 2) for noise in noises)
             dry = 0 if added else dry + 1
             if not self._solve():
@@ -193,10 +182,10 @@ class PatternSearch:
         """
         if self.relaxed >= below:
             return None
-        least: Ints = np.argsort(self._reduced, kind="stable")[:_COLUMNS]
+        least: Ints = np.argsort(self._reduced, kind="stable")[: tuning.COLUMNS]
         few = np.sort(least[self._reduced[least] <= below - self.relaxed])
         rows, covers = np.array(self._rows)[few], np.array(self._covers)[few]
-        copies = Solver(self._integer_program(rows, covers)).solve_integer(_BRANCHES)
+        copies = Solver(self._integer_program(rows, covers)).solve_integer(tuning.BRANCHES)
         return None if copies is None else self._as_choice(few, np.round(copies).astype(np.int64), below)
 
     def _as_choice(self, columns: Ints, copies: Ints, below: float) -> PatternChoice | None:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.consolidation.instance import ConsolidationInstance
 from joinery.decisions.optimizer.effort import Effort
 
-#: How much each further resource counts beside the first, which is scarcest most often: several ways are tried.
-_WEIGHTS = ((1.0, 1.0), (1.0, 0.6), (1.0, 0.4), (0.6, 1.0))
 _OTHERS = 0.01
 
 
@@ -99,7 +98,7 @@ class Placing:
 def weightings(instance: ConsolidationInstance) -> list[Floats]:
     """float64[resources] each: how much the resources count, in several ways."""
     resources = instance.bins.sizes.shape[1]
-    return [np.array([*first, *([_OTHERS] * resources)])[:resources] for first in _WEIGHTS]
+    return [np.array([*first, *([_OTHERS] * resources)])[:resources] for first in tuning.PLACING_WEIGHTS]
 
 
 def placed(instance: ConsolidationInstance, keep: Mask, effort: Effort) -> Placing:

@@ -20,26 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.consolidation.instance import ConsolidationInstance
 from joinery.decisions.optimizer.linear.highs import LinearProgram, Solver
 from joinery.decisions.optimizer.linear.patience import Patience
 from joinery.decisions.optimizer.linear.rows import RowWriter
 
-_RATIOS, _SIZES = 5, 4
-"""Into how many parts, by the ratio of their resources and then by size, bins that admit the same are divided."""
-_FEW_PAIRS = 13_000
-"""Of items and standing bins. Where there are no more, every bin is a cluster."""
-_MANY_PAIRS = 8_000
-"""Of items and clusters. Beyond, the clusters are fewer: what more of them would tell is not worth the time."""
-_WHOLE_PAIRS, _WHOLE_BINS = 1_000, 30
-"""Of items and bins, standing or new; and of standing bins. Where there are no more, bins may be asked to be whole: of
-more bins a part of one matters little.
-"""
-_BRANCHES = 20
-"""Branch-and-bound nodes at most. Measured: nearly all of the time goes into the first one. Ten times as many take up
-to a half more, and raise the bound of some clusters two to four times as much.
-"""
 _TOLERANCE = 1e-6
 """What HiGHS takes for a whole number may be so far from one."""
 
@@ -104,9 +91,9 @@ class KeepRelaxation:
         Minus infinity where it would take more than a second.
         """
         pairs = len(self._room_pairs) + len(self._new_pairs)
-        if pairs > _WHOLE_PAIRS or self._instance.standing > _WHOLE_BINS:
+        if pairs > tuning.WHOLE_PAIRS or self._instance.standing > tuning.WHOLE_BINS:
             return -np.inf
-        bound = Solver(self._program(0.0, is_whole=True), patience=self._patience).integer_bound(_BRANCHES)
+        bound = Solver(self._program(0.0, is_whole=True), patience=self._patience).integer_bound(tuning.WHOLE_BRANCHES)
         return self._instance.fixed_cost + bound - _TOLERANCE * abs(bound)
 
     def _program(self, margin: float, *, is_whole: bool = False) -> LinearProgram:
@@ -143,11 +130,11 @@ class KeepRelaxation:
 
 def _clusters(instance: ConsolidationInstance, free: Floats) -> tuple[Ints, int]:
     """int64[standing bins], the cluster of each, and how many there are."""
-    if instance.standing * len(instance.bins.demands) <= _FEW_PAIRS:
+    if instance.standing * len(instance.bins.demands) <= tuning.UNCLUSTERED_PAIRS:
         return np.arange(instance.standing), instance.standing
-    ratios, sizes = (_RATIOS, _SIZES)
+    ratios, sizes = (tuning.CLUSTER_RATIOS, tuning.CLUSTER_SIZES)
     kinds = len(np.unique(instance.kinds))
-    if kinds * ratios * sizes * len(instance.bins.demands) > _MANY_PAIRS:
+    if kinds * ratios * sizes * len(instance.bins.demands) > tuning.CLUSTERED_PAIRS:
         ratios, sizes = 2, 2
     shares = free / np.maximum(free.max(axis=0, initial=0.0), 1e-12)
     ratio = _quantile(np.log((shares[:, :1] + 1e-4) / (shares[:, 1:2] + 1e-4)).ravel(), ratios)

@@ -11,12 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
-
-MAX_ITEMS = 150
-"""Instances of more items are aggregated before a relaxation of them is solved."""
-_AGGREGATES = 80
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +33,7 @@ class Aggregation:
         return total
 
 
-def aggregate(instance: PackingInstance, number: int = _AGGREGATES) -> Aggregation:
+def aggregate(instance: PackingInstance, number: int = tuning.AGGREGATES) -> Aggregation:
     """About so many aggregates. Items share one only if they differ in nothing but size: same bin types, same limits.
 
     Conflicts are dropped. The aggregates of conflicting items may hold others too, which conflict with nothing.

@@ -11,9 +11,8 @@ from functools import cached_property
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import UNLIMITED, Floats, Ints, Mask
-
-_FEW_COPIES, _FEW_ITEMS = 200, 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,4 +135,4 @@ class PackingInstance:
 
 def is_little(instance: PackingInstance) -> bool:
     """Whether there are so few copies, of so few items, that more thorough ways to pack them are soon done."""
-    return int(instance.demands.sum()) <= _FEW_COPIES and len(instance.demands) <= _FEW_ITEMS
+    return int(instance.demands.sum()) <= tuning.FEW_COPIES and len(instance.demands) <= tuning.FEW_ITEMS

@@ -10,18 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.linear.highs import LinearSolution, Solver
 from joinery.decisions.optimizer.linear.patience import Patience
 from joinery.decisions.optimizer.relaxation.assignment_program import AssignmentProgram, CardinalityRow, bin_bounds
 
-_FEW_FIT = 16
-"""An item of which at most so many fit on a bin may get a cardinality row of its own. With more, a fraction of a copy
-is little.
-"""
-_CUT_ROUNDS = 8
-"""How often cardinality rows are added to one program."""
 _VIOLATED = 1e-7
 
 
@@ -89,7 +84,7 @@ class AssignmentRelaxation:
         self._most = np.minimum(instance.max_per_bin, np.maximum(instance.demands, 1)[:, None])
         self._solver = Solver(self._program.linear_program(), patience=patience)
         self._cut_tolerance = cut_tolerance
-        self._cut_rounds = 0 if cuts else _CUT_ROUNDS
+        self._cut_rounds = 0 if cuts else tuning.CUT_ROUNDS
         self._is_solved = False
 
     def solve(self, demands: Ints, available: Ints | None = None) -> RelaxationSolution | None:
@@ -122,11 +117,11 @@ class AssignmentRelaxation:
         traveling-salesman problem"): with all of them 120 items took 3.8 s, with the violated ones 0.5 s.
         """
         solution = self._solver.solve(demands, demands)
-        while solution is not None and self._cut_rounds < _CUT_ROUNDS and self._add_cuts(solution):
+        while solution is not None and self._cut_rounds < tuning.CUT_ROUNDS and self._add_cuts(solution):
             before = self._cost(solution)
             solution = self._solver.solve(demands, demands)
             if solution is not None and self._cost(solution) <= before * (1 + self._cut_tolerance):
-                self._cut_rounds = _CUT_ROUNDS
+                self._cut_rounds = tuning.CUT_ROUNDS
         return solution
 
     def _add_cuts(self, solution: LinearSolution) -> bool:
@@ -134,7 +129,8 @@ class AssignmentRelaxation:
         any.
         """
         allowed = self._most * solution.values[: self._program.bin_type_count]
-        is_violated = (self._most > 0) & (self._most <= _FEW_FIT) & (self._assigned(solution) > allowed + _VIOLATED)
+        few_fit = (self._most > 0) & (self._most <= tuning.FEW_FIT)
+        is_violated = few_fit & (self._assigned(solution) > allowed + _VIOLATED)
         cuts = [
             CardinalityRow(np.array([item]), int(bin_type), int(self._most[item, bin_type]))
             for item, bin_type in zip(*np.nonzero(is_violated), strict=True)

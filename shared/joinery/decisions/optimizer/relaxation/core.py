@@ -11,18 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints
-from joinery.decisions.optimizer.instance.aggregation import MAX_ITEMS, aggregate
+from joinery.decisions.optimizer.instance.aggregation import aggregate
 from joinery.decisions.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.decisions.optimizer.linear.patience import Patience
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
-
-_CUT_TOLERANCE = 2e-4
-"""A choice of bin types needs no better optimum than to this share."""
-_AGGREGATES = 30
-"""For a choice of bin types so many sizes of item are enough."""
-_MANY_BIN_TYPES = 300
-"""More bin types than that are a core only if they are of few classes."""
 
 
 class CoreSelection:
@@ -41,9 +35,10 @@ class CoreSelection:
         is_same = true_costs is None or np.array_equal(instance.costs, true_costs)
         self._true_costs = None if is_same else true_costs
         self._class_of, simple = _with_classes_merged(instance, self._true_costs)
-        self._simple = aggregate(simple, _AGGREGATES).instance if len(simple.demands) > MAX_ITEMS else simple
+        has_many = len(simple.demands) > tuning.MAX_ITEMS
+        self._simple = aggregate(simple).instance if has_many else simple
         self._relaxation = AssignmentRelaxation(
-            self._simple, swift=True, cut_tolerance=_CUT_TOLERANCE, patience=patience
+            self._simple, swift=True, cut_tolerance=tuning.LITTLE_GAIN, patience=patience
         )
         self._solution = self._relaxation.solve(self._simple.demands)
 
@@ -60,7 +55,7 @@ class CoreSelection:
         relative = np.divide(solution.reduced_costs, costs, out=np.zeros(len(costs)), where=costs > 0)
         order = np.argsort(np.where(is_bought, -1.0, relative), kind="stable")
         bin_types_so_far = np.bincount(self._class_of[~instance.is_limited], minlength=len(order))[order].cumsum()
-        classes = max(classes // 2, min(classes, int((bin_types_so_far <= _MANY_BIN_TYPES).sum())))
+        classes = max(classes // 2, min(classes, int((bin_types_so_far <= tuning.MANY_BIN_TYPES).sum())))
         chosen = np.isin(self._class_of, order[: max(classes, int(is_bought.sum()))]) | instance.is_limited
         for item in np.flatnonzero(~instance.compatible[:, chosen].any(axis=1)):
             chosen[_cheapest_for(instance, int(item))] = True

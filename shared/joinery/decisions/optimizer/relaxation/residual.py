@@ -6,15 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Ints
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.linear.patience import Patience
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation, RelaxationSolution
-
-_REBUILT_BELOW = 0.6
-"""The program is written anew once no more than this share of its items is left. Writing it, and losing the basis,
-costs as much as several solves.
-"""
 
 
 class ResidualRelaxation:
@@ -28,7 +24,7 @@ class ResidualRelaxation:
     def solve(self, demands: Ints, available: Ints | None = None) -> RelaxationSolution | None:
         """Like ``AssignmentRelaxation.solve``; items that are left out have a dual of zero."""
         left = np.flatnonzero(demands)
-        if len(left) <= _REBUILT_BELOW * len(self._items) or not np.isin(left, self._items).all():
+        if len(left) <= tuning.REBUILT_BELOW * len(self._items) or not np.isin(left, self._items).all():
             residual = self._instance.restrict(left, np.arange(len(self._instance.costs)), demands[left])
             self._items = left
             self._relaxation = AssignmentRelaxation(residual, swift=True, patience=self._patience)

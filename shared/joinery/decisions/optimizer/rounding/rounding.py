@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
@@ -23,10 +24,6 @@ from joinery.decisions.optimizer.instance.patterns import Pattern
 from joinery.decisions.optimizer.relaxation.assignment import RelaxationSolution
 from joinery.decisions.optimizer.relaxation.relaxation import Relaxation
 from joinery.decisions.optimizer.rounding.filling import fill, greedy_orders, without_conflicts
-
-_NEARLY_BOUGHT = 0.005
-"""Bin types whose reduced cost is at most this share of their cost are filled though the relaxation does not buy them.
-"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +123,7 @@ def _candidates(
     """The relaxation's own bins, and greedily filled ones of all types that are nearly bought."""
     items = np.flatnonzero(residual)
     of_mixes, mix_orders, begun = _mixes(instance, solution, residual, items)
-    near = np.flatnonzero(solution.reduced_costs <= _NEARLY_BOUGHT * instance.costs)
+    near = np.flatnonzero(solution.reduced_costs <= tuning.NEAR_FOR_ROUNDING * instance.costs)
     of_greed, orders = greedy_orders(instance, solution.item_duals, near, items)
     bin_types = np.concatenate([of_mixes, of_greed])
     empty = np.zeros((len(of_greed), len(residual)), dtype=np.int64)
