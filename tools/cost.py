@@ -12,7 +12,7 @@ from joinery.controllers.reporting.record import REFUSALS_RECORDED_EVERY
 from joinery.gateways.doorbell.gateway import DELAYS, Bell
 from joinery.objects.settings import SETTINGS
 from joinery.objects.wording import MOST_PUBLIC
-from joinery_cli.doctor.cost import BYTES_A_RUN, MINUTES, Calls, Item, Plan, Usage, bill, idle, total
+from joinery_cli.doctor.cost import BYTES_A_RUN, MINUTES, BillItem, Calls, IdleStack, Usage, bill, idle, total
 from tools.template import ROOT, doors, load, of_type
 
 DOCUMENT = ROOT / "docs" / "cost.md"
@@ -27,7 +27,7 @@ _REVIEW_SECONDS, _CALLS_EACH = 0.02, 10
 _EVERY = re.compile(r"rate\((\d+) minutes?\)|cron\(0/(\d+) \* \* \* \? \*\)|rate\((?P<hours>\d+) hours?\)")
 
 
-def plan(template: dict[str, Any]) -> Plan:
+def plan(template: dict[str, Any]) -> IdleStack:
     """What the template says of an idle stack."""
     runs: dict[str, float] = {}
     for schedule in of_type(template, "AWS::Scheduler::Schedule").values():
@@ -40,7 +40,7 @@ def plan(template: dict[str, Any]) -> Plan:
     sources = [m["EventSourceArn"]["Fn::GetAtt"] for m in of_type(template, "AWS::Lambda::EventSourceMapping").values()]
     names = [source.partition(".")[0] if isinstance(source, str) else source[0] for source in sources]
     fifo = sum(bool(queues[name].get("FifoQueue")) for name in names)
-    return Plan(
+    return IdleStack(
         runs=runs,
         memory={door.name: door.memory for door in doors(template).values() if door.name in runs},
         queues=len(names) - fifo,
@@ -83,7 +83,7 @@ def worst(template: dict[str, Any]) -> Usage:
     )
 
 
-def rows(items: Iterator[Item]) -> Iterator[str]:
+def rows(items: Iterator[BillItem]) -> Iterator[str]:
     """The table's rows, the dearest first."""
     listed = tuple(sorted(items, key=lambda item: -item.dollars))
     yield "| what | how much a month | $ a month |"
@@ -99,7 +99,7 @@ def written(document: str) -> str:
     return _with(document, WORST, END_OF_WORST, bill(worst(template)))
 
 
-def _with(document: str, begin: str, end: str, items: Iterator[Item]) -> str:
+def _with(document: str, begin: str, end: str, items: Iterator[BillItem]) -> str:
     before, _, rest = document.partition(begin)
     _, _, after = rest.partition(end)
     return before + begin + "\n".join(rows(items)) + "\n" + end + after

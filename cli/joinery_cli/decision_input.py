@@ -9,14 +9,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from joinery.objects.errors import ConfigurationError
-from joinery_cli.notices import Notice, tell
+from joinery_cli.notices import UserNotice, tell
 
 if TYPE_CHECKING:
     from joinery.gateways.ec2.catalog.document import Catalog
     from joinery.objects.snapshot.snapshot import Snapshot
     from joinery_cli.prices import Prices
 
-Warnings = Callable[["Snapshot"], Iterable[Notice]]
+Warnings = Callable[["Snapshot"], Iterable[UserNotice]]
 """What one command has to say about the objects, beside what both do."""
 
 
@@ -30,7 +30,7 @@ class DecisionInput:
     snapshot: "Snapshot"
     catalogue: "Catalog"
     prices: "Prices"
-    notices: tuple[Notice, ...]
+    notices: tuple[UserNotice, ...]
     replicas: Mapping[str, int]
 
 
@@ -74,7 +74,7 @@ def decision_input(
     )
 
 
-def tell_now(*notices: Notice) -> tuple[Notice, ...]:
+def tell_now(*notices: UserNotice) -> tuple[UserNotice, ...]:
     """Print the notices on standard error, and return them for the document and the page."""
     tell(notices)
     return notices

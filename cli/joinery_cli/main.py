@@ -148,7 +148,10 @@ def _said_of(error: TyperException) -> str:
 
     option, cause = getattr(error, "param", None), error.__cause__
     if not isinstance(error, BadParameter) or not isinstance(option, TyperOption):
-        return error.format_message()
+        said = error.format_message()
+        is_explain = said.startswith("No such command 'explain'")
+        hint = "A pod: joinery plan --explain POD. A node: joinery disrupt --explain NODE."
+        return f"{said.partition(' Did')[0]} {hint}" if is_explain else said
     if not isinstance(cause, ValidationError):
         return error.format_message()
     wrong, choices = cause.errors(include_url=False)[0], option.type_descriptor.choices

@@ -27,7 +27,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class UserNotice:
     """One line."""
 
     severity: Severity
@@ -41,17 +41,17 @@ class Notice:
         return {"severity": self.severity.value, "message": self.message}
 
 
-def warning(message: object) -> Notice:
+def warning(message: object) -> UserNotice:
     """Something may have to be mended."""
-    return Notice(Severity.WARNING, shortened(str(message)))
+    return UserNotice(Severity.WARNING, shortened(str(message)))
 
 
-def note(message: object) -> Notice:
+def note(message: object) -> UserNotice:
     """Nothing has to be mended."""
-    return Notice(Severity.NOTE, shortened(str(message)))
+    return UserNotice(Severity.NOTE, shortened(str(message)))
 
 
-def warnings_of(doubts: Iterable[tuple[str, str]], whose: str = "") -> Iterator[Notice]:
+def warnings_of(doubts: Iterable[tuple[str, str]], whose: str = "") -> Iterator[UserNotice]:
     """A warning for each doubt, naming all its subjects, after ``whose``. ``doubts``: subject and doubt of each."""
     subjects: dict[str, dict[str, None]] = defaultdict(dict)
     for subject, doubt in doubts:
@@ -66,7 +66,7 @@ def warnings_of(doubts: Iterable[tuple[str, str]], whose: str = "") -> Iterator[
             yield warning(f"{about}: {len(listed) - _MOST_DOUBTS:,} more such warnings")
 
 
-def tell(notices: Iterable[Notice]) -> None:
+def tell(notices: Iterable[UserNotice]) -> None:
     """Each on a line of standard error."""
     for notice in notices:
         print(line_of(notice), file=sys.stderr)

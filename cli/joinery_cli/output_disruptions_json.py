@@ -5,14 +5,19 @@ from datetime import datetime
 from typing import Any
 
 from joinery.decisions.disruption.decision import CurvePoint, DecidedCommand, DisruptionDecision, Rejection, StayingNode
-from joinery_cli.notices import Notice
+from joinery_cli.notices import UserNotice
 from joinery_cli.output_json import DIGITS, existing_document, launch_document, moment_text, rounded_down
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import CURRENCY
 
 
 def disruptions_document(
-    disruptions: DisruptionDecision, prices: Prices, notices: Iterable[Notice] = (), *, now: datetime, seconds: float
+    disruptions: DisruptionDecision,
+    prices: Prices,
+    notices: Iterable[UserNotice] = (),
+    *,
+    now: datetime,
+    seconds: float,
 ) -> Mapping[str, Any]:
     """The whole decision, as ``joinery disrupt -o json`` prints it."""
     return {

@@ -12,7 +12,7 @@ from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, Pack
 from joinery.objects.karpenter.meta import Requirement, Taint
 from joinery.objects.kubernetes.quantity import texts
 from joinery_cli.explained import reason_document
-from joinery_cli.notices import Notice
+from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import CURRENCY, Costs
 from joinery_cli.visible import in_json
@@ -27,7 +27,7 @@ def write(document: Any) -> None:
 
 
 def plan_document(
-    packing: Packing, costs: Costs, prices: Prices, notices: Iterable[Notice] = (), *, now: datetime, seconds: float
+    packing: Packing, costs: Costs, prices: Prices, notices: Iterable[UserNotice] = (), *, now: datetime, seconds: float
 ) -> Mapping[str, Any]:
     """The whole plan, as ``joinery plan -o json`` prints it."""
     return {

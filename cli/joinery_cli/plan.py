@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from joinery.decisions.scheduling.problem import Options, Problem
     from joinery.objects.snapshot.snapshot import Snapshot
     from joinery_cli.decision_input import DecisionInput
-    from joinery_cli.notices import Notice
+    from joinery_cli.notices import UserNotice
     from joinery_cli.view.plan_view import PlanView
 
 _SHOWN_VIOLATIONS = 10
@@ -148,7 +148,7 @@ def _explanations(solution: _Solution) -> tuple["Explanation", ...]:
     return tuple(explain(solution.problem, solution.plan.packing, pod) for pod in solution.explained_pods)
 
 
-def _notices_of_plan(snapshot: "Snapshot", solution: _Solution) -> tuple["Notice", ...]:
+def _notices_of_plan(snapshot: "Snapshot", solution: _Solution) -> tuple["UserNotice", ...]:
     """Tell at once what a person should know about the plan."""
     from joinery.decisions.scheduling.reason import ReasonCode
     from joinery_cli.decision_input import tell_now

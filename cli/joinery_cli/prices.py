@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from joinery_cli.notices import Notice, warning
+from joinery_cli.notices import UserNotice, warning
 
 SAMPLE = "sample catalogue"
 
@@ -59,7 +59,7 @@ class Prices:
             "estimate": self.is_estimate,
         }
 
-    def notices(self) -> Iterator[Notice]:
+    def notices(self) -> Iterator[UserNotice]:
         """What a person must know before believing a price."""
         remedy = (
             "with credentials: joinery catalog --save prices.json.gz --region "

@@ -8,6 +8,8 @@ import re
 
 #: Control characters of ASCII and of Latin-1, line separators, and Unicode's marks for the direction of writing.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+#: The same, without what divides lines and words.
+_STEERING_IN_LINES = re.compile(_STEERING.pattern.replace("\x00-\x1f", "\x00-\x08\x0b\x0c\x0e-\x1f"))
 _LONGEST = 2000
 
 
@@ -28,4 +30,4 @@ def _written(match: re.Match[str]) -> str:
 
 def in_json(text: str) -> str:
     r"""A JSON document with the same characters as ``\u009b``, which means the same to whoever reads it. Lines stay."""
-    return _STEERING.sub(lambda match: match[0] if match[0] in "\n\t\r" else f"\\u{ord(match[0]):04x}", text)
+    return _STEERING_IN_LINES.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -214,6 +214,16 @@ def test_the_help_of_a_command_imports_no_solver() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_who_looks_for_a_command_that_explains_is_told_the_option(run: Run) -> None:
+    """ "Did you mean plan?" alone does not say how."""
+    outcome = run("explain", "web")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == (
+        "joinery: No such command 'explain'. A pod: joinery plan --explain POD. A node: joinery disrupt --explain "
+        "NODE.\n"
+    )
+
+
 def test_commands_of_other_packages_are_listed(run: Run) -> None:
     """The simulator offers replay and simulate by entry point."""
     assert {"plan", "catalog", "replay", "simulate"} <= set(run("--help").out.split())

@@ -13,7 +13,7 @@ from joinery.gateways.workers import OneByOne
 from joinery.objects.kubernetes.references import reference
 from joinery.objects.settings import SETTINGS, in_force
 from joinery_cli.doctor.checks import CHECKS
-from joinery_cli.doctor.findings import Finding, Status, examine
+from joinery_cli.doctor.findings import CheckStatus, Finding, examine
 from joinery_cli.doctor.site import Site
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -180,6 +180,6 @@ def diagnosed(given: Site) -> list[Finding]:
     return examine(CHECKS, given, OneByOne())
 
 
-def wrong(findings: list[Finding]) -> set[tuple[str, Status]]:
+def wrong(findings: list[Finding]) -> set[tuple[str, CheckStatus]]:
     """What is not in order."""
-    return {(one.topic, one.status) for one in findings if one.status in (Status.WARN, Status.FAIL)}
+    return {(one.topic, one.status) for one in findings if one.status in (CheckStatus.WARN, CheckStatus.FAIL)}

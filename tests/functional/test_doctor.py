@@ -10,7 +10,7 @@ from joinery.gateways.workers import OneByOne, Threads
 from joinery.objects.errors import NotFoundError, UnavailableError
 from joinery_cli.doctor.checks import CHECKS
 from joinery_cli.doctor.cost import bill, total
-from joinery_cli.doctor.findings import Check, Finding, Status, examine, exit_status, ok
+from joinery_cli.doctor.findings import Check, CheckStatus, Finding, examine, exit_status, ok
 from joinery_cli.doctor.output import document, print_findings
 from joinery_cli.doctor.site import Site
 from joinery_cli.doctor.usage import measured, nodes
@@ -41,7 +41,7 @@ def test_an_installation_in_order_has_nothing_but_good_lines() -> None:
 def test_a_webhook_that_does_not_answer_is_told(status: int, words: str) -> None:
     """With its URL and token out of the cluster's webhook configuration; the token itself is never printed."""
     findings = diagnosed(site(web=FakeWeb(status)))
-    (told,) = [one for one in findings if one.status is Status.FAIL]
+    (told,) = [one for one in findings if one.status is CheckStatus.FAIL]
     assert (told.topic, words in told.text) == ("webhook", True)
     assert "secret" not in str(findings)
 
@@ -56,8 +56,8 @@ def test_where_nothing_is_installed_one_line_says_so() -> None:
         return {"Stacks": []}
 
     findings = diagnosed(site(FakeAws(describe_stacks=stacks)))
-    assert wrong(findings) == {("stack", Status.FAIL)}
-    assert ("api server", Status.OK) in {(one.topic, one.status) for one in findings}
+    assert wrong(findings) == {("stack", CheckStatus.FAIL)}
+    assert ("api server", CheckStatus.OK) in {(one.topic, one.status) for one in findings}
 
 
 class Unauthorized(FakeApi):
@@ -71,10 +71,10 @@ class Unauthorized(FakeApi):
 def test_an_api_server_out_of_reach_is_one_line(api: FakeApi) -> None:
     """Not one a check: an endpoint is private, or a person has no access entry, and each remedy would be wrong."""
     findings = diagnosed(site(api=api))
-    assert wrong(findings) == {("api server", Status.FAIL)}
+    assert wrong(findings) == {("api server", CheckStatus.FAIL)}
     (line,) = (one for one in findings if one.topic == "api server")
     assert "aws eks update-kubeconfig --name blue --region us-east-1" in line.remedy
-    assert ("dead letters", Status.OK) in {(one.topic, one.status) for one in findings}
+    assert ("dead letters", CheckStatus.OK) in {(one.topic, one.status) for one in findings}
 
 
 def test_objects_without_a_status_are_in_order_while_joinery_observes() -> None:
@@ -85,9 +85,9 @@ def test_objects_without_a_status_are_in_order_while_joinery_observes() -> None:
         "/apis/karpenter.k8s.aws/v1/ec2nodeclasses": {"items": [group]},
     })  # fmt: skip
     assert wrong(diagnosed(site(FakeAws(describe_stacks=described(Mode="observe")), api))) == {
-        ("settings", Status.WARN)
+        ("settings", CheckStatus.WARN)
     }
-    assert wrong(diagnosed(site(api=api))) == {("nodepools", Status.FAIL), ("network", Status.FAIL)}
+    assert wrong(diagnosed(site(api=api))) == {("nodepools", CheckStatus.FAIL), ("network", CheckStatus.FAIL)}
 
 
 def test_one_mistake_of_ours_is_one_line() -> None:
@@ -99,12 +99,12 @@ def test_one_mistake_of_ours_is_one_line() -> None:
     checks = (Check("a", broken), Check("b", lambda _: [ok("b", "fine")]))
     for workers in (OneByOne(), Threads(2)):
         findings = examine(checks, site(), workers)
-        assert [(one.topic, one.status) for one in findings] == [("a", Status.WARN), ("b", Status.OK)]
+        assert [(one.topic, one.status) for one in findings] == [("a", CheckStatus.WARN), ("b", CheckStatus.OK)]
 
 
 def test_what_is_printed_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     """Names are of others. Without a terminal there are no colours."""
-    print_findings(site(), [Finding("stack", Status.FAIL, "named \x1b[31m[bold]red[/bold]", "mend it")])
+    print_findings(site(), [Finding("stack", CheckStatus.FAIL, "named \x1b[31m[bold]red[/bold]", "mend it")])
     printed = capsys.readouterr().out
     assert "\x1b" not in printed
     assert "[bold]red[/bold]" in printed
@@ -168,9 +168,10 @@ def test_only_rights_that_the_stack_asks_for_are_looked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("own", "main", "status"), [("nat-1", "", Status.NOTE), ("", "nat-1", Status.FAIL), ("none", "nat-1", Status.NOTE)]
+    ("own", "main", "status"),
+    [("nat-1", "", CheckStatus.NOTE), ("", "nat-1", CheckStatus.FAIL), ("none", "nat-1", CheckStatus.NOTE)],
 )
-def test_a_subnet_leaves_by_its_own_routes_else_by_the_vpc_s(own: str, main: str, status: Status) -> None:
+def test_a_subnet_leaves_by_its_own_routes_else_by_the_vpc_s(own: str, main: str, status: CheckStatus) -> None:
     """A NAT gateway that another subnet uses is of no help."""
 
     def tables(**asked: Any) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import pytest
 from joinery.decisions.installation.objects import MARKED, STACK
 from joinery.objects.errors import ConfigurationError, NotFoundError, UnavailableError
 from joinery.objects.karpenter.labels import VERSION
-from joinery_cli.doctor.findings import Status, exit_status
+from joinery_cli.doctor.findings import CheckStatus, exit_status
 from tests.functional.doctored import (
     NOW,
     FakeApi,
@@ -24,9 +24,9 @@ from tests.functional.doctored import (
 Answer = Any
 
 
-WARN, FAIL = Status.WARN, Status.FAIL
+WARN, FAIL = CheckStatus.WARN, CheckStatus.FAIL
 DENIED = ConfigurationError("iam simulate_principal_policy: AccessDenied: no")
-FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, Status, str]] = {
+FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, CheckStatus, str]] = {
     "a failed update": (
         {"describe_stacks": {"Stacks": [described()["Stacks"][0] | {"StackStatus": "UPDATE_ROLLBACK_COMPLETE"}]}},
         {},

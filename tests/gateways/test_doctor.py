@@ -8,8 +8,8 @@ import pytest
 from joinery.gateways.workers import OneByOne
 from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery_cli.doctor import allowed, health, installed, reachable
-from joinery_cli.doctor.findings import Check, Status, examine
-from joinery_cli.doctor.reaching import Boto, Cluster, current_cluster
+from joinery_cli.doctor.findings import Check, CheckStatus, examine
+from joinery_cli.doctor.reaching import Boto, ClusterApi, current_cluster
 from joinery_cli.doctor.site import Site
 from joinery_cli.main import main
 from simulator.awsserver.account import REGION
@@ -17,10 +17,10 @@ from tests.controlplane.objects import connect
 from tests.functional.doctored import FakeAws, FakeWeb, site
 from tools.controlplane.plane import ControlPlane
 
-OK, WARN, FAIL = Status.OK, Status.WARN, Status.FAIL
+OK, WARN, FAIL = CheckStatus.OK, CheckStatus.WARN, CheckStatus.FAIL
 
 
-def findings(given: Site, *looks: object) -> list[tuple[str, Status]]:
+def findings(given: Site, *looks: object) -> list[tuple[str, CheckStatus]]:
     """Topic and status of what these checks say."""
     checks = [Check("the check", look) for look in looks]  # type: ignore[arg-type]
     return [(finding.topic, finding.status) for finding in examine(checks, given, OneByOne())]
@@ -100,7 +100,7 @@ def test_dead_letters_and_stale_prices_are_seen_in_a_real_account(boto: Boto) ->
 def test_a_real_api_server_answers_what_the_doctor_asks(joinery_api_server: ControlPlane) -> None:
     """Its version, the definitions and rights of this release, what the group joinery may do, and its clock."""
     given = site(web=FakeWeb())
-    given.api = Cluster(lambda: connect(joinery_api_server))
+    given.api = ClusterApi(lambda: connect(joinery_api_server))
     given.now = lambda: datetime.now(UTC)  # noqa: TID251 - the API server has a clock of its own
     aws = FakeAws(get_caller_identity={})
     given.aws = aws

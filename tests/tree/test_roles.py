@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from joinery_cli.doctor.allowed import account_rights
-from joinery_cli.doctor.findings import Status
+from joinery_cli.doctor.findings import CheckStatus
 from tests.functional.doctored import FakeAws, site
 from tests.tree.resources import setting
 from tools.template import ROOT, doors, load
@@ -142,7 +142,7 @@ def test_the_doctor_asks_for_rights_that_the_roles_have() -> None:
     of_a_function = {"get_function_configuration": lambda **asked: {"Role": asked["FunctionName"]}}
     aws = FakeAws(simulate_principal_policy=simulated, **of_a_function)
     assert [(one.status, one.text) for one in account_rights(site(aws))] == [
-        (Status.OK, "the functions may launch, tag, end and record")
+        (CheckStatus.OK, "the functions may launch, tag, end and record")
     ]
     assert {"ec2:CreateFleet", "ec2:CreateTags", "ec2:TerminateInstances", "s3:PutObject"} <= set(asked)
 

@@ -10,7 +10,7 @@ from joinery_cli.options import Format
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from joinery_cli.doctor.cost import Item
+    from joinery_cli.doctor.cost import BillItem
     from joinery_cli.doctor.findings import Check, Finding
     from joinery_cli.doctor.site import Aws, Site
 
@@ -57,7 +57,7 @@ def doctor(
     return exit_status(findings)
 
 
-def _bill(site: "Site", findings: "list[Finding]") -> "tuple[tuple[Item, ...], int]":
+def _bill(site: "Site", findings: "list[Finding]") -> "tuple[tuple[BillItem, ...], int]":
     """What the stack costs, and for how many nodes; nothing, and a finding more, where that cannot be asked."""
     from joinery_cli.doctor.cost import bill
     from joinery_cli.doctor.findings import LACKING, warn
@@ -81,7 +81,7 @@ def diagnosis(checks: "Sequence[Check]", site: "Site") -> "list[Finding]":
 def _site(cluster: str | None, stack: str | None, region: str | None) -> "Site":
     from joinery.decisions.installation.stacks import stack_name
     from joinery_cli.advice import reading_aws
-    from joinery_cli.doctor.reaching import Boto, Cluster, Http, connected, current_cluster
+    from joinery_cli.doctor.reaching import Boto, ClusterApi, Http, connected, current_cluster
     from joinery_cli.doctor.site import Site
     from joinery_cli.sources import moment, region_of
 
@@ -103,7 +103,7 @@ def _site(cluster: str | None, stack: str | None, region: str | None) -> "Site":
         region=region,
         stack=stack or stack_name(name),
         aws=aws,
-        api=Cluster(lambda: connected(name, region, is_current=name == current)),
+        api=ClusterApi(lambda: connected(name, region, is_current=name == current)),
         web=Http(),
         now=lambda: moment(None),
     )

@@ -65,7 +65,7 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class BillItem:
     """A line of the bill: ``what``, ``how much`` of it in words, and ``dollars`` a month."""
 
     what: str
@@ -74,7 +74,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class IdleStack:
     """What an idle stack is made of, from its template.
 
     runs       by door, how often its schedule wakes it in a month
@@ -116,7 +116,7 @@ def price_list() -> Mapping[str, float]:
     return {name: entry["price"] for name, entry in document["prices"].items()}
 
 
-def idle(plan: Plan) -> Usage:
+def idle(plan: IdleStack) -> Usage:
     """The usage of a stack whose cluster has nodes and nothing to do."""
     functions = {door: Calls(runs, runs * IDLE_SECONDS[door], plan.memory[door]) for door, runs in plan.runs.items()}
     catalog = functions["catalog"]
@@ -140,14 +140,14 @@ def idle(plan: Plan) -> Usage:
     )
 
 
-def bill(usage: Usage) -> Iterator[Item]:
+def bill(usage: Usage) -> Iterator[BillItem]:
     """The lines of the bill, those that are nothing left out."""
     prices = price_list()
     for door, calls in usage.functions.items():
         dollars = calls.gb_seconds * prices[f"lambda_gb_second_{usage.architecture}"]
         seconds = calls.seconds / calls.invocations if calls.invocations else 0.0
         amount = f"{calls.invocations:,.0f} runs of {seconds:.2f} s with {calls.memory_mb:,.0f} MB"
-        yield Item(f"Lambda: {door}", amount, dollars)
+        yield BillItem(f"Lambda: {door}", amount, dollars)
     requests = sum(calls.invocations for calls in usage.functions.values())
     counted = (
         ("Lambda: requests", requests, "lambda_request", "{:,.0f}"),
@@ -165,9 +165,9 @@ def bill(usage: Usage) -> Iterator[Item]:
     )
     for what, number, price, words in counted:
         if number:
-            yield Item(what, words.format(number).replace(".0 ", " "), number * prices[price])
+            yield BillItem(what, words.format(number).replace(".0 ", " "), number * prices[price])
 
 
-def total(items: Iterator[Item] | tuple[Item, ...]) -> float:
+def total(items: Iterator[BillItem] | tuple[BillItem, ...]) -> float:
     """Dollars a month."""
     return sum(item.dollars for item in items)

@@ -13,7 +13,7 @@ from joinery_cli.doctor.site import NotInstalledError, OutOfReachError, Site
 LACKING = "give your credentials the right that is named, or try again"
 
 
-class Status(StrEnum):
+class CheckStatus(StrEnum):
     """How bad a finding is. A note is for reading: nothing can or must be done about it."""
 
     OK = "ok"
@@ -27,29 +27,29 @@ class Finding:
     """One line. ``topic``: what was looked at. ``remedy``: what to do; empty where nothing has to be done."""
 
     topic: str
-    status: Status
+    status: CheckStatus
     text: str
     remedy: str = ""
 
 
 def ok(topic: str, text: str) -> Finding:
     """All is well with that."""
-    return Finding(topic, Status.OK, text)
+    return Finding(topic, CheckStatus.OK, text)
 
 
 def note(topic: str, text: str, remedy: str = "") -> Finding:
     """Something to know."""
-    return Finding(topic, Status.NOTE, text, remedy)
+    return Finding(topic, CheckStatus.NOTE, text, remedy)
 
 
 def warn(topic: str, text: str, remedy: str) -> Finding:
     """It works, and not as well as it could, or not for long."""
-    return Finding(topic, Status.WARN, text, remedy)
+    return Finding(topic, CheckStatus.WARN, text, remedy)
 
 
 def fail(topic: str, text: str, remedy: str) -> Finding:
     """Something does not work."""
-    return Finding(topic, Status.FAIL, text, remedy)
+    return Finding(topic, CheckStatus.FAIL, text, remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,4 +86,4 @@ def exit_status(findings: Iterable[Finding]) -> int:
     return max((_EXIT.get(finding.status, 0) for finding in findings), default=0)
 
 
-_EXIT = {Status.WARN: 1, Status.FAIL: 2}
+_EXIT = {CheckStatus.WARN: 1, CheckStatus.FAIL: 2}

@@ -5,16 +5,16 @@ from typing import Any
 
 from joinery import __version__
 from joinery_cli.console import WIDTH, escape, headed_table, print_wrapped, printing
-from joinery_cli.doctor.cost import Item, total
-from joinery_cli.doctor.findings import Finding, Status
+from joinery_cli.doctor.cost import BillItem, total
+from joinery_cli.doctor.findings import CheckStatus, Finding
 from joinery_cli.doctor.site import Site
 
-_COLOURS = {Status.OK: "green", Status.NOTE: "dim", Status.WARN: "yellow", Status.FAIL: "bold red"}
+_COLOURS = {CheckStatus.OK: "green", CheckStatus.NOTE: "dim", CheckStatus.WARN: "yellow", CheckStatus.FAIL: "bold red"}
 _TOPIC = 13
 
 
 def document(
-    site: Site, findings: Sequence[Finding], items: Sequence[Item] = (), *, nodes: int = 0
+    site: Site, findings: Sequence[Finding], items: Sequence[BillItem] = (), *, nodes: int = 0
 ) -> Mapping[str, Any]:
     """The findings, the worst status of all, and the bill if there is one, with how many nodes it is for."""
     bill = [{"what": item.what, "amount": item.amount, "dollars": round(item.dollars, 4)} for item in items]
@@ -33,10 +33,10 @@ def document(
     }
 
 
-def worst(findings: Iterable[Finding]) -> Status:
+def worst(findings: Iterable[Finding]) -> CheckStatus:
     """The worst status of all."""
-    order = list(Status)
-    return max((finding.status for finding in findings), key=order.index, default=Status.OK)
+    order = list(CheckStatus)
+    return max((finding.status for finding in findings), key=order.index, default=CheckStatus.OK)
 
 
 def print_findings(site: Site, findings: Sequence[Finding]) -> None:
@@ -48,13 +48,13 @@ def print_findings(site: Site, findings: Sequence[Finding]) -> None:
             console.print(f"[{colour}]{one.status.value:<5}[/] {escape(one.topic):<{_TOPIC}} {escape(one.text)}")
             if one.remedy:
                 print_wrapped(console, one.remedy, first=" " * (_TOPIC + 7) + "→ ", further=" " * (_TOPIC + 9))
-        counts = {status: sum(one.status is status for one in findings) for status in Status}
+        counts = {status: sum(one.status is status for one in findings) for status in CheckStatus}
         console.print(
             "", ", ".join(f"{number} {status.value}" for status, number in counts.items() if number), sep="\n"
         )
 
 
-def print_bill(items: Sequence[Item], *, nodes: int = 0) -> None:
+def print_bill(items: Sequence[BillItem], *, nodes: int = 0) -> None:
     """The bill, the dearest first, with how many nodes it is for."""
     table = headed_table(f"What it costs a month, by the last week, for {nodes:,} nodes (docs/cost.md)")
     table.add_column("what")

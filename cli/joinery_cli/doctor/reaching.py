@@ -33,7 +33,7 @@ class Boto:
             return answer
 
 
-class Cluster:
+class ClusterApi:
     """Implements ``Api``."""
 
     def __init__(self, connect: Callable[[], Transport]) -> None:

@@ -21,7 +21,7 @@ from joinery.objects.kubernetes.workloads import (
     ScaledObject,
     ScaleTarget,
 )
-from joinery_cli.notices import Notice, note, warning
+from joinery_cli.notices import UserNotice, note, warning
 from joinery_cli.reading.defaults import pod_defaults
 from joinery_cli.reading.volume_claims import classified, made_at_once, owned
 from joinery_cli.reading.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand, of_no_pods
@@ -33,7 +33,7 @@ Objects = dict[str, dict[Any, Any]]
 """Objects by field of the snapshot and key."""
 
 
-def admit(objects: Objects) -> list[Notice]:
+def admit(objects: Objects) -> list[UserNotice]:
     """Add the pods and claims that the workloads will have, and apply a cluster's defaults. Returns what a person
     should hear.
 

@@ -24,7 +24,7 @@ from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.legacy import LegacyReader, NotReadableError, by_older_rules
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.snapshot.successors import FIELDS
-from joinery_cli.notices import Notice, note, some_of, warning, warnings_of
+from joinery_cli.notices import UserNotice, note, some_of, warning, warnings_of
 from joinery_cli.reading.admission import admit
 from joinery_cli.reading.decoding import read as read_object
 from joinery_cli.reading.documents import Document, documents, read, source_name
@@ -54,7 +54,7 @@ class Inputs:
     """
 
     objects: dict[str, dict[Any, Any]] = field(default_factory=dict)
-    notices: list[Notice] = field(default_factory=list)
+    notices: list[UserNotice] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     unplanned: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
     surprises: list[tuple[str, str]] = field(default_factory=list)
@@ -199,7 +199,7 @@ class Inputs:
             self.notices.append(warning(f"{origin}: not used, the {value.kind} {value.metadata.name} of v1 counts"))
         objects.setdefault(value.metadata.name, value)
 
-    def all_notices(self) -> list[Notice]:
+    def all_notices(self) -> list[UserNotice]:
         """Everything a person should know about what was not used, or not as it stands."""
         pods = [warning(_unplanned(objects, *kind)) for kind, objects in self.unplanned.items()]
         hooks = [note(_hooked(self.hooks))] if self.hooks else []

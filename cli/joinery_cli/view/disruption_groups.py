@@ -16,7 +16,7 @@ from joinery.objects.kubernetes.quantity import NOTHING, total
 from joinery.objects.objections import ObjectionCode
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_reschedulable
-from joinery_cli.notices import Notice
+from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import Sold, node_price
 from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, HeldGroup, Route
@@ -30,7 +30,7 @@ def view(
     disruptions: DisruptionDecision,
     sold: Sold,
     prices: Prices,
-    notices: Iterable[Notice] = (),
+    notices: Iterable[UserNotice] = (),
     *,
     seconds: float,
 ) -> DisruptionView:

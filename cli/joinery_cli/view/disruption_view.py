@@ -13,7 +13,7 @@ from functools import cached_property
 from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, StayingNode
 from joinery.decisions.disruption.moves import MovePrice
 from joinery.objects.objections import ObjectionCode
-from joinery_cli.notices import Notice
+from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
 from joinery_cli.view.workloads import Filled, Workload
 
@@ -154,7 +154,7 @@ class DisruptionView:
 
     disruptions: DisruptionDecision
     prices: Prices
-    notices: tuple[Notice, ...]
+    notices: tuple[UserNotice, ...]
     now: datetime
     seconds: float
     payback: timedelta

@@ -13,7 +13,7 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.karpenter.labels import INSTANCE_TYPE, ZONE
 from joinery.objects.kubernetes.quantity import NOTHING, Resources, total
 from joinery.objects.snapshot.nodes import NodeView
-from joinery_cli.notices import Notice
+from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import Costs
 from joinery_cli.view.figures import natural
@@ -26,7 +26,7 @@ def view(
     packing: Packing,
     costs: Costs,
     prices: Prices,
-    notices: Iterable[Notice] = (),
+    notices: Iterable[UserNotice] = (),
     *,
     seconds: float,
     explanations: Iterable[Explanation] = (),

@@ -12,7 +12,7 @@ from joinery.decisions.scheduling.explain.explanation import Explanation
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, Packing
 from joinery.objects.karpenter.labels import ZONE
 from joinery.objects.kubernetes.quantity import total
-from joinery_cli.notices import Notice
+from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import Costs
 from joinery_cli.view.figures import in_order
@@ -88,7 +88,7 @@ class PlanView:
     packing: Packing
     costs: Costs
     prices: Prices
-    notices: tuple[Notice, ...]
+    notices: tuple[UserNotice, ...]
     now: datetime
     seconds: float
     workloads: tuple[Workload, ...]

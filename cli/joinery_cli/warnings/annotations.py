@@ -13,7 +13,7 @@ from joinery.objects.karpenter.labels import CORE_GROUP, DO_NOT_DISRUPT
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.pods import comes_with_node, go_duration, is_active
 from joinery.objects.snapshot.snapshot import Snapshot
-from joinery_cli.notices import Notice, warnings_of
+from joinery_cli.notices import UserNotice, warnings_of
 from joinery_cli.reading.own_annotations import nothing_reads
 from joinery_cli.view.workloads import subject_of
 
@@ -34,7 +34,7 @@ _OF_OTHERS: Mapping[str, str] = {
 }
 
 
-def unread_annotations(snapshot: Snapshot) -> Iterator[Notice]:
+def unread_annotations(snapshot: Snapshot) -> Iterator[UserNotice]:
     """A warning for each annotation of ours that nothing reads, naming who has it."""
     yield from warnings_of(_unread(snapshot))
 
@@ -68,7 +68,7 @@ def _of_pod(pod: Pod) -> Iterator[str]:
         )
 
 
-def idle_protections(snapshot: Snapshot) -> Iterator[Notice]:
+def idle_protections(snapshot: Snapshot) -> Iterator[UserNotice]:
     """A warning for each annotation that protects nothing, naming who has it.
 
     See ``objects.snapshot.legacy`` for clusters in which the older ones are read.

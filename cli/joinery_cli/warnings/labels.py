@@ -19,7 +19,7 @@ from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.pods import is_active
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.spelling import label_meant_by, meant_by, value_meant_by
-from joinery_cli.notices import Notice, note, warning, warnings_of
+from joinery_cli.notices import UserNotice, note, warning, warnings_of
 from joinery_cli.view.workloads import subject_of
 
 #: Values that exist whatever the catalogue sells.
@@ -53,7 +53,7 @@ class _Asked(NamedTuple):
     values: tuple[str, ...] = ()
 
 
-def misspelt_labels(snapshot: Snapshot, types: Types) -> Iterator[Notice]:
+def misspelt_labels(snapshot: Snapshot, types: Types) -> Iterator[UserNotice]:
     """A warning for each, naming who wrote it."""
     yield from _classes(snapshot)
     yield from _limits(snapshot, types)
@@ -65,7 +65,7 @@ def misspelt_labels(snapshot: Snapshot, types: Types) -> Iterator[Notice]:
         yield note(f"more than {_MOST_COMPARED:,} names are nowhere: the others are not compared with those that exist")
 
 
-def _classes(snapshot: Snapshot) -> Iterator[Notice]:
+def _classes(snapshot: Snapshot) -> Iterator[UserNotice]:
     names = {node_class.metadata.name for node_class in snapshot.node_classes}
     for pool in snapshot.node_pools:
         ref = pool.spec.template.spec.node_class_ref
@@ -77,7 +77,7 @@ def _classes(snapshot: Snapshot) -> Iterator[Notice]:
             yield warning(f"{where}: no provider is known to have a {ref.kind}.{ref.group}; is it {ours}?")
 
 
-def _limits(snapshot: Snapshot, types: Types) -> Iterator[Notice]:
+def _limits(snapshot: Snapshot, types: Types) -> Iterator[UserNotice]:
     resources = {"nodes"}.union(*(kind.capacity for listed in types.values() for kind in listed))
     for pool in snapshot.node_pools:
         for name in sorted(pool.spec.limits.keys() - resources) if any(types.values()) else ():

@@ -22,7 +22,7 @@ from joinery.objects.snapshot.pods import (
 )
 from joinery.objects.snapshot.replicas import StaticPool, static_pools
 from joinery.objects.snapshot.snapshot import Invalid, Snapshot
-from joinery_cli.notices import Notice, note, some_of, warning
+from joinery_cli.notices import UserNotice, note, some_of, warning
 from joinery_cli.view.workloads import owner_of
 from joinery_cli.warnings.annotations import idle_protections
 from joinery_cli.warnings.partial_exports import (
@@ -37,12 +37,12 @@ from joinery_cli.warnings.pods import idle_spreads, odd_amounts
 _OUR_SCHEDULERS = ("", "default-scheduler", FARGATE_SCHEDULER)
 
 
-def unreadable(snapshot: Snapshot) -> Iterator[Notice]:
+def unreadable(snapshot: Snapshot) -> Iterator[UserNotice]:
     """Objects of a live cluster that cannot be read and take no part, but NodePools."""
     yield from (_takes_no_part(bad) for bad in snapshot.invalid if bad.kind != "NodePool")
 
 
-def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
+def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:
     """What a decision about nodes says nothing of: NodePools that cannot be read, and pods that wait for a node.
 
     ``only_marked``: see ``left_out``.
@@ -70,7 +70,7 @@ def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Not
         yield note(f"{_counted(waiting, 'waits', 'wait')} for a node: joinery plan says which they get")
 
 
-def _drifted_in_static_pools(snapshot: Snapshot) -> Iterator[Notice]:
+def _drifted_in_static_pools(snapshot: Snapshot) -> Iterator[UserNotice]:
     """They are replaced by another function (``disruption.static_drift``), and look here as if they stayed for good."""
     drifted = [
         claim.status.node_name or claim.metadata.name
@@ -86,11 +86,11 @@ def _drifted_in_static_pools(snapshot: Snapshot) -> Iterator[Notice]:
         )
 
 
-def _takes_no_part(bad: Invalid) -> Notice:
+def _takes_no_part(bad: Invalid) -> UserNotice:
     return warning(f"{bad.kind} {bad.name} takes no part: {bad.reason}")
 
 
-def lost_pods(evicted: Collection[str], snapshot: Snapshot) -> Iterator[Notice]:
+def lost_pods(evicted: Collection[str], snapshot: Snapshot) -> Iterator[UserNotice]:
     """Pods of a cluster that a decision evicts (``namespace/name``) and that no controller makes again, unlike what it
     says of where they go. kubectl drain refuses them without ``--force``.
     """
@@ -103,7 +103,7 @@ def lost_pods(evicted: Collection[str], snapshot: Snapshot) -> Iterator[Notice]:
         )
 
 
-def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
+def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:
     """Pods and pools of a plan that are not planned, or not as they might be meant.
 
     ``only_marked``: pending are the pods alone that a scheduler marked so, as in a cluster; in a file all that wait
@@ -121,7 +121,7 @@ def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
     yield from _asking_oddly(snapshot, only_marked=only_marked)
 
 
-def _asking_oddly(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
+def _asking_oddly(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:
     """The scheduler packs by requests alone, so that pods without any may be many on a node that is small."""
     pending = pending_pods(snapshot, only_marked=only_marked)
     yield from odd_amounts(pending, snapshot.daemon_sets)
@@ -133,7 +133,7 @@ def _asking_oddly(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
         yield note(f"{what}: planned as taking none, on nodes that may have little of it")
 
 
-def without_pools(snapshot: Snapshot, packing: Packing) -> Iterator[Notice]:
+def without_pools(snapshot: Snapshot, packing: Packing) -> Iterator[UserNotice]:
     """What whoever tries a plan on a Deployment alone has forgotten."""
     if not packing.unplaced:
         return
@@ -158,7 +158,7 @@ def _counted(number: int, one: str, many: str) -> str:
     return f"1 pod {one}" if number == 1 else f"{number:,} pods {many}"
 
 
-def _gated(snapshot: Snapshot) -> Iterator[Notice]:
+def _gated(snapshot: Snapshot) -> Iterator[UserNotice]:
     """Pods that nobody schedules yet (Kubernetes, "Pod Scheduling Readiness"), with who holds them."""
     gated = [one for one in snapshot.pods if one.spec.scheduling_gates and not one.spec.node_name and is_active(one)]
     if gated:
@@ -169,7 +169,7 @@ def _gated(snapshot: Snapshot) -> Iterator[Notice]:
         )
 
 
-def _of_other_schedulers(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
+def _of_other_schedulers(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:
     """Nodes are found by kube-scheduler's rules, and another scheduler may bind by its own (Kubernetes,
     "Configure Multiple Schedulers").
     """
@@ -190,7 +190,7 @@ def _of_other_schedulers(snapshot: Snapshot, *, only_marked: bool) -> Iterator[N
             yield note(f"{what}: not planned, because it has not marked them Unschedulable")
 
 
-def _of_fixed_size(snapshot: Snapshot) -> Iterator[Notice]:
+def _of_fixed_size(snapshot: Snapshot) -> Iterator[UserNotice]:
     """Static NodePools that have another number of nodes than they should: a plan for pods does not show that."""
     for name, pool in static_pools(snapshot).items():
         if pool.lacking:
@@ -216,7 +216,7 @@ def _coming(pool: StaticPool) -> int:
     return max(0, min(pool.lacking, amount("nodes", limit) - there))
 
 
-def not_counted(snapshot: Snapshot, catalogue: Catalog) -> Iterator[Notice]:
+def not_counted(snapshot: Snapshot, catalogue: Catalog) -> Iterator[UserNotice]:
     """Capacity reservations that are asked for and not used,
     because the catalogue does not say what is left of them.
     """

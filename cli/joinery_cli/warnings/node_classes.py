@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 
 from joinery.objects.karpenter.nodeclass import NodeClass
-from joinery_cli.notices import Notice, warning
+from joinery_cli.notices import UserNotice, warning
 
 _ARN = "arn:"
 
@@ -27,7 +27,7 @@ _ROOM = {
 _COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 
 
-def arns_for_names(classes: Iterable[NodeClass]) -> Iterator[Notice]:
+def arns_for_names(classes: Iterable[NodeClass]) -> Iterator[UserNotice]:
     """A warning for each role or instance profile that is given by its ARN, as everywhere else in AWS: IAM's calls take
     the name.
     """
@@ -42,7 +42,7 @@ def arns_for_names(classes: Iterable[NodeClass]) -> Iterator[Notice]:
                 )
 
 
-def room_in_user_data(classes: Iterable[NodeClass]) -> Iterator[Notice]:
+def room_in_user_data(classes: Iterable[NodeClass]) -> Iterator[UserNotice]:
     """A warning for each class whose user data tells the kubelet how much room a node has: nodes are counted by
     ``spec.kubelet`` alone (Karpenter, "NodeClasses", ``spec.kubelet``).
     """

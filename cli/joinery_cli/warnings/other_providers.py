@@ -7,11 +7,11 @@ from joinery.decisions.scheduling.explain.elsewhere import also_served, bought_t
 from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.karpenter.labels import AUTO_MODE_DRIVER
 from joinery.objects.snapshot.snapshot import Snapshot
-from joinery_cli.notices import Notice, note, some_of, warning
+from joinery_cli.notices import UserNotice, note, some_of, warning
 from joinery_cli.view.workloads import owner_of
 
 
-def others(packing: Packing, snapshot: Snapshot) -> Iterator[Notice]:
+def others(packing: Packing, snapshot: Snapshot) -> Iterator[UserNotice]:
     """A warning where both may buy for a pod, and a note of those that have no place here and may have one there."""
     yield from _with_volumes_of_auto_mode(packing, snapshot)
     pools = foreign(snapshot)
@@ -29,7 +29,7 @@ def others(packing: Packing, snapshot: Snapshot) -> Iterator[Notice]:
         )
 
 
-def _with_volumes_of_auto_mode(packing: Packing, snapshot: Snapshot) -> Iterator[Notice]:
+def _with_volumes_of_auto_mode(packing: Packing, snapshot: Snapshot) -> Iterator[UserNotice]:
     """Why pods wait for Auto Mode's nodes that do not ask for them: the StorageClass does."""
     pods, volumes = {pod.key: pod for pod in snapshot.pods}, Volumes(snapshot)
     left = [pods[one.pod] for one in packing.unplaced if one.pod in pods]

@@ -11,7 +11,7 @@ from joinery.objects.karpenter.labels import AUTO_MODE, COMPUTE_TYPE, NODE_POOL,
 from joinery.objects.kubernetes.core import Node
 from joinery.objects.snapshot.pods import is_active
 from joinery.objects.snapshot.snapshot import Snapshot
-from joinery_cli.notices import Notice, some_of, warning
+from joinery_cli.notices import UserNotice, some_of, warning
 
 _ALL = (
     f"All that is needed: kubectl get nodes,pods,nodeclaims,nodepools,{NODE_CLASS.plural},pdb -A -o json > "
@@ -19,7 +19,7 @@ _ALL = (
 )
 
 
-def pods_without_nodes(snapshot: Snapshot) -> Iterator[Notice]:
+def pods_without_nodes(snapshot: Snapshot) -> Iterator[UserNotice]:
     """``kubectl get pods`` says where a pod runs, and not what room there is beside it."""
     there = {node.metadata.name for node in snapshot.nodes}
     lost = [pod for pod in snapshot.pods if pod.spec.node_name and pod.spec.node_name not in there and is_active(pod)]
@@ -33,7 +33,7 @@ def pods_without_nodes(snapshot: Snapshot) -> Iterator[Notice]:
     )
 
 
-def nodes_without_claims(snapshot: Snapshot) -> Iterator[Notice]:
+def nodes_without_claims(snapshot: Snapshot) -> Iterator[UserNotice]:
     """``kubectl get nodes`` is a third of what a decision about nodes is made from, and ``nodeclaims`` another."""
     claimed = {claim.status.provider_id for claim in snapshot.node_claims}
     lacking = [
@@ -47,7 +47,7 @@ def nodes_without_claims(snapshot: Snapshot) -> Iterator[Notice]:
         )
 
 
-def claims_without_nodes(snapshot: Snapshot) -> Iterator[Notice]:
+def claims_without_nodes(snapshot: Snapshot) -> Iterator[UserNotice]:
     """The other way round."""
     there = {node.metadata.name for node in snapshot.nodes}
     lacking = [one for one in snapshot.managed_claims if one.status.node_name and one.status.node_name not in there]
@@ -59,7 +59,7 @@ def claims_without_nodes(snapshot: Snapshot) -> Iterator[Notice]:
         )
 
 
-def nodes_without_pods(snapshot: Snapshot) -> Iterator[Notice]:
+def nodes_without_pods(snapshot: Snapshot) -> Iterator[UserNotice]:
     """A node of a real cluster runs a DaemonSet's pods at least; without any it is about to go because it is empty."""
     there = {node.metadata.name for node in snapshot.nodes}
     claimed = any(claim.status.node_name in there for claim in snapshot.managed_claims)
@@ -67,7 +67,7 @@ def nodes_without_pods(snapshot: Snapshot) -> Iterator[Notice]:
         yield warning(f"no pod in the files is on any of their nodes, so that each counts as empty. {_ALL}")
 
 
-def budgets_without_status(snapshot: Snapshot) -> Iterator[Notice]:
+def budgets_without_status(snapshot: Snapshot) -> Iterator[UserNotice]:
     """Budgets as a person writes them: what they allow a cluster has to say."""
     silent = [
         f"{budget.metadata.namespace}/{budget.metadata.name}"

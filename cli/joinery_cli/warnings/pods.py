@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from joinery.decisions.scheduling.constraints.selectors import read, unreadable
 from joinery.objects.kubernetes.core import DaemonSet, Pod, PodSpec, TopologySpreadConstraint
 from joinery.objects.kubernetes.quantity import amount
-from joinery_cli.notices import Notice, warnings_of
+from joinery_cli.notices import UserNotice, warnings_of
 from joinery_cli.view.workloads import owner_of
 
 #: No process lives in less than a mebibyte; no container has needed so many cores that were written without a unit.
@@ -21,7 +21,7 @@ _BYTES = ("memory", "ephemeral-storage")
 _NUMBER = re.compile(r"(\d+)(m?)")
 
 
-def odd_amounts(pods: Iterable[Pod], daemon_sets: Iterable[DaemonSet]) -> Iterator[Notice]:
+def odd_amounts(pods: Iterable[Pod], daemon_sets: Iterable[DaemonSet]) -> Iterator[UserNotice]:
     """A warning for each amount that lacks its unit, naming whose pods they are."""
     specs = [(owner_of(pod), pod.spec) for pod in pods]
     specs += [(f"{one.metadata.namespace}/{one.metadata.name}", one.spec.template.spec) for one in daemon_sets]
@@ -48,7 +48,7 @@ def _odd(requests: Mapping[str, object]) -> Iterator[str]:
             yield f"they request cpu: {given}, which is {number:,} cores; is it {number}m?"
 
 
-def idle_spreads(pods: Iterable[Pod]) -> Iterator[Notice]:
+def idle_spreads(pods: Iterable[Pod]) -> Iterator[UserNotice]:
     """A warning for each topology spread that does not count its own pods, naming whose they are."""
     spreads = ((pod, spread) for pod in pods for spread in pod.spec.topology_spread_constraints)
     idle = (
