@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from joinery.objects.karpenter.duration import spoken
-from joinery_cli.notices import UserNotice, Severity
+from joinery_cli.notices import Severity, UserNotice
 from joinery_cli.page.bars import bars, colours, fullness, legend
 from joinery_cli.page.fleet import strip
 from joinery_cli.prices import Prices
