@@ -141,4 +141,5 @@ def _started(
 
 
 def _has_few_pairs(instance: PackingInstance) -> bool:
-    return int(instance.compatible.sum()) <= tuning.FEW_PAIRS
+    is_many = len(instance.demands) > tuning.MAX_ITEMS
+    return int(instance.compatible.sum()) <= (tuning.FEW_PAIRS_OF_MANY_ITEMS if is_many else tuning.FEW_PAIRS)
