@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -60,11 +61,14 @@ def rendered(template: str, frame: Frame, *styles: str, **values: Any) -> str:
     """The whole page. ``styles``: names of style sheets that only this page needs. ``values``: of its sections."""
     script = _part("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    numbers = Counter(notice.severity for notice in frame.notices)
     explanations = [(heading, Markup("\n").join(map(visible, rest))) for heading, *rest in frame.explanations]
     return _environment().get_template(template).render({
         **vars(frame), **values,
         "now": frame.now.isoformat().replace("+00:00", "Z"),
-        "severities": list(Severity),
+        "notices": sorted(frame.notices, key=lambda notice: list(Severity).index(notice.severity)),
+        "noticed": [count(numbers[severity], severity.value) for severity in Severity if numbers[severity]],
+        "warning": Severity.WARNING,
         "explanations": explanations,
         "legend": legend(frame.workloads),
         "colours": colours(frame.workloads),
