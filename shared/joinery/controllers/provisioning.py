@@ -1,9 +1,9 @@
 """Pods that fit nowhere get nodes: read the cluster, plan, write the NodeClaims, launch them.
 
 One run serves all that ask for nodes: first static NodePools (``controllers.static_capacity``), then the pods that wait
-(``controllers.pod_capacity``), and with what the caps leave the nodes that are to be replaced
-(``controllers.rebalancing``). Of a plan that exceeds the caps the most urgent part is carried out; the run still ends
-in ``RefusedError``, because a person should look at it.
+(``controllers.pod_capacity``). What the caps leave is for nodes that EC2 recommends to rebalance
+(``controllers.rebalancing``), and for drifted nodes of static NodePools. Of a plan that exceeds the caps the most
+urgent part is carried out; the run still ends in ``RefusedError``, because a person should look at it.
 """
 
 from collections.abc import Mapping
@@ -82,7 +82,7 @@ class ProvisioningController:
         caps = self._settings.caps
         if not self._gateways.may_launch or not any(map(awaits_launch, snapshot.managed_claims)):
             return snapshot, caps
-        # Claims of one call must be seen together, as in lifecycle. So they are read once more, by the Lease.
+        # Claims of one call must be seen together, as in lifecycle. So they are read once more, under the Lease.
         with deciding(self._gateways.cluster, "provisioning", invocation):
             snapshot = self._gateways.cluster.snapshot()
         left_behind = [claim for claim in snapshot.managed_claims if awaits_launch(claim)]
@@ -99,7 +99,7 @@ class ProvisioningController:
         return self._gateways.cluster.snapshot(), caps
 
     def _launch(self, decision: Decision, writer: ClaimWriter, invocation: Invocation) -> Launched:
-        """Ask EC2 for the instances, and tell the claims that go which of them are replaced."""
+        """Ask EC2 for the instances, and mark the claims that go whose pods all have a place by now."""
         snapshot, packing, actor = decision.snapshot, decision.packing, writer.actor
         # The others wait for the next run, which reads all claims there are.
         claims = writer.launchable

@@ -23,7 +23,7 @@ from joinery.decisions.verification.violation import Violation, ViolationCode
 from joinery.objects.kubernetes.core import Pod
 
 _ROUNDS = 8
-#: How often nodes are given up where there is no time to plan anew; the last time all of them.
+#: How often a plan is cut once time is up. The last cut leaves nothing of it.
 _CUTS = 3
 _SHOWN = 3
 
@@ -43,8 +43,8 @@ class WarningCode(StrEnum):
 class PlanWarning:
     """A mistake of Joinery's own that the plan had to go round; people should see it and report it.
 
-    ``violations``: what verification held against a packing, by its ``method``. ``pods``: those that are left out for
-    it.
+    ``violations``: what verification found in a packing, by its ``method``. ``pods``: those that are left out, because
+    every plan with them was refused.
     """
 
     code: WarningCode
@@ -57,15 +57,15 @@ class PlanWarning:
             case WarningCode.BOUND_REFUSED:
                 return f"the bound was refused by the check, and the plan has none: {_shown(self.violations)}"
             case WarningCode.PLAN_REFUSED:
-                return f"a plan ({self.method}) was refused by the check and made anew: {_shown(self.violations)}"
+                return f"a plan ({self.method}) was refused by the check: {_shown(self.violations)}"
             case WarningCode.PODS_LEFT_OUT:
                 first = min(self.pods)
-                return f"{len(self.pods)} pods are left out for that, the first is {first}; please report this"
+                return f"{len(self.pods)} pods are left out, because of that; the first is {first}; please report this"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A packing with what verification still holds against it: nothing, or it must not be acted upon."""
+    """A packing, and the violations that it still has; with any it must not be acted upon."""
 
     packing: Packing
     violations: tuple[Violation, ...] = ()
@@ -94,7 +94,7 @@ def lateness(problem: Problem, stopwatch: Stopwatch) -> Callable[[], bool]:
 
 def checked(problem: Problem, solver: Solver, *, is_late: Callable[[], bool] = lambda: False) -> Plan:
     """The first packing of the solver that verification agrees with; after some rounds the last one, with its
-    violations. Once it ``is_late``, what verification leaves of the last one.
+    violations. Once it ``is_late``, the last one, cut down to what verification agrees with.
     """
     attempts = _Attempts(problem, solver)
     simpler = replace(problem, options=replace(problem.options, first_fit_only=True))
@@ -165,7 +165,7 @@ class _Attempts:
 
 
 def _without(packing: Packing, reasons: dict[str, Reason]) -> Packing:
-    """The packing without these pods, and without the nodes that would have been bought for them and others."""
+    """The packing without these pods, and without the new nodes that they were on: the others there have no place."""
     late = Reason.of(ReasonCode.TIME_LIMIT, "its node was refused by the check, and there was no time to plan another")
     given_up = {launch.name for launch in packing.launches if not reasons.keys().isdisjoint(launch.pods)}
     left = {name: late for launch in packing.launches if launch.name in given_up for name in launch.pods} | reasons
@@ -181,7 +181,7 @@ def _without(packing: Packing, reasons: dict[str, Reason]) -> Packing:
 
 
 def _left_out_for(violation: Violation) -> Reason:
-    template = "planned twice and refused by the check: {violation}; please report this"
+    template = "refused by the check: {violation}; please report this"
     return Reason.of(ReasonCode.REFUSED, template, code=violation.code, violation=violation.message)
 
 

@@ -37,7 +37,7 @@ class DisruptionReason(StrEnum):
     EXPIRED = "Expired"
     REBALANCE = "Rebalance"
     UNHEALTHY = "Unhealthy"
-    #: A replacement whose command was rolled back, and that nobody uses.
+    #: A replacement whose command was rolled back.
     ABANDONED = "Abandoned"
 
 

@@ -14,7 +14,7 @@ from joinery.decisions.verification.violation import ViolationCode
 from simulator.builders import instance_type, node, node_pool, pod
 from tests.unit.decisions.verification.plans import A, problem
 
-REFUSED = "planned twice and refused by the check: "
+REFUSED = "refused by the check: "
 
 
 @pytest.fixture

@@ -60,16 +60,16 @@ SHORTEST_DRAIN = timedelta(seconds=5)
 class _Pass:
     """One pass over one claim.
 
-    ``claim``: as it should be, so far; ``stored``: as the commands have written it; ``commands``: what else is to be
-    done, so far. ``is_kept``: whether the node keeps its pods until provisioning has a place for them. ``is_slow``:
-    whether nothing is going to change soon.
+    ``claim``: what it is to be, so far; ``stored``: what the cluster holds once the ``commands`` so far have run.
+    ``keeps_pods``: whether the node keeps its pods until provisioning has a place for them. ``is_slow``: whether
+    nothing is going to change soon.
     """
 
     state: ClusterState
     claim: NodeClaim
     stored: NodeClaim
     commands: tuple[Command, ...] = field(default=())
-    is_kept: bool = False
+    keeps_pods: bool = False
     is_slow: bool = False
 
     @property
@@ -92,15 +92,16 @@ def finalize(state: ClusterState, claim: NodeClaim) -> LifecycleStep:
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
         return LifecycleStep()
     so_far = _with_deadline(_Pass(state, with_missing(state, claim), claim))
-    # What the claim says of its Node may have been lost; of one that was never made its own no pod is to be drained.
+    # The claim may have lost the name of its Node. A Node that was never registered as this claim's is not drained.
     nodes = tuple(node for node in state.nodes_of(claim) if has_joined(claim) or is_registered(node))
-    ended = (_surged(_end_node(so_far, nodes[0]), nodes[0]) if nodes else _end_instance(so_far)).written()
+    ended = _surge(_end_node(so_far, nodes[0]), nodes[0]) if nodes else _end_instance(so_far)
+    ended = ended.written()
     is_over = TERMINATION_FINALIZER not in ended.claim.metadata.finalizers
-    # Ticks do not help a node that waits for its replacement: the mark rings, and so does the schedule, for a deadline.
-    # Nor do they help one whose drain is stalled (``lifecycle.draining.stall``).
+    # To look again in seconds does not help a node that waits for its replacement: provisioning rings when it marks the
+    # claim, and the schedule comes before a deadline. Nor does it help a stalled drain (``lifecycle.draining.stall``).
     events = pod_events(state, ended.claim, nodes[0]) if nodes else ()
     events += surge_events(state, state.pods_on(nodes[0])) if nodes else ()
-    in_progress = not (is_over or ended.is_kept or ended.is_slow)
+    in_progress = not (is_over or ended.keeps_pods or ended.is_slow)
     return LifecycleStep(ended.commands, in_progress=in_progress, pod_events=events)
 
 
@@ -142,21 +143,21 @@ def _end_node(so_far: _Pass, node: Node) -> _Pass:
     if so_far.state.is_gone(so_far.claim):
         gone = _let_go(so_far, node, "its instance is gone")
         return gone if node.metadata.deletion_timestamp else gone.then(DeleteNode(node, "its instance is gone"))
-    so_far = _closed(so_far, node)
+    so_far = _close(so_far, node)
     instance = so_far.state.instance_of(so_far.claim)
     if instance is not None and instance.state == STOPPED:
         return _end_instance(so_far, node)  # no kubelet would end its pods or detach their volumes
     # An empty node has nothing to wait for.
     has_pods = bool(plan_drain(so_far.state.pods_on(node), now=so_far.now, deadline=None).waiting)
     if has_pods and not may_drain(so_far.claim, so_far.state.pods_on(node), so_far.now):
-        return _kept(so_far, node)
-    so_far = _drained(so_far, node)
+        return _keep_pods(so_far, node)
+    so_far = _drain(so_far, node)
     if so_far.claim.is_true(DRAINED):
-        so_far = _detached(so_far, node)
+        so_far = _await_detachment(so_far, node)
     return _end_instance(so_far, node) if _is_past_volumes(so_far.claim) else so_far
 
 
-def _closed(so_far: _Pass, node: Node) -> _Pass:
+def _close(so_far: _Pass, node: Node) -> _Pass:
     """Keep new pods away, and ask for the Node's deletion; its finalizer holds it until the end."""
     tainted, ends = disrupted(node), deadline(so_far.claim)
     if ends is not None and (tainted != node or node.metadata.deletion_timestamp is None):
@@ -168,23 +169,23 @@ def _closed(so_far: _Pass, node: Node) -> _Pass:
     return so_far
 
 
-def _kept(so_far: _Pass, node: Node) -> _Pass:
+def _keep_pods(so_far: _Pass, node: Node) -> _Pass:
     """Leave the pods where they are. A node that is retired gets an Event that says what it waits for."""
     if not is_retired(so_far.claim):
         return so_far
     text = "its pods stay until they have another place: their own Events say what is in the way"
-    return replace(so_far.then(Announce("AwaitingReplacement", text, node)), is_kept=True)
+    return replace(so_far.then(Announce("AwaitingReplacement", text, node)), keeps_pods=True)
 
 
-def _surged(so_far: _Pass, node: Node) -> _Pass:
-    """Have the successors of pods made that ask for it, as long as their node is drained."""
+def _surge(so_far: _Pass, node: Node) -> _Pass:
+    """Have the successors of pods made that ask for it, until their node is drained."""
     if TERMINATION_FINALIZER not in so_far.claim.metadata.finalizers or so_far.claim.is_true(DRAINED):
         return so_far
     commands, claim = begun(so_far.state, so_far.claim, so_far.state.pods_on(node))
     return (so_far.written() if commands else so_far).then(*commands, claim=claim)
 
 
-def _drained(so_far: _Pass, node: Node) -> _Pass:
+def _drain(so_far: _Pass, node: Node) -> _Pass:
     if so_far.claim.is_true(INSTANCE_TERMINATING):
         return so_far
     at, ends = observed(so_far.claim, so_far.now), deadline(so_far.claim)
@@ -193,7 +194,7 @@ def _drained(so_far: _Pass, node: Node) -> _Pass:
     if so_far.claim.is_true(DRAINED) and not drain.waiting:
         return so_far
     if drain.waiting:
-        so_far = _asked(so_far, node, drain, ends)
+        so_far = _evict(so_far, node, drain, ends)
     draining = so_far.claim.condition(DRAINED)
     since = draining.last_transition_time if draining else None
     if drain.waiting or since is None or so_far.now - since < SHORTEST_DRAIN:
@@ -202,12 +203,13 @@ def _drained(so_far: _Pass, node: Node) -> _Pass:
     return so_far.then(claim=with_condition(so_far.claim, true(DRAINED, at)))
 
 
-def _asked(so_far: _Pass, node: Node, drain: Drain, ends: datetime | None) -> _Pass:
+def _evict(so_far: _Pass, node: Node, drain: Drain, ends: datetime | None) -> _Pass:
     """Evict the pods, unless that failed a moment ago. Pods whose deadline has come are deleted in any case."""
     later = so_far.state.awaiting_larger
     chosen = tuple(pod for pod in drain.evict if pod.key not in later)
     if drain.evict and not chosen:
-        return so_far  # nobody is asked, so nobody has refused
+        # No eviction was tried, so none failed. No pod is to be deleted either: a claim with a deadline waits for none.
+        return so_far
     drain = replace(drain, evict=chosen)
     annotations, now = so_far.claim.metadata.annotations, so_far.now
     pace = stall.pace(annotations, len(drain.waiting), now)
@@ -233,7 +235,7 @@ def _drain_commands(state: ClusterState, node: Node, drain: Drain, ends: datetim
     yield from (Evict(pod, node, "its node is being drained") for pod in drain.evict if not state.awaits_successor(pod))
 
 
-def _detached(so_far: _Pass, node: Node) -> _Pass:
+def _await_detachment(so_far: _Pass, node: Node) -> _Pass:
     at, ends = observed(so_far.claim, so_far.now), deadline(so_far.claim)
     volumes = blocking_volumes(so_far.state.snapshot, node.metadata.name, so_far.state.pods_on(node))
     if not volumes:
@@ -249,7 +251,7 @@ def _detached(so_far: _Pass, node: Node) -> _Pass:
 
 
 def _has_waited(claim: NodeClaim, kind: str, now: datetime) -> bool:
-    """Whether a condition is what it is for so long that ticks are not worth their reads any more."""
+    """Whether a condition has not changed for so long that the minute's schedule looks often enough."""
     condition = claim.condition(kind)
     since = condition.last_transition_time if condition else None
     return since is not None and now - since >= stall.WORTH_TICKS
@@ -278,7 +280,7 @@ def _end_instance(so_far: _Pass, node: Node | None = None) -> _Pass:
         text = "its claim is being deleted"
         so_far = so_far.written().then(TerminateInstance(instance_id(claim.status.provider_id), text, claim))
     is_slow = _has_waited(claim, INSTANCE_TERMINATING, so_far.now)
-    # Nothing says that EC2 was understood while it does not know its new instance yet: it is asked again.
+    # EC2 may not list a new instance yet, and then the first call may have ended nothing: it is repeated.
     if state.is_missing(claim) and may_be_unlisted(claim, so_far.now):
         return replace(so_far, is_slow=is_slow)
     ending = with_condition(claim, true(INSTANCE_TERMINATING, observed(claim, so_far.now)))

@@ -38,6 +38,7 @@ _WHY = {
     DisruptionReason.EXPIRED: "it is older than its expireAfter",
     DisruptionReason.REBALANCE: "EC2 may soon take its instance away",
     DisruptionReason.UNHEALTHY: "it is unhealthy",
+    DisruptionReason.ABANDONED: "it was bought for pods that stay where they are",
 }
 
 
@@ -67,7 +68,7 @@ def _why(state: ClusterState, claim: NodeClaim | None) -> str:
     reason = claim.metadata.annotations.get(RETIRED_FOR, "")
     if reason == SCHEDULED_CHANGE:
         return "EC2 has scheduled a change of its instance"
-    return _WHY.get(DisruptionReason(reason), reason) if reason in {*DisruptionReason} else "its NodeClaim is deleted"
+    return _WHY[DisruptionReason(reason)] if reason in {*DisruptionReason} else "its NodeClaim is deleted"
 
 
 def _when(state: ClusterState, claim: NodeClaim | None, node: Node) -> str:
