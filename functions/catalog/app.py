@@ -15,4 +15,4 @@ from joinery.controllers.telemetry import logger, metrics
 @logger.inject_lambda_context(clear_state=True)
 @metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return bootstrap.dispatcher().sweep(lambda: bootstrap.catalog().reconcile())
+    return bootstrap.dispatcher("catalog").sweep(lambda: bootstrap.catalog().reconcile())

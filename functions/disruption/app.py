@@ -17,4 +17,6 @@ from joinery.gateways.doorbell.gateway import Bell
 @metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     invocation = bootstrap.invocation(context)
-    return bootstrap.dispatcher().answer(event, Bell.DISRUPTION, lambda: bootstrap.disruption().reconcile(invocation))
+    return bootstrap.dispatcher("disruption").answer(
+        event, Bell.DISRUPTION, lambda: bootstrap.disruption().reconcile(invocation)
+    )

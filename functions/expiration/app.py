@@ -16,4 +16,4 @@ from joinery.controllers.telemetry import logger, metrics
 @metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     invocation = bootstrap.invocation(context)
-    return bootstrap.dispatcher().sweep(lambda: bootstrap.expiration().reconcile(invocation))
+    return bootstrap.dispatcher("expiration").sweep(lambda: bootstrap.expiration().reconcile(invocation))

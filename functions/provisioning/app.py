@@ -18,4 +18,4 @@ from joinery.gateways.doorbell.gateway import Bell
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     invocation = bootstrap.invocation(context)
     door = bootstrap.provisioning
-    return bootstrap.dispatcher().answer(event, Bell.PROVISIONING, lambda: door().reconcile(invocation))
+    return bootstrap.dispatcher("provisioning").answer(event, Bell.PROVISIONING, lambda: door().reconcile(invocation))

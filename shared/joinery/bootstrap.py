@@ -45,7 +45,7 @@ AWS = "joinery.bootstrap:aws"
 @cache
 def settings(door: str = "") -> Settings:
     """The environment's settings; for a door over the real gateways, with everything it needs."""
-    config = settings_module.read(os.environ)
+    config = settings_module.read(os.environ, door)
     return config.check(door) if door and config.gateways == AWS else config
 
 
@@ -114,11 +114,11 @@ def installer() -> "InstallerController":
 
 
 @cache
-def dispatcher() -> "Dispatcher":
-    """How every door but the webhook answers what woke it."""
+def dispatcher(door: str) -> "Dispatcher":
+    """How a door other than the webhook answers what woke it."""
     from joinery.controllers.triggers.dispatcher import Dispatcher
 
-    return Dispatcher(_doorbell(), settings(), now=_clock())
+    return Dispatcher(_doorbell(), settings(door), now=_clock())
 
 
 def _choose_metrics() -> None:

@@ -99,11 +99,13 @@ def _doors(simulation: Simulation, envelopes: list[Envelope]) -> Mapping[str, Do
 
     def provision(gateways: Gateways) -> object:
         controller = ProvisioningController(gateways, bootstrap.settings("provisioning"))
-        return bootstrap.dispatcher().answer({}, Bell.PROVISIONING, lambda: controller.reconcile(_invocation()))
+        return bootstrap.dispatcher("provisioning").answer(
+            {}, Bell.PROVISIONING, lambda: controller.reconcile(_invocation())
+        )
 
     def live(gateways: Gateways) -> object:
         controller = LifecycleController(gateways, bootstrap.settings("lifecycle"))
-        return bootstrap.dispatcher().answer({}, Bell.LIFECYCLE, lambda: controller.reconcile(_invocation()))
+        return bootstrap.dispatcher("lifecycle").answer({}, Bell.LIFECYCLE, lambda: controller.reconcile(_invocation()))
 
     def interrupt(gateways: Gateways) -> object:
         # What fails comes again: the message of the story itself is on its way still.
@@ -115,7 +117,9 @@ def _doors(simulation: Simulation, envelopes: list[Envelope]) -> Mapping[str, Do
 
     def disrupt(gateways: Gateways) -> object:
         controller = DisruptionController(gateways, bootstrap.settings("disruption"))
-        return bootstrap.dispatcher().answer({}, Bell.DISRUPTION, lambda: controller.reconcile(_invocation(300.0)))
+        return bootstrap.dispatcher("disruption").answer(
+            {}, Bell.DISRUPTION, lambda: controller.reconcile(_invocation(300.0))
+        )
 
     return {
         "provisioning": provision,

@@ -228,7 +228,7 @@ def test_a_door_that_is_switched_off_begins_nothing(stand: Stand) -> None:
     """Its bell is completed, so that nothing piles up."""
     emptied(stand)
     (claim,) = stand.claims
-    with Doors(stand.world, enabled="false").open() as doors:
+    with Doors(stand.world, switched_off="disruption").open() as doors:
         call = doors.invoke("disruption", {"Records": [record("1", "joinery-disruption.fifo", {})]})
     assert (call.result, call.error) == ({"outcome": "off"}, "")
     assert not is_tainted(stand, claim)

@@ -66,7 +66,7 @@ def test_without_a_webhook_the_schedule_finds_the_pods(played: Callable[..., Pla
 
 
 def test_observing_changes_nothing(played: Callable[..., PlayedScenario]) -> None:
-    """Decisions are made, recorded and played in Events; no claim is written and nothing is launched."""
+    """Decisions are made, recorded, and said in Events; no claim is written and nothing is launched."""
     seen = played("out-of-stock", mode="observe").simulation
     assert not seen.world.cluster.node_claims
     assert seen.world.cloud.requests == []
@@ -76,13 +76,13 @@ def test_observing_changes_nothing(played: Callable[..., PlayedScenario]) -> Non
 
 def test_a_door_that_is_off_does_nothing(played: Callable[..., PlayedScenario]) -> None:
     """It completes what wakes it."""
-    off = played("out-of-stock", enabled="false").simulation
+    off = played("out-of-stock", switched_off="provisioning").simulation
     assert not off.world.cluster.node_claims
     assert not any(call.error for call in off.doors.calls)
 
 
 def test_a_plan_over_the_cap_is_refused_loudly(played: Callable[..., PlayedScenario]) -> None:
-    """Nothing is launched, and a person is played why."""
+    """Nothing is launched, and a person is told why."""
     capped = played("out-of-stock", max_hourly="0.01")
     assert not capped.simulation.world.cluster.node_claims
     refusal = capped.lines("provisioning", "failed")[0]

@@ -36,12 +36,11 @@ def test_everything_that_is_given_is_read() -> None:
         "JOINERY_MODE": "observe",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
         "JOINERY_SETTINGS": "; ".join(f"{name}={text}" for name, text in settings.items()),
-        "POWERTOOLS_SERVICE_NAME": "disruption",
         "UNRELATED": "x",
     }
     assert set(settings) == set(SETTINGS) - set(BY_THE_TEMPLATE) | {"RolePath"}
 
-    assert read(environment) == Settings(
+    assert read(environment, "disruption") == Settings(
         cluster="blue",
         region="eu-north-1",
         mode="observe",
@@ -86,7 +85,7 @@ def test_a_default_is_what_it_says(name: str) -> None:
 def test_a_door_is_switched_off_by_its_name() -> None:
     """The others are not."""
     off = {"JOINERY_CLUSTER": "blue", "JOINERY_SETTINGS": "SwitchedOff=disruption,catalog"}
-    doors = [door for door in SWITCHES if not read({**off, "POWERTOOLS_SERVICE_NAME": door}).enabled]
+    doors = [door for door in SWITCHES if not read(off, door).enabled]
     assert doors == ["disruption", "catalog"]
 
 

@@ -274,10 +274,11 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
-def read(environment: Mapping[str, str]) -> Settings:
-    """The settings of a function. Raises ``ConfigurationError`` naming the variable or setting that is at fault.
+def read(environment: Mapping[str, str], door: str = "") -> Settings:
+    """The settings of a function; ``door`` is its name.
 
-    An empty one counts as absent, because a template cannot leave one out conditionally.
+    Raises ``ConfigurationError`` naming the variable or setting that is at fault. An empty one counts as absent,
+    because a template cannot leave one out conditionally.
     """
     given = {
         each.name: (each.type, environment.get(variable(each.name), "").strip())
@@ -289,7 +290,6 @@ def read(environment: Mapping[str, str]) -> Settings:
         if name in _FIELDS:
             given[_FIELDS[name].name] = (_FIELDS[name].type, text)
     settings = {name: _parse(name, kind, text) for name, (kind, text) in given.items() if text}
-    door = environment.get("POWERTOOLS_SERVICE_NAME", "")
     return Settings(**settings, enabled=door not in settings.get("switched_off", ()))
 
 
