@@ -52,11 +52,11 @@ def catalog(
     tell((*inputs.all_notices(), *prices.notices()))
     types = instance_types([chosen], catalogue)[chosen.metadata.name]
     if output is Format.JSON:
-        from joinery_cli.output_json import write
+        from joinery_cli.output.json import write
 
         write([entry(kind) for kind in types])
     else:
-        from joinery_cli.output_table import print_catalog
+        from joinery_cli.output.table import print_catalog
 
         print_catalog(types, f"{chosen.kind} {chosen.metadata.name}", prices)
 

@@ -85,8 +85,8 @@ def disrupt(
     from joinery.decisions.scheduling.problem import Options
     from joinery_cli.decision_input import check_time_limit, decision_input, tell_now
     from joinery_cli.explained_nodes import nodes_meant
-    from joinery_cli.output_disruptions_json import disruptions_document
-    from joinery_cli.output_json import write
+    from joinery_cli.output.disruptions_json import disruptions_document
+    from joinery_cli.output.json import write
     from joinery_cli.sources import moment
     from joinery_cli.view.disruption_groups import view
     from joinery_cli.view.node_explanation import explain
@@ -189,8 +189,8 @@ def disruption_problem(
 def _show(view: "DisruptionView", output: DecisionFormat, *, with_pods: bool) -> None:
     if output is DecisionFormat.JSON:
         from joinery_cli.explained_nodes import explanation_document
-        from joinery_cli.output_disruptions_json import disruptions_document
-        from joinery_cli.output_json import with_explanations, write
+        from joinery_cli.output.disruptions_json import disruptions_document
+        from joinery_cli.output.json import with_explanations, write
 
         document = disruptions_document(view.disruptions, view.prices, view.notices, now=view.now, seconds=view.seconds)
         write(with_explanations(document, map(explanation_document, view.explanations)))
@@ -199,6 +199,6 @@ def _show(view: "DisruptionView", output: DecisionFormat, *, with_pods: bool) ->
 
         print_page(view)
     else:
-        from joinery_cli.output_disruptions_table import print_disruptions
+        from joinery_cli.output.disruptions_table import print_disruptions
 
         print_disruptions(view, with_pods=with_pods)

@@ -11,8 +11,8 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, Subject
 from joinery.objects.errors import ConfigurationError
 from joinery_cli.notices import some_of
+from joinery_cli.output.visible import visible
 from joinery_cli.view.figures import count, money
-from joinery_cli.visible import visible
 
 WIDTH = 80
 _RULE_WIDTH = 72

@@ -14,7 +14,7 @@ from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter.duration import spoken
 from joinery_cli.explained import aligned, wrapped
 from joinery_cli.notices import some_of
-from joinery_cli.output_json import moment_text
+from joinery_cli.output.json import moment_text
 from joinery_cli.view.disruption_view import Fate, NodeExplanation, PricedPods, repaid_in
 from joinery_cli.view.disruption_words import moves, result, rule
 from joinery_cli.view.figures import count, money, natural, share

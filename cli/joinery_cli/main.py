@@ -23,10 +23,10 @@ from joinery.objects.wording import of_model_error, one_of
 from joinery_cli.catalog import catalog
 from joinery_cli.disrupt import disrupt
 from joinery_cli.doctor.command import doctor
+from joinery_cli.output.visible import line_of
 from joinery_cli.plan import plan
 from joinery_cli.reading.refused import RefusedFilesError
 from joinery_cli.uninstall.command import uninstall
-from joinery_cli.visible import line_of
 
 GROUP = "joinery.commands"
 DONE, FAILED, BAD_INPUT = 0, 1, 2

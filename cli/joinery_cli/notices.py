@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from joinery.objects.wording import shortened
-from joinery_cli.visible import line_of
+from joinery_cli.output.visible import line_of
 
 _NAMED = 3
 #: How many doubts about the same subjects are told: whoever wrote one list of thousands reads no thousands of lines.

@@ -72,7 +72,7 @@ def plan(
     from joinery.objects.policies import Caps
     from joinery_cli.decision_input import check_time_limit, decision_input
     from joinery_cli.explained import explanation_document
-    from joinery_cli.output_json import plan_document, with_explanations, write
+    from joinery_cli.output.json import plan_document, with_explanations, write
     from joinery_cli.sources import moment
     from joinery_cli.view.costs import costs as costs_of
     from joinery_cli.view.plan_groups import view
@@ -183,6 +183,6 @@ def _show(plan: "PlanView", output: DecisionFormat, *, with_pods: bool) -> None:
 
         print_page(plan)
     else:
-        from joinery_cli.output_table import print_plan
+        from joinery_cli.output.table import print_plan
 
         print_plan(plan, with_pods=with_pods)

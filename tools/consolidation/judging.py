@@ -21,7 +21,7 @@ from joinery.decisions.disruption.validation.verified import state_after
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing, placed_pods
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery.objects.snapshot.snapshot import Snapshot
-from joinery_cli.output_json import existing_document, launch_document, moment_text
+from joinery_cli.output.json import existing_document, launch_document, moment_text
 from tools.bench.frame import JOINERY
 from tools.consolidation.files import Document, read, write
 

@@ -47,7 +47,7 @@ def doctor(
     findings = diagnosis(CHECKS, site)
     items, number = _bill(site, findings) if with_cost else ((), 0)
     if output is Format.JSON:
-        from joinery_cli.output_json import write
+        from joinery_cli.output.json import write
 
         write(document(site, findings, items, nodes=number))
     else:

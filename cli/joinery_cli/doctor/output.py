@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from joinery import __version__
-from joinery_cli.console import WIDTH, escape, headed_table, print_wrapped, printing
 from joinery_cli.doctor.cost import BillItem, total
 from joinery_cli.doctor.findings import CheckStatus, Finding
 from joinery_cli.doctor.site import Site
+from joinery_cli.output.console import WIDTH, escape, headed_table, print_wrapped, printing
 
 _COLOURS = {CheckStatus.OK: "green", CheckStatus.NOTE: "dim", CheckStatus.WARN: "yellow", CheckStatus.FAIL: "bold red"}
 _TOPIC = 13

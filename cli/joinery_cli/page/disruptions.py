@@ -1,5 +1,5 @@
 """A decision about nodes as one page: before and after side by side, cost against evictions, command by command what
-goes and what comes, what is held, and how near all of it is to the best.
+goes and what comes, what stays, and how near all of it is to the best.
 """
 
 import sys
@@ -80,7 +80,7 @@ def _figures(view: DisruptionView) -> tuple[Figure, ...]:
             figures.append(Figure("gap", "Gap", f"{decision.gap:.1%}", "above the bound at most"))
     nodes = _held(view)
     figures.append(
-        Figure("held", "Held", f"{nodes:,}", f"by {count(len(view.held), 'rule')}" if nodes else "by no rule")
+        Figure("held", "Staying", f"{nodes:,}", f"by {count(len(view.held), 'rule')}" if nodes else "by no rule")
     )
     return tuple(figures)
 

@@ -14,13 +14,13 @@ from markupsafe import Markup
 
 from joinery.objects.karpenter.duration import spoken
 from joinery_cli.notices import Severity, UserNotice
+from joinery_cli.output.visible import visible
 from joinery_cli.page.bars import bars, colours, fullness, legend
 from joinery_cli.page.fleet import strip
 from joinery_cli.prices import Prices
 from joinery_cli.view.disruption_words import moves, rule
 from joinery_cli.view.figures import count, listed, money, part
 from joinery_cli.view.workloads import Workload
-from joinery_cli.visible import visible
 
 _PACKAGE = "joinery_cli.page"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
-from joinery_cli.visible import visible
+from joinery_cli.output.visible import visible
 
 Html = Markup
 """Markup, which templates take as it is. mypy keeps the name of a pod from passing for it."""

@@ -7,7 +7,7 @@ import typer
 
 from joinery.decisions.installation.removal import Disposal, Nodes
 from joinery_cli.options import Format
-from joinery_cli.visible import visible
+from joinery_cli.output.visible import visible
 
 if TYPE_CHECKING:
     from joinery.gateways.kubernetes.gateway import Objects
@@ -46,7 +46,7 @@ def uninstall(
     )  # fmt: skip
     through = go_through(place)
     if output is Format.JSON:
-        from joinery_cli.output_json import write
+        from joinery_cli.output.json import write
 
         steps = [{"step": one.step, "result": one.result, "seconds": round(one.seconds, 1)} for one in through]
         write({"cluster": cluster, "stack": place.stack, "nodes": str(nodes), "steps": steps})

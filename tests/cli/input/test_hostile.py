@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from joinery_cli.output.visible import in_json, visible
 from joinery_cli.sources import SAMPLE
-from joinery_cli.visible import in_json, visible
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
 POD = json.dumps(pod_document())

@@ -16,9 +16,9 @@ from joinery.decisions.disruption.decision import (
 )
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.objections import Objection, ObjectionCode
-from joinery_cli.output_disruptions_json import disruptions_document
-from joinery_cli.output_disruptions_table import print_disruptions
-from joinery_cli.output_json import write
+from joinery_cli.output.disruptions_json import disruptions_document
+from joinery_cli.output.disruptions_table import print_disruptions
+from joinery_cli.output.json import write
 from joinery_cli.view.disruption_groups import view
 from joinery_cli.view.disruption_view import DisruptionView, Fate
 from simulator.builders import EPOCH

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from joinery.decisions.scheduling.packing import Kept, Packing
-from joinery_cli.output_json import plan_document
+from joinery_cli.output.json import plan_document
 from joinery_cli.view.costs import Costs
 from joinery_cli.view.nearness import nearness
 from simulator.builders import EPOCH

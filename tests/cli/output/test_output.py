@@ -9,8 +9,8 @@ from joinery.decisions.scheduling.packing import Packing, Unplaced
 from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject
 from joinery.objects.karpenter.labels import ZONE
 from joinery.objects.karpenter.meta import Requirement
-from joinery_cli.output_json import plan_document, write
-from joinery_cli.output_table import print_plan
+from joinery_cli.output.json import plan_document, write
+from joinery_cli.output.table import print_plan
 from joinery_cli.view.costs import Costs
 from joinery_cli.view.plan_groups import view
 from simulator.builders import EPOCH, pod

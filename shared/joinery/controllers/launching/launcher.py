@@ -245,7 +245,7 @@ def finish_launches(
     tokens = {instance.launch_token for instance in instances}
     held = within_caps(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
     if held.announcements:
-        logger.error("launches are held back by a cap", extra={REASON: held.announcements[0].message})
+        logger.error("a cap leaves out launches", extra={REASON: held.announcements[0].message})
         actor.emit(news(gateways, held.announcements))
     launcher = Launcher(gateways, actor, snapshot, supply, invocation)
     return Finished(launcher.launch(held.admitted, snapshot.node_claims, instances), held.caps)

@@ -75,7 +75,7 @@ def report(
     examples = {objection.code: objection.message for objection in reversed(objections)}
     lines = [(code, number, examples[code]) for code, number in Counter(one.code for one in objections).items()]
     for code, number, example in monitor.news(lines, lambda line: line, lambda line: line[0], snapshot.now).lines:
-        logger.info(f"{number} nodes are held", extra={CODE: code.value, REASON: example})
+        logger.info(f"{number} nodes stay", extra={CODE: code.value, REASON: example})
     subjects = _Subjects(snapshot)
     is_only_observed = not gateways.may_launch
     sorts: tuple[Iterable[Announce], ...] = (

@@ -13,9 +13,9 @@ from joinery.objects.karpenter.meta import Requirement, Taint
 from joinery.objects.kubernetes.quantity import texts
 from joinery_cli.explained import reason_document
 from joinery_cli.notices import UserNotice
+from joinery_cli.output.visible import in_json
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import CURRENCY, Costs
-from joinery_cli.visible import in_json
 
 #: Sums of prices, to the millionth of a dollar: floats add up with noise in the last digits.
 DIGITS = 6

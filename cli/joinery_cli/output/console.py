@@ -14,11 +14,11 @@ from rich.markup import escape as unmarked
 from rich.table import Table
 
 from joinery.decisions.scheduling.packing import Launch
+from joinery_cli.output.visible import visible
 from joinery_cli.prices import Prices
 from joinery_cli.view.figures import amount, share, size, unit
 from joinery_cli.view.plan_view import zones_allowed
 from joinery_cli.view.workloads import Filled
-from joinery_cli.visible import visible
 
 WIDTH = 80
 _WIDEST = 250

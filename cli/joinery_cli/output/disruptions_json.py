@@ -6,7 +6,7 @@ from typing import Any
 
 from joinery.decisions.disruption.decision import CurvePoint, DecidedCommand, DisruptionDecision, Rejection, StayingNode
 from joinery_cli.notices import UserNotice
-from joinery_cli.output_json import DIGITS, existing_document, launch_document, moment_text, rounded_down
+from joinery_cli.output.json import DIGITS, existing_document, launch_document, moment_text, rounded_down
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import CURRENCY
 

@@ -14,7 +14,8 @@ from rich.table import Table
 
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.wording import shortened
-from joinery_cli.console import (
+from joinery_cli.explained import lines
+from joinery_cli.output.console import (
     TYPE_WIDTH,
     WIDTH,
     escape,
@@ -29,7 +30,6 @@ from joinery_cli.console import (
     tinted,
     zones_of,
 )
-from joinery_cli.explained import lines
 from joinery_cli.prices import Prices
 from joinery_cli.view.figures import amount, count, money, monthly, natural, resource_heading
 from joinery_cli.view.nearness import nearness

@@ -131,5 +131,5 @@ def test_the_log_says_once_what_holds_nodes_and_again_what_has_changed(
     said = []
     while decided:
         controller.reconcile(stand.invocation())
-        said.append(capsys.readouterr().out.count("nodes are held"))
+        said.append(capsys.readouterr().out.count("nodes stay"))
     assert said == [1, 0, 1, 0]

@@ -1,5 +1,5 @@
 """A decision about nodes for a person at a terminal: command by command what goes and why, what is bought, where pods
-move; what is held; what it saves, what it counts as, and how near that is to the best.
+move; what stays; what it saves, what it counts as, and how near that is to the best.
 
 What matters most comes last, where the eye is when a command ends.
 """
@@ -11,9 +11,17 @@ from textwrap import wrap
 from rich.console import Console
 from rich.table import Table
 
-from joinery_cli.console import WIDTH, escape, headed_table, price_lines, print_explanation, print_wrapped, printing
 from joinery_cli.explained_nodes import lines
 from joinery_cli.notices import some_of
+from joinery_cli.output.console import (
+    WIDTH,
+    escape,
+    headed_table,
+    price_lines,
+    print_explanation,
+    print_wrapped,
+    printing,
+)
 from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, HeldGroup
 from joinery_cli.view.disruption_words import headline, moves, result, rule, totals
 from joinery_cli.view.figures import count, money, natural, share
@@ -132,14 +140,14 @@ def _pods(view: DisruptionView) -> Table:
     return table
 
 
-# --- what is held ---
+# --- what stays ---
 
 
 def _print_held(console: Console, groups: Sequence[HeldGroup]) -> None:
     if not groups:
         return
     nodes = {name for group in groups for name in group.nodes}
-    console.print(f"[bold]Held: {count(len(nodes), 'node')}[/bold]")
+    console.print(f"[bold]Staying: {count(len(nodes), 'node')}[/bold]")
     for group in groups:
         held = f"{count(len(group.nodes), 'node')}, {rule(group.code)}: {some_of(group.nodes)}"
         print_wrapped(console, held, first="  ", further="      ")
