@@ -2,7 +2,7 @@
 
 1. ``waiting``: which pods that wait need no new node. ``candidates``: which nodes may go at all, and for what.
    ``validation.eligible``: for what budgets let them go.
-2. ``consolidation.model`` and ``optimizer.consolidation``: which of them should, all at once, so that the price of
+2. ``consolidation.compiling`` and ``consolidation.choosing``: which of them should, all at once, so that the price of
    nodes and of moves is least; with a bound.
 3. ``consolidation.attempts``: plans of that choice. ``consolidation.simulation`` says where the pods really go, by the
    packing core; a node whose pods have no other place stays. ``consolidation.grouping`` makes commands that are each
@@ -44,7 +44,7 @@ from joinery.objects.objections import Objection, ObjectionCode
 
 _DRIFTED = DisruptionReason.DRIFTED
 _FAR = 0.01
-"""A bound that is farther below the choice, as a share of it, is proven with more care where that takes little time."""
+"""Where the bound is so far below the choice, as a share of it, a tighter one is sought."""
 _FIRST, _SEARCHING = 0.4, 0.6
 """Parts of the time limit after which the first search, and all of them, end: simulations and checks come later."""
 
@@ -56,13 +56,13 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
     before = sum(found.prices.values())
     effort = _effort(problem, _SEARCHING, stopwatch)
     may_go = eligible(found, problem)
-    in_place = ended_in_full_reservations(may_go.candidates.values(), problem, stopwatch, effort.is_over)
-    others = _without_ended(may_go.candidates, in_place)
-    usable = _without_destinations(found, others, in_place)
+    ended_first = ended_in_full_reservations(may_go.candidates.values(), problem, stopwatch, effort.is_over)
+    others = _without_ended(may_go.candidates, ended_first)
+    usable = _without_destinations(found, others, ended_first)
     planner = Planner(problem, usable, StartRules(problem, found, effort), effort, stopwatch)
     plan = _planned(planner, others, may_go.staying)
     scarce = _ended_where_scarce(planner, others, plan)
-    plan = _with_ended_first(plan, [*in_place, *scarce], problem, found)
+    plan = _with_ended_first(plan, [*ended_first, *scarce], problem, found)
     points = prefixes(before, plan.commands, {one.claim.metadata.name: hourly(one) for one in found.candidates})
     bound, gap = _bounded(plan, before, points[-1])
     return DisruptionDecision(
@@ -108,12 +108,12 @@ class _Plan:
     method: str = "no candidates"
 
 
-def _planned(planner: Planner, all_candidates: Mapping[str, Candidate], closed: Iterable[StayingNode]) -> _Plan:
-    """The best plan for the candidates that may go, replacements first. ``closed``: what budgets keep from going."""
+def _planned(planner: Planner, all_candidates: Mapping[str, Candidate], by_budgets: Iterable[StayingNode]) -> _Plan:
+    """The best plan for the candidates that may go. ``by_budgets``: those that budgets keep."""
     problem, effort = planner.problem, planner.effort
     going = [candidate for candidate in all_candidates.values() if candidate.reasons]
     if not going:
-        return _Plan(staying=tuple(_staying(all_candidates, set(), closed)))
+        return _Plan(staying=tuple(_staying(all_candidates, set(), by_budgets)))
     first = _effort(problem, _FIRST, planner.stopwatch)
     best = chosen(problem, planner.found, going, first, effort)
     attempts = planner.attempts(best)
@@ -122,7 +122,7 @@ def _planned(planner: Planner, all_candidates: Mapping[str, Candidate], closed: 
     # Where time is up, nothing is proven.
     loose = best.model if effort.is_over() else loosened(best.inputs, best.model)
     known = (
-        *closed,
+        *by_budgets,
         *(node for attempt in attempts for node in attempt.staying),
         *_for_want_of_budget(commands, attempts, BudgetCheck(problem, planner.found.nodes)),
         *(_immovable(loose) if loose is not best.model or not best.model.is_strict else ()),
@@ -160,7 +160,7 @@ def _other_points(planner: Planner, model: ConsolidationModel) -> tuple[CurvePoi
 
 
 def _without_ended(by_name: Mapping[str, Candidate], ended: Iterable[DecidedCommand]) -> Mapping[str, Candidate]:
-    """The candidates, of which nothing is planned for those that end first."""
+    """The candidates. Those that end first have no reason left, so that nothing is planned for them."""
     names = {name for command in ended for name in command.retire}
     return {name: replace(it, reasons=frozenset()) if name in names else it for name, it in by_name.items()}
 
@@ -168,7 +168,7 @@ def _without_ended(by_name: Mapping[str, Candidate], ended: Iterable[DecidedComm
 def _without_destinations(
     found: Candidates, by_name: Mapping[str, Candidate], ended: Iterable[DecidedCommand]
 ) -> Candidates:
-    """All nodes, of which no pod is planned onto those that end first."""
+    """All nodes, without those that end first as destinations of pods."""
     nodes = {by_name[name].view.node for command in ended for name in command.retire}
     return replace(found, destinations=found.destinations - nodes)
 
@@ -201,7 +201,7 @@ def _with_ended_first(
 def _staying(
     by_name: Mapping[str, Candidate], gone: Container[str], known: Iterable[StayingNode], best: Chosen | None = None
 ) -> Iterator[StayingNode]:
-    """Why each candidate stays that does not go: the first that is known of it."""
+    """The first known objection to each candidate that stays."""
     first: dict[str, StayingNode] = {}
     for node in known:
         first.setdefault(node.node_claim, node)
@@ -224,7 +224,7 @@ def _unchosen(candidate: Candidate) -> StayingNode:
 def _for_want_of_budget(
     commands: Sequence[DecidedCommand], attempts: Iterable[Attempt], budgets: BudgetCheck
 ) -> Iterator[StayingNode]:
-    """Nodes that go by another plan alone stay because the best one uses their budgets up, if it does."""
+    """Nodes that only another plan would retire, where the best plan uses their budgets up."""
     gone = {name for command in commands for name in command.retire}
     for command in commands:
         budgets.take(command)
@@ -248,10 +248,10 @@ def _immovable(loose: ConsolidationModel) -> Iterator[StayingNode]:
 def _saved_at_most(
     loose: ConsolidationModel, model: ConsolidationModel, choice: Consolidation, effort: Effort
 ) -> float:
-    """$/h. The bound of a model that takes rules more strictly than they are is none, so the looser one is solved.
+    """$/h. Too strict a model proves no bound, so the looser one is solved.
 
-    Negative where drift forces more to be spent. In ``loose`` a drifted node that could not go all the same is forced
-    no longer, or its penalty would count as money.
+    Negative where drift forces more to be spent. ``loose`` does not force drifted nodes that stay after all, or their
+    penalty would count as money.
     """
     instance, bound = loose.instance, choice.bound if loose is model and not model.is_strict else 0.0
     if effort.is_over():

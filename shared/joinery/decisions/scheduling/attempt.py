@@ -38,7 +38,7 @@ class Strategy:
     unforeseen   domains that earlier packings opened without having counted them: they are counted from the start
     staying      pods without another place than on a node that is going: they stay, and count there
     closed       places in which nothing may be bought
-    dealt        how pods are dealt out over domains, of demands that are not to be dealt out anew
+    dealt        by demand, how its pods are divided over domains, where that is known already
     """
 
     options: FirstFitOptions = USUAL

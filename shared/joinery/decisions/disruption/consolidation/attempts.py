@@ -115,12 +115,12 @@ class Planner:
         if not whole.candidates:
             return Attempt(staying=staying)
         commands = commands_of(whole, bonds_of(simulated, model))
-        started = self.rules.startable(commands, is_strict=model.is_strict)
+        started = self.rules.startable(commands, has_rules=model.is_strict)
         rejected = started.rejected
         unfilled = () if self.effort.is_late() else _not_filled(model, commands, started.commands, rejected)
         if unfilled:
             with_unfilled = (*commands_of(SimulatedMoves(unfilled)), *started.commands)
-            started = self.rules.startable(with_unfilled, is_strict=model.is_strict)
+            started = self.rules.startable(with_unfilled, has_rules=model.is_strict)
             rejected += started.rejected
         nodes = (node for rejection in rejected for node in nodes_of(rejection))
         return Attempt(started.commands, rejected, (*staying, *nodes))

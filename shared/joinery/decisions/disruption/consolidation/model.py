@@ -28,8 +28,8 @@ class ConsolidationModel:
     stay in; ``coupled``: by item, labels of the rules that count them by domain; ``broken``: those of them that do not
     hold as the cluster stands. ``new``: by type of new bin, the names of its NodePool and instance type. ``forced``:
     $/h that keeping the drifted nodes counts as besides their price.
-    ``is_strict``: whether something is taken more strictly than it must be. ``immovable``: the standing bins with a pod
-    that nothing else can hold.
+    ``is_strict``: whether some rule is taken more strictly than it is, so that the bound proves nothing.
+    ``immovable``: the standing bins with a pod that nothing else can hold.
     """
 
     instance: ConsolidationInstance

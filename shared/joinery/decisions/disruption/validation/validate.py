@@ -43,20 +43,20 @@ class StartRules:
         self._replacements = Replacements(problem)
         self.has_limits = any(pool.spec.limits for pool in problem.packing.snapshot.node_pools)
 
-    def startable(self, commands: Iterable[DecidedCommand], *, is_strict: bool) -> Validation:
+    def startable(self, commands: Iterable[DecidedCommand], *, has_rules: bool) -> Validation:
         """Those of a plan's commands that may start now. What is not worth its moves is left out.
 
-        ``is_strict``: whether there are rules over pods.
+        ``has_rules``: whether more than room and requirements decides where pods may be.
         """
         worthwhile = self._worthwhile(commands)
-        right = self._verified(worthwhile.commands, is_strict=is_strict, is_whole=True)
+        right = self._verified(worthwhile.commands, has_rules=has_rules, is_whole=True)
         liked = agreeable(self._problem.packing, right.commands, is_late=self._effort.is_late)
         balanced = approved(liked.commands, self._problem, self._found)
         admitted = admit(balanced.commands, self._problem, self._found.nodes)
         answers = [worthwhile, right, liked, balanced, admitted]
         if len(admitted.commands) != len(liked.commands):
             # Budgets may have kept what would have made room under a limit.
-            answers.append(self._verified(admitted.commands, is_strict=is_strict))
+            answers.append(self._verified(admitted.commands, has_rules=has_rules))
         rejected = tuple(rejection for answer in answers for rejection in answer.rejected)
         return Validation(answers[-1].commands, rejected)
 
@@ -75,7 +75,7 @@ class StartRules:
                 worthwhile.append(limited)
         return Validation(tuple(worthwhile), tuple(rejected))
 
-    def _verified(self, commands: Sequence[DecidedCommand], *, is_strict: bool, is_whole: bool = False) -> Validation:
+    def _verified(self, commands: Sequence[DecidedCommand], *, has_rules: bool, is_whole: bool = False) -> Validation:
         """The commands that the independent check agrees with, one after another.
 
         ``is_whole``: these are all of a plan, so that what does not hold is a mistake. A part of them may be wrong
@@ -86,7 +86,7 @@ class StartRules:
         """
         packing, is_late = self._problem.packing, self._effort.is_late
         buys = any(command.launches for command in commands)
-        states = _STATES if is_strict or (self.has_limits and buys) else 1
+        states = _STATES if has_rules or (self.has_limits and buys) else 1
         checked = verified(packing, commands, packing.snapshot, states=states, is_late=is_late)
         if checked.commands and checked.rejected and not is_late():
             last = (*checked.commands, *(rejection.command for rejection in checked.rejected))

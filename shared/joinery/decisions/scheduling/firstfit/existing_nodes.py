@@ -1,6 +1,6 @@
 """Room on nodes that exist, or that are on their way: it is used before anything is bought.
 
-Whatever places pods takes the names of those that wait, and returns how many of them it placed, from the first.
+Every method that places pods takes their names and returns how many it placed: the first so many of them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,7 +3,7 @@
 Classes go in order of priority and size. Each pod goes to existing capacity first, then to NodePools by weight: into a
 node that is already being bought, or into one more.
 
-Whatever places pods takes the names of those that wait, and returns how many of them it placed, from the first.
+Every method that places pods takes their names and returns how many it placed: the first so many of them.
 """
 
 from collections import Counter
@@ -39,10 +39,10 @@ class FirstFit:
     left      the pods without a place, by class
     relaxed   the preferences that were given up, by pod
     deferred  pods that get their nodes from the optimizer, or from ``place_deferred``
-    tried     the classes that were tried to the end, before it was too late
+    tried     the classes of which pods are left after every try, with time to spare
 
-    ``defers``: whether there may be any. ``effort``: once it is late, no more pods are placed. ``dealt``: of demands
-    that are not to be dealt out anew.
+    ``defers``: whether pods may be deferred. ``effort``: once it is late, no more pods are placed. ``dealt``: by
+    demand, how its pods are divided over domains, where that is known already.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class FirstFit:
 
     @property
     def usage(self) -> Usage:
-        """What it takes by now."""
+        """What the packing has used so far of limits and reservations."""
         nodes = Counter(node.pool.name for node in self.bought)
         charged = {name: self.nodes.limits[name].spent for name in nodes}
         found_domains = frozenset(self._allotment.found_domains)
@@ -124,17 +124,17 @@ class FirstFit:
             self._place_all()
 
     def resume(self, buyer: Buyer, waiting: Mapping[PodClass, Sequence[str]] = MappingProxyType({})) -> None:
-        """Try again for what is left, on the nodes of another buyer, which carry the pods that were placed, and the
-        deferred ones but those that are ``waiting``.
+        """Try again for what is left, with another buyer. Its nodes hold the pods that were placed, and those deferred
+        ones that are not ``waiting``.
 
-        They may take less of a limit than those before.
+        They may use less of a NodePool's limits, so that there is room for more.
         """
         self._use(buyer)
         self.left |= waiting
         self._place_all()
 
     def _take_back(self) -> None:
-        """Have no pods deferred."""
+        """Put deferred pods back among those that are left."""
         self.left |= {deferred.demand.pod_class: deferred.pods for deferred in self.deferred}
         self._deferral, self.deferred = None, []
 
@@ -153,7 +153,7 @@ class FirstFit:
         self._allotment = Allotment(self.work, buyer, self._options, self._effort, self._dealt)
 
     def _hosts(self, nodes: NodeFilter) -> Iterator[str]:
-        """The hosts of the plan that count for such a spread."""
+        """The hosts of the plan that count for a spread with this node filter."""
         yield from (view.labels.get(HOSTNAME, view.name) for view in self.work.views if nodes.admits(view))
         yield from (node.name for node in self.bought if node.counts(nodes))
 
@@ -190,7 +190,7 @@ class FirstFit:
             yield from in_turns([pods for pods in self.classes if pods in untried], self.work.is_sold)
 
     def _place_with_neighbours(self) -> None:
-        """Place one pod that others must share a host with, then as many of these as find room there, and so on."""
+        """In turns: place a pod that others must share a host with, then one of each of these, until none finds room."""
         for pod_class in self.classes:
             groups = self._topology.binding(pod_class).host_affinity
             wanted = [other for other in self.classes if any(group.selects(other) for group in groups)]
@@ -208,8 +208,8 @@ class FirstFit:
     def _keep_plans(self) -> None:
         """Pods that a claim was launched for go there, as planned, if that is still right; so do those with a wish.
 
-        Once its node is complete the plan is history: only pods that still wait keep to it, and those whose node it
-        will replace.
+        Once the node is initialised, the plan binds only pods that are still pending, and pods of a node that it
+        replaces.
         """
         planned = {
             name: node
@@ -282,7 +282,7 @@ class FirstFit:
         return placed
 
     def _kept_back(self, pod_class: PodClass) -> frozenset[str]:
-        """The reservations that this class leaves alone: other classes that still wait can be nowhere else."""
+        """The reservations that are kept for other classes, which still wait and fit nowhere else."""
         if pod_class in self._only_reservations:
             return frozenset()
         return frozenset(
