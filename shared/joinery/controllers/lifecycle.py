@@ -41,8 +41,8 @@ from joinery.objects.snapshot.claims import awaits_launch
 from joinery.objects.snapshot.pod_events import Digests
 from joinery.objects.snapshot.snapshot import Invalid
 
-#: Seconds after a question to the cloud in which calls of the API server can still be begun: where the cloud is silent,
-#: nodes join and drain all the same.
+#: Seconds that are left after a call to the cloud for calls to the API server: where the cloud is silent, nodes join
+#: and drain all the same.
 _ACTING_SECONDS = cluster.LONGEST_CALL + 2
 
 
@@ -80,7 +80,8 @@ class LifecycleController:
 
     def _read(self) -> tuple[ClusterState, JoineryError | None]:
         """The state, and why it has no instances or not all of them, if EC2 could not be asked."""
-        # The instances first: see ``lifecycle.state.cluster``. Beside the shifts: a silent cloud costs its time once.
+        # The instances first: see ``lifecycle.state.cluster``. The shifts at the same time, so that a silent cloud costs
+        # its timeout once.
         cloud = self._gateways.cloud
         listed, shifts = both(self._gateways.workers, cloud.instances, cloud.shifted_zones)
         with reading():
@@ -162,8 +163,9 @@ class LifecycleController:
     def _launch(self, waiting: Sequence[NodeClaim], actor: Actor, invocation: Invocation) -> Launched:
         """Launch the claims that wait, unless a plan is being written at this moment.
 
-        Claims of one call must be seen together, because their token and their share of the instances depend on all of
-        them. So they are read once more, by the Lease: then every plan that is seen has been written to the end.
+        Claims of one CreateFleet call must be seen together, because their token and their share of the instances
+        depend on all of them. So they are read once more, under the Lease: then every plan that is seen has been
+        written to the end.
         """
         if not waiting:
             return Launched()

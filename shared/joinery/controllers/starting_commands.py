@@ -7,8 +7,9 @@
     started = starter.start(commands, door="disruption", caps=caps)
 
 - ``snapshot`` is what the commands were decided from. Under the Lease the claims are read once more, and a command
-  whose candidates are not what they were is not started. Nor is one of whose NodePool another node has begun to leave:
-  two runs together must not exceed a budget.
+  whose candidates are not what they were is not started. Nor is one for a reason that budgets count, if another node
+  of its NodePool has begun to leave: two runs together must not exceed a budget. A command without replacements
+  starts with those candidates that could be marked.
 - The Lease is taken and given back in ``start``; whoever calls must not hold it. ``ConflictError`` while another does.
 - Candidates are marked before replacements are written, so that nobody buys for their pods twice, and launches follow
   when the Lease is given back. A crash in between costs time alone: lifecycle rolls back what was not completed, and
@@ -144,8 +145,8 @@ class CommandStarter:
         if hourly is None:
             return Started(command, caps, why_not="nothing that its replacements may be is on sale")
         purchase = Purchase(len(command.replacements), hourly)
-        cap = admit([purchase], caps)[0]
-        why = str(over(cap, caps)) if cap is not None else None
+        exceeded = admit([purchase], caps)[0]
+        why = str(over(exceeded, caps)) if exceeded is not None else None
         asks = [ask for candidate in command.candidates for ask in (_marking(candidate), _replacing(candidate))]
         asks += [ask for claim in command.replacements for ask in launching(claim, self._snapshot)]
         if waiting := [ask for ask in asks if self._actor.waits(ask)]:
@@ -238,7 +239,7 @@ class CommandStarter:
             elif isinstance(answer, JoineryError):
                 self._fail(f"claim {claim.metadata.name} was not written", answer)
                 failed.append(claim.metadata.name)
-            elif answer.metadata.uid:
+            elif answer.metadata.uid:  # in observe mode nothing is stored
                 written.append(answer)
         return written, failed
 

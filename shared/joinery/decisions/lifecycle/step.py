@@ -7,8 +7,8 @@
        └──────────┴────────────┴──────────────┴── deleted ── drained ── detached ── terminated ── gone
 
 What a step finds out goes into the claim's conditions; what it wants done, into its commands. These are in an order in
-which it is safe to stop anywhere: a Node is written before the claim that says so. Repeating a step that was stopped
-does the rest of it.
+which it is safe to stop anywhere: a Node is written before the claim that says so (``_written`` has the one
+exception). Repeating a step that was stopped does the rest of it.
 """
 
 from collections.abc import Iterable
@@ -92,13 +92,13 @@ def advance(state: ClusterState, claim: NodeClaim) -> LifecycleStep:
 
 def _ended(state: ClusterState, claim: NodeClaim) -> tuple[Command, ...]:
     """The commands that give the claim up, if there is a reason for it."""
-    # A Node that is there is registered by this very run, however late: lifecycle may have been switched off meanwhile.
-    # Where there are two, that has to be written first: the time of such a claim begins then.
-    registered, nodes = claim.condition(REGISTERED), len(state.nodes_of(claim))
-    is_judged = registered is not None and registered.status == "False"
-    is_joining = nodes == 1 or (nodes > 1 and not is_judged)
+    # One Node is registered by this very run, however late: lifecycle may have been switched off meanwhile. Of two, this
+    # run first writes that the claim is not registered, and the time until it is given up counts from then.
+    registered, node_count = claim.condition(REGISTERED), len(state.nodes_of(claim))
+    is_found_double = registered is not None and registered.status == "False"
+    is_joining = node_count == 1 or (node_count > 1 and not is_found_double)
     given_up = overdue(claim, state.snapshot.now)
-    # What EC2 has launched for it is written to it by this very run, however late: given up it would be bought anew.
+    # An instance that EC2 has launched for it is written by this very run, however late: else it would be bought anew.
     if given_up is not None and not is_joining and claim.metadata.name not in state.launched_unwritten:
         return Announce("GivenUp", given_up, claim), DeleteClaim(claim, given_up)
     # The first is the live one: what its kubelet has left behind under another name may go.
@@ -130,14 +130,14 @@ def _launching(state: ClusterState, claim: NodeClaim) -> LifecycleStep:
 
 def may_launch(claim: NodeClaim, now: datetime) -> bool:
     """Whether nobody else can be launching the claim: the attempt before failed and said so, or its time is over."""
-    launched, created = claim.condition(LAUNCHED), claim.metadata.creation_timestamp
-    has_failed = launched is not None and launched.reason != "AwaitingReconciliation"
+    condition, created = claim.condition(LAUNCHED), claim.metadata.creation_timestamp
+    has_failed = condition is not None and condition.reason != "AwaitingReconciliation"
     return has_failed or created is None or now - created >= LAUNCHING
 
 
 def _living(state: ClusterState, claim: NodeClaim) -> LifecycleStep:
-    """Registration, initialization, commands, demotion, Karpenter's commands, steering, pod tracking, adoption, and
-    what the claim says of its disruption, each from where the one before left it.
+    """What becomes of a claim with an instance, in the order of the lines below: each goes on from where the one before
+    left it.
     """
     after, node, before_node = _joined(state, with_missing(state, launched(state, claim)))
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):

@@ -132,14 +132,14 @@ class PackingAttempt:
 
 
 class Rank(NamedTuple):
-    """What a plan owes its users, in the order of importance. The better, the less.
+    """What a plan owes its users, in the order of importance. Lower is better.
 
     is_wrong          whether a spread may not hold
     left              pods without a place: (-priority, count), highest priority first
     given_up          preferences that were dropped
-    not_on_existing   less one for each pod on existing capacity
+    not_on_existing   minus the number of pods on existing capacity
     by_weight         pods on new nodes: (-weight, -count) of their NodePools, heaviest first
-    with_lowered      pods on new nodes whose minValues were lowered: BestEffort lowers them where it must, for no price
+    with_lowered      pods on new nodes whose minValues were lowered: BestEffort lowers them where it must, never to save money
     cost              $/h, with what preferred node sizes and a choice of types for spot add; 0 if it is not to decide
     nodes             how many are bought; 0 likewise
     """
@@ -194,11 +194,11 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> PackingAtte
 def first_fit(problem: Problem, strategy: Strategy, effort: Effort) -> FirstFit:
     """Large pods first, which packs best.
 
-    Where room is bounded and pods are left, small ones first if that places more, and there is time.
+    Where room is limited and pods are left, small ones first if that places more, and there is time.
     """
     packer = _packed(problem, strategy, effort)
-    is_bounded = not packer.work.pools or any(pool.limits for pool in packer.work.pools)
-    if packer.left and is_bounded and not effort.is_over():
+    has_limited_room = not packer.work.pools or any(pool.limits for pool in packer.work.pools)
+    if packer.left and has_limited_room and not effort.is_over():
         smallest_first = replace(strategy, options=replace(strategy.options, smallest_first=True))
         other = _packed(problem, smallest_first, effort)
         if other.left_by_priority < packer.left_by_priority:
@@ -216,7 +216,7 @@ def _packed(problem: Problem, strategy: Strategy, effort: Effort) -> FirstFit:
 
 
 def _is_uneven(packer: FirstFit, strategy: Strategy) -> bool:
-    """Whether rules over domains may not hold: where the pods' domains were given, all of them are asked."""
+    """Whether rules over domains may not hold. With ``strategy.dealt``, pods that came earlier are checked too."""
     topology = packer.work.topology
     if topology.is_uneven or (strategy.dealt and topology.is_broken):
         return True

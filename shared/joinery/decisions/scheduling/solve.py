@@ -1,6 +1,6 @@
 """The packing core's one door: ``solve(problem)``.
 
-A packing is an ``attempt`` by a strategy. Three things lead to further attempts, one inside the other:
+A packing is an ``attempt`` by a strategy. Three things lead to further attempts, the first in the outermost loop:
 
 1. pods whose node is going and that found no other place: they stay, and rules count them where they are (``solve``);
 2. a strategy that might place more pods, or cost less (``_search``, ``strategies.alternatives``);
@@ -24,7 +24,7 @@ _ROUNDS = 4
 
 GRACE = 0.5
 """Seconds after the time limit for which pods are still placed. What comes after that takes half a second at most, for
-ten thousand pods, so no plan outlasts its limit by more than one.
+ten thousand pods, so no plan outlasts its limit by more than a second, unless placing began late.
 """
 
 
@@ -43,7 +43,7 @@ def solve(
 
     Pure and deterministic: one problem gives one packing, whatever the order of its objects, unless the time limit
     strikes. ``stopwatch`` gives the seconds since the caller began; pods that are ``refused`` are not packed.
-    ``is_bounded``: whether it is worked out what nodes for the pods cost at least. Costs about a second for ten
+    ``is_bounded``: whether to compute a lower bound on their cost. That takes about a second for ten
     thousand pods in fifty classes. A pod without a place is a result with reasons, never an exception.
     """
     effort = Effort.until(problem.options.time_limit, stopwatch, problem.options.seed, GRACE)
@@ -92,7 +92,7 @@ class _Driver:
         return best
 
     def _consistent(self, strategy: Strategy) -> PackingAttempt:
-        """A packing that opens no domain which it has not counted, or the best there is."""
+        """A packing that opens no domain which it has not counted, or the best of those that were repaired."""
         first = attempt(self.problem, strategy, self.effort)
         return min(self._repaired(first), key=PackingAttempt.rank) if first.unforeseen else first
 

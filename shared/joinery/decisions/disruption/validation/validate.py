@@ -1,11 +1,12 @@
-"""May a disruption command start, and may it still? Both ask every rule in turn, and say of each command why not.
+"""May a disruption command start, and may it still? Both say of each rejected command why not.
 
 - ``StartRules.startable`` is the end of every plan in ``decide``: commands repay their moves, verification agrees, pods
   keep what they prefer, and NodePools let them start.
 - ``still_startable`` is asked before they begin. A decision takes up to minutes. Meanwhile somebody may have stopped
   disruption or protected a node or a pod, a budget of pods may be used up, and a node that broke or was interrupted
-  counts against the budgets of its NodePool. So all of it is asked again, in the cluster as it is now (Karpenter
-  disruption, validation). Karpenter waits fifteen seconds and simulates once more; here no run waits.
+  counts against the budgets of its NodePool. So what others may have changed is asked again, in the cluster as it is
+  now: verification, the rules for candidates, budgets (Karpenter disruption, validation). Karpenter waits fifteen
+  seconds and simulates once more; here no run waits.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +28,7 @@ from joinery.objects.snapshot.snapshot import Snapshot
 
 _STATES = 12
 """States on the way that are checked, where rules over pods might hold in the last one only."""
-#: The node is as it was: it is only not to go just now.
+#: Objections that pass by themselves. They count as budgets, and not as a node that has changed.
 _KEPT_FOR_NOW = frozenset({ObjectionCode.NOMINATED, ObjectionCode.STOPPED})
 
 
@@ -44,7 +45,7 @@ class StartRules:
         self.has_limits = any(pool.spec.limits for pool in problem.packing.snapshot.node_pools)
 
     def startable(self, commands: Iterable[DecidedCommand], *, has_rules: bool) -> Validation:
-        """Those of a plan's commands that may start now. What is not worth its moves is left out.
+        """Those of a plan's commands that may start now. What is not worth its moves is left out without a rejection.
 
         ``has_rules``: whether more than room and requirements decides where pods may be.
         """
@@ -55,7 +56,7 @@ class StartRules:
         admitted = admit(balanced.commands, self._problem, self._found.nodes)
         answers = [worthwhile, right, liked, balanced, admitted]
         if len(admitted.commands) != len(liked.commands):
-            # Budgets may have kept what would have made room under a limit.
+            # What Balanced or a budget left out might have made room under a limit.
             answers.append(self._verified(admitted.commands, has_rules=has_rules))
         rejected = tuple(rejection for answer in answers for rejection in answer.rejected)
         return Validation(answers[-1].commands, rejected)
@@ -78,8 +79,8 @@ class StartRules:
     def _verified(self, commands: Sequence[DecidedCommand], *, has_rules: bool, is_whole: bool = False) -> Validation:
         """The commands that the independent check agrees with, one after another.
 
-        ``is_whole``: these are all of a plan, so that what does not hold is a mistake. A part of them may be wrong
-        because what would have made room under a limit is not among them.
+        ``is_whole``: these are all of a plan, so that what does not hold is a mistake. Of a part of them one may fail
+        because a command that makes room under a limit is missing.
 
         Where no rule over pods and no limit is in the cluster, room is all that they share, and the last state tells of
         all. What does not hold in its turn is tried once more after all others: they may make room under a limit.
@@ -144,11 +145,12 @@ def allowed_now(commands: Sequence[DecidedCommand], problem: DisruptionProblem) 
 def _of_candidates(commands: Iterable[DecidedCommand], found: Candidates) -> Validation:
     """The commands all of whose nodes may still go for their reason."""
     reasons = {candidate.claim.metadata.name: candidate.reasons for candidate in found.candidates}
+    # The first objection to a node is the one that counts.
     staying = {node.node_claim: node.objection for node in reversed(found.staying)}
 
     def may_go(name: str, reason: DisruptionReason) -> bool:
         may = reasons.get(name, frozenset())
-        # A node that only drift may disrupt has pods that nothing else may.
+        # If drift is the only reason of a node, its pods may be evicted for drift alone.
         return bool(may if reason is DisruptionReason.DRIFTED else may - {DisruptionReason.DRIFTED})
 
     valid: list[DecidedCommand] = []

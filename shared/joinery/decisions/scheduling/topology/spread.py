@@ -14,7 +14,7 @@ from joinery.objects.karpenter.labels import HOSTNAME
 class SpreadGroup(TopologyGroup):
     """A topology spread: no domain has more than maxSkew pods above the emptiest.
 
-    Over hosts it ranges over nothing until it is known which hosts there will be.
+    Over hosts ``domains`` is empty until it is known which hosts there will be; ``ranges_over`` is true of each.
 
     brought           by pool and instance type (a row of its market): how many DaemonSets' pods it counts on a new node
     newcomers         by domain: new nodes
@@ -59,12 +59,12 @@ class SpreadGroup(TopologyGroup):
         if len(self.domains) < self.rule.min_domains:
             return 0
         if len(self.counts) < len(self.domains) and not self.awaited_daemons:
-            # Some domain has never been counted. There may be a domain for each of 800 instance types.
+            # A shortcut, for there may be a domain for each of 800 instance types: some domain was never counted.
             return 0
         return min((self.match_num(domain) for domain in self.domains), default=0)
 
     def match_num(self, domain: str) -> int:
-        """The pods that count in the domain; where no node is, those that the first one will bring."""
+        """The pods that count in the domain and, where no node is, those that the first one will bring."""
         if domain not in self.awaited_daemons or self.newcomers[domain]:
             return self.counts[domain]
         return self.counts[domain] + self.awaited_daemons[domain]
