@@ -80,8 +80,8 @@ class LifecycleController:
 
     def _read(self) -> tuple[ClusterState, JoineryError | None]:
         """The state, and why it has no instances or not all of them, if EC2 could not be asked."""
-        # The instances first: see ``lifecycle.state.cluster``. The shifts at the same time, so that a silent cloud costs
-        # its timeout once.
+        # The instances first: see ``lifecycle.state.cluster``. The shifts at the same time: a silent cloud costs its
+        # timeout once.
         cloud = self._gateways.cloud
         listed, shifts = both(self._gateways.workers, cloud.instances, cloud.shifted_zones)
         with reading():

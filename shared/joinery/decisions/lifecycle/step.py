@@ -92,8 +92,8 @@ def advance(state: ClusterState, claim: NodeClaim) -> LifecycleStep:
 
 def _ended(state: ClusterState, claim: NodeClaim) -> tuple[Command, ...]:
     """The commands that give the claim up, if there is a reason for it."""
-    # One Node is registered by this very run, however late: lifecycle may have been switched off meanwhile. Of two, this
-    # run first writes that the claim is not registered, and the time until it is given up counts from then.
+    # One Node is registered by this very run, however late: lifecycle may have been switched off meanwhile. Where there
+    # are two, the run first writes that the claim is not registered, and its time counts from then.
     registered, node_count = claim.condition(REGISTERED), len(state.nodes_of(claim))
     is_found_double = registered is not None and registered.status == "False"
     is_joining = node_count == 1 or (node_count > 1 and not is_found_double)

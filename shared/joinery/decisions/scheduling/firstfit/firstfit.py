@@ -190,7 +190,7 @@ class FirstFit:
             yield from in_turns([pods for pods in self.classes if pods in untried], self.work.is_sold)
 
     def _place_with_neighbours(self) -> None:
-        """In turns: place a pod that others must share a host with, then one of each of these, until none finds room."""
+        """In turns place a pod that others must share a host with, and one of each of these, until none finds room."""
         for pod_class in self.classes:
             groups = self._topology.binding(pod_class).host_affinity
             wanted = [other for other in self.classes if any(group.selects(other) for group in groups)]
