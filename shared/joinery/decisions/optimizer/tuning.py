@@ -1,6 +1,6 @@
 """The numbers of the search: how much is few, near or good enough, and how often a step is tried.
 
-Each was tried at half and at double on the public scenarios (docs/decisions/0121 has the table). Elsewhere are the
+Most were tried at half and at double on the public scenarios (docs/decisions/0121 has the table). Elsewhere are the
 budget of a search (``effort``), the numbers of the exact proof (``bounds``), and tolerances beside what they round.
 """
 

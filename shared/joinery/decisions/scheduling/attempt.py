@@ -139,7 +139,7 @@ class Rank(NamedTuple):
     given_up          preferences that were dropped
     not_on_existing   minus the number of pods on existing capacity
     by_weight         pods on new nodes: (-weight, -count) of their NodePools, heaviest first
-    with_lowered      pods on new nodes whose minValues were lowered: BestEffort does so where it must, not to save money
+    with_lowered      pods on new nodes whose minValues were lowered: BestEffort does it where it must, not for money
     cost              $/h, with what preferred node sizes and a choice of types for spot add; 0 if it is not to decide
     nodes             how many are bought; 0 likewise
     """
