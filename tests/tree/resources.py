@@ -18,8 +18,9 @@ def resources(kind: str) -> dict[str, dict[str, Any]]:
 
 def setting(name: str) -> Any:
     """How the template reads a setting: what stands behind its name, up to the next, or its default."""
-    text = {"Fn::Sub": f"${{Settings}};{name}={SETTINGS[name].default}"}
-    return {"Fn::Select": [0, {"Fn::Split": [";", {"Fn::Select": [1, {"Fn::Split": [f"{name}=", text]}]}]}]}
+    chosen = {"Fn::Join": [";", {"Fn::Split": ["; ", {"Ref": "Settings"}]}]}
+    text = {"Fn::Join": [";", ["", chosen, f"{name}={SETTINGS[name].default}"]]}
+    return {"Fn::Select": [0, {"Fn::Split": [";", {"Fn::Select": [1, {"Fn::Split": [f";{name}=", text]}]}]}]}
 
 
 def logical_id(reference: Any) -> str:

@@ -76,10 +76,17 @@ def test_everything_that_is_given_is_read() -> None:
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_default_is_what_it_says(name: str) -> None:
     """Whoever writes it down changes nothing."""
-    assert read({"JOINERY_CLUSTER": "blue", "JOINERY_SETTINGS": f"{name}={SETTINGS[name].default}"}) == Settings(
+    default = SETTINGS[name].default
+    assert in_force(f"{name}={default}" if default else "")[name] == in_force("")[name] == default
+    assert read({"JOINERY_CLUSTER": "blue", "JOINERY_SETTINGS": f"{name}={default}" if default else ""}) == Settings(
         cluster="blue"
     )
-    assert in_force("")[name] == SETTINGS[name].default
+
+
+def test_a_list_may_have_blanks() -> None:
+    """As people write one."""
+    text = "StarterSubnetIds=subnet-1, subnet-2; StarterSecurityGroupIds=sg-1,sg-2"
+    assert in_force(text)["StarterSubnetIds"] == "subnet-1, subnet-2"
 
 
 def test_a_door_is_switched_off_by_its_name() -> None:
@@ -125,7 +132,14 @@ def test_a_wrong_variable_is_named(name: str, text: str) -> None:
         "ExpirationObeysBudgets=10%",
         "TerminateFirst=always",
         "SwitchedOff=installer",
+        "MaxLaunches=",
+        "MaxLaunches=\u0667",
+        "WebhookConcurrency=00",
+        "WebhookRotationDays=000",
         "RolePath=team",
+        'RolePath=/a"/',
+        "RolePath=/a*/",
+        "PermissionsBoundaryArn=arn:aws:iam::aws:policy/a*",
         "KmsKeyArn=key/1",
         "WebhookEndpoint=private",
     ],
@@ -144,6 +158,7 @@ def test_a_wrong_setting_is_named(given: str) -> None:
         ("NodeRepair=off; NodeRepair=reboot", "NodeRepair is there twice"),
         ("NodeRepair", "'NodeRepair' is not of the form Name=value"),
         ("RolePath = /a/", "'RolePath = /a/' is not of the form Name=value"),
+        (f"RolePath=/{'a' * 3072}/", "Settings has 3083 characters: at most 3072 are taken"),
         ("RolePath=/a/ ; Canary=off", "'RolePath=/a/' is not of the form Name=value"),
     ],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings, strategies
 
 from joinery.controllers.acting.lease import ACTING_SECONDS, LEASE_SECONDS
 from joinery.controllers.disruption import READING_SECONDS
@@ -18,6 +19,7 @@ from joinery.decisions.interruption.notice import Notice, NoticeKind, parse
 from joinery.gateways.doorbell.gateway import DELAYS, Bell
 from joinery.gateways.memory.bucket import CATALOG_KEY
 from joinery.gateways.memory.table import EXPIRES, KEY
+from joinery.objects.errors import ConfigurationError
 from joinery.objects.settings import (
     MOST_DISRUPTION_SECONDS,
     NEEDS,
@@ -27,7 +29,7 @@ from joinery.objects.settings import (
     in_force,
     variable,
 )
-from joinery.objects.stack_settings import BY_THE_TEMPLATE
+from joinery.objects.stack_settings import BY_THE_TEMPLATE, MOST_CHARACTERS, VALUE
 from tests.tree.resources import DOORS, RESOURCES, TEMPLATE, logical_id, policies_of, policy, resources, setting
 from tools.template import ROOT, Door
 
@@ -112,32 +114,89 @@ def test_a_guided_deployment_asks_for_few_things() -> None:
     assert not parameters.keys() & SETTINGS.keys()
 
 
-def test_the_template_reads_settings_with_the_defaults_of_the_code() -> None:
-    """Of those that it reads itself. Where one name ended another, it would read what stands behind that."""
-    written = json.dumps(TEMPLATE)
-    read = set(BY_THE_TEMPLATE) - {"ForceConflicts", "StarterSubnetIds", "StarterSecurityGroupIds"}  # by the installer
+READ = sorted(set(BY_THE_TEMPLATE) - {"ForceConflicts", "StarterSubnetIds", "StarterSecurityGroupIds"})
+PATTERN = re.compile(TEMPLATE["Parameters"]["Settings"]["AllowedPattern"])
 
-    assert {name for name in SETTINGS if json.dumps(setting(name)) in written} == read
-    assert set(re.findall(r"\$\{Settings\};(\w+)=", written)) == read
-    assert not [(one, other) for one in BY_THE_TEMPLATE for other in SETTINGS if other != one and other.endswith(one)]
+
+def test_the_template_reads_settings_with_the_defaults_of_the_code() -> None:
+    """Of those that it reads itself, and not the installer alone."""
+    written = json.dumps(TEMPLATE)
+
+    assert sorted(name for name in SETTINGS if json.dumps(setting(name)) in written) == READ
+    assert sorted(set(re.findall(r'\{"Fn::Split": \[";(\w+)="', written))) == READ
+
+
+def test_the_template_takes_the_text_that_the_code_takes() -> None:
+    """CloudFormation checks its form, so that nothing but a value can stand where the template puts one."""
+    assert PATTERN.pattern == f"([A-Za-z]+={VALUE}(; ?|$))*"
+    assert TEMPLATE["Parameters"]["Settings"]["MaxLength"] == MOST_CHARACTERS
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "value"),
+    "text",
     [
-        ("", "RolePath", "/"),
-        ("RolePath=/a/; Canary=off", "RolePath", "/a/"),
-        ("NodeRepair=reboot;KmsKeyArn=arn:aws:kms:eu-west-1:1:key/1", "KmsKeyArn", "arn:aws:kms:eu-west-1:1:key/1"),
-        ("WebhookVpcEndpointId=vpce-1; WebhookEndpoint=private", "WebhookEndpoint", "private"),
+        *(f"{name}=" for name in READ),
+        "AccessEntries=; Canary=off",
+        "Canary=off; KmsKeyArn=",
+        'ImageParameters=/a"]},{"Effect":"Allow"',
+        "RolePath=/a\\/",
+        "RolePath=/a\n/",
+        "Canary=off ; RolePath=/a/",
+        "Canary=off;  RolePath=/a/",
     ],
 )
-def test_the_template_and_the_code_read_the_same(text: str, name: str, value: str) -> None:
-    """As CloudFormation splits and selects."""
-    (_, between), (separator, _) = setting(name)["Fn::Select"], setting(name)["Fn::Select"][1]["Fn::Split"]
-    mark, source = between["Fn::Split"][1]["Fn::Select"][1]["Fn::Split"]
-    assert source["Fn::Sub"].replace("${Settings}", text).split(mark)[1].split(separator)[0] == value
-    assert in_force(text)[name] == value
-    assert re.fullmatch(TEMPLATE["Parameters"]["Settings"]["AllowedPattern"], text)
+def test_a_text_that_could_be_read_in_two_ways_is_refused_by_both(text: str) -> None:
+    """An empty value would be the default to the code and empty to the template, which would take the cluster away."""
+    assert not PATTERN.fullmatch(text)
+    with pytest.raises(ConfigurationError):
+        in_force(text)
+
+
+def by_the_template(text: str, name: str) -> str:
+    """What the template reads of a setting, as CloudFormation evaluates it."""
+
+    def evaluated(node: Any) -> Any:
+        match node:
+            case {"Ref": "Settings"}:
+                return text
+            case {"Fn::Join": [mark, parts]}:
+                return mark.join(evaluated(parts))
+            case {"Fn::Split": [mark, source]}:
+                return evaluated(source).split(mark)
+            case {"Fn::Select": [index, source]}:
+                return evaluated(source)[index]
+            case list():
+                return [evaluated(one) for one in node]
+        return node
+
+    return str(evaluated(setting(name)))
+
+
+VALUES = {
+    **{name: strategies.from_regex(one.pattern, fullmatch=True).filter(bool) for name, one in BY_THE_TEMPLATE.items()},
+    "Canary": strategies.sampled_from(["off", "5% for 1h"]),
+    "SwitchedOff": strategies.sampled_from(["webhook", "catalog, disruption"]),
+    "WebhookEndpoint": strategies.sampled_from(["public", "none"]),
+    # Names of other settings inside of values.
+    "RolePath": strategies.sampled_from([f"/{name}=x/" for name in SETTINGS] + ["/a/b/", "/"]),
+    "PermissionsBoundaryArn": strategies.sampled_from([f"arn:aws:iam::aws:policy/{name}=x" for name in SETTINGS]),
+}
+
+
+@given(data=strategies.data())
+@settings(max_examples=200, deadline=None)
+def test_the_template_and_the_code_read_the_same(data: strategies.DataObject) -> None:
+    """Whatever somebody chooses, in any order, and whatever stands in a value."""
+    names = data.draw(strategies.lists(strategies.sampled_from(sorted(VALUES)), unique=True))
+    parts = [f"{name}={data.draw(VALUES[name])}" for name in names]
+    text = "".join(part + data.draw(strategies.sampled_from([";", "; "])) for part in parts)
+    text = text if data.draw(strategies.booleans()) else text.rstrip("; ")
+    try:
+        everything = in_force(text)
+    except ConfigurationError:
+        return
+    assert PATTERN.fullmatch(text)
+    assert {name: by_the_template(text, name) for name in READ} == {name: everything[name] for name in READ}
 
 
 @pytest.mark.parametrize("bell", Bell)

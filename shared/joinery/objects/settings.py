@@ -33,7 +33,7 @@ from joinery.objects.policies import (
     TerminateFirst,
     terminate_first_of,
 )
-from joinery.objects.stack_settings import BY_THE_TEMPLATE, Setting
+from joinery.objects.stack_settings import BY_THE_TEMPLATE, MOST_CHARACTERS, VALUE, Setting
 
 PREFIX = "JOINERY_"
 ACT, OBSERVE = "act", "observe"
@@ -299,6 +299,8 @@ def chosen(text: str) -> dict[str, str]:
     Raises ``ConfigurationError`` for what is no setting, and for a value that the template does not take; ``in_force``
     looks at the others too.
     """
+    if len(text) > MOST_CHARACTERS:
+        raise ConfigurationError(f"Settings has {len(text)} characters: at most {MOST_CHARACTERS} are taken")
     given: dict[str, str] = {}
     for part in filter(None, (part.removeprefix(" ") for part in text.split(";"))):
         name, equals, value = part.partition("=")
@@ -308,7 +310,11 @@ def chosen(text: str) -> dict[str, str]:
             raise ConfigurationError(f"{name} is there twice")
         if name not in SETTINGS:
             raise ConfigurationError(f"there is no setting {name}{_nearest(name)}")
-        if name in BY_THE_TEMPLATE and value and not re.fullmatch(BY_THE_TEMPLATE[name].pattern, value):
+        if not value:
+            raise ConfigurationError(f"{name} has no value: leave it out, and it has its default")
+        if not re.fullmatch(VALUE, value):
+            raise ConfigurationError(f"{name} is {value!r}: expected ASCII without quotation marks and backslashes")
+        if name in BY_THE_TEMPLATE and not re.fullmatch(BY_THE_TEMPLATE[name].pattern, value):
             raise ConfigurationError(f"{name} is {value!r}: expected {BY_THE_TEMPLATE[name].values.replace('`', '')}")
         given[name] = value
     if given.get("WebhookEndpoint") == "private" and not given.get("WebhookVpcEndpointId"):
@@ -320,7 +326,7 @@ def in_force(text: str) -> dict[str, str]:
     """Every setting by name, as it holds where the parameter ``Settings`` says this. Raises ``ConfigurationError``."""
     given = chosen(text)
     read({variable("cluster"): "any", variable("settings"): text})
-    return {name: given.get(name) or setting.default for name, setting in SETTINGS.items()}
+    return {name: given.get(name, setting.default) for name, setting in SETTINGS.items()}
 
 
 def _nearest(name: str) -> str:
@@ -338,7 +344,7 @@ def variable(name: str) -> str:
 def environment(given: Mapping[str, str]) -> dict[str, str]:
     """The environment that says this, by field: for whoever runs a door."""
     own = {variable(name): text for name, text in given.items() if named(name) not in _FIELDS}
-    settings = "; ".join(f"{named(name)}={text}" for name, text in given.items() if named(name) in _FIELDS)
+    settings = "; ".join(f"{named(name)}={text}" for name, text in given.items() if text and named(name) in _FIELDS)
     return own | ({variable("settings"): settings} if settings else {})
 
 
@@ -363,7 +369,7 @@ def _switch(text: str) -> bool:
 
 
 def _count(text: str) -> int:
-    if not text.isdecimal():
+    if not (text.isascii() and text.isdecimal()):
         raise ValueError("expected a whole number")
     return int(text)
 

@@ -22,6 +22,11 @@ class Setting:
     pattern: str = ""
 
 
+#: A value in the parameter ``Settings``; the template's pattern is the same. It goes into policies and commands as it
+#: is, so it holds no quotation mark, backslash or control character.
+VALUE = r"[!#-:<-\[\]-~]+( +[!#-:<-\[\]-~]+)*"
+#: Of the parameter ``Settings``. Lambda takes 4 KB of variables, and CloudFormation 4,096 characters.
+MOST_CHARACTERS = 3072
 _SWITCH, _TRUE_OR_FALSE = "true|false", "`true`, `false`"
 _DAYS = "1|3|5|7|14|30|60|90|120|150|180|365"
 #: What the template, or the installer, reads of the parameter ``Settings``.
@@ -36,12 +41,12 @@ BY_THE_TEMPLATE: Mapping[str, Setting] = {
         meaning="For WebhookEndpoint=private: the interface endpoint of execute-api in the cluster's VPC.",
     ),
     "WebhookConcurrency": Setting(
-        default="5", values="0 or more", pattern="[0-9]{1,4}",
+        default="5", values="0 or more", pattern="0|[1-9][0-9]{0,3}",
         meaning="How many calls of the webhook run at once, which bounds what a flood of calls costs. 0 reserves "
         "nothing, for accounts whose quota of concurrent executions is too small.",
     ),
     "WebhookRotationDays": Setting(
-        default="90", values="0 or more", pattern="[0-9]{1,4}",
+        default="90", values="0 or more", pattern="0|[1-9][0-9]{0,3}",
         meaning="After so many days the webhook's token gives way to a new one. 0 never does; make rotate-token does "
         "now.",
     ),
@@ -56,12 +61,12 @@ BY_THE_TEMPLATE: Mapping[str, Setting] = {
         "It holds for one deployment.",
     ),
     "StarterSubnetIds": Setting(
-        default="", values="`subnet-...`, separated by commas", pattern="(subnet-[0-9a-f]+(,subnet-[0-9a-f]+)*)?",
+        default="", values="`subnet-...`, separated by commas", pattern="(subnet-[0-9a-f]+(, ?subnet-[0-9a-f]+)*)?",
         meaning="The subnets of the first EC2NodeClass. Without it, those with the tag karpenter.sh/discovery of the "
         "cluster's name.",
     ),
     "StarterSecurityGroupIds": Setting(
-        default="", values="`sg-...`, separated by commas", pattern="(sg-[0-9a-f]+(,sg-[0-9a-f]+)*)?",
+        default="", values="`sg-...`, separated by commas", pattern="(sg-[0-9a-f]+(, ?sg-[0-9a-f]+)*)?",
         meaning="The security groups of the first EC2NodeClass. Without it, those with the tag karpenter.sh/discovery "
         "of the cluster's name.",
     ),
@@ -71,15 +76,15 @@ BY_THE_TEMPLATE: Mapping[str, Setting] = {
         "without it.",
     ),
     "KmsKeyArn": Setting(
-        default="", values="an ARN", pattern="(arn:[a-z-]+:kms:[^:]+:[0-9]+:key/[0-9A-Za-z-]+)?",
+        default="", values="an ARN", pattern="(arn:[a-z-]+:kms:[0-9a-z-]+:[0-9]+:key/[0-9A-Za-z-]+)?",
         meaning="The KMS key of bucket, queues, table, logs and the webhook's secret. Without it, AWS's own keys.",
     ),
     "PermissionsBoundaryArn": Setting(
-        default="", values="an ARN", pattern="(arn:[a-z-]+:iam::([0-9]{12}|aws):policy/[^;]+)?",
+        default="", values="an ARN", pattern="(arn:[a-z-]+:iam::([0-9]{12}|aws):policy/[0-9A-Za-z_+=,.@/-]+)?",
         meaning="The permissions boundary of every role of the stack.",
     ),
     "RolePath": Setting(
-        default="/", values="`/path/`", pattern="/([!-.0-:<-~]+/)?",
+        default="/", values="`/path/`", pattern="/([0-9A-Za-z_+=,.@-]+/)*",
         meaning="The path of the functions' roles. Those of the installer and of nodes have none, because EKS names "
         "access entries by it.",
     ),
