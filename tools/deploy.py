@@ -12,7 +12,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,8 +21,8 @@ from typing import Any
 from joinery.decisions.installation.groups import GROUP
 from joinery.decisions.installation.objects import LEAST_KUBERNETES
 from joinery.decisions.installation.stacks import stack_name
-from joinery.objects.errors import ConfigurationError
-from joinery.objects.settings import SETTINGS, chosen, in_force
+from joinery.objects.settings import SETTINGS, in_force
+from tools.deploy_settings import RefusedError, changes, named, pairs_of, settings_of, text_of, written
 from tools.template import LAMBDA_BUILD, load
 
 #: Lambda leaves at least so many executions to functions that reserve none; of a smaller quota nothing can be reserved.
@@ -32,10 +32,6 @@ _BUILDS = {"Runtime": "RUNTIME", "Architecture": "ARCHITECTURE"}
 
 #: How a stack's operation begins, among its events.
 _BEGINNINGS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
-
-
-class RefusedError(Exception):
-    """It would fail. The message says why, and what to do."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,14 +63,16 @@ def plan(name: str, account: Account, given: Mapping[str, str]) -> Deployment:
 
     Raises ``RefusedError``.
     """
-    present = account.settings.get(name, "")
-    settings = settings_of(present, given)
+    stack = account.stacks.get(name, stack_name(name))
+    _refuse_a_stack_that_takes_no_update(stack, account.states.get(stack, ""))
+    stored = pairs_of(account.settings.get(name, ""))
+    settings = settings_of(stored, given)
     _refuse_what_would_fail(name, account, given, settings)
-    notes = []
-    if "WebhookConcurrency" not in given:
-        settings.pop("WebhookConcurrency", "")  # by an earlier deployment, when the quota was smaller
+    notes = [*changes(stored, given, settings)]
+    if "WebhookConcurrency" not in named(given):
         wanted = int(SETTINGS["WebhookConcurrency"].default)
-        reserved = int(in_force(present)["WebhookConcurrency"]) if name in account.settings else 0
+        has = stored.get("WebhookConcurrency", str(wanted))
+        reserved = int(has) if name in account.settings and has.isdecimal() else 0
         if account.concurrency + reserved - (reserved or wanted) < _UNRESERVED:
             settings["WebhookConcurrency"] = "0"
             notes.append(
@@ -86,31 +84,12 @@ def plan(name: str, account: Account, given: Mapping[str, str]) -> Deployment:
             settings["WebhookConcurrency"] = str(reserved)
     parameters = {
         "ClusterName": name,
-        **{key: value for key, value in given.items() if key not in SETTINGS},
-        "Settings": "; ".join(f"{key}={value}" for key, value in settings.items()),
+        **{key: value for key, value in given.items() if key not in SETTINGS and key not in stored},
+        "Settings": written(settings),
     }
-    stack = account.stacks.get(name, stack_name(name))
-    _refuse_a_stack_that_takes_no_update(stack, account.states.get(stack, ""))
     if stack != stack_name(name):
         notes.append(f"Cluster {name} is run by stack {stack}, which is updated.")
     return Deployment(stack, parameters, notes)
-
-
-def settings_of(present: str, given: Mapping[str, str]) -> dict[str, str]:
-    """What the parameter Settings is to say, by name: what it says at ``present``, and what is ``given`` by name.
-
-    One that is given without a value has its default again. Raises ``RefusedError``.
-    """
-    try:
-        settings = chosen(given.get("Settings", present))
-        # What is overwritten once must not be overwritten from then on.
-        settings.pop("ForceConflicts", "")
-        settings |= {key: value for key, value in given.items() if key in SETTINGS}
-        settings = {key: value for key, value in settings.items() if value}
-        in_force("; ".join(f"{key}={value}" for key, value in settings.items()))
-    except ConfigurationError as error:
-        raise RefusedError(f"PARAMETERS: {error}") from error
-    return settings
 
 
 def _refuse_what_would_fail(name: str, account: Account, given: Mapping[str, str], settings: Mapping[str, str]) -> None:
@@ -182,13 +161,20 @@ def parameters_in(text: str) -> dict[str, str]:
     return given
 
 
-def refuse_unknown(given: Mapping[str, str], parameters: Mapping[str, Mapping[str, Any]]) -> None:
+def refuse_unknown(
+    given: Mapping[str, str], parameters: Mapping[str, Mapping[str, Any]], stored: Collection[str] = ()
+) -> None:
     """Raise ``RefusedError`` for a parameter that the stack does not have, or a value that it does not take.
 
-    ``parameters``: the template's. SAM would leave an unknown one out without a word.
+    ``parameters``: the template's. SAM would leave an unknown one out without a word. ``stored``: names in the stack's
+    Settings, which may be of another release: such a one may be given without a value.
     """
     names = [*parameters, *SETTINGS]
     for key, value in given.items():
+        if any(character in value for character in '"\\'):
+            raise RefusedError(f"PARAMETERS: {key}={value}: a value holds no quotation marks and no backslashes")
+        if key in stored and not value:
+            continue
         if rule := _broken_rule(parameters.get(key, {}), value):
             raise RefusedError(f"PARAMETERS: {key}={value}: {key} {rule}")
         if key not in names and key not in _BUILDS:
@@ -282,8 +268,9 @@ def main() -> None:
     try:
         now = datetime.now(UTC)  # noqa: TID251 - the command's one clock
         given = parameters_in(os.environ.get("PARAMETERS", ""))
-        refuse_unknown(given, load()["Parameters"])
-        planned = plan(asked.cluster, looked_at(asked.cluster, asked.region), given)
+        account = looked_at(asked.cluster, asked.region)
+        refuse_unknown(given, load()["Parameters"], pairs_of(account.settings.get(asked.cluster, "")))
+        planned = plan(asked.cluster, account, given)
     except RefusedError as refused:
         sys.exit(f"make deploy: {refused}")
     if asked.look:
@@ -345,8 +332,8 @@ def looked_at(cluster: str, region: str) -> Account:
 
 
 def stacks_in(client: Any) -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
-    """Joinery's stacks by their cluster, the state of every stack of the account by its name, and the parameter
-    Settings of ours by their cluster.
+    """Joinery's stacks by their cluster, the state of every stack of the account by its name, and the settings of
+    ours by their cluster.
 
     The parameter StarterNodePool tells Joinery's apart from those of others.
     """
@@ -357,7 +344,7 @@ def stacks_in(client: Any) -> tuple[dict[str, str], dict[str, str], dict[str, st
             states[stack["StackName"]] = stack["StackStatus"]
             if "StarterNodePool" in parameters and not stack["StackStatus"].startswith("DELETE"):
                 name = parameters.get("ClusterName", "")
-                stacks[name], settings[name] = stack["StackName"], parameters.get("Settings", "")
+                stacks[name], settings[name] = stack["StackName"], text_of(parameters)
     return stacks, states, settings
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from joinery.decisions.installation.stacks import stack_name
+from joinery.objects.settings import in_force
 from tools.deploy import (
     Account,
     Deployment,
-    RefusedError,
     command,
     dated,
     failures,
@@ -20,6 +20,7 @@ from tools.deploy import (
     plan,
     refuse_unknown,
 )
+from tools.deploy_settings import RefusedError, text_of
 from tools.template import TEMPLATE, load
 
 CLUSTER = {"version": "1.33", "accessConfig": {"authenticationMode": "API_AND_CONFIG_MAP"}}
@@ -80,6 +81,94 @@ def test_a_setting_that_nobody_names_keeps_its_value() -> None:
     parameters = {"ClusterName": "blue", "Mode": "observe", "Settings": "NodeRepair=reboot; MaxLaunches=7"}
     assert plan("blue", present, given).parameters == parameters
     assert plan("blue", present, {"Settings": "SpotToSpot=false"}).parameters["Settings"] == "SpotToSpot=false"
+
+
+def test_what_is_said_in_the_parameter_itself_counts_as_by_its_name() -> None:
+    """Also what is not kept, and what is worked out where nobody says it."""
+    small = Account(cluster=CLUSTER, concurrency=10)
+    for said in ("WebhookConcurrency=7", "WebhookConcurrency=7; ForceConflicts=true"):
+        assert plan("blue", small, {"Settings": said}).parameters["Settings"] == said
+    both = {"Settings": "NodeRepair=reboot; Canary=off", "NodeRepair": "replace"}
+    assert plan("blue", ACCOUNT, both).parameters["Settings"] == "NodeRepair=replace; Canary=off"
+
+
+def test_what_has_its_default_again_is_said() -> None:
+    """Whoever names one setting in Settings takes all others back."""
+    present = replace(ACCOUNT, settings={"blue": "NodeRepair=reboot; Canary=off; SpotToSpot=true; MaxLaunches=3"})
+    assert plan("blue", present, {"Settings": "Canary=5% for 1h", "MaxLaunches": ""}).notes == [
+        "NodeRepair was reboot, and has its default again, because Settings does not name it.",
+    ]
+    assert plan("blue", present, {"Canary": ""}).notes == []
+
+
+@pytest.mark.parametrize("kept", ["AccessEntries=false", "KmsKeyArn=arn:aws:kms:eu-west-1:1:key/1",
+                                  "PermissionsBoundaryArn=arn:aws:iam::aws:policy/a"])  # fmt: skip
+def test_a_key_a_boundary_and_the_access_are_not_lost_unsaid(kept: str) -> None:
+    """Each must be named, with its value or without."""
+    name = kept.partition("=")[0]
+    present = replace(ACCOUNT, settings={"blue": kept})
+    with pytest.raises(RefusedError, match=f"Settings does not name {name}, which the stack has: say {name}=, too"):
+        plan("blue", present, {"Settings": "Canary=off"})
+    assert plan("blue", present, {"Settings": f"Canary=off; {kept}"}).notes == []
+    assert plan("blue", present, {"Settings": "Canary=off", name: ""}).parameters["Settings"] == "Canary=off"
+
+
+def test_what_is_switched_on_again_is_said() -> None:
+    """The list replaces the one that the stack has."""
+    present = replace(ACCOUNT, settings={"blue": "SwitchedOff=disruption, catalog"})
+    assert plan("blue", present, {"SwitchedOff": "catalog"}).notes == ["disruption is switched on again."]
+    assert len(plan("blue", present, {"SwitchedOff": ""}).notes) == 2
+
+
+def test_a_stack_of_another_release_can_be_deployed_to() -> None:
+    """What this one does not know is left out and said; `Gone=` may be said, too."""
+    present = replace(ACCOUNT, settings={"blue": "Gone=1; NodeRepair=reboot; WebhookConcurrency=many"})
+    planned = plan("blue", present, {"Gone": ""})
+    assert planned.parameters == {"ClusterName": "blue", "Settings": "NodeRepair=reboot"}
+    assert planned.notes == ["The stack's Settings: there is no setting Gone, so it is left out."]
+    refuse_unknown({"Gone": ""}, load()["Parameters"], {"Gone"})
+    for given, stored in (({"Gone": "2"}, {"Gone"}), ({"Gone": ""}, set())):
+        with pytest.raises(RefusedError, match="the stack has no Gone"):
+            refuse_unknown(given, load()["Parameters"], stored)
+
+
+def test_a_setting_of_the_stack_that_is_not_taken_any_more_must_be_given() -> None:
+    """To leave out a key, because its pattern has changed, would be worse."""
+    present = replace(ACCOUNT, settings={"blue": "KmsKeyArn=key/1; NodeRepair=reboot"})
+    said = "^The stack's Settings: KmsKeyArn is 'key/1': expected an ARN. Say KmsKeyArn=..., or KmsKeyArn= for its"
+    with pytest.raises(RefusedError, match=said):
+        plan("blue", present, {})
+    assert plan("blue", present, {"KmsKeyArn": ""}).parameters["Settings"] == "NodeRepair=reboot"
+
+
+def test_a_stack_that_takes_no_update_is_told_so_before_its_settings_are_read() -> None:
+    """They may be why its creation failed."""
+    states, settings = {"joinery-blue": "ROLLBACK_COMPLETE"}, {"blue": "NodeRepair=often"}
+    account = replace(ACCOUNT, stacks={"blue": "joinery-blue"}, states=states, settings=settings)
+    with pytest.raises(RefusedError, match="The first deployment of joinery-blue failed"):
+        plan("blue", account, {})
+
+
+def test_a_stack_with_a_parameter_for_each_setting_keeps_them() -> None:
+    """As templates before the parameter Settings had them."""
+    old = {
+        "ClusterName": "blue", "DeployedAt": "2026-11-01T12:00:00Z", "MaxHourly": "1000", "NodeRepair": "reboot",
+        "KmsKeyArn": "", "StarterSubnetIds": "subnet-1,subnet-2", "DisruptionEnabled": "false",
+        "CatalogEnabled": "false", "WebhookEnabled": "true",
+    }  # fmt: skip
+    text = text_of(old)
+    assert in_force(text) == in_force(
+        "NodeRepair=reboot; StarterSubnetIds=subnet-1,subnet-2; SwitchedOff=disruption,catalog"
+    )
+    assert "MaxHourly" not in text
+    assert text_of({**old, "Settings": ""}) == ""
+
+
+@pytest.mark.parametrize("value", ['a"b', "a\\b"])
+def test_what_would_end_the_text_that_sam_is_given_is_refused(value: str) -> None:
+    """SAM takes parameters in quotation marks."""
+    with pytest.raises(RefusedError, match="a value holds no quotation marks and no backslashes"):
+        refuse_unknown({"AlarmTopicArn": value}, load()["Parameters"])
 
 
 def test_each_deployment_has_the_installer_called(tmp_path: Path) -> None:
