@@ -88,6 +88,10 @@ def test_what_is_said_in_the_parameter_itself_counts_as_by_its_name() -> None:
     small = Account(cluster=CLUSTER, concurrency=10)
     for said in ("WebhookConcurrency=7", "WebhookConcurrency=7; ForceConflicts=true"):
         assert plan("blue", small, {"Settings": said}).parameters["Settings"] == said
+    private = {"Settings": "WebhookEndpoint=private", "WebhookVpcEndpointId": "vpce-1"}
+    assert (
+        plan("blue", ACCOUNT, private).parameters["Settings"] == "WebhookEndpoint=private; WebhookVpcEndpointId=vpce-1"
+    )
     both = {"Settings": "NodeRepair=reboot; Canary=off", "NodeRepair": "replace"}
     assert plan("blue", ACCOUNT, both).parameters["Settings"] == "NodeRepair=replace; Canary=off"
 

@@ -317,14 +317,14 @@ def chosen(text: str) -> dict[str, str]:
         if name in BY_THE_TEMPLATE and not re.fullmatch(BY_THE_TEMPLATE[name].pattern, value):
             raise ConfigurationError(f"{name} is {value!r}: expected {BY_THE_TEMPLATE[name].values.replace('`', '')}")
         given[name] = value
-    if given.get("WebhookEndpoint") == "private" and not given.get("WebhookVpcEndpointId"):
-        raise ConfigurationError("WebhookEndpoint=private needs WebhookVpcEndpointId, an endpoint of execute-api")
     return given
 
 
 def in_force(text: str) -> dict[str, str]:
     """Every setting by name, as it holds where the parameter ``Settings`` says this. Raises ``ConfigurationError``."""
     given = chosen(text)
+    if given.get("WebhookEndpoint") == "private" and "WebhookVpcEndpointId" not in given:
+        raise ConfigurationError("WebhookEndpoint=private needs WebhookVpcEndpointId, an endpoint of execute-api")
     read({variable("cluster"): "any", variable("settings"): text})
     return {name: given.get(name, setting.default) for name, setting in SETTINGS.items()}
 
