@@ -101,12 +101,6 @@ def test_every_door_but_the_installer_is_given_the_settings(door: Door) -> None:
     assert set(SWITCHES) == set(DOORS) - {"installer"}
 
 
-def test_every_door_waits_until_the_installer_has_taken_the_settings() -> None:
-    """It refuses wrong ones before any function has them."""
-    waiting = {name for name, door in DOORS.items() if RESOURCES[door.logical_id].get("DependsOn") == "Preparation"}
-    assert waiting == set(SWITCHES)
-
-
 def test_a_guided_deployment_asks_for_few_things() -> None:
     """SAM asks for every parameter. Each is described, and only the cluster has no default."""
     parameters = TEMPLATE["Parameters"]
