@@ -75,10 +75,17 @@ class _Walk:
             yield Finding(at or "object", must_be("a map", value))
             return
         fields, inside, misspelt = types()[name].fields, (*outside, _Part(at, name)), set()
+        emptied = ""
         for key, member in value.items():
             path = _member(at, key)
             if key in fields:
+                emptied = key if member is None and fields[key][0] == "{" else emptied
                 yield from self._of_shape(fields[key], member, path, inside)
+                continue
+            if emptied and not self._is_served and not isinstance(member, dict | list | None):
+                # ``limits:`` with ``cpu: 100`` below it, not indented.
+                hint = f"is it {_member(emptied, key)}? Then indent it deeper than {emptied}"
+                yield Finding(path, f"no such field; {hint}")
                 continue
             meant = meant_by(key, fields)
             yield self._unknown(path, key, member, inside, meant)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Collection, Mapping
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, NamedTuple, cast, get_args, get_origin
 
 import msgspec
 from pydantic import BaseModel
@@ -90,16 +90,16 @@ def types() -> Mapping[str, Type]:
 
 def _shape(annotation: Any, found: dict[str, Type]) -> str:
     """Of a model's field. What single values it takes says the model itself."""
-    model = _model_in(annotation)
+    model, container = _model_in(annotation), _container_in(annotation)
     if model is None:
-        return ANYTHING
+        return f"{{{ANYTHING}}}" if container is dict else ANYTHING
     # Models may be called like Kubernetes' own types (``Taint``).
     name = f"{model.__name__} of Karpenter"
     if name not in found:
         fields = {field.alias or key: _shape(field.annotation, found) for key, field in model.model_fields.items()}
         passed_on = model.passed_on if issubclass(model, Model) else ()
         found[name] = Type({**dict.fromkeys(passed_on, ANYTHING), **fields}, _required(model))
-    return f"[{name}]" if _is_list(annotation) else name
+    return f"[{name}]" if container is list else name
 
 
 def _required(model: type[BaseModel]) -> Mapping[str, str]:
@@ -124,8 +124,12 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     return next((model for part in get_args(annotation) if (model := _model_in(part))), None)
 
 
-def _is_list(annotation: Any) -> bool:
-    return get_origin(annotation) is list or any(_is_list(part) for part in get_args(annotation))
+def _container_in(annotation: Any) -> type | None:
+    """``list`` or ``dict``, where the field has several members."""
+    origin = get_origin(annotation)
+    if origin in (list, dict):
+        return cast("type", origin)
+    return next((found for part in get_args(annotation) if (found := _container_in(part))), None)
 
 
 # --- a type as msgspec reads it: in no time, where nothing is wrong ---

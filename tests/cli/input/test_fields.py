@@ -119,6 +119,37 @@ def test_a_field_that_no_api_has_is_an_error_at_every_depth(
     assert _said(run, write, changed(document, path, value)) == words
 
 
+NOT_INDENTED: list[tuple[Any, str, dict[str, Any], list[str]]] = [
+    (
+        POOL, "spec", {"limits": None, "cpu": 1, "memory": "10Gi"},
+        ["spec.cpu: no such field; is it limits.cpu? Then indent it deeper than limits",
+         "spec.memory: no such field; is it limits.memory? Then indent it deeper than limits"],
+    ),
+    (
+        POOL, IN_TEMPLATE, {"metadata": {"annotations": None, "labels": None, "team": "web"}},
+        ["spec.template.metadata.team: no such field; is it labels.team? Then indent it deeper than labels"],
+    ),
+    (
+        DEPLOYMENT, IN_POOL, {"nodeSelector": None, "example.com/disk": "ssd"},
+        ["spec.template.spec[example.com/disk]: no such field; is it nodeSelector[example.com/disk]? Then indent it "
+         "deeper than nodeSelector"],
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "path", "fields", "lines"), NOT_INDENTED)
+def test_members_of_a_map_that_are_not_indented_are_an_error(
+    run: Run, write: Write, document: Any, path: str, fields: dict[str, Any], lines: list[str]
+) -> None:
+    """Without them a plan would be for a NodePool without limits."""
+    part = document
+    for step in path.split("."):
+        part = part.get(step, {})
+    given = write("object.json", changed(document, path, {**part, **fields}))
+    prefix = f"{given}: {document['kind']} {document['metadata']['name']}: "
+    assert _told(run, given) == [f"{prefix}{line}" for line in lines]
+
+
 WORDS: list[tuple[Any, str, Any, str]] = [
     (POOL, "spec.weight", "10", "spec.weight: must be a whole number, is '10'"),
     (POOL, "spec.weight", 500, "spec.weight: must be at most 100, is 500"),
