@@ -25,7 +25,7 @@ from joinery_cli.reading.defaults import claim_defaults, namespaced, pod_default
 from joinery_cli.reading.documents import Document
 from joinery_cli.reading.fields import Finding, findings
 from joinery_cli.reading.kinds import ReadKind
-from joinery_cli.reading.names import wrong_metadata, wrong_resources
+from joinery_cli.reading.names import wrong_labels, wrong_metadata, wrong_resources
 from joinery_cli.reading.placeholders import unfilled
 
 _STEP = re.compile(r"[^.\[\]]+")
@@ -152,8 +152,12 @@ def _wrong_pods(kind: str, decoded: Any) -> Iterator[str]:
         spec, at = decoded.spec, "spec"
     elif kind == "DaemonSet" or isinstance(decoded, Workload):
         job = getattr(decoded.spec, "job_template", None)
-        spec = (job or decoded).spec.template.spec
-        at = "spec.jobTemplate.spec.template.spec" if job else "spec.template.spec"
+        maker, of_maker = (job or decoded).spec, "spec.jobTemplate.spec" if job else "spec"
+        for count in ("replicas", "parallelism", "completions"):
+            if (getattr(maker, count, None) or 0) < 0:
+                yield f"{of_maker}.{count}: must not be negative"
+        spec, at = maker.template.spec, f"{of_maker}.template.spec"
+        yield from wrong_labels(maker.template.metadata.labels, f"{of_maker}.template.metadata.labels")
     else:
         return
     # The API server takes a StatefulSet whose template is empty; its pods it does not.

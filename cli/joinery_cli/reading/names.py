@@ -1,10 +1,12 @@
 """Names, labels and resources that no object may have, whatever its kind (k8s.io/apimachinery ``validation``)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 
 from joinery.objects.karpenter import meta as resources
 from joinery.objects.kubernetes.core import ObjectMeta, PodSpec
+from joinery.objects.kubernetes.quantity import parse
 from joinery.objects.spelling import meant_by
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -28,12 +30,17 @@ def wrong_metadata(meta: ObjectMeta | resources.ObjectMeta, kind: str) -> Iterat
         )
     if meta.namespace:
         yield from _wrong_label("namespace", meta.namespace)
-    for key, value in meta.labels.items():
+    yield from wrong_labels(meta.labels, "metadata.labels")
+
+
+def wrong_labels(labels: Mapping[str, str], at: str) -> Iterator[str]:
+    """The same for labels; ``at`` is their path."""
+    for key, value in labels.items():
         if not resources.is_label_key(key):
-            yield f"metadata.labels: {key!r:.400} is no label key"
+            yield f"{at}: {key!r:.400} is no label key"
         if not resources.is_label_value(value):
             yield (
-                f"metadata.labels.{key}: {value!r:.300} is no label value: letters, digits, '-', '_' and '.' only, "
+                f"{at}.{key}: {value!r:.300} is no label value: letters, digits, '-', '_' and '.' only, "
                 f"beginning and ending with a letter or digit, {_LONGEST_LABEL} characters at most"
             )
 
@@ -46,19 +53,44 @@ def _wrong_label(field: str, name: str) -> Iterator[str]:
 
 
 def wrong_resources(spec: PodSpec, at: str) -> Iterator[str]:
-    """The same for what containers ask for by a name that is no resource's: ``memroy``, ``gpu``."""
+    """The same for what containers ask for by a name that is no resource's (``memroy``, ``gpu``), and for devices.
+
+    Extended resources are whole numbers and never overcommitted (k8s.io/kubernetes ``ValidateResourceRequirements``):
+    half a device would be planned as a whole one.
+    """
     for where, containers in (("containers", spec.containers), ("initContainers", spec.init_containers)):
         for index, container in enumerate(containers):
-            asked = container.resources
-            for field, names in (("requests", asked.requests), ("limits", asked.limits)):
-                for name in names:
-                    if problem := _wrong_resource(name):
-                        yield f"{at}.{where}[{index}].resources.{field}.{name}: {problem}"
+            asked, path = container.resources, f"{at}.{where}[{index}].resources"
+            for field, quantities in (("requests", asked.requests), ("limits", asked.limits)):
+                for name, given in quantities.items():
+                    if problem := _wrong_resource(name, given):
+                        yield f"{path}.{field}{f'[{name}]' if '/' in name else f'.{name}'}: {problem}"
+            for name in filter(_is_device, asked.requests):
+                requested, limit = asked.requests[name], asked.limits.get(name, "")
+                number, most = _number(requested), _number(limit)
+                if number is not None and most is not None and number != most:
+                    yield f"{path}.requests[{name}]: {requested} must be the same as the limit, {limit}"
 
 
-def _wrong_resource(name: str) -> str:
+def _wrong_resource(name: str, given: str | int | float) -> str:
+    if _is_device(name):
+        number = _number(given)
+        return f"{given!r} must be a whole number" if number and number != number.to_integral_value() else ""
     if "/" in name or name in _OF_CONTAINERS or name.startswith("hugepages-"):
         return ""
     meant = meant_by(name, _OF_CONTAINERS)
     hint = f"; is it {meant}?" if meant else ", and others have a domain such as nvidia.com/gpu"
     return f"no such resource: there are {', '.join(_OF_CONTAINERS)}{hint}"
+
+
+def _is_device(name: str) -> bool:
+    """An extended resource, as a device plugin offers it."""
+    return "/" in name and "kubernetes.io/" not in name
+
+
+def _number(given: str | int | float) -> Decimal | None:
+    """``None`` for no quantity, which is said where fields are."""
+    try:
+        return parse(given)
+    except ValueError:
+        return None

@@ -20,6 +20,10 @@ def _requesting(**quantities: Any) -> dict[str, Any]:
     return pod_document(containers=[{"name": "main", "resources": {"requests": quantities}}])
 
 
+def _with_devices(**resources: Any) -> dict[str, Any]:
+    return pod_document(containers=[{"name": "main", "resources": resources}])
+
+
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
@@ -48,6 +52,18 @@ def _requesting(**quantities: Any) -> dict[str, Any]:
                 "storageClassName": "local", "maximumVolumeSize": "1_000",
             },
             "CSIStorageCapacity left: maximumVolumeSize: '1_000' is not a quantity",
+        ),
+        (
+            _with_devices(limits={"nvidia.com/gpu": "500m"}),
+            "Pod web: spec.containers[0].resources.limits[nvidia.com/gpu]: '500m' must be a whole number",
+        ),
+        (
+            _with_devices(requests={"nvidia.com/gpu": 1}, limits={"nvidia.com/gpu": 2}),
+            "Pod web: spec.containers[0].resources.requests[nvidia.com/gpu]: 1 must be the same as the limit, 2",
+        ),
+        (
+            _with_devices(requests={"nvidia.com/gpu": 1}, limits={"nvidia.com/gpu": "two"}),
+            "Pod web: spec.containers[0].resources.limits[nvidia.com/gpu]: 'two' is not a quantity",
         ),
         ({**pod_document(), "metadata": {}}, "Pod: metadata.name: is missing"),
         ({"apiVersion": "v1", "metadata": {}}, "not a Kubernetes object: kind is missing: "),

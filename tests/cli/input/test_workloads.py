@@ -354,6 +354,16 @@ def test_a_priority_class_that_the_files_lack_is_named(read: Any) -> None:
             "Deployment web: spec.nodeSelector: no such field here; it belongs to spec.template.spec",
         ),
         (workload(template={"spec": {}}), "Deployment web: spec.template.spec.containers: a pod needs a container"),
+        (workload(replicas=-3), "Deployment web: spec.replicas: must not be negative"),
+        (workload("Job", parallelism=-2), "Job web: spec.parallelism: must not be negative"),
+        (
+            workload("CronJob", schedule="@daily", jobTemplate={"spec": {"completions": -1, "template": TEMPLATE}}),
+            "CronJob web: spec.jobTemplate.spec.completions: must not be negative",
+        ),
+        (
+            workload(template={**TEMPLATE, "metadata": {"labels": {"app": "v1.0 beta"}}}),
+            "Deployment web: spec.template.metadata.labels.app: 'v1.0 beta' is no label value: ",
+        ),
     ],
 )
 def test_a_workload_that_no_cluster_takes_is_refused(run: Run, write: Write, given: Any, problem: str) -> None:
