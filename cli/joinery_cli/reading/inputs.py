@@ -57,8 +57,8 @@ class Inputs:
     notices: list[UserNotice] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     unplanned: dict[tuple[str, str], list[str]] = field(default_factory=lambda: defaultdict(list))
-    surprises: list[tuple[str, str]] = field(default_factory=list)
-    """Objects, and what is odd about each."""
+    surprises: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
+    """Objects, and what is odd about each, by file."""
     legacy: dict[Origin, Document] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     """File, object and field of everything that is wrong."""
@@ -101,7 +101,7 @@ class Inputs:
         if one.is_error:
             self._refuse(document, f"{one.path}: {one.problem}")
         else:
-            self.surprises.append((document.called, f"{one.path}: {one.problem}"))
+            self.surprises[document.source].append((document.called, f"{one.path}: {one.problem}"))
 
     def _named(self, document: Document) -> Document:
         """The object with a name: ``generateName`` and a number, as the API server appends a few letters."""
@@ -136,7 +136,7 @@ class Inputs:
             self.notices.append(warning(f"{document}: given twice, the later one counts"))
         objects[key] = value
         if kind.field in ("workloads", "daemon_sets"):
-            self.surprises += (
+            self.surprises[document.source] += (
                 (document.called, one) for one in nothing_reads(value.metadata.annotations, document.kind)
             )
         hook = value.metadata.annotations.get(_HOOK)
@@ -207,7 +207,8 @@ class Inputs:
             note(f"ignored {_number(kind, n)}: {_IGNORED.get(kind, 'not used in a plan')}")
             for kind, n in sorted(self.ignored.items())
         ]
-        return [*self.notices, *warnings_of(self.surprises), *pods, *hooks, *kinds]
+        surprises = [one for file, odd in self.surprises.items() for one in warnings_of(odd, f"{file}: ")]
+        return [*self.notices, *surprises, *pods, *hooks, *kinds]
 
 
 def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:

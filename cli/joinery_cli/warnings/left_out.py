@@ -32,7 +32,7 @@ from joinery_cli.warnings.partial_exports import (
     nodes_without_pods,
     pods_without_nodes,
 )
-from joinery_cli.warnings.pods import idle_spreads, odd_amounts
+from joinery_cli.warnings.pods import idle_spreads, odd_amounts, odd_limits, uncounted_sidecars
 
 _OUR_SCHEDULERS = ("", "default-scheduler", FARGATE_SCHEDULER)
 
@@ -125,7 +125,9 @@ def _asking_oddly(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNoti
     """The scheduler packs by requests alone, so that pods without any may be many on a node that is small."""
     pending = pending_pods(snapshot, only_marked=only_marked)
     yield from odd_amounts(pending, snapshot.daemon_sets)
+    yield from odd_limits(filter(snapshot.serves, snapshot.node_pools))
     yield from idle_spreads(pending)
+    yield from uncounted_sidecars(pending, snapshot.namespaces)
     asking = [pod for pod in pending if not requests_of(pod).get("memory")]
     if asking:
         owners = some_of(list(dict.fromkeys(map(owner_of, asking))))

@@ -350,9 +350,18 @@ def test_a_field_of_a_newer_api_is_a_warning(run: Run, write: Write) -> None:
     outcome = run("plan", "--now", NOW, "-f", newer, "-f", listed)
     assert outcome.status == 0
     assert outcome.err.splitlines()[:2] == [
-        "warning: EC2NodeClass default: spec.quantumEntanglement: no such field; it is ignored",
-        "warning: Pod a, Pod b: spec.telepathy: no such field; it is ignored",
+        f"warning: {newer}: EC2NodeClass default: spec.quantumEntanglement: no such field; it is ignored",
+        f"warning: {listed}: Pod a, Pod b: spec.telepathy: no such field; it is ignored",
     ]
+
+
+def test_a_warning_names_the_file_of_each_object(run: Run, write: Write) -> None:
+    """In a folder, ten classes may be called ``default``."""
+    newer = CLUSTER.replace("  role: nodes", "  role: nodes\n  quantumEntanglement: {}")
+    files = [write(name, newer) for name in ("a.yaml", "b.yaml")]
+    err = run("plan", "--now", NOW, "-f", *files).err
+    for file in files:
+        assert f"warning: {file}: EC2NodeClass default: spec.quantumEntanglement: no such field; it is ignored" in err
 
 
 def test_what_an_api_server_served_is_newer_at_most(run: Run, write: Write) -> None:
@@ -360,13 +369,14 @@ def test_what_an_api_server_served_is_newer_at_most(run: Run, write: Write) -> N
     pod = {**pod_document(telepathy=True, tolerationz=[]), "status": {"phasee": "Pending"}}
     pod["metadata"]["uid"] = "1"
     pool = changed(changed(POOL, "metadata.uid", "u"), "spec.taints", [])
-    outcome = run("plan", "--now", NOW, "-f", write("pod.json", pod), write("pool.json", pool), write("c.json", CLASS))
+    served, of_pool = write("pod.json", pod), write("pool.json", pool)
+    outcome = run("plan", "--now", NOW, "-f", served, of_pool, write("c.json", CLASS))
     assert outcome.status == 0
     assert outcome.err.splitlines()[:4] == [
-        "warning: Pod web: spec.telepathy: no such field; it is ignored",
-        "warning: Pod web: spec.tolerationz: no such field; is it tolerations?",
-        "warning: Pod web: status.phasee: no such field; is it phase?",
-        "warning: NodePool default: spec.taints: no such field here; it belongs to spec.template.spec",
+        f"warning: {served}: Pod web: spec.telepathy: no such field; it is ignored",
+        f"warning: {served}: Pod web: spec.tolerationz: no such field; is it tolerations?",
+        f"warning: {served}: Pod web: status.phasee: no such field; is it phase?",
+        f"warning: {of_pool}: NodePool default: spec.taints: no such field here; it belongs to spec.template.spec",
     ]
 
 

@@ -227,6 +227,9 @@ def test_of_several_that_are_alike_the_nearest_is_meant(warned: Any) -> None:
     ("limits", "words"),
     [
         ("{cpus: 1000}", ["spec.limits.cpus: no instance type has cpus, so that limits nothing; is it cpu?"]),
+        ("{memory: 1000}", ["spec.limits.memory: 1000 is 1,000 bytes, and no node is so small; is it 1000Gi?"]),
+        ("{memory: 500m}", ["spec.limits.memory: 500m is less than a byte, and no node is so small; is it 500Gi?"]),
+        ("{memory: 0}", []),
         ("{cpu: 1000, memory: 10Ti, nodes: 9, nvidia.com/gpu: 4}", []),
     ],
 )

@@ -174,8 +174,11 @@ def test_what_no_older_api_has_is_left_out_with_a_word(run: Run, write: Write) -
     tainted = BETA.replace(
         "requirements:", "taints: [{key: a, effect: NoSchedule, operator: Exists}]\n      requirements:"
     )
-    err = run(*PLAN, "-f", write("beta.yaml", tainted)).err
-    assert "warning: NodePool default: spec.template.spec.taints[0].operator: no such field; it is ignored" in err
+    beta = write("beta.yaml", tainted)
+    err = run(*PLAN, "-f", beta).err
+    assert (
+        f"warning: {beta}: NodePool default: spec.template.spec.taints[0].operator: no such field; it is ignored" in err
+    )
     served = {
         **PROVISIONER,
         "metadata": {"name": "default", "uid": "u"},

@@ -94,6 +94,36 @@ def test_amounts_that_may_be_meant_are_not_doubted(run: Run, cluster: str, write
     assert "is it" not in run(*PLAN, "-f", cluster, write("pod.json", pod_document(containers=[container]))).err
 
 
+@pytest.mark.parametrize(
+    ("of_namespace", "labels", "containers", "is_told"),
+    [
+        ({"istio-injection": "enabled"}, {}, [], True),
+        ({"istio-injection": "enabled"}, {"sidecar.istio.io/inject": "false"}, [], False),
+        ({"istio-injection": "enabled"}, {}, [{"name": "istio-proxy"}], False),
+        ({"istio-injection": "disabled"}, {}, [], False),
+        ({}, {"sidecar.istio.io/inject": "true"}, [], True),
+    ],
+)
+def test_a_sidecar_that_the_files_lack_is_told(
+    run: Run,
+    cluster: str,
+    write: Write,
+    of_namespace: dict[str, str],
+    labels: dict[str, str],
+    containers: list[Any],
+    is_told: bool,
+) -> None:
+    """A webhook of Istio adds it to pods of manifests, and what it requests is room that the plan's nodes lack."""
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default", "labels": of_namespace}}
+    template = {
+        "metadata": {"labels": {**TEMPLATE["metadata"]["labels"], **labels}},
+        "spec": {"containers": [*TEMPLATE["spec"]["containers"], *containers]},
+    }
+    web = write("web.json", workload(replicas=3, template=template))
+    said = "warning: pods of default/web: a webhook of Istio adds a sidecar, which is not counted: "
+    assert (said in run(*PLAN, "-f", cluster, write("home.json", home), web).err) is is_told
+
+
 SPREAD = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
 
 

@@ -77,7 +77,7 @@ def test_a_placeholder_of_a_node_class_is_a_warning(run: Run, write: Write) -> N
     outcome = run(*PLAN, "-f", path, "-f", write("pod.json", pod_document()))
     assert (outcome.status, len(outcome.document["launch"])) == (0, 1)
     assert outcome.err == (
-        "warning: EC2NodeClass default: spec.role: 'KarpenterNodeRole-${CLUSTER_NAME}' is a placeholder "
+        f"warning: {path}: EC2NodeClass default: spec.role: 'KarpenterNodeRole-${{CLUSTER_NAME}}' is a placeholder "
         "that nobody has "
         "filled in, as in 2 other fields: planned as it stands\n"
     )  # fmt: skip
@@ -152,7 +152,7 @@ def test_a_node_class_has_placeholders_of_every_spelling(run: Run, write: Write,
     """
     path = write("cluster.yaml", CLUSTER.replace("role: nodes", f"role: {written}"))
     said = f"EC2NodeClass default: spec.role: '{written}' is a placeholder that nobody has filled in: planned as it"
-    assert f"warning: {said}" in run(*PLAN, "-f", path).err
+    assert f"warning: {path}: {said}" in run(*PLAN, "-f", path).err
 
 
 def test_a_tab_is_named(run: Run, write: Write) -> None:
