@@ -34,7 +34,7 @@ from joinery_cli.reading.kinds import ASIDE, ReadKind, in_place_of, kind_of, mak
 from joinery_cli.reading.own_annotations import nothing_reads
 from joinery_cli.reading.placeholders import unfilled
 from joinery_cli.reading.refused import RefusedFilesError
-from joinery_cli.reading.schema import CUSTOM_KINDS
+from joinery_cli.reading.schema import BETA
 from joinery_cli.reading.workloads import Owner
 
 _HOOK = "helm.sh/hook"
@@ -179,7 +179,8 @@ class Inputs:
         for equivalent in equivalents(stored.values()):
             of_origin = list(_of_legacy(self.legacy[equivalent.origin], equivalent))
             # One object may have several equivalents, and is still misspelt only once.
-            found[equivalent.origin] |= {one.path: one for one in of_origin}
+            for one in of_origin:
+                found[equivalent.origin].setdefault(one.path, one)
             self._adopt(self.legacy[equivalent.origin], equivalent, reader, of_origin)
         for origin, by_path in found.items():
             for one in by_path.values():
@@ -233,9 +234,9 @@ def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:
 def _of_legacy(document: Document, equivalent: Equivalent) -> Iterator[Finding]:
     """What is wrong with a legacy object as it is written, and with what it is in v1."""
     became = equivalent.document.get("kind", "")
-    if document.kind != became and document.kind in CUSTOM_KINDS:
-        # What has no equivalent is said where it is converted.
-        yield from (one for one in findings(document.kind, document.raw) if one.problem != IGNORED)
+    as_written = f"{document.kind}{BETA}" if document.kind == became else document.kind
+    # What has no equivalent is said where it is converted.
+    yield from (one for one in findings(as_written, document.raw) if one.problem != IGNORED)
     if became:
         where = "" if became == document.kind else f"as {became}: "
         in_v1 = findings(became, msgspec.json.encode(equivalent.document))

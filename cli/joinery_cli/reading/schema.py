@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from joinery.gateways.ec2.offline import NODE_CLASS
-from joinery.objects.karpenter.legacy import TEMPLATE_FIELDS
+from joinery.objects.karpenter.legacy import KUBELET_FIELDS, TEMPLATE_FIELDS
 from joinery.objects.karpenter.meta import Model
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
@@ -38,18 +38,32 @@ CLOSED = frozenset(
 #: Neither negative nor with blanks around it: what does not match is looked at more closely.
 _PLAIN_QUANTITY = r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+|[KMGTPE]i|[numkMGTPE])?\Z"
 _MODELS = {model.kind: model for model in (NodePool, NodeClaim, NODE_CLASS)}
+#: Ends the names of types as v1beta1 had them.
+BETA = " of v1beta1"
 #: What stays behind of Karpenter's older kinds. What they carry over into v1 is looked at there.
 _OLDER: Mapping[str, Mapping[str, str]] = {
     "ProvisionerSpec": {
         **dict.fromkeys(
-            ("annotations", "consolidation", "instanceTypes", "kubeletConfiguration", "labels", "providerRef",
-             "requirements", "startupTaints", "taints", "ttlSecondsAfterEmpty", "ttlSecondsUntilExpired", "weight"),
+            ("instanceTypes", "requirements", "startupTaints", "taints", "ttlSecondsAfterEmpty",
+             "ttlSecondsUntilExpired", "weight"),
             ANYTHING,
         ),
+        **dict.fromkeys(("annotations", "labels"), "{?}"),
+        "consolidation": "ProvisionerConsolidation",
+        "kubeletConfiguration": "OlderKubelet",
+        "providerRef": "ProvisionerRef",
         "limits": "ProvisionerLimits",
         "provider": "AWSNodeTemplateSpec",
     },
+    "ProvisionerConsolidation": {"enabled": "b"},
     "ProvisionerLimits": {"resources": "{q}"},
+    "ProvisionerRef": dict.fromkeys(("apiVersion", "kind", "name"), "s"),
+    "OlderKubelet": dict.fromkeys(KUBELET_FIELDS, ANYTHING),
+    # What else is wrong with a NodePool of v1beta1 is found in what it is in v1.
+    f"NodePool{BETA}": {"spec": f"NodePoolSpec{BETA}"},
+    f"NodePoolSpec{BETA}": {"template": f"NodeClaimTemplate{BETA}", "limits": "{?}"},
+    f"NodeClaimTemplate{BETA}": {"spec": f"NodeClaimTemplateSpec{BETA}"},
+    f"NodeClaimTemplateSpec{BETA}": {"kubelet": "OlderKubelet"},
     "AWSNodeTemplateSpec": dict.fromkeys(TEMPLATE_FIELDS, ANYTHING),
 }  # fmt: skip
 #: Custom resources whose fields are known.

@@ -136,6 +136,10 @@ SLIPS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         {"requirements": [{"key": "a", "operator": "In", "value": ["b"], "values": ["b"]}]},
         "as NodePool: spec.template.spec.requirements[0].value: no such field; is it values?",
     ),
+    (PROVISIONER, {"kubeletConfiguration": {"maxpods": 9}}, "Configuration.maxpods: no such field; is it maxPods?"),
+    (PROVISIONER, {"consolidation": {"enable": True}}, "spec.consolidation.enable: no such field; is it enabled?"),
+    (PROVISIONER, {"providerRef": {"name": "a", "kinds": "X"}}, "spec.providerRef.kinds: no such field; is it kind?"),
+    (PROVISIONER, {"labels": None, "team": "web"}, "spec.team: no such field; is it labels.team? Then indent it"),
     (TEMPLATE, {"subnetSelectors": {"a": "b"}}, "spec.subnetSelectors: no such field; is it subnetSelector?"),
     (TEMPLATE, {"blockDeviceMappings": [{"ebs": {"volumesize": "1Gi"}}]}, "ebs.volumesize: no such field; is it volum"),
 ]  # fmt: skip
@@ -160,8 +164,13 @@ BETA = CLUSTER.replace("karpenter.sh/v1\n", "karpenter.sh/v1beta1\n").replace("s
         ("requirements:", "requirments:", "spec.template.spec.requirments: no such field; is it requirements?"),
         ("subnetSelectorTerms: [{tags", "subnetSelectorTerms: [{tag", "spec.subnetSelectorTerms[0].tag: no such field"),
         ("role: nodes", "rol: nodes", "spec.rol: no such field; is it role?"),
+        (
+            "requirements:", "kubelet: {maxPod: 3}\n      requirements:",
+            "spec.template.spec.kubelet.maxPod: no such field; is it maxPods?",
+        ),
+        ("  template:", "  limits:\n  cpu: 9\n  template:", "spec.cpu: no such field; is it limits.cpu? Then indent"),
     ],
-)
+)  # fmt: skip
 def test_a_slip_in_v1beta1_is_an_error(run: Run, write: Write, right: str, slip: str, problem: str) -> None:
     """At any depth, with whatever is wrong besides."""
     outcome = run("plan", "--now", NOW, "-f", write("beta.yaml", BETA.replace(right, slip)))
