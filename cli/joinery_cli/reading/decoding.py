@@ -50,47 +50,48 @@ def read(document: Document, kind: ReadKind) -> Reading:
     if placeholder and placeholder.is_error:
         return Reading(problems=(f"{placeholder.path}: {placeholder.problem}",))
     found = findings(document.kind, document.raw)
-    raw = _mended(document.raw, found)
+    raw, renamed = _mended(document.raw, found)
     if issubclass(kind.model, BaseModel):
         reading = _read_model(document, kind.model, raw)
     else:
         reading = _read_struct(document, kind, raw)
-    problems = [*(f"{one.path}: {one.problem}" for one in found if one.is_error), *_besides(reading.problems, found)]
+    besides = _besides(reading.problems, found, renamed)
+    problems = [*(f"{one.path}: {one.problem}" for one in found if one.is_error), *besides]
     surprises = [one for one in (placeholder, *found) if one and not one.is_error]
     return Reading(None if problems else reading.value, tuple(problems), tuple(surprises), reading.notice)
 
 
-def _besides(problems: Iterable[str], found: Sequence[Finding]) -> Iterator[str]:
+def _besides(problems: Iterable[str], found: Sequence[Finding], renamed: Mapping[str, str]) -> Iterator[str]:
     """The problems that are not of a field that was found already, by the names that the fields have in the file.
 
     A field is not missing where it stands in a wrong place, or under a wrong name.
     """
-    there = {one.path for one in found if one.is_error}
+    there = {one.path for one in found if one.is_error and not one.meant}
     lost = {step for one in found for step in (_last(one.path), one.meant) if one.is_error and step}
-    renamed = {one.path.removesuffix(_last(one.path)) + one.meant: one.path for one in found if one.meant}
     for problem in problems:
         at, _, what = problem.partition(": ")
         for right, written in renamed.items():
             if at == right or at.startswith((f"{right}.", f"{right}[")):
                 at = written + at.removeprefix(right)
-        is_known = any(at == one or at.startswith((f"{one}.", f"{one}[")) for one in there - {*renamed.values()})
+        is_known = any(at == one or at.startswith((f"{one}.", f"{one}[")) for one in there)
         if not is_known and not (what.startswith("is missing") and _last(at) in lost):
             yield f"{at}: {what}"
 
 
-def _mended(raw: msgspec.Raw | bytes, found: Iterable[Finding]) -> bytes:
-    """The document with its misspelt fields as they were meant."""
+def _mended(raw: msgspec.Raw | bytes, found: Iterable[Finding]) -> tuple[bytes, Mapping[str, str]]:
+    """The document with its misspelt fields as they were meant, and their paths in the file by the right ones."""
     misspelt = [one for one in found if one.meant]
     if not misspelt:
-        return bytes(raw)
-    document = msgspec.json.decode(raw)
+        return bytes(raw), {}
+    document, renamed = msgspec.json.decode(raw), {}
     # The innermost first: their paths are as they were written.
     for one in reversed(misspelt):
         *outside, key = _steps(one.path)
         parent = _at(document, outside)
         if isinstance(parent, dict) and key in parent and one.meant not in parent:
             parent[one.meant] = parent.pop(key)
-    return msgspec.json.encode(document)
+            renamed[one.path.removesuffix(key) + one.meant] = one.path
+    return msgspec.json.encode(document), renamed
 
 
 def _last(path: str) -> str:

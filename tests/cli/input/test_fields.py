@@ -319,6 +319,27 @@ def test_a_misspelt_field_is_read_as_if_it_were_right(run: Run, write: Write) ->
     ]
 
 
+@pytest.mark.parametrize(
+    ("document", "lines"),
+    [
+        (
+            pod_document(nodeSelectr="arm64"),
+            ["spec.nodeSelectr: no such field; is it nodeSelector?", "spec.nodeSelectr: must be a map, is 'arm64'"],
+        ),
+        (
+            changed(changed(POOL, "spec.limit", {"cpu": 5}), "spec.limits", {"cpu": "5x"}),
+            ["spec.limit: no such field; is it limits?",
+             f"spec.limits.cpu: '5x' is not a quantity: write {A_QUANTITY}"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_value_is_said_once_and_of_its_own_field(
+    run: Run, write: Write, document: Any, lines: list[str]
+) -> None:
+    """Whether the misspelt name stands alone or beside the right one."""
+    assert [line.split(": ", 2)[2] for line in _told(run, write("object.json", document))] == lines
+
+
 def test_many_problems_are_bounded(run: Run, write: Write) -> None:
     """Twenty lines, and how many more there are."""
     pods = [pod_document(f"web-{number:02}", priority="high") for number in range(50)]
