@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from joinery.objects.kubernetes.core import Container, DaemonSet, Pod, PodSpec
+from joinery.objects.kubernetes.core import Container, DaemonSet, Pod, PodSpec, ResourceRequirements
+from joinery.objects.kubernetes.quantity import LARGEST, Resources, amount, amounts, total
 from joinery.objects.kubernetes.workloads import (
     HorizontalPodAutoscaler,
     LimitRange,
@@ -58,6 +59,7 @@ def admit(objects: Objects) -> list[UserNotice]:
         *made_at_once(objects["storage_classes"], claims, pods.values()),
         *_unranked(pods.values(), objects.get("priority_classes", {})),
         *_unsandboxed(pods.values(), sandboxes),
+        *_out_of_bounds([pods[pod.key] for pod in expansion.pods], objects.get("limit_ranges", {}).values()),
     ]
     return [*map(note, notes), *map(warning, expansion.warnings), *map(warning, lacking)]
 
@@ -194,6 +196,41 @@ def _container(container: Container, item: LimitRangeItem) -> Container:
     default_limits = {**item.max, **item.default}
     requests = {**item.min, **default_limits, **item.default_request, **asked.requests}
     return replace(container, resources=replace(asked, requests=requests, limits={**default_limits, **asked.limits}))
+
+
+def _out_of_bounds(pods: Collection[Pod], ranges: Iterable[LimitRange]) -> Iterator[str]:
+    """Bounds that pods of workloads break, once they have their defaults: a cluster takes the workload, and never its
+    pods. A pod that is written as such is refused at once.
+    """
+    for limit_range in ranges:
+        namespace = limit_range.metadata.namespace
+        broken: Counter[str] = Counter()
+        for pod in pods:
+            if pod.metadata.namespace == namespace:
+                broken.update({bound for item in limit_range.spec.limits for bound in _broken(pod.spec, item)})
+        for bound, number in sorted(broken.items()):
+            refused = f"{_count(number, 'pod')} that {'is' if number == 1 else 'are'} planned"
+            yield f"LimitRange {namespace}/{limit_range.metadata.name}: {bound}: the API server will refuse {refused}"
+
+
+def _broken(spec: PodSpec, item: LimitRangeItem) -> Iterator[str]:
+    """What is bounded must be said: containers have it from the bound itself, pods have not."""
+    asked: list[tuple[Resources, Resources]] = []
+    if item.type == "Container":
+        containers = (*spec.init_containers, *spec.containers)
+        asked = [(amounts(one.resources.requests), amounts(one.resources.limits)) for one in containers]
+    elif item.type == "Pod":
+        own = spec.resources or ResourceRequirements()
+        requests = total(amounts(one.resources.requests) for one in spec.containers)
+        limits = total(amounts(one.resources.limits) for one in spec.containers)
+        asked = [({**requests, **amounts(own.requests)}, {**limits, **amounts(own.limits)})]
+    for requested, limited in asked:
+        for name, least in item.min.items():
+            if requested.get(name, -1) < amount(name, least):
+                yield f"at least {least} of {name} for a {item.type.lower()}"
+        for name, most in item.max.items():
+            if max(requested.get(name, 0), limited.get(name, LARGEST)) > amount(name, most):
+                yield f"at most {most} of {name} for a {item.type.lower()}"
 
 
 # --- runtime classes ---

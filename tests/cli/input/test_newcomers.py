@@ -326,6 +326,33 @@ def test_a_quota_is_told_to_count_for_nothing(run: Run, cluster: str, write: Wri
     assert "note: ignored 1 object of kind ResourceQuota: a quota may let in fewer pods than are planned" in err
 
 
+@pytest.mark.parametrize(
+    ("bounds", "said"),
+    [
+        ({"type": "Container", "max": {"cpu": "100m"}}, "at most 100m of cpu for a container"),
+        ({"type": "Container", "min": {"memory": "64Gi"}}, "at least 64Gi of memory for a container"),
+        ({"type": "Pod", "max": {"memory": "3Gi"}}, "at most 3Gi of memory for a pod"),
+        ({"type": "Pod", "min": {"memory": "64Gi"}}, "at least 64Gi of memory for a pod"),
+        ({"type": "Pod", "max": {"cpu": "8"}}, "at most 8 of cpu for a pod"),
+        ({"type": "Container", "max": {"memory": "2Gi"}, "min": {"cpu": "500m"}}, ""),
+        ({"type": "Pod", "max": {"memory": "4Gi"}, "min": {"cpu": "1"}}, ""),
+    ],
+)
+def test_pods_of_workloads_that_a_limit_range_keeps_out_are_told(
+    run: Run, cluster: str, write: Write, bounds: Any, said: str
+) -> None:
+    """A node bought for them would stay empty: their ReplicaSet cannot make them. A pod has
+    to have a limit where there is a bound.
+    """
+    ask = {"requests": {"cpu": "500m", "memory": "1Gi"}, "limits": {"memory": "2Gi"}}
+    template = {**TEMPLATE, "spec": {"containers": [{"name": name, "resources": ask} for name in ("main", "log")]}}
+    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": {"limits": [bounds]}}
+    web = write("web.json", workload(replicas=3, template=template))
+    err = run(*PLAN, "-f", cluster, web, write("limits.json", limits)).err
+    line = f"warning: LimitRange default/l: {said}: the API server will refuse 3 pods that are planned\n"
+    assert line in err if said else "LimitRange" not in err
+
+
 def test_a_bound_that_is_no_quantity_is_one_line(run: Run, cluster: str, write: Write) -> None:
     """A plan stumbled over it later, with a traceback."""
     limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}, "spec": {
