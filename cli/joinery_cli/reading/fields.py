@@ -16,11 +16,13 @@ from joinery.objects.karpenter.validation import path as path_of
 from joinery.objects.kubernetes.quantity import parse
 from joinery.objects.spelling import meant_by
 from joinery.objects.wording import A_QUANTITY, must_be, must_be_text
-from joinery_cli.reading.schema import ANYTHING, CLOSED, CUSTOM_KINDS, SINGLE, strict_decoder, types
+from joinery_cli.reading.schema import ANYTHING, CLOSED, CUSTOM_KINDS, SINGLE, kinds_beside, strict_decoder, types
 
 #: How far below a part of an object its misplaced field is looked for: a Deployment's ``nodeSelector`` is in
 #: ``template.spec``.
 _DEEP = 3
+#: What every object has is no place for a field of that name elsewhere.
+_OF_THE_OBJECT = ("apiVersion", "kind", "status")
 #: Said of a field that may be a newer API's.
 IGNORED = "no such field; it is ignored"
 
@@ -87,6 +89,12 @@ class _Walk:
                 hint = f"is it {_member(emptied, key)}? Then indent it deeper than {emptied}"
                 yield Finding(path, f"no such field; {hint}")
                 continue
+            successor = types()[name].gone.get(key, "")
+            replaced = successor.partition(":")[0]
+            if successor and replaced not in value:
+                misspelt.add(replaced)
+                yield Finding(path, f"no such field in v1; write {successor} instead", not self._is_served)
+                continue
             meant = meant_by(key, fields)
             yield self._unknown(path, key, member, inside, meant)
             if meant and not self._is_served:
@@ -131,10 +139,12 @@ class _Walk:
 
     def _place(self, key: str, inside: Sequence[_Part]) -> str:
         """Where such a field is: further in, further out, or in the other kind of a pair; empty where it is nowhere."""
+        if key in _OF_THE_OBJECT:
+            return ""
         for part in reversed(inside):
             if place := _below(key, part, in_lists=part is inside[-1]):
                 return place
-        for kind in CUSTOM_KINDS if self._kind in CUSTOM_KINDS else ():
+        for kind in kinds_beside(self._kind):
             if place := _below(key, _Part("spec", types()[kind].fields["spec"]), in_lists=False):
                 return f"{place} of the {kind}"
         return ""

@@ -66,15 +66,30 @@ _OLDER: Mapping[str, Mapping[str, str]] = {
     f"NodeClaimTemplateSpec{BETA}": {"kubelet": "OlderKubelet"},
     "AWSNodeTemplateSpec": dict.fromkeys(TEMPLATE_FIELDS, ANYTHING),
 }  # fmt: skip
+#: What people carry over from older versions into v1, by type.
+_GONE: Mapping[str, Mapping[str, str]] = {
+    "NodeClassRef": {"apiVersion": "group: karpenter.k8s.aws"},
+    "NodePoolSpec": {
+        "consolidation": "spec.disruption.consolidationPolicy",
+        "kubeletConfiguration": "spec.kubelet of the EC2NodeClass",
+        "providerRef": "spec.template.spec.nodeClassRef",
+        "ttlSecondsAfterEmpty": "spec.disruption.consolidateAfter",
+        "ttlSecondsUntilExpired": "spec.template.spec.expireAfter",
+    },
+}
+_OLDER_KINDS = ("Provisioner", "AWSNodeTemplate")
 #: Custom resources whose fields are known.
-CUSTOM_KINDS = (*_MODELS, "Provisioner", "AWSNodeTemplate")
+CUSTOM_KINDS = (*_MODELS, *_OLDER_KINDS)
 
 
 class Type(NamedTuple):
-    """``required``: fields that an API server asks for and our model does not, with what to write."""
+    """``required``: fields that an API server asks for and our model does not, with what to write; ``gone``: fields of
+    older versions, with what to write in their place.
+    """
 
     fields: Mapping[str, str]
     required: Mapping[str, str] = {}
+    gone: Mapping[str, str] = {}
 
 
 @cache
@@ -88,6 +103,11 @@ def real_kinds() -> Collection[str]:
     """Every kind of Kubernetes' own API."""
     kinds: Collection[str] = _table()["kinds"]
     return kinds
+
+
+def kinds_beside(kind: str) -> Collection[str]:
+    """Custom resources that are written together with this kind, and have fields that it may be taken to have."""
+    return next((kinds for kinds in (tuple(_MODELS), _OLDER_KINDS) if kind in kinds), ())
 
 
 @cache
@@ -112,7 +132,9 @@ def _shape(annotation: Any, found: dict[str, Type]) -> str:
     if name not in found:
         fields = {field.alias or key: _shape(field.annotation, found) for key, field in model.model_fields.items()}
         passed_on = model.passed_on if issubclass(model, Model) else ()
-        found[name] = Type({**dict.fromkeys(passed_on, ANYTHING), **fields}, _required(model))
+        found[name] = Type(
+            {**dict.fromkeys(passed_on, ANYTHING), **fields}, _required(model), _GONE.get(model.__name__, {})
+        )
     return f"[{name}]" if container is list else name
 
 

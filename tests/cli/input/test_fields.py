@@ -105,6 +105,18 @@ NO_FIELDS: list[tuple[Any, str, Any, str]] = [
         "spec.template.spec.kubelet: no such field here; it belongs to spec of the EC2NodeClass",
     ),
     (
+        POOL, "spec.ttlSecondsAfterEmpty", 30,
+        "spec.ttlSecondsAfterEmpty: no such field in v1; write spec.disruption.consolidateAfter instead",
+    ),
+    (
+        POOL, "spec.kubeletConfiguration", {"maxPods": 9},
+        "spec.kubeletConfiguration: no such field in v1; write spec.kubelet of the EC2NodeClass instead",
+    ),
+    (
+        POOL, f"{IN_POOL}.nodeClassRef", {"apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "name": "a"},
+        "spec.template.spec.nodeClassRef.apiVersion: no such field in v1; write group: karpenter.k8s.aws instead",
+    ),
+    (
         POOL, f"{IN_POOL}.requirements.1.valeus", [],
         "spec.template.spec.requirements[1].valeus: no such field; is it values?",
     ),
@@ -383,6 +395,22 @@ def test_a_warning_names_the_file_of_each_object(run: Run, write: Write) -> None
     err = run("plan", "--now", NOW, "-f", *files).err
     for file in files:
         assert f"warning: {file}: EC2NodeClass default: spec.quantumEntanglement: no such field; it is ignored" in err
+
+
+@pytest.mark.parametrize(
+    ("document", "path", "value"),
+    [
+        (changed(POD, "metadata.name", "a"), "spec.kind", "Pod"),
+        (POOL, f"{IN_POOL}.nodeClassRef.apiVersion", "karpenter.k8s.aws/v1beta1"),
+    ],
+)
+def test_what_every_object_has_is_at_home_nowhere_else(
+    run: Run, write: Write, cluster: str, document: Any, path: str, value: Any
+) -> None:
+    """A field of that name is unknown, and no hint says where it belongs."""
+    outcome = run("plan", "--now", NOW, "-f", cluster, "-f", write("object.json", changed(document, path, value)))
+    assert outcome.status == 0
+    assert f"{path}: no such field; it is ignored" in outcome.err
 
 
 def test_what_an_api_server_served_is_newer_at_most(run: Run, write: Write) -> None:
