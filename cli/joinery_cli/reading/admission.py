@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from joinery.decisions.scheduling.constraints.selectors import read, unreadable
 from joinery.objects.kubernetes.core import Container, DaemonSet, Pod, PodSpec, ResourceRequirements
 from joinery.objects.kubernetes.quantity import LARGEST, Resources, amount, amounts, total
 from joinery.objects.kubernetes.workloads import (
@@ -21,6 +22,8 @@ from joinery.objects.kubernetes.workloads import (
     RuntimeClass,
     ScaledObject,
     ScaleTarget,
+    Workload,
+    label_selector,
 )
 from joinery_cli.notices import UserNotice, note, warning
 from joinery_cli.reading.defaults import pod_defaults
@@ -28,6 +31,7 @@ from joinery_cli.reading.volume_claims import classified, made_at_once, owned
 from joinery_cli.reading.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand, of_no_pods
 
 _SYSTEM_CLASSES = ("system-cluster-critical", "system-node-critical")
+_OF_JOBS = ("Job", "CronJob")
 _NAMED = 4
 
 Objects = dict[str, dict[Any, Any]]
@@ -56,6 +60,7 @@ def admit(objects: Objects) -> list[UserNotice]:
     volumes = objects.get("volumes", {}).values()
     notes += classified(claims, objects.setdefault("storage_classes", {}), volumes, pods.values())
     lacking = [
+        *_mismatched({**workloads, **{Owner("DaemonSet", key): one for key, one in daemon_sets.items()}}),
         *made_at_once(objects["storage_classes"], claims, pods.values()),
         *_unranked(pods.values(), objects.get("priority_classes", {})),
         *_unsandboxed(pods.values(), sandboxes),
@@ -77,6 +82,15 @@ def _expanded(expansion: Expansion) -> Iterator[str]:
             f"{', '.join(workloads[:_NAMED])}{more}"
         )
     yield from expansion.notes
+
+
+def _mismatched(workloads: Mapping[Owner, Workload | DaemonSet]) -> Iterator[str]:
+    """Selectors that do not match the labels of their own template. Jobs have theirs from their controller."""
+    for owner, one in sorted(workloads.items()):
+        selector = one.spec.selector if isinstance(one, DaemonSet) else label_selector(one.spec)
+        is_judged = selector and not unreadable(selector) and not one.metadata.uid and owner.kind not in _OF_JOBS
+        if is_judged and not read(selector).matches(one.spec.template.metadata.labels):
+            yield f"{owner}: its selector matches none of its own pods, so that an API server refuses it"
 
 
 class _Scaler(NamedTuple):
@@ -125,7 +139,7 @@ def _scaled(workloads: Workloads, scalers: Iterable[_Scaler]) -> Workloads:
     scaled = dict(workloads)
     for scaler in scalers:
         workload = scaled.get(scaler.owner)
-        if workload is None or scaler.owner.kind in ("Job", "CronJob"):
+        if workload is None or scaler.owner.kind in _OF_JOBS:
             continue
         if workload.spec.replicas == 0 and not scaler.wakes:
             continue

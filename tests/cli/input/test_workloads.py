@@ -373,6 +373,15 @@ def test_a_workload_that_no_cluster_takes_is_refused(run: Run, write: Write, giv
     assert problem in outcome.err
 
 
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "ReplicationController"])
+def test_a_selector_that_does_not_match_its_own_template_is_a_warning(read: Any, kind: str) -> None:
+    """An API server refuses it; the pods are what they would be."""
+    selector = {"app": "wbe"} if kind == "ReplicationController" else {"matchLabels": {"app": "wbe"}}
+    said = f"{kind} default/web: its selector matches none of its own pods, so that an API server refuses it"
+    assert said in messages(read(workload(kind, selector=selector)))
+    assert said not in messages(read(workload(kind)))
+
+
 def test_names_that_the_api_server_generates_are_numbered(read: Any) -> None:
     """``kubectl create`` takes objects with ``generateName``; so does a plan."""
     pod = pod_document()
