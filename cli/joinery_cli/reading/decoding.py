@@ -79,17 +79,23 @@ def _besides(problems: Iterable[str], found: Sequence[Finding], renamed: Mapping
 
 
 def _mended(raw: msgspec.Raw | bytes, found: Iterable[Finding]) -> tuple[bytes, Mapping[str, str]]:
-    """The document with its misspelt fields as they were meant, and their paths in the file by the right ones."""
-    misspelt = [one for one in found if one.meant]
-    if not misspelt:
+    """The document with its misspelt fields as they were meant, and their paths in the file by the right ones.
+
+    Values that do not fit are left out: a decoder stops at the first, and would say nothing of all else.
+    """
+    errors = [one for one in found if one.is_error]
+    if not errors:
         return bytes(raw), {}
     document, renamed = msgspec.json.decode(raw), {}
     # The innermost first: their paths are as they were written.
-    for one in reversed(misspelt):
-        *outside, key = _steps(one.path)
+    for one in reversed(errors):
+        *outside, key = _steps(one.path) or [""]
         parent = _at(document, outside)
-        if isinstance(parent, dict) and key in parent and one.meant not in parent:
-            parent[one.meant] = parent.pop(key)
+        if not isinstance(parent, dict) or key not in parent:
+            continue
+        value = parent.pop(key)
+        if one.meant and one.meant not in parent:
+            parent[one.meant] = value
             renamed[one.path.removesuffix(key) + one.meant] = one.path
     return msgspec.json.encode(document), renamed
 

@@ -352,6 +352,17 @@ def test_a_wrong_value_is_said_once_and_of_its_own_field(
     assert [line.split(": ", 2)[2] for line in _told(run, write("object.json", document))] == lines
 
 
+def test_a_wrong_type_hides_nothing_else(run: Run, write: Write) -> None:
+    """Its name, its labels and what its containers ask for are looked at, too."""
+    containers = [{"name": "c", "resources": {"requests": {"memroy": "1Gi"}}}]
+    pod = changed(pod_document("My_Pod", containers=containers), "metadata.labels", {"v": 1.5})
+    assert [line.split(": ", 2)[2][:45] for line in _told(run, write("pod.json", pod))] == [
+        "metadata.labels.v: 1.5 must be text: write it",
+        "metadata.name: 'My_Pod' is no name: it must h",
+        "spec.containers[0].resources.requests.memroy:",
+    ]
+
+
 def test_many_problems_are_bounded(run: Run, write: Write) -> None:
     """Twenty lines, and how many more there are."""
     pods = [pod_document(f"web-{number:02}", priority="high") for number in range(50)]
