@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from joinery.objects.snapshot.snapshot import Snapshot
     from joinery_cli.prices import Prices
 
+#: What one command has to say about the objects, beside what both do.
 Warnings = Callable[["Snapshot"], Iterable[UserNotice]]
-"""What one command has to say about the objects, beside what both do."""
 
 
 @dataclass(frozen=True, kw_only=True)

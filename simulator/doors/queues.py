@@ -27,8 +27,8 @@ POLLERS = 5
 STATUS_POLL = {"source": OWN_GROUP, "detail-type": "Instance Status Poll", "detail": {}}
 
 
+#: Of a message, as it is before it is written as JSON.
 Body = dict[str, Any]
-"""Of a message, as it is before it is written as JSON."""
 
 
 class BellQueues:

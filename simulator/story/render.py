@@ -15,8 +15,8 @@ from simulator.story.speech import tail
 from simulator.story.timeline import Entry
 
 WIDTH = 80
+#: From here on an entry's subject has a column of its own, and instances have their whole names.
 _ROOMY = 110
-"""From here on an entry's subject has a column of its own, and instances have their whole names."""
 _ICONS = {
     "scene": ("§", "bold"),
     "create": ("+", "white"),

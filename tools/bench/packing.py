@@ -30,8 +30,8 @@ from tools.template import ROOT
 
 SMALL = ROOT / "tests" / "data" / "scenarios"
 SUFFIX = ".json.gz"
+#: What the judge is given, where the folder has it: a mistake of our own catalogue is no excuse for a plan.
 _INSTANCE_TYPES = "instance-types.json.gz"
-"""What the judge is given, where the folder has it: a mistake of our own catalogue is no excuse for a plan."""
 #: What a pod may say and still go wherever its requests fit.
 _PLAIN = frozenset({"containers", "schedulerName", "priority"})
 

@@ -27,8 +27,8 @@ from tools.churn.simulation import Setup, Simulation
 _RULES: dict[str, Callable[[], Rule]] = {
     "never": Never, "empty": WhenEmpty, "karpenter": Karpenter, "joinery": Joinery,
 }  # fmt: skip
+#: Pods of traces are large.
 _TRACE_CPUS = (2, 64)
-"""Pods of traces are large."""
 
 
 _COLUMNS = (

@@ -22,12 +22,12 @@ from tools.churn import shapes
 
 HOUR = 3600
 DAY = 24 * HOUR
+#: Seconds between two looks of the autoscaler. The real one looks every fifteen; metrics come once a minute.
 _SYNC = 60
-"""Seconds between two looks of the autoscaler. The real one looks every fifteen; metrics come once a minute."""
+#: Seconds for which the autoscaler scales down to the largest that it wanted lately (HorizontalPodAutoscaler).
 _STABILIZATION = 300
-"""Seconds for which the autoscaler scales down to the largest that it wanted lately (HorizontalPodAutoscaler)."""
+#: The autoscaler lets a difference of so large a share be.
 _TOLERANCE = 0.1
-"""The autoscaler lets a difference of so large a share be."""
 _CRON_SHARE = 0.4
 
 

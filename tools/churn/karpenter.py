@@ -31,10 +31,10 @@ from joinery.objects.karpenter.labels import ON_DEMAND, SPOT
 from joinery.objects.snapshot.pods import priorities_of
 from tools.churn.simulated_move import Moved, Mover, Replacement
 
+#: Nodes that multi-node consolidation looks at, beside the first.
 _MOST = 100
-"""Nodes that multi-node consolidation looks at, beside the first."""
+#: Seconds after which a fruitless pass is made again, though nothing has changed.
 _FORGOTTEN = 300
-"""Seconds after which a fruitless pass is made again, though nothing has changed."""
 _SPOT_TYPES = 15
 EMPTY, UNDERUTILIZED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
 

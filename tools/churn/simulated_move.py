@@ -22,8 +22,8 @@ from joinery.objects.snapshot.offerings import InstanceType, Offering
 from joinery.objects.snapshot.pods import is_active
 
 _LAUNCHED_FIRST = (RESERVED, SPOT, ON_DEMAND)
+#: What a stopwatch says when all time has been used up.
 _LATE = 1.0
-"""What a stopwatch says when all time has been used up."""
 
 
 @dataclass(frozen=True)

@@ -26,18 +26,18 @@ from tools.churn.market import Market
 from tools.churn.rules import Rule
 from tools.churn.scheduler import Scoring, schedule
 
+#: Seconds that provisioning waits for more pods.
 _BATCH = 10
-"""Seconds that provisioning waits for more pods."""
+#: Seconds from a launch until its node takes pods.
 _BOOT = 60
-"""Seconds from a launch until its node takes pods."""
+#: Seconds from the eviction of a node's pods until its instance is gone: a grace period of half a minute, and then.
 _DRAIN = 35
-"""Seconds from the eviction of a node's pods until its instance is gone: a grace period of half a minute, and then."""
+#: Seconds for which a new node is kept for its pods, once they may come.
 _KEPT = 60
-"""Seconds for which a new node is kept for its pods, once they may come."""
+#: A rollout replaces one pod in so many at a time, and waits so many seconds until the next.
 _WAVE, _SURGE = 60, 4
-"""A rollout replaces one pod in so many at a time, and waits so many seconds until the next."""
+#: Seconds until a rollout's new pod is ready, and the old one goes.
 _OVERLAP = 45
-"""Seconds until a rollout's new pod is ready, and the old one goes."""
 _AGES = (60, 120, 240, 480, 960, 1920, 3840, 7680)
 
 

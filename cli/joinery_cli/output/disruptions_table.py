@@ -26,8 +26,8 @@ from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnN
 from joinery_cli.view.disruption_words import headline, moves, result, rule, totals
 from joinery_cli.view.figures import count, money, natural, share
 
+#: So many commands are told node by node; the others in one line.
 _SHOWN_COMMANDS = 20
-"""So many commands are told node by node; the others in one line."""
 _SHOWN_LINES = 8
 _SHOWN_MESSAGES = 3
 

@@ -35,8 +35,8 @@ from joinery_cli.view.figures import amount, count, money, monthly, natural, res
 from joinery_cli.view.nearness import nearness
 from joinery_cli.view.plan_view import Existing, Group, PlanView, Refused
 
+#: So many resources have a column of the table.
 _COLUMNS = 3
-"""So many resources have a column of the table."""
 _NOTED_COST = 0.01  # $/h
 _NAMED_NODES = 10
 #: How many preferences that were dropped are shown. One pod may name thousands.

@@ -6,8 +6,8 @@ from markupsafe import Markup, escape
 
 from joinery_cli.output.visible import visible
 
+#: Markup, which templates take as it is. mypy keeps the name of a pod from passing for it.
 Html = Markup
-"""Markup, which templates take as it is. mypy keeps the name of a pod from passing for it."""
 
 NOTHING = Html("")
 

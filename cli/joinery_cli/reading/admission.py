@@ -34,8 +34,8 @@ _SYSTEM_CLASSES = ("system-cluster-critical", "system-node-critical")
 _OF_JOBS = ("Job", "CronJob")
 _NAMED = 4
 
+#: Objects by field of the snapshot and key.
 Objects = dict[str, dict[Any, Any]]
-"""Objects by field of the snapshot and key."""
 
 
 def admit(objects: Objects) -> list[UserNotice]:

@@ -26,11 +26,11 @@ from joinery.objects.snapshot.offerings import Offering, price_among
 from joinery_cli.notices import some_of
 from joinery_cli.view.figures import count, money
 
+#: AWS bills every Region but China's in US dollars, and the price list that a catalogue is read from is in them.
 CURRENCY = "USD"
-"""AWS bills every Region but China's in US dollars, and the price list that a catalogue is read from is in them."""
 
+#: The offerings of each instance type, as the catalogue has them.
 Sold = Mapping[str, tuple[Offering, ...]]
-"""The offerings of each instance type, as the catalogue has them."""
 
 #: What EKS calls capacity types on the nodes of its managed node groups.
 _EKS_CAPACITY_TYPE = "eks.amazonaws.com/capacityType"

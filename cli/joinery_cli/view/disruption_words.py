@@ -11,11 +11,12 @@ from joinery.objects.objections import ObjectionCode
 from joinery_cli.view.disruption_view import CommandView, DisruptionView
 from joinery_cli.view.figures import TELLING, count, money, monthly
 
+#: A gap below that is nothing, of a tenth of a percent.
 _TOLD = 0.0005
-"""A gap below that is nothing, of a tenth of a percent."""
+#: What sums of prices may differ by and be one price.
 _SAME = 1e-6
-"""What sums of prices may differ by and be one price."""
 
+#: Which rule holds a node, as a heading.
 RULES: Mapping[ObjectionCode, str] = {
     ObjectionCode.NOT_INITIALIZED: "not fit for pods yet",
     ObjectionCode.LEAVING: "leaving already",
@@ -37,7 +38,6 @@ RULES: Mapping[ObjectionCode, str] = {
     ObjectionCode.NO_PLACE: "its pods have no other place",
     ObjectionCode.TIME_LIMIT: "time was up",
 }
-"""Which rule holds a node, as a heading."""
 
 
 def rule(code: ObjectionCode) -> str:

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from joinery.decisions.scheduling.packing import Kept, Packing
 from joinery_cli.view.figures import TELLING, money
 
+#: Less than that is nothing, of a tenth of a percent.
 _TOLD = 0.0005
-"""Less than that is nothing, of a tenth of a percent."""
 _WHOSE = {Kept.PREFERENCES: "Pods' preferences", Kept.WEIGHTS: "NodePools' weights"}
+#: What sums of prices may differ by and be one price.
 _SAME = 1e-6
-"""What sums of prices may differ by and be one price."""
 
 
 def nearness(packing: Packing) -> Iterator[str]:

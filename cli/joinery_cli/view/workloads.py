@@ -60,12 +60,12 @@ class Filled:
         return sum(len(part.pods) for part in self.parts)
 
 
+#: The workload of each pod that is looked at, by its namespace/name.
 WorkloadOf = Mapping[str, Workload]
-"""The workload of each pod that is looked at, by its namespace/name."""
 
 
+#: The owner, and what one pod asks for.
 _Likeness = tuple[str, tuple[tuple[str, int], ...]]
-"""The owner, and what one pod asks for."""
 
 
 def workloads_of(*groups: Iterable[Pod]) -> tuple[WorkloadOf, ...]:

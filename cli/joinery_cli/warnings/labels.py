@@ -41,8 +41,8 @@ _TAKEN_FOR_EACH_OTHER = (
 )
 _OF_TYPES = labels.WELL_KNOWN | labels.ALIASES.keys()
 
+#: Instance types by node class.
 Types = Mapping[str, Sequence[InstanceType]]
-"""Instance types by node class."""
 
 
 class _Asked(NamedTuple):

@@ -32,12 +32,12 @@ from joinery.objects.karpenter import labels
 #: Refusals are counted in the metrics no more often than this: each line of a log is paid for.
 TOLD_EVERY = timedelta(minutes=1)
 
+#: A Kubernetes object, as JSON.
 Object = Mapping[str, Any]
-"""A Kubernetes object, as JSON."""
+#: The bells that a change is worth. It takes the object after the change and before it, and the operation's name.
 Judge = Callable[[Object, Object, str], frozenset[Bell]]
-"""The bells that a change is worth. It takes the object after the change and before it, and the operation's name."""
+#: What of an object matters to somebody who would be woken.
 Facts = Callable[[Object], tuple[Any, ...]]
-"""What of an object matters to somebody who would be woken."""
 
 
 class WebhookController:

@@ -29,8 +29,8 @@ from joinery.objects.snapshot.urgency import LEAST_URGENT, Urgency, lately_serve
 #: How many plans are made at most: a large one takes seconds.
 _ROUNDS = 4
 
+#: Plans a problem without the pods that are left out, by name (namespace/name); those are unplaced in the plan.
 Planner = Callable[[Problem, Mapping[str, Unplaced]], Plan]
-"""Plans a problem without the pods that are left out, by name (namespace/name); those are unplaced in the plan."""
 
 
 def plan_within_caps(

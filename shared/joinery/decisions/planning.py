@@ -27,8 +27,8 @@ _ROUNDS = 8
 _CUTS = 3
 _SHOWN = 3
 
+#: Packs a problem without the pods that are refused already, by name; those are unplaced in the packing.
 Solver = Callable[[Problem, Mapping[str, Unplaced]], Packing]
-"""Packs a problem without the pods that are refused already, by name; those are unplaced in the packing."""
 
 
 class WarningCode(StrEnum):

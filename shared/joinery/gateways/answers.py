@@ -12,8 +12,8 @@ from typing import Any
 from joinery.objects.errors import UnavailableError
 
 Answer = Mapping[str, Any]
+#: What to do with a line about an entry that is left out.
 Log = Callable[[str], None]
-"""What to do with a line about an entry that is left out."""
 
 
 def unlogged(line: str) -> None:

@@ -20,8 +20,8 @@ from joinery.objects.kubernetes.rollouts import Deployment
 from joinery.objects.snapshot.offerings import OfferingKey
 
 Subject = Pod | Node | NodeClaim | NodePool | NodeClass
+#: The object that gets the Events about an instance, which is itself no object of the cluster.
 Owner = Node | NodeClaim | NodePool
-"""The object that gets the Events about an instance, which is itself no object of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)

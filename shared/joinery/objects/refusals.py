@@ -102,8 +102,8 @@ class Refusal:
         return abs(now - self.tried) < REMEMBERED
 
 
+#: What was refused, by the request.
 Refusals = Mapping[str, Refusal]
-"""What was refused, by the request."""
 
 
 def request(command: Change | Ask) -> str:

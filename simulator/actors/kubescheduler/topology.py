@@ -17,8 +17,8 @@ from joinery.objects.kubernetes.core import (
 from simulator.actors.kubescheduler.view import NodeInfo, View, repelling_taints, tolerates
 from simulator.kubernetes.selectors import node_matches, selects
 
+#: A topology key and one of its values.
 Domain = tuple[str, str]
-"""A topology key and one of its values."""
 
 SPREAD = "node(s) didn't match pod topology spread constraints"
 AFFINITY = "node(s) didn't match pod affinity rules"

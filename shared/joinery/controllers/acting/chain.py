@@ -27,8 +27,8 @@ from joinery.objects.actions import (
 )
 from joinery.objects.errors import DeniedError, TimeIsOverError, UnavailableError
 
+#: Commands that one call carries out for many objects, of whatever chains.
 Together = TerminateInstance | MarkUnavailable
-"""Commands that one call carries out for many objects, of whatever chains."""
 
 #: How many objects such a call is about at most (EC2 takes 1,000 instances, and advises to end fewer at once).
 _MOST_TOGETHER = 100

@@ -38,8 +38,8 @@ from joinery.objects.snapshot.snapshot import Invalid, Snapshot
 #: How many sorts of pods of one claim are asked about, each for the price of a small plan and a dry run.
 _MOST_SORTS = 20
 
+#: Pods with equal needs, by namespace/name.
 Sort = Mapping[str, Pod]
-"""Pods with equal needs, by namespace/name."""
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ _API_VERSION, _KIND = "admission.k8s.io/v1", "AdmissionReview"
 #: The API server writes the UID first, so a review that is not worth parsing can still be answered by its UID.
 _UID = re.compile(rb'"request"\s*:\s*\{\s*"uid"\s*:\s*"([0-9A-Za-z-]{1,64})"')
 
+#: The ``request`` of an AdmissionReview.
 Request = Mapping[str, Any]
-"""The ``request`` of an AdmissionReview."""
 
 
 def path_of(call: Mapping[str, Any]) -> bytes:

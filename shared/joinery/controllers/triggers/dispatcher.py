@@ -41,8 +41,8 @@ from joinery.gateways.doorbell.gateway import Bell, Doorbell, not_before
 from joinery.objects.errors import A_PERSON_MUST_ACT, ConflictError, JoineryError
 from joinery.objects.settings import Settings
 
+#: A run in figures, for the log.
 Summary = Mapping[str, Any]
-"""A run in figures, for the log."""
 Notice = TypeVar("Notice")
 Parse = Callable[[Mapping[str, Any]], Notice | Ignored]
 Handle = Callable[[Sequence[Notice]], Sequence[Summary | Exception]]

@@ -43,10 +43,10 @@ from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.objections import Objection, ObjectionCode
 
 _DRIFTED = DisruptionReason.DRIFTED
+#: Where the bound is so far below the choice, as a share of it, a tighter one is sought.
 _FAR = 0.01
-"""Where the bound is so far below the choice, as a share of it, a tighter one is sought."""
+#: Parts of the time limit after which the first search, and all of them, end: simulations and checks come later.
 _FIRST, _SEARCHING = 0.4, 0.6
-"""Parts of the time limit after which the first search, and all of them, end: simulations and checks come later."""
 
 
 def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) -> DisruptionDecision:

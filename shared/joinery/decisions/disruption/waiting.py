@@ -27,8 +27,8 @@ from joinery.objects.snapshot.nodes import NodeView, is_leaving, pending_pods
 from joinery.objects.snapshot.pods import bound_to, is_reschedulable
 from joinery.objects.snapshot.snapshot import Snapshot
 
+#: Of the time limit, for finding room for pods that wait.
 _PART = 0.2
-"""Of the time limit, for finding room for pods that wait."""
 _WAITS, _LEAVES = "waits, and has room on it", "has to leave its node, and has room on it"
 
 

@@ -21,8 +21,8 @@ from joinery.objects.kubernetes.core import Node
 from joinery.objects.policies import Rebalance
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Invalid
 
+#: By a claim's name, the Node that it names, or why that could not be read.
 Nodes = Mapping[str, Node | JoineryError]
-"""By a claim's name, the Node that it names, or why that could not be read."""
 
 
 @dataclass(frozen=True)

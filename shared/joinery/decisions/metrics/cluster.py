@@ -29,8 +29,8 @@ PASSING = frozenset(
 _BUDGETED = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED)
 _MEASURED = ("cpu", "memory", "nodes")
 
+#: By the name of a node class, its instance types by name.
 Types = Mapping[str, Mapping[str, InstanceType]]
-"""By the name of a node class, its instance types by name."""
 
 
 def standing(problem: DisruptionProblem, decision: DisruptionDecision) -> Iterator[Measurement]:

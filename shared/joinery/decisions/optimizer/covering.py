@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.linear.highs import LinearProgram, Solver
 
+#: Branch-and-bound nodes of the integer program. A choice that takes more is given up, the same one in every run.
 _BRANCHES = 1000
-"""Branch-and-bound nodes of the integer program. A choice that takes more is given up, the same one in every run."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,20 +7,18 @@ from dataclasses import dataclass, field
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance, is_little
 from joinery.decisions.optimizer.linear.patience import Patience
 
+#: Part of the allowance that an instance of some hundred copies has. A second half saves a seventh of a percent, for a
+#: third more time. Where copies are few, one bin is a percent; where they are thousands, a percent is worth the time.
 _OF_MIDDLING_PLANS = 0.5
-"""Part of the allowance that an instance of some hundred copies has. A second half saves a seventh of a percent, for a
-third more time. Where copies are few, one bin is a percent; where they are thousands, a percent is worth the time.
-"""
+#: From so many copies on they count as thousands.
 _THOUSANDS = 2_000
-"""From so many copies on they count as thousands."""
+#: Seconds for which pods are placed however late it is when that begins: else a run that takes long to begin would
+#: place none, and the next one likewise.
 _LEAST_PLACING = 0.15
-"""Seconds for which pods are placed however late it is when that begins: else a run that takes long to begin would
-place none, and the next one likewise.
-"""
+#: The same as a share of the time until placing first began: a processor that many share is as slow afterwards.
 _SHARE = 0.2
-"""The same as a share of the time until placing first began: a processor that many share is as slow afterwards."""
+#: Seconds that follow for each node that is bought, unless it is like another: its launch, and the check of that.
 _PER_NODE = 0.001
-"""Seconds that follow for each node that is bought, unless it is like another: its launch, and the check of that."""
 
 
 @dataclass(kw_only=True)

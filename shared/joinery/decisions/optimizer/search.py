@@ -24,8 +24,8 @@ from joinery.decisions.optimizer.rounding.blocks import BlockRounding
 from joinery.decisions.optimizer.rounding.rounding import RoundingRule
 
 _ROUNDING = 1e-9
+#: A packing that columns are generated from: how good it is makes no difference to where they end.
 _HASTY = RoundingRule(share=1.0, tolerance=0.2, keeps_duals=True)
-"""A packing that columns are generated from: how good it is makes no difference to where they end."""
 
 
 def pack(

@@ -26,8 +26,8 @@ from joinery.decisions.scheduling.topology.rule_groups import UnforeseenDomain
 
 _UNTRIED = Reason(ReasonCode.TIME_LIMIT, "time was up before it was tried; the next run tries it again")
 _UNEXPLAINED = Reason(ReasonCode.TIME_LIMIT, "nothing takes it now, and time was up before it was known why")
+#: A plan this close to its bound, as a share, is as cheap as any.
 _PROVEN = 1e-6
-"""A plan this close to its bound, as a share, is as cheap as any."""
 
 
 @dataclass(frozen=True, kw_only=True)

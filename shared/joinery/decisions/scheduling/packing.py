@@ -8,8 +8,8 @@ from joinery.decisions.scheduling.reason import Reason
 from joinery.objects.karpenter.meta import Requirement, Taint
 from joinery.objects.kubernetes.quantity import Resources
 
+#: $/h: prices this far apart count as equal. Nodes in capacity reservations cost less than that.
 _NEGLIGIBLE = 1e-6
-"""$/h: prices this far apart count as equal. Nodes in capacity reservations cost less than that."""
 
 
 class Kept(StrEnum):

@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import LiteralString
 
 Figure = int | str
+#: What a message was made from, by name: amounts as Kubernetes writes them, counts as numbers.
 Figures = tuple[tuple[str, Figure], ...]
-"""What a message was made from, by name: amounts as Kubernetes writes them, counts as numbers."""
 
 
 class ReasonCode(StrEnum):

@@ -31,8 +31,8 @@ from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject
 from joinery.objects.karpenter.labels import ZONE
 from joinery.objects.snapshot.replicas import static_pools
 
+#: ``Packing.method`` of these packings.
 METHOD = "replicas"
-"""``Packing.method`` of these packings."""
 
 
 def replenish(problem: Problem) -> Packing:

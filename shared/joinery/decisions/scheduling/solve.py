@@ -19,17 +19,16 @@ from joinery.decisions.scheduling.packing import Packing, Unplaced
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.strategies import alternatives, cheaper_alternatives, repairs
 
+#: Times that a repaired packing is repaired once more, because each may open further domains.
 _ROUNDS = 4
-"""Times that a repaired packing is repaired once more, because each may open further domains."""
 
+#: Seconds after the time limit for which pods are still placed. What comes after that takes half a second at most, for
+#: ten thousand pods, so no plan outlasts its limit by more than a second, unless placing began late.
 GRACE = 0.5
-"""Seconds after the time limit for which pods are still placed. What comes after that takes half a second at most, for
-ten thousand pods, so no plan outlasts its limit by more than a second, unless placing began late.
-"""
 
 
+#: Seconds since some beginning. The core has no clock of its own.
 Stopwatch = Callable[[], float]
-"""Seconds since some beginning. The core has no clock of its own."""
 
 
 def solve(

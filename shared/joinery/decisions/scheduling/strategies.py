@@ -25,10 +25,9 @@ from joinery.decisions.scheduling.firstfit.unforeseen import unbuyable
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME, ZONE
 
+#: Pods up to which strategies are tried that are seldom better: a plan for more costs too much time to be made several
+#: times.
 _SMALL = 40
-"""Pods up to which strategies are tried that are seldom better:
-a plan for more costs too much time to be made several times.
-"""
 
 
 def alternatives(strategy: Strategy, usual: PackingAttempt) -> Iterator[Strategy]:

@@ -65,8 +65,8 @@ class Labelled:
 
 T = TypeVar("T")
 
+#: A label, and the values of which a node must have one.
 LabelCondition = tuple[str, Sequence[str]]
-"""A label, and the values of which a node must have one."""
 
 
 class ByLabel(Generic[T]):

@@ -61,8 +61,8 @@ def _check_node(state: FinalState, node: FinalNode) -> Iterator[Violation]:
             yield misplaced(ViolationCode.HOST_PORTS, pod_class, node, f"host port {clash} is taken")
 
 
+#: Who takes a host port of a node, by protocol and number, on whatever address.
 Takers = Mapping[tuple[str, int], Sequence[tuple[EquivalenceClass, Port]]]
-"""Who takes a host port of a node, by protocol and number, on whatever address."""
 
 
 def _takers(node: FinalNode) -> Takers:

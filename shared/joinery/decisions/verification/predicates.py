@@ -24,8 +24,8 @@ from joinery.objects.kubernetes.core import (
 from joinery.objects.kubernetes.quantity import Resources, amounts, total
 
 Labels = Mapping[str, str]
+#: Protocol, host IP, port.
 Port = tuple[str, str, int]
-"""Protocol, host IP, port."""
 
 _ANYWHERE = ("0.0.0.0", "::")
 _SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
@@ -268,8 +268,8 @@ def requests_of(pod: Pod) -> dict[str, int]:
     return total((effective, amounts(spec.overhead), {"pods": 1}))
 
 
+#: What the kubelet has allocated to a container, and whether that alone counts: an infeasible resize never happens.
 Allocation = tuple[Resources, bool]
-"""What the kubelet has allocated to a container, and whether that alone counts: an infeasible resize never happens."""
 
 
 def allocated_to(pod: Pod) -> dict[str, Allocation]:

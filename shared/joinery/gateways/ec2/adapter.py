@@ -34,8 +34,8 @@ from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.instances import InstanceStatus
 from joinery.objects.snapshot.offerings import InstanceType
 
+#: What tells the name of a class's instance profile.
 ProfileOf = Callable[[EC2NodeClass], str]
-"""What tells the name of a class's instance profile."""
 
 #: How long EC2 may take for one page of its instance types.
 _LISTING_SECONDS = 60

@@ -10,8 +10,8 @@ from decimal import ROUND_CEILING, ROUND_UP, Context, Decimal
 from functools import lru_cache
 from types import MappingProxyType
 
+#: Resource name to amount: millicores for cpu, whole units for everything else.
 Resources = Mapping[str, int]
-"""Resource name to amount: millicores for cpu, whole units for everything else."""
 
 _FACTORS = {
     "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1),

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+#: An object as it is written in a manifest.
 Document = dict[str, Any]
-"""An object as it is written in a manifest."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from joinery.objects.kubernetes.core import Node, ObjectMeta, Pod
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Invalid
 
 S = TypeVar("S", bound=ClaimsSnapshot)
+#: By kind, the snapshot's field and the model.
 Models = Mapping[str, tuple[str, type[CustomResource]]]
-"""By kind, the snapshot's field and the model."""
 
 
 class NotReadableError(ValueError):

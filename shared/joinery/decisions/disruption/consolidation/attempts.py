@@ -39,12 +39,12 @@ from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.objections import Objection, ObjectionCode
 
+#: Simulations at most: each leaves out nodes that cannot go.
 _ROUNDS = 8
-"""Simulations at most: each leaves out nodes that cannot go."""
+#: Of nodes that go, in one simulation: a thousand and their check take a tenth of a second, or two.
 _PODS_AT_LEAST, _PODS_A_SECOND = 2_000, 2_000
-"""Of nodes that go, in one simulation: a thousand and their check take a tenth of a second, or two."""
+#: What keeps a command from starting that may start in a later decision, as it is.
 _FOR_NOW = (ObjectionCode.BUDGET, ObjectionCode.POD_DISRUPTION_BUDGET, ObjectionCode.CANARY)
-"""What keeps a command from starting that may start in a later decision, as it is."""
 NO_PLACE = Objection(ObjectionCode.NO_PLACE, "its pods have no other place")
 LATE = Objection(
     ObjectionCode.TIME_LIMIT, "time was up before all of its pods had another place; the next decision tries again"

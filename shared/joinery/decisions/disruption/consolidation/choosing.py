@@ -18,10 +18,10 @@ from joinery.decisions.optimizer.consolidation.instance import Consolidation
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.constraints.topology_rules import rules_about_pods
 
+#: Kinds of pods at most: their arrays take 750 MB, and their optimum minutes. Fewer where a time limit is short.
 MOST_KINDS, KINDS_A_SECOND = 5_000, 50
-"""Kinds of pods at most: their arrays take 750 MB, and their optimum minutes. Fewer where a time limit is short."""
+#: So many are tried however short it is: their relaxation takes about a second.
 FEW_KINDS = 400
-"""So many are tried however short it is: their relaxation takes about a second."""
 
 
 @dataclass(frozen=True, eq=False)

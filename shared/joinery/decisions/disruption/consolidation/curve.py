@@ -13,8 +13,8 @@ from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.consolidation.choice import consolidate
 from joinery.decisions.optimizer.effort import Effort
 
+#: Of the price of a move, at which the optimiser is asked again.
 _MULTIPLES = (2.5, 0.3)
-"""Of the price of a move, at which the optimiser is asked again."""
 
 
 def prefixes(before: float, commands: Iterable[DecidedCommand], hourly: Mapping[str, float]) -> tuple[CurvePoint, ...]:

@@ -12,11 +12,11 @@ from joinery.decisions.optimizer.consolidation.instance import Consolidation, Co
 from joinery.decisions.scheduling.firstfit.demand import Domains
 from joinery.objects.snapshot.nodes import NodeView
 
+#: $/h: savings that are none, and a price of nothing.
 NEGLIGIBLE = 1e-6
-"""$/h: savings that are none, and a price of nothing."""
 _SECONDS_AN_HOUR = 3600.0
+#: $/h that keeping a drifted node counts as, besides its moves: it goes if its pods have any other place.
 MUST_GO = 1e3
-"""$/h that keeping a drifted node counts as, besides its moves: it goes if its pods have any other place."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,8 +23,8 @@ from joinery.objects.snapshot.snapshot import Snapshot
 #: instance, the next one is asked.
 _TURN = timedelta(minutes=5)
 
+#: Name of a node class and id of an image that it selects.
 _Image = tuple[str, str]
-"""Name of a node class and id of an image that it selects."""
 
 
 def waiting_for_trials(

@@ -26,8 +26,8 @@ from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.snapshot import Snapshot
 
+#: States on the way that are checked, where rules over pods might hold in the last one only.
 _STATES = 12
-"""States on the way that are checked, where rules over pods might hold in the last one only."""
 #: Objections that pass by themselves. They count as budgets, and not as a node that has changed.
 _KEPT_FOR_NOW = frozenset({ObjectionCode.NOMINATED, ObjectionCode.STOPPED})
 

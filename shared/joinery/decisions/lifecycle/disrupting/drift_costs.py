@@ -14,8 +14,8 @@ from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.offerings import InstanceType
 
+#: $/h: prices this far apart count as equal.
 _NEGLIGIBLE = 1e-6
-"""$/h: prices this far apart count as equal."""
 
 
 def added_cost(command: NewCommand, hourly: float, types: Mapping[str, Sequence[InstanceType]]) -> float:

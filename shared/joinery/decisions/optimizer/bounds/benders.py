@@ -35,24 +35,24 @@ from joinery.decisions.optimizer.instance.patterns import Pattern, cost_of
 from joinery.decisions.optimizer.linear.highs import Solver
 from joinery.decisions.optimizer.linear.rows import RowWriter
 
+#: Programs of the master that may be solved.
 _SOLVES = 1_500
-"""Programs of the master that may be solved."""
+#: Asking whether bins hold everything takes about as long as so many programs of the master.
 _CHECK_SOLVES = 40
-"""Asking whether bins hold everything takes about as long as so many programs of the master."""
+#: Cuts that are sought before branching, at most.
 _ROOT_CUTS = 20
-"""Cuts that are sought before branching, at most."""
+#: With more items times bins a program that says what is on which takes too long.
 _MOST_PAIRS = 110
-"""With more items times bins a program that says what is on which takes too long."""
+#: How often bins that were refused are tried with one more.
 _MOST_ENLARGED = 2
-"""How often bins that were refused are tried with one more."""
+#: And with no more items times bins: one more bin is sought in several tries.
 _FEW_PAIRS = 80
-"""And with no more items times bins: one more bin is sought in several tries."""
+#: A cut is broken by no less, as a share of its right side.
 _BROKEN = 1e-7
-"""A cut is broken by no less, as a share of its right side."""
+#: A copy without a bin counts as no less, as a share of the dearest one.
 _LEAST_PRICE = 1e-3
-"""A copy without a bin counts as no less, as a share of the dearest one."""
+#: What a sum of floats may be wrong by, as a share of the absolute values summed.
 _ROUNDING = 1e-9
-"""What a sum of floats may be wrong by, as a share of the absolute values summed."""
 _NO_ROWS: Floats = np.zeros(0)
 
 

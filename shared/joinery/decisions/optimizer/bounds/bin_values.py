@@ -20,18 +20,17 @@ from joinery.decisions.optimizer.linear.highs import LinearProgram, Solver
 from joinery.decisions.optimizer.linear.rows import RowWriter
 from joinery.decisions.optimizer.rounding.filling import fill, greedy_orders
 
+#: A value bounded within this share is not worth listing patterns for.
 _ENOUGH = 1e-3
-"""A value bounded within this share is not worth listing patterns for."""
+#: Where patterns are too many to be listed, only those that are worth more are: by this share of the way from what
+#: greedy filling comes to up to the bound.
 _SHARES = (0.0, 0.7)
-"""Where patterns are too many to be listed, only those that are worth more are: by this share of the way from what
-greedy filling comes to up to the bound.
-"""
+#: Where more items and bin types are compatible, values are bounded by fractions: listing takes too long.
 _FEW_PAIRS = 800
-"""Where more items and bin types are compatible, values are bounded by fractions: listing takes too long."""
+#: Bins that are filled in part while patterns are listed, times the items.
 _WIDTH = 60_000
-"""Bins that are filled in part while patterns are listed, times the items."""
+#: What a value may be wrong by as a sum of floats, as a share of it.
 _ROUNDING = 1e-9
-"""What a value may be wrong by as a sum of floats, as a share of it."""
 _NO_ROWS: Floats = np.zeros(0)
 
 

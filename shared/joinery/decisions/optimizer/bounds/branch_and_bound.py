@@ -20,18 +20,17 @@ from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.bounds.duality import dual_bound
 from joinery.decisions.optimizer.linear.highs import LinearProgram, Solver
 
+#: A value so near to a whole number is one.
 _INTEGRAL = 1e-6
-"""A value so near to a whole number is one."""
+#: How many times the cutoff an infeasible leaf is bounded by. Any multiple of a ray proves something; this closes the
+#: leaf.
 _PAST_CUTOFF = 10.0
-"""How many times the cutoff an infeasible leaf is bounded by. Any multiple of a ray proves something; this closes the
-leaf.
-"""
+#: A bound within so small a share of the cutoff needs no more work.
 CLOSE = 1e-6
-"""A bound within so small a share of the cutoff needs no more work."""
 _NO_ROWS: Floats = np.zeros(0)
 
+#: Lower and upper bound by variable (index), where branching changed them.
 VariableBounds = Mapping[int, tuple[float, float]]
-"""Lower and upper bound by variable (index), where branching changed them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +63,9 @@ class Cut:
     upper: float
 
 
+#: Is this solution in whole numbers (float64[variables]) one? If not, maybe by a row that it breaks. A plain no is
+#: believed, but it proves nothing.
 Check = Callable[[Floats], "bool | Cut"]
-"""Is this solution in whole numbers (float64[variables]) one? If not, maybe by a row that it breaks. A plain no is
-believed, but it proves nothing.
-"""
 
 
 @dataclass(order=True)

@@ -21,10 +21,9 @@ import numpy as np
 from joinery.decisions.optimizer.arrays import Floats
 from joinery.decisions.optimizer.linear.highs import LinearProgram
 
+#: What a sum of floats may be wrong by, as a share of the absolute values summed: thousands of terms with an error of
+#: 1e-16 each.
 _ROUNDING = 1e-10
-"""What a sum of floats may be wrong by, as a share of the absolute values summed: thousands of terms with an error of
-1e-16 each.
-"""
 
 
 def dual_bound(program: LinearProgram, duals: Floats, low: Floats, high: Floats) -> float:

@@ -22,10 +22,10 @@ from joinery.decisions.optimizer.bounds.pattern_duals import PatternDuals
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.instance.patterns import Patterns
 
+#: More patterns are not worth a program over them.
 _MOST_PATTERNS = 6_000
-"""More patterns are not worth a program over them."""
+#: Bins that are filled only in part while they are being listed, times the items.
 _MOST_PARTIAL = 400_000
-"""Bins that are filled only in part while they are being listed, times the items."""
 
 
 class TooManyPatternsError(Exception):

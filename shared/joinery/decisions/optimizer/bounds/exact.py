@@ -32,18 +32,17 @@ from joinery.decisions.optimizer.instance.patterns import Pattern, Patterns, cos
 from joinery.decisions.optimizer.instance.reachable import with_reachable_capacities
 from joinery.decisions.optimizer.instance.side_constraints import ConstrainedInstance
 
+#: Instances with no more compatible pairs of an item and a bin type are small.
 SMALL_PAIRS = 4_000
-"""Instances with no more compatible pairs of an item and a bin type are small."""
+#: Instances with no more copies to pack are small.
 SMALL_DEMAND = 200
-"""Instances with no more copies to pack are small."""
+#: Of more different demands there are too many patterns, whatever the duals.
 _FEW_DEMANDS = 40
-"""Of more different demands there are too many patterns, whatever the duals."""
+#: Milliseconds of a slow core, about, that branching may take; over listed patterns a program is solved again in a
+#: tenth of what is reckoned.
 _ALLOWANCE, _LISTED_ALLOWANCE = 150.0, 3_000.0
-"""Milliseconds of a slow core, about, that branching may take; over listed patterns a program is solved again in a
-tenth of what is reckoned.
-"""
+#: Entries of a program that a slow core solves again in a millisecond, about.
 _PACE = 250
-"""Entries of a program that a slow core solves again in a millisecond, about."""
 _FEWEST_SOLVES = 4
 
 

@@ -17,8 +17,8 @@ from joinery.decisions.optimizer.bounds.pattern_duals import PatternDuals
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.instance.patterns import Patterns
 
+#: Bins of a step, as a multiple of those that are looked at after it.
 _MOST_CHOICES = 4
-"""Bins of a step, as a multiple of those that are looked at after it."""
 
 
 @dataclass(frozen=True, eq=False)

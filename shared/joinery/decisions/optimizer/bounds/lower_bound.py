@@ -25,12 +25,12 @@ from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxati
 from joinery.decisions.optimizer.relaxation.core import CoreSelection
 
 _CORE_CLASSES = 12
+#: Another solve of the relaxation that would lift the bound by no more than this share is not made.
 _CUT_TOLERANCE = 2e-4
-"""Another solve of the relaxation that would lift the bound by no more than this share is not made."""
+#: Where no more items and bin types are compatible, all bin types are in the core from the start.
 _FEW_PAIRS = 1_500
-"""Where no more items and bin types are compatible, all bin types are in the core from the start."""
+#: How often bin types may join the core.
 _ROUNDS = 3
-"""How often bin types may join the core."""
 
 
 def lower_bound(instance: PackingInstance, patience: Patience | None = None) -> float:

@@ -20,23 +20,22 @@ from joinery.decisions.optimizer.bounds.pattern_duals import PatternDuals
 from joinery.decisions.optimizer.linear.highs import LinearProgram, Solver
 
 _ROUNDS = 80
+#: Bins that are filled in part while patterns are sought, times the items.
 _WIDTH = 40_000
-"""Bins that are filled in part while patterns are sought, times the items."""
 _NEW = 80
+#: New columns of a round at most.
 _NEW_PER_TYPE = 3
-"""New columns of a round at most."""
+#: How near to the best duals pricing is done: at first, and after lists that were not complete; and by how much less
+#: after a point at which there was nothing new.
 _NEAR, _NEARER, _STEP = 0.7, 0.95, 0.3
-"""How near to the best duals pricing is done: at first, and after lists that were not complete; and by how much less
-after a point at which there was nothing new.
-"""
+#: Work of all lists, as they reckon it.
 _ALLOWANCE = 3_000_000
-"""Work of all lists, as they reckon it."""
+#: The first columns are patterns whose reduced cost is at most this share of what a bin costs.
 _BEGUN_WITHIN = 0.05
-"""The first columns are patterns whose reduced cost is at most this share of what a bin costs."""
+#: $/h. No reduced cost is so far below zero.
 _TOLERANCE = 1e-8
-"""$/h. No reduced cost is so far below zero."""
+#: A bound within this share of the master's optimum is not worth lifting.
 _CLOSE = 1e-5
-"""A bound within this share of the master's optimum is not worth lifting."""
 _NO_ROWS: Floats = np.zeros(0)
 
 

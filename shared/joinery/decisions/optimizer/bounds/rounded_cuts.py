@@ -8,12 +8,12 @@ import numpy as np
 from joinery.decisions.optimizer.arrays import Floats
 from joinery.decisions.optimizer.bounds.branch_and_bound import Cut
 
+#: What a coefficient may be wrong by, as a share of it.
 _ROUNDING = 1e-9
-"""What a coefficient may be wrong by, as a share of it."""
+#: A number of bins so near to a whole one is one, and a fraction of a right side below it gives no useful cut.
 _FRACTION = 0.01
-"""A number of bins so near to a whole one is one, and a fraction of a right side below it gives no useful cut."""
+#: A cut that is broken by less, as a share of its right side, is left out.
 _WORTH_ADDING = 1e-4
-"""A cut that is broken by less, as a share of its right side, is left out."""
 
 
 def rounded(cuts: Sequence[Cut], bins: Floats) -> list[Cut]:

@@ -16,8 +16,8 @@ from joinery.decisions.optimizer.columns.master import MasterSolution, Restricte
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.instance.patterns import Pattern, Patterns
 
+#: A count so near to a whole number is one.
 ROUNDING = 1e-6
-"""A count so near to a whole number is one."""
 
 
 @dataclass(frozen=True, eq=False)

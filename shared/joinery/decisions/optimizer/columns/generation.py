@@ -24,10 +24,9 @@ from joinery.decisions.optimizer.instance.packing_instance import PackingInstanc
 from joinery.decisions.optimizer.instance.patterns import Pattern, Patterns, cost_of
 from joinery.decisions.optimizer.relaxation.merged_duals import MergedDuals
 
+#: Bins for residual demands (int64[items]), from what is available (int64[bin types]), that cost less than so many $/h;
+#: or None.
 Finish = Callable[[Ints, Ints, float], list[Pattern] | None]
-"""Bins for residual demands (int64[items]), from what is available (int64[bin types]), that cost less than so many
-$/h; or None.
-"""
 
 
 def generate_and_dive(

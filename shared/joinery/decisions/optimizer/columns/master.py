@@ -28,10 +28,9 @@ from joinery.decisions.optimizer.instance.packing_instance import PackingInstanc
 from joinery.decisions.optimizer.instance.patterns import Patterns
 from joinery.decisions.optimizer.linear.highs import LinearProgram, Solver
 
+#: Without a box a copy may stay unpacked for so many times the dearest bin: dear enough never to be wanted, and always
+#: feasible.
 _UNPACKED = 1e3
-"""Without a box a copy may stay unpacked for so many times the dearest bin: dear enough never to be wanted, and always
-feasible.
-"""
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,8 +22,8 @@ from joinery.decisions.optimizer.instance.packing_instance import PackingInstanc
 from joinery.decisions.optimizer.instance.patterns import Patterns
 from joinery.decisions.optimizer.rounding.filling import fill
 
+#: Weight of what an item takes, beside its dual: of items with the same dual that which takes less.
 _TIE = 1e-6
-"""Weight of what an item takes, beside its dual: of items with the same dual that which takes less."""
 
 
 class PricingHeuristic:

@@ -22,8 +22,8 @@ from joinery.decisions.optimizer.rounding.filling import fill, greedy_orders
 from joinery.decisions.optimizer.search import pack
 
 _NEGLIGIBLE = 1e-6
+#: The method of a consolidation for which time was up before there was a relaxation.
 ROUGH = "rough"
-"""The method of a consolidation for which time was up before there was a relaxation."""
 
 
 def consolidate(instance: ConsolidationInstance, effort: Effort, *, is_swift: bool = False) -> Consolidation:

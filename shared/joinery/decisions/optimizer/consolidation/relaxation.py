@@ -27,8 +27,8 @@ from joinery.decisions.optimizer.linear.highs import LinearProgram, Solver
 from joinery.decisions.optimizer.linear.patience import Patience
 from joinery.decisions.optimizer.linear.rows import RowWriter
 
+#: What HiGHS takes for a whole number may be so far from one.
 _TOLERANCE = 1e-6
-"""What HiGHS takes for a whole number may be so far from one."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,14 +13,12 @@ import numpy as np
 from joinery.decisions.optimizer.arrays import Ints
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 
+#: Capacities of more units (of the greatest common divisor of all sizes) are rounded to whole units only: on so large
+#: bins nearly every sum is within reach as well.
 _MOST_UNITS = 1 << 17
-"""Capacities of more units (of the greatest common divisor of all sizes) are rounded to whole units only: on so large
-bins nearly every sum is within reach as well.
-"""
+#: Sums are added up for each group of bin types with the same compatible items, if that is no more work than so many
+#: items in all; else for all bin types together.
 _MOST_SUMS = 3_000
-"""Sums are added up for each group of bin types with the same compatible items, if that is no more work than so many
-items in all; else for all bin types together.
-"""
 
 
 def with_reachable_capacities(instance: PackingInstance, copies: Ints) -> PackingInstance:

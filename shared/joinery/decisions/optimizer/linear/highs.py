@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from joinery.decisions.optimizer.arrays import Floats, Ints
 from joinery.decisions.optimizer.linear.patience import Patience
 
+#: HiGHS indexes with 32 bits.
 Indices = NDArray[np.int32]
-"""HiGHS indexes with 32 bits."""
 
 _TIGHT_TOLERANCE = 1e-9
+#: HiGHS's ``simplex_strategy``. After a change of rows or bounds the last basis is still dual feasible, so the dual
+#: simplex goes on from it. After new columns, new costs or a given basis it is primal feasible, so the primal simplex
+#: does.
 _DUAL_SIMPLEX, _PRIMAL_SIMPLEX = 1, 4
-"""HiGHS's ``simplex_strategy``. After a change of rows or bounds the last basis is still dual feasible, so the dual
-simplex goes on from it. After new columns, new costs or a given basis it is primal feasible, so the primal simplex
-does.
-"""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

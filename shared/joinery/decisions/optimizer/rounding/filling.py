@@ -10,10 +10,9 @@ import numpy as np
 from joinery.decisions.optimizer.arrays import UNLIMITED, Floats, Ints
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 
+#: Of so many items at a time it is asked which bins take all of them, and which bins take none. With fewer items than
+#: that asking would cost more than it saves.
 _BLOCK = 32
-"""Of so many items at a time it is asked which bins take all of them, and which bins take none. With fewer items than
-that asking would cost more than it saves.
-"""
 
 
 def fill(instance: PackingInstance, bin_types: Ints, orders: Ints, demands: Ints, start: Ints | None = None) -> Ints:

@@ -32,8 +32,8 @@ MOST_LOOKS = 200_000
 _OF_ANY_NODE = ("kubernetes.io", "k8s.io", "k8s.aws", "karpenter.sh", "amazonaws.com", "ebs.csi.aws.com")
 _FILE_SYSTEM = "Filesystem"
 
+#: By namespace/name.
 Claims = Mapping[str, PersistentVolumeClaim]
-"""By namespace/name."""
 
 
 def class_of(thing: PersistentVolume | PersistentVolumeClaim) -> str:

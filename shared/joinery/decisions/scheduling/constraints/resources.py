@@ -23,11 +23,11 @@ from joinery.objects.kubernetes.core import Pod, PodSpec, PodStatus, ResourceReq
 from joinery.objects.kubernetes.quantity import amounts, total
 
 PODS = "pods"
+#: (protocol, host IP, port).
 HostPort = tuple[str, str, int]
-"""(protocol, host IP, port)."""
 
+#: How many attachments a node has where nobody says.
 NO_LIMIT = 1 << 20
-"""How many attachments a node has where nobody says."""
 _ATTACHMENTS = "attachable-volumes-csi-"
 _NAMING_TYPES = (INSTANCE_TYPE, INSTANCE_FAMILY, GPU_FRACTIONAL)
 

@@ -10,8 +10,8 @@ from joinery.decisions.scheduling.constraints.volume_stocks import Sized, Stock,
 from joinery.objects.kubernetes.core import CSIDriver, CSIStorageCapacity, NodeSelectorRequirement
 from joinery.objects.kubernetes.quantity import amount
 
+#: How many segments claims of all sizes ask about.
 MOST_LOOKS = 200_000
-"""How many segments claims of all sizes ask about."""
 
 
 class StorageCapacity:

@@ -9,8 +9,8 @@ from joinery.decisions.scheduling.constraints.requirements import NO_REQUIREMENT
 from joinery.decisions.scheduling.constraints.volume_stocks import Stock
 from joinery.decisions.scheduling.reason import Reason
 
+#: How many combinations of volumes' places are gone on with: their number may grow exponentially with the volumes.
 _MAX_ALTERNATIVES = 64
-"""How many combinations of volumes' places are gone on with: their number may grow exponentially with the volumes."""
 
 
 class VolumeChoice(NamedTuple):

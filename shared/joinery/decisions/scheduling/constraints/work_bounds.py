@@ -21,12 +21,12 @@ from joinery.decisions.scheduling.constraints.topology_rules import rules_about_
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 from joinery.objects.kubernetes.core import Namespace
 
+#: Of one class: tries times rules. A term, forty preferences of nodes and twenty rules are 1,281.
 MOST_TRIES = 2_500
-"""Of one class: tries times rules. A term, forty preferences of nodes and twenty rules are 1,281."""
+#: Of all classes. Each has an equal share of it, but these always.
 MOST_TRIES_OF_ALL, ALWAYS_TRIES = 500_000, 200
-"""Of all classes. Each has an equal share of it, but these always."""
+#: Of all classes: about 300 MB, where a thousand workloads on as many nodes all look at each other.
 MOST_LOOKS = 1_000_000
-"""Of all classes: about 300 MB, where a thousand workloads on as many nodes all look at each other."""
 
 
 def within_bounds(

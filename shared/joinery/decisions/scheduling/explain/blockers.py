@@ -14,8 +14,8 @@ from joinery.objects.karpenter.labels import HOSTNAME
 #: So many rules are named.
 _SHOWN = 5
 
+#: The domains of a key in which a NodePool could give the pod a node.
 Offered = Callable[[str], Iterable[str]]
-"""The domains of a key in which a NodePool could give the pod a node."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from joinery.decisions.scheduling.constraints.resources import PODS, driver_of
 from joinery.decisions.scheduling.pools.market import Amounts, Axis
 from joinery.objects.kubernetes.quantity import in_words
 
+#: Of more resources that nobody offers a sentence only says how many there are.
 _SHOWN = 3
-"""Of more resources that nobody offers a sentence only says how many there are."""
 _WORDS = {"cpu": "CPU", "memory": "memory", "pods": "room for pods", "ephemeral-storage": "ephemeral storage"}
 
 

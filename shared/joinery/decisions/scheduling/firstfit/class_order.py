@@ -21,12 +21,12 @@ from joinery.decisions.scheduling.topology.topology import Topology
 
 T = TypeVar("T", bound=Hashable)
 
+#: How many classes a chain has at most.
 LONGEST_CHAIN = 8
-"""How many classes a chain has at most."""
+#: How many steps are taken for all classes together, at most: about half a second.
 _MOST_STEPS = 200_000
-"""How many steps are taken for all classes together, at most: about half a second."""
+#: Classes of a namespace in one turn: as many workloads as most have.
 _TURN = 16
-"""Classes of a namespace in one turn: as many workloads as most have."""
 
 
 def ordered(classes: Sequence[PodClass], topology: Topology, options: FirstFitOptions) -> list[PodClass]:

@@ -15,8 +15,8 @@ from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.pools.reserved import is_sold_unreserved
 
+#: For fewer classes first-fit is soon done, and its nodes are there should the optimizer find no cheaper ones.
 _MANY = 300
-"""For fewer classes first-fit is soon done, and its nodes are there should the optimizer find no cheaper ones."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,17 +15,16 @@ from joinery.decisions.scheduling.topology.groups import parts
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME
 
+#: Topology key to the one domain it is pinned to; to the empty string where the node must lack the label.
+#:
+#: Where minValues ask for several values and only anti-affinity depends on the domain, a node may keep several domains:
+#: joined by commas, which no label's value has.
 Domains = Mapping[str, str]
-"""Topology key to the one domain it is pinned to; to the empty string where the node must lack the label.
 
-Where minValues ask for several values and only anti-affinity depends on the domain, a node may keep several domains:
-joined by commas, which no label's value has.
-"""
-
+#: Equal for the same try of the same class in another packing of the problem.
 Identity = tuple[str, ...]
-"""Equal for the same try of the same class in another packing of the problem."""
+#: By the identity of a demand: domains, and how many of its pods they take.
 Dealt = Mapping[Identity, Sequence[tuple[Domains, int]]]
-"""By the identity of a demand: domains, and how many of its pods they take."""
 
 
 def present(domains: Domains) -> dict[str, str]:

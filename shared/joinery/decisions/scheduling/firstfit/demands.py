@@ -14,8 +14,8 @@ from joinery.decisions.scheduling.firstfit.opened import fair_price_of_one
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.pools.market import Amounts
 
+#: Of more required terms the order stays: to price each in every NodePool would take seconds for many pods.
 _FEW_TERMS = 8
-"""Of more required terms the order stays: to price each in every NodePool would take seconds for many pods."""
 
 
 class Demands:

@@ -19,8 +19,8 @@ from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import canonical
 
+#: Combinations of domains over several topology keys that one kind of node is tried in; more would take too long.
 _COMBINATIONS = 256
-"""Combinations of domains over several topology keys that one kind of node is tried in; more would take too long."""
 
 
 @dataclass(frozen=True)

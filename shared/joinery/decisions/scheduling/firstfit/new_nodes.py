@@ -22,11 +22,11 @@ from joinery.decisions.scheduling.topology.daemons import Newcomer
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME
 
+#: The fair price of one pod ($/h) by its dual in a relaxation; None for a demand that the relaxation did not know.
 FairPrice = Callable[[Demand], float | None]
-"""The fair price of one pod ($/h) by its dual in a relaxation; None for a demand that the relaxation did not know."""
 
+#: Pods of one class (their names) that a node is to take, as what, and in which domains.
 Wanted = tuple[Demand, Domains, Sequence[str]]
-"""Pods of one class (their names) that a node is to take, as what, and in which domains."""
 
 
 class NewNodes:

@@ -16,15 +16,15 @@ from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.pools.market import Amounts, Prices
 from joinery.decisions.scheduling.pools.pool import Pool
 
+#: A node this close to its pods' fair price may always grow.
 GROWTH = 1.02
-"""A node this close to its pods' fair price may always grow."""
+#: Any price at all is bearable; finite, because pods may cost nothing, and nothing times infinity is no number.
 _ANY = 1e12
-"""Any price at all is bearable; finite, because pods may cost nothing, and nothing times infinity is no number."""
 
+#: Price levels, as multiples of a node's price. For each, the largest room that it may have up to there is kept. They
+#: lie close at first: to a node with many pods one more justifies a little only, and each refusal costs as much as a
+#: yes.
 _LEVELS = np.array([1.0, *(1.0 + 0.002 * 1.4 ** np.arange(22)), np.inf])
-"""Price levels, as multiples of a node's price. For each, the largest room that it may have up to there is kept. They
-lie close at first: to a node with many pods one more justifies a little only, and each refusal costs as much as a yes.
-"""
 
 
 def fair_price_of_one(pool: Pool, demand: Demand) -> float:

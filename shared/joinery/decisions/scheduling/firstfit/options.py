@@ -9,13 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+#: How pods of a class are dealt out over domains.
+#:
+#: even where the fewest pods are that a spread counts ahead where the fewest are that others must be near to, so that
+#: there are some in every domain gathered as many as the rules allow where nodes are bought already
 Dealing = Literal["even", "ahead", "gathered"]
-"""How pods of a class are dealt out over domains.
-
-even       where the fewest pods are that a spread counts
-ahead      where the fewest are that others must be near to, so that there are some in every domain
-gathered   as many as the rules allow where nodes are bought already
-"""
 
 
 @dataclass(frozen=True)

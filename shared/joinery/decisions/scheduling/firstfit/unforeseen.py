@@ -26,8 +26,8 @@ from joinery.objects.karpenter.meta import Requirement
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.snapshot.offerings import InstanceType
 
+#: A domain by its canonical key: ``(topology.kubernetes.io/zone, us-east-1a)``.
 Place = tuple[str, str]
-"""A domain by its canonical key: ``(topology.kubernetes.io/zone, us-east-1a)``."""
 
 
 def unforeseen_domains(

@@ -16,14 +16,12 @@ from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.pools.reserved import reserved_columns
 from joinery.objects.karpenter.labels import SPOT
 
+#: What a spot price counts as, as a multiple, where few instance types could stand in for this one when EC2 takes it
+#: back.
 _FRAGILE = 1.25
-"""What a spot price counts as, as a multiple, where few instance types could stand in for this one when EC2 takes it
-back.
-"""
+#: What the price of a reserved node counts as, as a multiple. It is a ten-millionth of the on-demand price, which HiGHS
+#: would take for nothing; so it still counts that fewer of them are better.
 _RESERVED = 100.0
-"""What the price of a reserved node counts as, as a multiple. It is a ten-millionth of the on-demand price, which
-HiGHS would take for nothing; so it still counts that fewer of them are better.
-"""
 
 
 @dataclass(frozen=True, eq=False)

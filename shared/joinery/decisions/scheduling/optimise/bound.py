@@ -28,16 +28,15 @@ from joinery.decisions.scheduling.optimise.weakness import WEAK, weaknesses
 from joinery.decisions.scheduling.packing import Kept
 from joinery.decisions.scheduling.pools.pool import Pool
 
+#: Simplex iterations times rows that one linear program of a proof may take, some 3 s. Sixty times as many as that of
+#: any scenario whose times are published.
 _WORK = 200_000_000
-"""Simplex iterations times rows that one linear program of a proof may take, some 3 s. Sixty times as many as that of
-any scenario whose times are published.
-"""
+#: Classes of which the simplest bound takes a moment, even where time is up.
 _SOON_BOUNDED = 300
-"""Classes of which the simplest bound takes a moment, even where time is up."""
 _NO_TIME = "the time limit struck before a better one was proven"
 _TOO_MUCH = "the pods differ too much from each other to prove a better one"
+#: A bound may exceed the price of a plan by so small a share, for sums of floats.
 _ROUNDING = 1e-6
-"""A bound may exceed the price of a plan by so small a share, for sums of floats."""
 
 
 @dataclass(frozen=True, kw_only=True)

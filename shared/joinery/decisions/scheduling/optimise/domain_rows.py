@@ -30,8 +30,8 @@ from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.topology.groups import TopologyGroup
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ZONE
 
+#: Topology keys that offerings decide, so that it is known of every bin type which domain it is in.
 KEYS = (CAPACITY_TYPE, ZONE)
-"""Topology keys that offerings decide, so that it is known of every bin type which domain it is in."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,9 @@ from joinery.decisions.optimizer.arrays import Ints, Mask
 from joinery.decisions.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, groups_of_offerings, joined
 from joinery.decisions.scheduling.pools.pool import Pool
 
+#: How many bin types are compared at once with those kept so far. With more, most comparisons are with what is soon
+#: left out.
 _AT_ONCE = 64
-"""How many bin types are compared at once with those kept so far. With more, most comparisons are with what is soon
-left out.
-"""
 
 
 def bin_types_for(

@@ -26,8 +26,8 @@ from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME
 
+#: Indices of orders, and how many of their pods together may share a node.
 Limit = tuple[tuple[int, ...], int]
-"""Indices of orders, and how many of their pods together may share a node."""
 
 
 @dataclass(eq=False)

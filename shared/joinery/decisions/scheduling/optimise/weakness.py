@@ -10,8 +10,8 @@ from joinery.decisions.scheduling.packing import Kept
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.objects.karpenter.labels import HOSTNAME
 
+#: A gap to the bound, as a share of it, beyond which people are told why.
 WEAK = 0.05
-"""A gap to the bound, as a share of it, beyond which people are told why."""
 
 
 def weaknesses(

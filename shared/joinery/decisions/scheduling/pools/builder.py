@@ -28,8 +28,8 @@ from joinery.objects.kubernetes.quantity import amount, total
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.offerings import InstanceType
 
+#: The daemons that some node of a pool runs, each with what its terms leave of the pool's types and columns.
 _Running = Sequence[tuple[Daemon, Sequence[Fit]]]
-"""The daemons that some node of a pool runs, each with what its terms leave of the pool's types and columns."""
 
 
 def build_pools(

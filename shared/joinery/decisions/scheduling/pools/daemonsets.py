@@ -18,8 +18,8 @@ from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_active, is_daemon
 
+#: The field of a node that terms may ask for.
 _NAME = "metadata.name"
-"""The field of a node that terms may ask for."""
 
 
 @dataclass(frozen=True, eq=False)

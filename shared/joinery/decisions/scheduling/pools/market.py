@@ -33,20 +33,20 @@ Mask = NDArray[np.bool_]
 Amounts = NDArray[np.int64]
 Prices = NDArray[np.float64]
 
+#: The labels that a node's offering decides. All other well-known labels are its instance type's.
 OFFERING_KEYS = (ZONE, ZONE_ID, CAPACITY_TYPE, *RESERVATION_LABELS)
-"""The labels that a node's offering decides. All other well-known labels are its instance type's."""
 
+#: No amount in an array is larger, so that the sum of dozens of them stays within 63 bits. As memory: 128 PiB.
 _MAX_AMOUNT = 2**57
-"""No amount in an array is larger, so that the sum of dozens of them stays within 63 bits. As memory: 128 PiB."""
 
+#: $/h: what a free offering counts as. Prices are divided by, so none may be 0.
 _MIN_PRICE = 1e-12
-"""$/h: what a free offering counts as. Prices are divided by, so none may be 0."""
 
+#: The column of all resources that nobody offers: no resource has an empty name.
 UNOFFERED = ""
-"""The column of all resources that nobody offers: no resource has an empty name."""
 
+#: The first columns of all arrays: the optimizer weighs these most, because they run out first most often.
 _SCARCEST = ("cpu", "memory")
-"""The first columns of all arrays: the optimizer weighs these most, because they run out first most often."""
 
 
 @dataclass(frozen=True)

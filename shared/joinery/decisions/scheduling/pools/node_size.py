@@ -36,8 +36,8 @@ class Preference:
     share: float
 
 
+#: A node with so many cores is small, however few pods there are.
 _SMALL_CORES = 4
-"""A node with so many cores is small, however few pods there are."""
 
 _PREFERENCES: Mapping[str, Preference] = dict(
     zip(SIZES, (Preference(0.0, 1.0), Preference(0.01, 1 / 8), Preference(0.03, 1 / 32)), strict=True)

@@ -23,8 +23,8 @@ from joinery.objects.karpenter.meta import Taint
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
 
+#: (protocol, host IP, port) of each host port that is taken.
 HostPorts = frozenset[tuple[str, str, int]]
-"""(protocol, host IP, port) of each host port that is taken."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

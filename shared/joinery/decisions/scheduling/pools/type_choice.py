@@ -12,8 +12,8 @@ from joinery.decisions.optimizer.covering import Quotas, cover, greedy
 from joinery.decisions.scheduling.pools.market import Amounts, Mask
 from joinery.decisions.scheduling.pools.pool import Pool
 
+#: How many different values of a label the types of a launch must have between them, by label.
 MinValues = Mapping[str, int]
-"""How many different values of a label the types of a launch must have between them, by label."""
 
 
 def choose_types(pool: Pool, types: Mask, columns: Mask, min_values: MinValues) -> tuple[int, ...]:

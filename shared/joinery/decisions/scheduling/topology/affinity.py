@@ -8,8 +8,8 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.topology.groups import UNLIMITED, SavedCounts, TopologyGroup
 from joinery.objects.karpenter.labels import HOSTNAME
 
+#: By topology key and domain, the required anti-affinities that have owners there: these keep others out.
 OwnersByDomain = dict[tuple[str, str], dict["AntiAffinityGroup", None]]
-"""By topology key and domain, the required anti-affinities that have owners there: these keep others out."""
 
 
 @dataclass(eq=False)

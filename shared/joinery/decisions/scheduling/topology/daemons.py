@@ -14,8 +14,8 @@ from joinery.decisions.scheduling.topology.rule_groups import RuleGroups
 from joinery.decisions.scheduling.topology.spread import SpreadGroup
 from joinery.objects.karpenter.labels import HOSTNAME
 
+#: Whether the node that pods go to is one that a spread with that filter counts.
 Counts = Callable[[NodeFilter], bool]
-"""Whether the node that pods go to is one that a spread with that filter counts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,11 +19,11 @@ from joinery.objects.karpenter.labels import HOSTNAME, ZONE
 from joinery.objects.kubernetes.core import Namespace
 from joinery.objects.snapshot.nodes import NodeView
 
+#: The host that stands for any new node without pods of the plan.
 ANY_NEW_NODE = ""
-"""The host that stands for any new node without pods of the plan."""
 
+#: The domains of a topology key that a class can reach through some pool's available offerings.
 Universe = Callable[[PodClass, str], frozenset[str]]
-"""The domains of a topology key that a class can reach through some pool's available offerings."""
 
 
 @dataclass(frozen=True, slots=True)

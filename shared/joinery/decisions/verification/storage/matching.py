@@ -4,8 +4,8 @@ from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+#: Volumes by size and name, in order.
 Shelf = Sequence[tuple[int, str]]
-"""Volumes by size and name, in order."""
 
 
 class Found(NamedTuple):

@@ -23,8 +23,8 @@ _MOST_COMPARED = 100
 #: So many of the classes that a group waits for are remembered one by one.
 _MOST_NAMED = 64
 
+#: A topology key and its domain; None for any domain.
 Place = tuple[str, str | None]
-"""A topology key and its domain; None for any domain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +39,8 @@ class _Step:
     nodes: Sequence[FinalNode]
 
 
+#: For each step that may start: the steps that could be bound once it is, itself among them.
 Reached = Mapping[_Step, Sequence[_Step]]
-"""For each step that may start: the steps that could be bound once it is, itself among them."""
 
 
 def check_order(state: FinalState, groups: Sequence[RequiredNeighbours]) -> Iterator[Violation]:

@@ -20,8 +20,8 @@ NAMESPACE_NAME = "kubernetes.io/metadata.name"
 #: How many sets of counts are remembered: those of thousands of rules that all differ would fill the memory.
 REMEMBERED = 64
 
+#: Classes of the final state: a bit for each, by its index.
 ClassSet = int
-"""Classes of the final state: a bit for each, by its index."""
 
 
 def includes(classes: ClassSet, pod_class: EquivalenceClass) -> bool:

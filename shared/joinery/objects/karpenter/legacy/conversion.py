@@ -10,8 +10,8 @@ from joinery.objects.karpenter.legacy.record import with_record
 from joinery.objects.karpenter.meta import Origin
 
 Document = dict[str, Any]
+#: ``apiVersion`` and kind.
 Version = tuple[str, str]
-"""``apiVersion`` and kind."""
 
 _ALPHA_POOL: Version = ("karpenter.sh/v1alpha5", "Provisioner")
 _ALPHA_CLASS: Version = ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate")
