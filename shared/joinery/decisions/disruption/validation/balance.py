@@ -45,10 +45,11 @@ def approved(commands: Iterable[DecidedCommand], problem: DisruptionProblem, jud
     chosen: list[DecidedCommand] = []
     rejected: list[Rejection] = []
     for command in commands:
-        if objection := balances.objection(command):
+        asked = balances.of(command)
+        if objection := _objection(asked):
             rejected.append(Rejection(command, RejectionCause.BALANCE, objection))
         else:
-            chosen.append(replace(command, balances=balances.of(command)))
+            chosen.append(replace(command, balances=asked))
     return Validation(tuple(chosen), tuple(rejected))
 
 
@@ -84,11 +85,7 @@ class Balances:
 
     def objection(self, command: DecidedCommand) -> Objection | None:
         """Why a Balanced pool does not agree, as a sentence about it."""
-        refused = next((balance for balance in self.of(command) if not balance.is_approved), None)
-        if refused is None:
-            return None
-        why = f"NodePool {refused.pool} is Balanced: {refused}, and it takes {THRESHOLD:g}"
-        return Objection(ObjectionCode.POLICY, why)
+        return _objection(self.of(command))
 
     def _balance(self, pool: str, taken: Iterable[Candidate], savings: float, price: float) -> Balance:
         own = [candidate for candidate in taken if candidate.view.pool == pool]
@@ -103,3 +100,12 @@ class Balances:
         candidate = self._candidates.get(view.claim)
         pods = candidate.pods if candidate else [pod for pod in view.pods if not comes_with_node(pod)]
         return 1.0 + sum(max(0.0, eviction_cost(pod, self._priorities)) for pod in pods)
+
+
+def _objection(balances: Iterable[Balance]) -> Objection | None:
+    """Of the first pool that does not agree."""
+    refused = next((balance for balance in balances if not balance.is_approved), None)
+    if refused is None:
+        return None
+    why = f"NodePool {refused.pool} is Balanced: {refused}, and it takes {THRESHOLD:g}"
+    return Objection(ObjectionCode.POLICY, why)
