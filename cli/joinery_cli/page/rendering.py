@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from joinery.objects.karpenter.duration import spoken
 from joinery_cli.notices import Severity, UserNotice
+from joinery_cli.output.json import moment_text
 from joinery_cli.output.visible import visible
 from joinery_cli.page.bars import bars, colours, fullness, legend
 from joinery_cli.page.fleet import strip
@@ -65,7 +66,7 @@ def rendered(template: str, frame: Frame, *styles: str, **values: Any) -> str:
     explanations = [(heading, Markup("\n").join(map(visible, rest))) for heading, *rest in frame.explanations]
     return _environment().get_template(template).render({
         **vars(frame), **values,
-        "now": frame.now.isoformat().replace("+00:00", "Z"),
+        "now": moment_text(frame.now),
         "notices": sorted(frame.notices, key=lambda notice: list(Severity).index(notice.severity)),
         "noticed": [count(numbers[severity], severity.value) for severity in Severity if numbers[severity]],
         "warning": Severity.WARNING,

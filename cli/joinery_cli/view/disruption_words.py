@@ -9,12 +9,7 @@ from datetime import timedelta
 from joinery.objects.karpenter.duration import spoken
 from joinery.objects.objections import ObjectionCode
 from joinery_cli.view.disruption_view import CommandView, DisruptionView
-from joinery_cli.view.figures import TELLING, count, money, monthly
-
-#: A gap below that is nothing, of a tenth of a percent.
-_TOLD = 0.0005
-#: What sums of prices may differ by and be one price.
-_SAME = 1e-6
+from joinery_cli.view.figures import NEGLIGIBLE, ONE_PRICE, TELLING, count, money, monthly
 
 #: Which rule holds a node, as a heading.
 RULES: Mapping[ObjectionCode, str] = {
@@ -108,7 +103,7 @@ def leaving(view: DisruptionView) -> Iterator[str]:
 def saved(savings: float, before: float = 0.0) -> str:
     """``saves $1.2000/h, about $876 a month (12.0%)``; or that it is dearer."""
     part = f" ({abs(savings) / before:.1%})" if before > 0 else ""
-    if savings < -_SAME:
+    if savings < -ONE_PRICE:
         return f"costs {money(-savings)}/h more, {monthly(-savings)}{part}"
     return f"saves {money(savings)}/h, {monthly(savings)}{part}"
 
@@ -132,7 +127,7 @@ def counted(pods: int, move_price: float, repaid: timedelta | None) -> str:
 def result(view: CommandView) -> str:
     """What one command changes in the bill."""
     savings = view.command.savings
-    return f"costs {money(-savings)}/h more" if savings < -_SAME else f"saves {money(savings)}/h"
+    return f"costs {money(-savings)}/h more" if savings < -ONE_PRICE else f"saves {money(savings)}/h"
 
 
 def moves(view: CommandView) -> str:
@@ -173,8 +168,8 @@ def refusals(view: DisruptionView) -> Iterator[str]:
 def _within(gap: float) -> str:
     if gap >= TELLING:
         return ""
-    if gap < _SAME:
+    if gap < ONE_PRICE:
         return ": nothing cheaper can be reached"
-    if gap < _TOLD:
+    if gap < NEGLIGIBLE:
         return ": less than 0.1% above the best that can be reached"
     return f": at most {gap:.1%} above the best that can be reached"

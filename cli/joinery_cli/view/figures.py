@@ -12,6 +12,10 @@ _HOURS_A_MONTH = 730
 _MEASURED = ("cpu", "memory")
 #: A gap beyond this is not worth a person's look: the bound is next to nothing, where all might have been reserved.
 TELLING = 10.0
+#: A smaller gap is shown as none, of a tenth of a percent.
+NEGLIGIBLE = 0.0005
+#: What sums of prices may differ by and be one price.
+ONE_PRICE = 1e-6
 _UNITS = {"memory": "GiB", "ephemeral-storage": "GiB", "nvidia.com/gpu": "GPU", "cpu": "cpu"}
 
 

@@ -6,13 +6,9 @@ One place, so that table and page agree.
 from collections.abc import Iterator
 
 from joinery.decisions.scheduling.packing import Kept, Packing
-from joinery_cli.view.figures import TELLING, money
+from joinery_cli.view.figures import NEGLIGIBLE, ONE_PRICE, TELLING, money
 
-#: Less than that is nothing, of a tenth of a percent.
-_TOLD = 0.0005
 _WHOSE = {Kept.PREFERENCES: "Pods' preferences", Kept.WEIGHTS: "NodePools' weights"}
-#: What sums of prices may differ by and be one price.
-_SAME = 1e-6
 
 
 def nearness(packing: Packing) -> Iterator[str]:
@@ -20,10 +16,10 @@ def nearness(packing: Packing) -> Iterator[str]:
     bound is weak.
     """
     # One price is shown as one figure: two sums of it may be rounded to either side.
-    bound = packing.hourly if packing.gap < _SAME else packing.lower_bound
+    bound = packing.hourly if packing.gap < ONE_PRICE else packing.lower_bound
     yield f"Proven lower bound {money(bound)}/h{_within(packing)}"
     of_kept, above = packing.kept_bound - packing.lower_bound, packing.hourly - packing.lower_bound
-    if packing.gap < TELLING and of_kept > _TOLD * packing.lower_bound:
+    if packing.gap < TELLING and of_kept > NEGLIGIBLE * packing.lower_bound:
         part = min(of_kept / above, 1.0)
         kept = " and ".join(_WHOSE[one] for one in packing.kept)
         yield f"{kept} explain {_part(part)} of that: with them kept, {_with_them(packing.kept_gap)}"
@@ -34,16 +30,16 @@ def nearness(packing: Packing) -> Iterator[str]:
 def _within(packing: Packing) -> str:
     if packing.gap >= TELLING:
         return ""
-    if packing.gap < _SAME or (packing.gap < _TOLD and money(packing.lower_bound) == money(packing.hourly)):
+    if packing.gap < ONE_PRICE or (packing.gap < NEGLIGIBLE and money(packing.lower_bound) == money(packing.hourly)):
         return ": nothing cheaper is possible"
-    if packing.gap < _TOLD:
+    if packing.gap < NEGLIGIBLE:
         return ": less than 0.1% above the best possible"
     return f": at most {packing.gap:.1%} above the best possible"
 
 
 def _part(part: float) -> str:
-    return "all" if part > 1 - _TOLD else f"at least {part:.0%}"
+    return "all" if part > 1 - NEGLIGIBLE else f"at least {part:.0%}"
 
 
 def _with_them(gap: float) -> str:
-    return "nothing is cheaper" if gap < _TOLD else f"at most {gap:.1%} above the best"
+    return "nothing is cheaper" if gap < NEGLIGIBLE else f"at most {gap:.1%} above the best"
