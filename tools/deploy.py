@@ -6,7 +6,6 @@ it decides is a pure function of that (``plan``). Afterwards it says what there 
 """
 
 import argparse
-import difflib
 import os
 import re
 import shlex
@@ -21,7 +20,7 @@ from typing import Any
 from joinery.decisions.installation.groups import GROUP
 from joinery.decisions.installation.objects import LEAST_KUBERNETES
 from joinery.decisions.installation.stacks import stack_name
-from joinery.objects.settings import SETTINGS, in_force
+from joinery.objects.settings import SETTINGS, in_force, nearest
 from tools.deploy_settings import RefusedError, changes, named, pairs_of, settings_of, text_of, written
 from tools.template import LAMBDA_BUILD, load
 
@@ -178,8 +177,7 @@ def refuse_unknown(
         if rule := _broken_rule(parameters.get(key, {}), value):
             raise RefusedError(f"PARAMETERS: {key}={value}: {key} {rule}")
         if key not in names and key not in _BUILDS:
-            near = difflib.get_close_matches(key, names, n=1)
-            advice = f"do you mean {near[0]}?" if near else "docs/reference.md lists them"
+            advice = nearest(key, names) or "docs/reference.md lists them"
             raise RefusedError(f"PARAMETERS: the stack has no {key}: {advice}")
 
 

@@ -1,15 +1,15 @@
-"""Settings: what a stack was told, as a frozen object.
+"""Settings: what was chosen for a stack, as a frozen object.
 
-What a function needs to find its way (queues, the bucket, its cluster) is in variables of their own. Everything that
-somebody may choose is in one: the stack's parameter ``Settings``, as ``Name=value; Name=value``. What it does not name
-has the default below, and nowhere else. The template reads some of these itself (``BY_THE_TEMPLATE``).
+What a function needs to find its way (queues, the bucket, its cluster) and its mode are in variables of their own. All
+else that somebody may choose is in one: the stack's parameter ``Settings``, as ``Name=value; Name=value``. What it does
+not name has the default below. The template reads some settings itself (``BY_THE_TEMPLATE``), and has their defaults.
 
-Defaults are safe. A door that lacks an address that it needs fails when it is built, and not hours later at its first
+Defaults are safe. A door that lacks an address that it needs fails when it starts, and not hours later at its first
 use: ``NEEDS`` lists what each door needs, and a test compares that with the template.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from enum import StrEnum
@@ -266,10 +266,10 @@ def named(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
-_FIELDS = {named(each.name): each for each in fields(Settings) if "setting" in each.metadata}
+_FIELDS = {named(own.name): own for own in fields(Settings) if "setting" in own.metadata}
 #: All that may stand in the parameter ``Settings``, by name.
 SETTINGS: Mapping[str, Setting] = {
-    **{name: each.metadata["setting"] for name, each in _FIELDS.items()},
+    **{name: own.metadata["setting"] for name, own in _FIELDS.items()},
     **BY_THE_TEMPLATE,
 }
 
@@ -281,9 +281,9 @@ def read(environment: Mapping[str, str], door: str = "") -> Settings:
     because a template cannot leave one out conditionally.
     """
     given = {
-        each.name: (each.type, environment.get(variable(each.name), "").strip())
-        for each in fields(Settings)
-        if "setting" not in each.metadata and each.name != "enabled"
+        own.name: (own.type, environment.get(variable(own.name), "").strip())
+        for own in fields(Settings)
+        if "setting" not in own.metadata and own.name != "enabled"
     }
     _demand(given["cluster"][1] != "", "cluster", "is not set")
     for name, text in chosen(environment.get(variable("settings"), "")).items():
@@ -309,7 +309,8 @@ def chosen(text: str) -> dict[str, str]:
         if name in given:
             raise ConfigurationError(f"{name} is there twice")
         if name not in SETTINGS:
-            raise ConfigurationError(f"there is no setting {name}{_nearest(name)}")
+            question = nearest(name, SETTINGS)
+            raise ConfigurationError(f"there is no setting {name}" + (f": {question}" if question else ""))
         if not value:
             raise ConfigurationError(f"{name} has no value: leave it out, and it has its default")
         if not re.fullmatch(VALUE, value):
@@ -329,11 +330,12 @@ def in_force(text: str) -> dict[str, str]:
     return {name: given.get(name, setting.default) for name, setting in SETTINGS.items()}
 
 
-def _nearest(name: str) -> str:
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """The question which of the names was meant, for whoever mistypes one; None where none is near."""
     from difflib import get_close_matches  # only where somebody mistypes: a door should not import it
 
-    near = get_close_matches(name, SETTINGS, n=1)
-    return f": do you mean {near[0]}?" if near else ""
+    near = get_close_matches(name, list(names), n=1)
+    return f"do you mean {near[0]}?" if near else None
 
 
 def variable(name: str) -> str:
