@@ -137,36 +137,36 @@ class _Walk:
             return Finding(path, f"no such field here; it belongs to {place}", not self._is_served)
         return Finding(path, IGNORED, name in CLOSED and not self._is_served)
 
-    def _place(self, key: str, inside: Sequence[_Part]) -> str:
-        """Where such a field is: further in, further out, or in the other kind of a pair; empty where it is nowhere."""
+    def _place(self, key: str, inside: Sequence[_Part]) -> str | None:
+        """Where such a field is: further in, further out, or in the other kind of a pair; None where it is nowhere."""
         if key in _OF_THE_OBJECT:
-            return ""
+            return None
         for part in reversed(inside):
             if place := _below(key, part, in_lists=part is inside[-1]):
                 return place
         for kind in kinds_beside(self._kind):
             if place := _below(key, _Part("spec", types()[kind].fields["spec"]), in_lists=False):
                 return f"{place} of the {kind}"
-        return ""
+        return None
 
 
-def _of_single(shape: str, value: Any) -> str:
-    """Why a single value does not fit; or empty."""
+def _of_single(shape: str, value: Any) -> str | None:
+    """Why a single value does not fit, if it does not."""
     is_one = isinstance(value, SINGLE[shape]) and (shape not in "iq" or not isinstance(value, bool))
     if shape == "q" and is_one:
         try:
-            return "must not be negative" if parse(value) < 0 else ""
+            return "must not be negative" if parse(value) < 0 else None
         except ValueError as error:
             return f"{error}: write {A_QUANTITY}"
     if is_one:
-        return ""
+        return None
     if shape == "s":
         return must_be_text(value)
     wanted = {"i": "a whole number", "b": "true or false", "q": A_QUANTITY}
     return must_be(wanted.get(shape, "a single value"), value)
 
 
-def _below(key: str, part: _Part, *, in_lists: bool) -> str:
+def _below(key: str, part: _Part, *, in_lists: bool) -> str | None:
     """The outermost part from here on that has a field of that name."""
     below = deque([(part, 0)])
     while below:
@@ -175,7 +175,7 @@ def _below(key: str, part: _Part, *, in_lists: bool) -> str:
             return at or "the object itself"
         if depth < _DEEP:
             below += [(one, depth + 1) for one in _parts(at, name, in_lists=in_lists)]
-    return ""
+    return None
 
 
 def _parts(at: str, name: str, *, in_lists: bool) -> Iterator[_Part]:

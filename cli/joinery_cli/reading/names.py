@@ -72,12 +72,12 @@ def wrong_resources(spec: PodSpec, at: str) -> Iterator[str]:
                     yield f"{path}.requests[{name}]: {requested} must be the same as the limit, {limit}"
 
 
-def _wrong_resource(name: str, given: str | int | float) -> str:
+def _wrong_resource(name: str, given: str | int | float) -> str | None:
     if _is_device(name):
         number = _number(given)
-        return f"{given!r} must be a whole number" if number and number != number.to_integral_value() else ""
+        return f"{given!r} must be a whole number" if number and number != number.to_integral_value() else None
     if "/" in name or name in _OF_CONTAINERS or name.startswith("hugepages-"):
-        return ""
+        return None
     meant = meant_by(name, _OF_CONTAINERS)
     hint = f"; is it {meant}?" if meant else ", and others have a domain such as nvidia.com/gpu"
     return f"no such resource: there are {', '.join(_OF_CONTAINERS)}{hint}"
