@@ -1,4 +1,4 @@
-"""Retire the nodes that are empty, have drifted, or do not earn their price.
+"""Retire the nodes that are empty, have drifted, or cost more than they are worth.
 
 Invoked by the disruption queue (FIFO): bells of lifecycle, its own, and the schedule that rings once a minute. The
 commands are only begun here; lifecycle carries them out.

@@ -38,7 +38,7 @@ from joinery.objects.snapshot.snapshot import Snapshot
 _ACTING_SECONDS = 30.0
 #: How many plans one run makes at most, because the API server refuses claims of the one before.
 _MOST_PLANS = 5
-#: How many plans of a run may be out of date before one is made by the Lease.
+#: How many plans of a run may be out of date before one is made under the Lease.
 _PLANS_WITHOUT_LEASE = 2
 #: How many violations a refusal quotes.
 _MOST_SHOWN = 5
@@ -74,7 +74,7 @@ class PodCapacity:
         """Plan without the Lease, and write the claims by it if those that there are have not changed meanwhile.
 
         A plan may take seconds, for which nobody else could write. Where claims change under plan after plan, the last
-        one is made by the Lease, so that every run gets somewhere.
+        one is made under the Lease, so that every run gets somewhere.
 
         ``caps``: what may be bought. Returns the last plan, whose snapshot has the claims that were written before it,
         and the writer of all claims. Raises ``ConflictError`` if another decides, and ``RefusedError`` for a plan that
@@ -115,7 +115,7 @@ class PodCapacity:
         return decision, ClaimWriter(self._gateways.cluster, self._gateways.workers, actor, stopwatch, known.pods)
 
     def _write(self, decision: Decision, writer: ClaimWriter) -> Sequence[Decision]:
-        """Create the claims of the plan, by the Lease.
+        """Create the claims of the plan, under the Lease.
 
         Where some are refused, the rest is planned again without what is at fault. Returns all of these plans.
         """

@@ -137,7 +137,7 @@ class CommandStarter:
         return tuple(started)
 
     def _start(self, command: NewCommand, claims: dict[str, NodeClaim], caps: Caps) -> Started:
-        """Mark and write, by the Lease.
+        """Mark and write, under the Lease.
 
         ``claims``: by name, all that there are; those that are marked are replaced in it.
         """
@@ -267,7 +267,7 @@ class CommandStarter:
         return self._gateways.cluster.create_node_claim(claim)
 
     def _check_time(self, claim: NodeClaim) -> None:
-        """Raise ``TimeIsOverError`` where the run, or what it may do by the Lease, has no time for another call.
+        """Raise ``TimeIsOverError`` where the run, or what it may do under the Lease, has no time for another call.
 
         A command may have many candidates, and more calls than fit into the time that was left when it began.
         """

@@ -99,7 +99,7 @@ class GatewayCalls:
             case Evict():
                 self._evict(command, chain.news)
             case RestartDeployment():
-                self._gateways.cluster.restart(command.before, command.after)
+                cluster.restart(command.before, command.after)
             case DeletePod(pod, seconds):
                 cluster.delete_pod(pod, grace_seconds=seconds)
                 chain.news.append(Announce("Disrupted", command.reason, pod))
