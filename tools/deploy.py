@@ -17,9 +17,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from joinery.decisions.installation.groups import GROUP
 from joinery.decisions.installation.objects import LEAST_KUBERNETES
-from joinery.decisions.installation.stacks import stack_name
+from joinery.decisions.installation.requests import stack_name
+from joinery.decisions.installation.shipped import GROUP
 from joinery.objects.settings import SETTINGS, in_force, nearest
 from tools.deploy_settings import RefusedError, changes, named, pairs_of, settings_of, text_of, written
 from tools.template import LAMBDA_BUILD, load

@@ -16,7 +16,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
-from joinery.decisions.installation.stacks import stack_name
+from joinery.decisions.installation.requests import stack_name
 from tools.deploy import stacks_in
 
 Step = Mapping[str, Any]

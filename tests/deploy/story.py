@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from joinery.decisions.installation.stacks import stack_name
+from joinery.decisions.installation.requests import stack_name
 from joinery.gateways.memory.bucket import CATALOG_KEY
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.nodeclaim import NodeClaim

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from joinery import __version__
-from joinery.decisions.installation import groups
+from joinery.decisions.installation import shipped
 from joinery.decisions.installation.objects import WEBHOOK, preparation
 from joinery.decisions.installation.shipped import definitions, rights
 from joinery.gateways.workers import OneByOne
@@ -79,7 +79,7 @@ class FakeWeb:
         return self.status, json.dumps({"response": {"uid": uid, "allowed": True}}).encode()
 
 
-GROUPS = sorted({group for door in groups.DOORS for group in groups.groups_of(door)})
+GROUPS = sorted({group for door in shipped.DOORS for group in shipped.groups_of(door)})
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from joinery.controllers.triggers.dispatcher import Dispatcher
-from joinery.decisions.interruption.fields import MalformedNoticeError
+from joinery.decisions.interruption.envelope import MalformedNoticeError
 from joinery.decisions.interruption.notice import Notice, parse
 from joinery.decisions.interruption.ownership import EarlyNoticeError
 from joinery.gateways.doorbell.gateway import DELAYS, LONGEST_REST, Bell, message

@@ -7,8 +7,7 @@ import pytest
 
 from joinery.controllers.interruption import InterruptionController
 from joinery.decisions.interruption.notice import Notice, NoticeKind
-from joinery.decisions.interruption.ownership import EarlyNoticeError
-from joinery.decisions.interruption.recent import RECENT, suffice
+from joinery.decisions.interruption.ownership import RECENT, EarlyNoticeError, suffice
 from joinery.objects.karpenter.labels import INTERRUPTED_AT
 from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaimStatus

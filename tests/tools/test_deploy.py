@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from joinery.decisions.installation.stacks import stack_name
+from joinery.decisions.installation.requests import stack_name
 from joinery.objects.settings import in_force
 from tools.deploy import (
     Account,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from joinery.decisions.installation.endpoints import ENDPOINTS, WITHOUT_ENDPOINTS
+from joinery_cli.doctor.reachable import ENDPOINTS, WITHOUT_ENDPOINTS
 from tests.cases.scheduling.reading import cases
 from tools.pages import CHAPTERS, MANIFESTS, sources
 from tools.template import ROOT

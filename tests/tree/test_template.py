@@ -13,8 +13,8 @@ from hypothesis import given, settings, strategies
 from joinery.controllers.acting.lease import ACTING_SECONDS, LEASE_SECONDS
 from joinery.controllers.disruption import READING_SECONDS
 from joinery.controllers.installer.controller import ROTATE
-from joinery.decisions.installation.groups import DOORS as IN_CLUSTER
-from joinery.decisions.installation.groups import groups_of
+from joinery.decisions.installation.shipped import DOORS as IN_CLUSTER
+from joinery.decisions.installation.shipped import groups_of
 from joinery.decisions.interruption.notice import Notice, NoticeKind, parse
 from joinery.gateways.doorbell.gateway import DELAYS, Bell
 from joinery.gateways.memory.bucket import CATALOG_KEY

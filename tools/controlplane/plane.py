@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from joinery.decisions.installation.groups import DOORS as IN_CLUSTER
-from joinery.decisions.installation.groups import groups_of
+from joinery.decisions.installation.shipped import DOORS as IN_CLUSTER
+from joinery.decisions.installation.shipped import groups_of
 from tools.controlplane.assets import binary
 
 START_SECONDS = 60

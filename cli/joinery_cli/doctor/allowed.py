@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from joinery.decisions.installation.groups import DOORS, groups_of
+from joinery.decisions.installation.shipped import DOORS, groups_of
 from joinery.gateways.partitions import partition_of
 from joinery.gateways.workers import Threads
 from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundError

@@ -1,4 +1,4 @@
-"""All checks, in the order in which they are told."""
+"""All checks, in the order in which they are made."""
 
 from joinery_cli.doctor import allowed, configured, health, installed, reachable
 

@@ -79,7 +79,7 @@ def diagnosis(checks: "Sequence[Check]", site: "Site") -> "list[Finding]":
 
 
 def _site(cluster: str | None, stack: str | None, region: str | None) -> "Site":
-    from joinery.decisions.installation.stacks import stack_name
+    from joinery.decisions.installation.requests import stack_name
     from joinery_cli.advice import reading_aws
     from joinery_cli.doctor.reaching import Boto, ClusterApi, Http, connected, current_cluster
     from joinery_cli.doctor.site import Site

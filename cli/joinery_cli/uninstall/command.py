@@ -60,7 +60,7 @@ def _place(
 ) -> "Place":
     import time
 
-    from joinery.decisions.installation.stacks import stack_name
+    from joinery.decisions.installation.requests import stack_name
     from joinery_cli.advice import reading_aws
     from joinery_cli.doctor.reaching import Boto, current_cluster
     from joinery_cli.sources import region_of

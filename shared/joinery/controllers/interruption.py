@@ -4,7 +4,7 @@ Only marks and deletions are written here, so no lock is needed; provisioning bu
 
 EventBridge's rules are account-wide: most messages are about instances of others. So a batch reads the claims alone,
 once, and Nodes one by one where a claim of ours is concerned. A warm function need not read the claims for every batch
-(``interruption.recent``).
+(``interruption.ownership``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,9 +19,8 @@ from joinery.controllers.telemetry import ERROR, NODE_CLAIM, REASON, Count, coun
 from joinery.controllers.triggers.dispatcher import Summary
 from joinery.decisions.interruption.batch import Nodes, NoticeBatch, NoticeResponse, respond_to_all
 from joinery.decisions.interruption.notice import Notice, NoticeKind
-from joinery.decisions.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
+from joinery.decisions.interruption.ownership import EarlyNoticeError, may_become_known, suffice, unknown_instances
 from joinery.decisions.interruption.rebalance import mode_of
-from joinery.decisions.interruption.recent import suffice
 from joinery.decisions.interruption.response import concerned
 from joinery.decisions.interruption.status import notices_of
 from joinery.gateways.bundles import Gateways

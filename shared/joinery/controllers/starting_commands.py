@@ -34,11 +34,12 @@ from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.launcher import Launcher
 from joinery.controllers.launching.supply import Supply
 from joinery.controllers.telemetry import COMMAND, COST, REASON, logger
-from joinery.decisions.lifecycle.disrupting.drift_costs import added_cost, dearer_events
 from joinery.decisions.lifecycle.disrupting.new_commands import (
     NewCommand,
+    added_cost,
     as_candidate,
     as_replacement,
+    dearer_events,
     out_of_date,
     overtaken,
     record_for,
@@ -215,7 +216,7 @@ class CommandStarter:
     def _mark_one(self, candidate: NodeClaim, record: CommandRecord) -> NodeClaim:
         self._check_time(candidate)
         node = self._nodes.get(candidate.status.provider_id)
-        # The taint first: one without a command is removed by lifecycle (``disrupting.karpenter_commands``), while a
+        # The taint first: one without a command is removed by lifecycle (``joining.adoption``), while a
         # command without its taint would let pods onto a node that goes.
         if node is not None and (after := tainted(node)) != node:
             self._gateways.cluster.update_node(node, after)

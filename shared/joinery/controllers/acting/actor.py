@@ -34,7 +34,7 @@ from joinery.controllers.acting.chain import (
 from joinery.controllers.acting.gateway_calls import GatewayCalls
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.telemetry import COMMAND, ERROR, REASON, Count, count, logger, metrics
-from joinery.decisions.metrics.transitions import transitions
+from joinery.decisions.metrics.definitions import NODE_POOL_LABEL, Duration, Measurement
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.objects.actions import (
@@ -43,10 +43,15 @@ from joinery.objects.actions import (
     Change,
     Command,
     Evict,
+    MarkUnavailable,
+    UpdateClaim,
     subject,
 )
 from joinery.objects.errors import JoineryError, RefusedError, together
+from joinery.objects.karpenter.labels import NODE_POOL, TERMINATION_FINALIZER
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.refusals import Due, Refusals, due, failure_events, is_refusal, is_reported, refused, request
+from joinery.objects.snapshot.claims import REGISTERED
 
 
 class Actor:
@@ -241,3 +246,28 @@ def _begun(found: Due) -> Chain:
 def _line(command: Change) -> dict[str, object]:
     """The command as the keys of a line of the log."""
     return {COMMAND: f"{type(command).__name__} {subject(command)}", REASON: command.reason}
+
+
+def transitions(command: Command, now: datetime) -> Iterator[Measurement]:
+    """What a command adds to the counters once it is carried out: nodes that joined or ended, capacity sold out.
+
+    A node counts when its claim says Registered, and when the finalizer goes.
+    """
+    if isinstance(command, MarkUnavailable):
+        yield Measurement(Count.POOLS_SOLD_OUT, 1)
+    if not isinstance(command, UpdateClaim):
+        return
+    before, after = command.before, command.after
+    labels = {NODE_POOL_LABEL: after.metadata.labels.get(NODE_POOL, "")}
+    if after.is_true(REGISTERED) and not before.is_true(REGISTERED):
+        yield Measurement(Count.NODES_CREATED, 1, labels)
+    if _ends(before, after):
+        yield Measurement(Count.NODES_TERMINATED, 1, labels)
+        if before.metadata.deletion_timestamp is not None:
+            seconds = (now - before.metadata.deletion_timestamp).total_seconds()
+            yield Measurement(Duration.TERMINATION, max(0.0, seconds))
+
+
+def _ends(before: NodeClaim, after: NodeClaim) -> bool:
+    had, has = (TERMINATION_FINALIZER in claim.metadata.finalizers for claim in (before, after))
+    return had and not has

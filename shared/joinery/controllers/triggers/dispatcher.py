@@ -34,8 +34,7 @@ from joinery.controllers.telemetry import (
     nonempty,
 )
 from joinery.controllers.triggers.backoff import Backoff
-from joinery.decisions.interruption.envelope import Ignored, detail_type, is_event, opened
-from joinery.decisions.interruption.fields import MalformedNoticeError
+from joinery.decisions.interruption.envelope import Ignored, MalformedNoticeError, detail_type, is_event, opened
 from joinery.decisions.interruption.ownership import EarlyNoticeError
 from joinery.gateways.doorbell.gateway import Bell, Doorbell, not_before
 from joinery.objects.errors import A_PERSON_MUST_ACT, ConflictError, JoineryError

@@ -109,3 +109,8 @@ def _plain(value: object) -> str:
     if isinstance(value, list):
         return ",".join(str(entry) for entry in value)
     return str(value)
+
+
+def stack_name(cluster: str) -> str:
+    """One stack a cluster. EKS allows underscores in a cluster's name, CloudFormation none in a stack's."""
+    return f"joinery-{cluster.replace('_', '-')}"

@@ -9,6 +9,10 @@ from importlib.resources import files
 
 from joinery.objects.kubernetes.references import Document
 
+#: The group of all doors, to which their IAM roles are mapped, and which rbac.yaml names.
+GROUP = "joinery"
+#: Those that talk to the cluster, as the names of their functions begin.
+DOORS = ("Provisioning", "Interruption", "Expiration", "Disruption", "Lifecycle")
 #: The files of rights, in the order in which a person applies them.
 RIGHTS = ("fences.yaml", "rbac.yaml", "pods.yaml")
 
@@ -44,3 +48,8 @@ def _documents(text: str) -> tuple[Document, ...]:
     import yaml
 
     return tuple(document for document in yaml.load_all(text, yaml.CSafeLoader) if document)
+
+
+def groups_of(door: str) -> tuple[str, ...]:
+    """The groups of a door: what all doors may do, and what it may do beside."""
+    return GROUP, f"{GROUP}-{door.lower()}"

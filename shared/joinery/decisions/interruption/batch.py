@@ -2,23 +2,31 @@
 
 Notices of one batch may be about the same claims, so each is answered as if what the ones before it want had happened.
 Whatever is wrong with one notice, the others are answered.
+
+If the NodeClaim of an instance cannot be read, its node is retired as far as that goes without a claim. Such a claim
+cannot be marked, and nobody would finish its deletion, so it is left as it is: a person has to mend it.
+Its Node can be tainted and deleted. Then its pods count as pending, provisioning buys what they need, and lifecycle
+drains the Node as one whose claim is gone (``lifecycle.draining.finalization.finalize_node``). The instance is EC2's to
+end; if it does not, the claim protects it until the claim can be read again (``lifecycle.garbage``).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
 from joinery.decisions.interruption.notice import Notice, NoticeKind
 from joinery.decisions.interruption.rebalance import is_acted_upon
-from joinery.decisions.interruption.response import concerned, is_about_capacity, respond
-from joinery.decisions.interruption.unreadable import respond_without_claim, unreadable
-from joinery.objects.actions import Command
+from joinery.decisions.interruption.response import EVENTS, concerned, is_about_capacity, respond
+from joinery.decisions.termination.taint import disrupted
+from joinery.objects.actions import Announce, Command, DeleteNode, UpdateNode
 from joinery.objects.errors import JoineryError, NotFoundError
+from joinery.objects.karpenter.labels import TERMINATION_FINALIZER
 from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node
 from joinery.objects.policies import Rebalance
+from joinery.objects.snapshot.instances import instance_id
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Invalid
 
 #: By a claim's name, the Node that it names, or why that could not be read.
@@ -119,3 +127,23 @@ def respond_to_all(batch: NoticeBatch, nodes: Nodes, rebalance: Mapping[str, Reb
 
 def _as_deleted(claim: NodeClaim, now: datetime) -> NodeClaim:
     return claim if claim.is_deleting else with_metadata(claim, deletion_timestamp=now)
+
+
+def unreadable(notice: Notice, invalid: Iterable[Invalid]) -> tuple[Invalid, ...]:
+    """The NodeClaims that cannot be read and whose instances the notice is about."""
+    claims = (claim for claim in invalid if claim.kind == NodeClaim.kind)
+    return tuple(claim for claim in claims if instance_id(claim.provider_id) in notice.instances)
+
+
+def respond_without_claim(notice: Notice, claim: Invalid, node: Node) -> tuple[tuple[Command, ...], ...]:
+    """What to do about the Node, in chains of commands that do not rely on each other."""
+    event, text = EVENTS[notice.kind]
+    text = f"{text}; its NodeClaim {claim.name} cannot be read: {claim.reason}"
+    announced = (Announce(event, text, node),)
+    if notice.kind is NoticeKind.REBALANCE_RECOMMENDATION or node.metadata.deletion_timestamp is not None:
+        return (announced,)
+    tainted = disrupted(node)
+    taint = ((UpdateNode(node, tainted, text),),) if tainted != node else ()
+    # Without our finalizer the Node would be gone before its pods are.
+    is_finalized = TERMINATION_FINALIZER in node.metadata.finalizers
+    return (announced, *taint, *([(DeleteNode(node, text),)] if is_finalized else ()))

@@ -1,13 +1,15 @@
 """The event in a message of the queue. EventBridge puts it there as it is; SNS between the two wraps it once more.
 
 What holds no event, or not what its kind must say, is ignored, with the reason: delivering it again would not change
-it.
+it. A ``MalformedNoticeError`` names the field that an event lacks, for the log.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from joinery.objects.errors import JoineryError
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +50,22 @@ def detail_type(event: Mapping[str, Any]) -> str:
     """
     spellings = (event.get("detail-type"), event.get("detail_type"))
     return next((value for value in spellings if isinstance(value, str)), "")
+
+
+class MalformedNoticeError(JoineryError):
+    """An event of a known kind without the fields of that kind. The message names the field."""
+
+
+def mapping(value: object, name: str) -> Mapping[str, Any]:
+    """The value, if it is an object. Raises ``MalformedNoticeError`` with ``name`` if it is not."""
+    if not isinstance(value, dict):
+        raise MalformedNoticeError(f"{name} is not an object")
+    return value
+
+
+def text(fields: Mapping[str, Any], name: str) -> str:
+    """The field, if it is a text that is not empty. Raises ``MalformedNoticeError`` with its name if it is not."""
+    value = fields.get(name)
+    if not isinstance(value, str) or not value:
+        raise MalformedNoticeError(f"{name} is missing or not a text")
+    return value

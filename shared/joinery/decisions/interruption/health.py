@@ -18,8 +18,7 @@ from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from joinery.decisions.interruption.envelope import Ignored
-from joinery.decisions.interruption.fields import MalformedNoticeError, mapping, text
+from joinery.decisions.interruption.envelope import Ignored, MalformedNoticeError, mapping, text
 from joinery.objects.snapshot.claims import moment
 
 _TO_COME = ("open", "upcoming")

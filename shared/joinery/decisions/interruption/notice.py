@@ -13,8 +13,7 @@ from enum import Enum
 from typing import Any
 
 from joinery.decisions.interruption import health
-from joinery.decisions.interruption.envelope import Ignored, detail_type
-from joinery.decisions.interruption.fields import MalformedNoticeError, mapping, text
+from joinery.decisions.interruption.envelope import Ignored, MalformedNoticeError, detail_type, mapping, text
 from joinery.objects.karpenter.labels import OWN_GROUP
 from joinery.objects.snapshot.claims import moment
 

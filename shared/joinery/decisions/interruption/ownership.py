@@ -7,6 +7,15 @@ wait for a dead instance until the registration timeout, which is fifteen minute
 
 Most unknown instances are other people's, because EventBridge's rules are account-wide. So a notice is tried again only
 while it is young, and only while a claim waits that may be its instance's.
+
+Nor need all claims be read for every notice. In a storm warnings come one by one, a dozen in a second, and each batch
+would list all claims of the cluster: megabytes, of which it needs one claim. What was read for the last batch says
+which one that is, and it alone is read then (``controllers.interruption``).
+
+What old claims cannot say is that an instance is nobody's. A claim is written before its instance is launched, and
+EC2 tells of nothing within moments of a launch. So of claims that were read a moment ago one knows every instance that
+a notice may be about, or it still waits for its launch; then it may know its instance by now, and they are read again.
+Notices about reservations concern whoever is in them, and are always answered from new claims.
 """
 
 from collections.abc import Iterable
@@ -19,6 +28,10 @@ from joinery.objects.snapshot.claims import awaits_launch
 from joinery.objects.snapshot.instances import instance_id
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 
+#: How old claims may be that know every instance of the notices.
+RECENT = timedelta(seconds=10)
+#: How old they may be to say that an instance is nobody's. CreateFleet alone takes longer.
+_A_MOMENT = timedelta(seconds=2)
 #: How long a notice is tried again. Longer than a launch that was left behind takes to be finished, and shorter than
 #: the five tries of its queue: a notice about somebody else's instance never ends among the dead letters.
 YOUNG = timedelta(seconds=120)
@@ -40,7 +53,7 @@ def unknown_instances(notice: Notice, snapshot: ClaimsSnapshot) -> tuple[str, ..
 def may_become_known(notice: Notice, claims: Iterable[NodeClaim], now: datetime) -> bool:
     """Whether an instance that no claim knows may be that of a claim that waits for its launch.
 
-    A rebalance recommendation is never worth another try: nothing is done about it but telling.
+    A rebalance recommendation is never worth another try: an Event about it is all that is done.
     """
     if notice.kind is NoticeKind.REBALANCE_RECOMMENDATION or notice.at is None or now - notice.at >= YOUNG:
         return False
@@ -50,3 +63,16 @@ def may_become_known(notice: Notice, claims: Iterable[NodeClaim], now: datetime)
 def _is_older(claim: NodeClaim, moment: datetime) -> bool:
     created = claim.metadata.creation_timestamp
     return created is None or created <= moment + _CLOCK_SKEW
+
+
+def suffice(snapshot: ClaimsSnapshot, age: timedelta, notices: Iterable[Notice]) -> bool:
+    """Whether the claims, read so long ago, are enough to answer these notices."""
+    return timedelta() <= age <= RECENT and all(_suffice_for(notice, snapshot, age) for notice in notices)
+
+
+def _suffice_for(notice: Notice, snapshot: ClaimsSnapshot, age: timedelta) -> bool:
+    if notice.reservation:
+        return False
+    if not unknown_instances(notice, snapshot):
+        return True
+    return age <= _A_MOMENT and not may_become_known(notice, snapshot.managed_claims, snapshot.now + age)

@@ -15,12 +15,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from joinery.decisions.lifecycle.conditions.consolidatable import with_consolidatable
 from joinery.decisions.lifecycle.conditions.demotion import demoted
-from joinery.decisions.lifecycle.conditions.emptiness import with_emptiness
-from joinery.decisions.lifecycle.conditions.pod_tracking import tracked
+from joinery.decisions.lifecycle.conditions.pod_activity import tracked, with_consolidatable, with_emptiness
 from joinery.decisions.lifecycle.conditions.refused import with_refused
-from joinery.decisions.lifecycle.disrupting.karpenter_commands import without_karpenter_command
 from joinery.decisions.lifecycle.disrupting.started_commands import (
     command_step,
     is_candidate_in,
@@ -30,17 +27,15 @@ from joinery.decisions.lifecycle.disrupting.started_commands import (
 )
 from joinery.decisions.lifecycle.draining.finalization import finalize
 from joinery.decisions.lifecycle.garbage import lost_instance
-from joinery.decisions.lifecycle.joining.adoption import adopted
-from joinery.decisions.lifecycle.joining.consistency import checked
-from joinery.decisions.lifecycle.joining.initialization import initialize
+from joinery.decisions.lifecycle.joining.adoption import adopted, without_karpenter_command
+from joinery.decisions.lifecycle.joining.initialization import checked, initialize
 from joinery.decisions.lifecycle.joining.liveness import REGISTRATION_TIMEOUT, overdue, rest_of_boot
-from joinery.decisions.lifecycle.joining.membership import given_up_copy, launched, left_behind, restored
+from joinery.decisions.lifecycle.joining.membership import given_up_copy, launched, left_behind, restored, with_missing
 from joinery.decisions.lifecycle.joining.registration import owned, register, uninitialized, unjoined
 from joinery.decisions.lifecycle.joining.steering import Steered, steer
 from joinery.decisions.lifecycle.launching.asks import launching
 from joinery.decisions.lifecycle.launching.fleet_groups import postponed
 from joinery.decisions.lifecycle.state.cluster import ClusterState, LifecycleStep
-from joinery.decisions.lifecycle.state.missing import with_missing
 from joinery.decisions.termination.taint import is_disrupted
 from joinery.objects.actions import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.objects.annotations.disruption import is_postponed, replaces_of

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance, is_little
-from joinery.decisions.optimizer.linear.patience import Patience
+from joinery.decisions.optimizer.linear.highs import Patience
 
 #: Part of the allowance that an instance of some hundred copies has. A second half saves a seventh of a percent, for a
 #: third more time. Where copies are few, one bin is a percent; where they are thousands, a percent is worth the time.

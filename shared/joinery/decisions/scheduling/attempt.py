@@ -15,10 +15,9 @@ from joinery.decisions.scheduling.firstfit.options import USUAL, FirstFitOptions
 from joinery.decisions.scheduling.firstfit.unforeseen import Place, closable, closed, unforeseen_domains
 from joinery.decisions.scheduling.firstfit.workspace import Usage, Workspace
 from joinery.decisions.scheduling.launches import launches_of
-from joinery.decisions.scheduling.optimise.bound import Bounds, bounds
+from joinery.decisions.scheduling.optimise.bound import WEAK, Bounds, bounds
 from joinery.decisions.scheduling.optimise.dealing import dealt_for_less
 from joinery.decisions.scheduling.optimise.improve import cheaper
-from joinery.decisions.scheduling.optimise.weakness import WEAK
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing, Relaxed, Unplaced
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode

@@ -4,6 +4,10 @@ Pods go in tiers, so that what others depend on goes last: ordinary pods, then D
 first tier that still has pods is evicted. A pod that must not be disrupted is never evicted, but the drain waits for
 it. A pod whose own grace would outlast the node's deadline is deleted outright, whatever its tier (Karpenter
 `Terminator.Drain`).
+
+An instance is terminated only once the volumes of its drained pods are detached. Otherwise the pods that use them next
+would wait six minutes, until Kubernetes detaches by force. Joinery only waits for it: the attach-detach controller does
+the work (Karpenter node termination, VolumesDetached).
 """
 
 from collections.abc import Iterable
@@ -22,6 +26,7 @@ from joinery.objects.snapshot.pods import (
     is_terminating,
     own_grace,
 )
+from joinery.objects.snapshot.snapshot import Snapshot
 
 #: A pod that should have been gone for so long is stuck, because its kubelet does not answer. The drain does not wait
 #: for it.
@@ -85,3 +90,35 @@ def _is_past(pod: Pod, now: datetime, deadline: datetime | None) -> bool:
 def _tier(pod: Pod) -> tuple[bool, bool]:
     # False sorts before True: ordinary pods, then DaemonSets', then critical ones.
     return pod.spec.priority_class_name in _CRITICAL, comes_with_node(pod)
+
+
+def blocking_volumes(snapshot: Snapshot, node_name: str, pods: Iterable[Pod]) -> tuple[str, ...]:
+    """The names of the volumes that are still attached to the node and have to go. ``pods``: those bound to it.
+
+    A volume of a pod that stays until the node's end may stay as well. A pod that is finished holds none.
+    """
+    staying = [pod for pod in pods if not (is_terminal(pod) or is_drainable(pod, snapshot.now))]
+    kept = _volumes_of(snapshot, staying)
+    attached = {
+        attachment.spec.source.persistent_volume_name
+        for attachment in snapshot.volume_attachments
+        if attachment.spec.node_name == node_name
+    }
+    return tuple(sorted(attached - kept - {""}))
+
+
+def _volumes_of(snapshot: Snapshot, pods: Iterable[Pod]) -> set[str]:
+    claims = {(pod.metadata.namespace, name) for pod in pods for name in _claims_of(pod)}
+    return {
+        claim.spec.volume_name
+        for claim in snapshot.volume_claims
+        if (claim.metadata.namespace, claim.metadata.name) in claims
+    }
+
+
+def _claims_of(pod: Pod) -> Iterable[str]:
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield volume.persistent_volume_claim.claim_name
+        elif volume.ephemeral is not None:
+            yield f"{pod.metadata.name}-{volume.name}"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from joinery.decisions.lifecycle.joining.steering import LONGEST_KEPT, is_steered, kept, planned_onto, steer
-from joinery.decisions.lifecycle.state.binding import TIME_TO_BIND
 from joinery.decisions.lifecycle.state.cluster import LifecycleStep, state_of
+from joinery.decisions.lifecycle.state.waiting import TIME_TO_BIND
 from joinery.decisions.lifecycle.step import advance
 from joinery.decisions.scheduling.packing import ExistingPlacement, Packing
 from joinery.objects.actions import UpdateNode

@@ -13,7 +13,7 @@ from joinery.decisions.optimizer.consolidation.instance import Consolidation, Co
 from joinery.decisions.optimizer.consolidation.relaxation import KeepRelaxation
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
-from joinery.decisions.optimizer.linear.patience import Patience
+from joinery.decisions.optimizer.linear.highs import Patience
 from tests.properties import examples
 from tests.unit.decisions.optimizer.instances import cheapest
 

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from joinery.decisions.optimizer.instance.aggregation import aggregate
 from joinery.decisions.optimizer.instance.decomposition import decompose
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
-from joinery.decisions.optimizer.relaxation.aggregated import AggregatedRelaxation
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.decisions.optimizer.relaxation.core import CoreSelection
-from joinery.decisions.optimizer.relaxation.residual import ResidualRelaxation
+from joinery.decisions.optimizer.relaxation.relaxation import AggregatedRelaxation, ResidualRelaxation
 from joinery.decisions.optimizer.tuning import MAX_ITEMS
 from tests.properties import examples
 from tests.unit.decisions.optimizer.instances import blocks, instances, seeded

@@ -1,6 +1,6 @@
 """Volumes that an instance must not take with it."""
 
-from joinery.decisions.termination.volumes import blocking_volumes
+from joinery.decisions.termination.drain import blocking_volumes
 from joinery.objects.kubernetes.core import VolumeAttachment, VolumeAttachmentSource, VolumeAttachmentSpec
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders

@@ -1,15 +1,21 @@
 """New disruption commands: whether one may start, and what its claims and nodes look like once it has.
 
 ``lifecycle.disrupting.started_commands`` says what becomes of a command that has started.
+
+Replacing drifted nodes may raise the bill. Nothing checks whether it pays, so an Event says what it costs. Most drift
+costs nothing: the same type is bought again. It does cost where the NodePool now requires dearer types, or where the
+old node was on spot or in a reservation that has no more room.
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from joinery.decisions.lifecycle.state.command_outlook import deadline
+from joinery.decisions.lifecycle.state.drift import drift_noted
 from joinery.decisions.scheduling.packing import Packing
+from joinery.objects.actions import Announce
 from joinery.objects.annotations import bought_for
 from joinery.objects.annotations.disruption import (
     DISRUPTION_REASON,
@@ -23,14 +29,27 @@ from joinery.objects.annotations.disruption import (
 )
 from joinery.objects.karpenter.conditions import put
 from joinery.objects.karpenter.disruption import DisruptionReason
-from joinery.objects.karpenter.labels import BOUGHT_FOR, DISRUPTION_COMMAND, NODE_POOL, RAN_WELL, REPLACES
+from joinery.objects.karpenter.labels import (
+    BOUGHT_FOR,
+    CAPACITY_TYPE,
+    DISRUPTION_COMMAND,
+    INSTANCE_TYPE,
+    NODE_POOL,
+    RAN_WELL,
+    REPLACES,
+    ZONE,
+)
 from joinery.objects.karpenter.meta import Condition, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import INITIALIZED, annotated, with_status
 from joinery.objects.snapshot.nodes import is_leaving
+from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery.objects.snapshot.snapshot import Snapshot
+
+#: $/h: prices this far apart count as equal.
+_NEGLIGIBLE = 1e-6
 
 _BOUND_BY_BUDGETS = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED)
 
@@ -173,3 +192,34 @@ def for_moves(packing: Packing, snapshot: Snapshot, names: Iterable[str]) -> Pac
     nodes = {claim.status.node_name for claim in snapshot.node_claims if claim.metadata.name in retired}
     moving = {pod.key for pod in snapshot.pods if pod.spec.node_name in nodes and is_reschedulable(pod)}
     return replace(packing, launches=tuple(launch for launch in packing.launches if moving & set(launch.pods)))
+
+
+def added_cost(command: NewCommand, hourly: float, types: Mapping[str, Sequence[InstanceType]]) -> float:
+    """$/h that a command for drift adds to the bill; 0 where it adds nothing, and where a price is not known.
+
+    ``hourly``: $/h of its replacements. ``types``: by name of the node class, with the prices of what is sold.
+    """
+    if command.reason is not DisruptionReason.DRIFTED:
+        return 0.0
+    before = [_price(claim, types) for claim in command.candidates]
+    if None in before:
+        return 0.0
+    more = hourly - sum(filter(None, before))
+    return more if more > _NEGLIGIBLE else 0.0
+
+
+def dearer_events(command: NewCommand, more: float) -> Iterable[Announce]:
+    """Events about it. ``more``: $/h, above 0."""
+    for claim in command.candidates:
+        noted = drift_noted(claim)
+        why = f" ({noted.reason}: {noted.message})" if noted else ""
+        text = f"to replace it for drift{why} costs ${more:.4f}/h more"
+        yield Announce("DriftCostsMore", text, claim)
+
+
+def _price(claim: NodeClaim, types: Mapping[str, Sequence[InstanceType]]) -> float | None:
+    """$/h of the claim's node, by its labels; None where nobody knows."""
+    labels = claim.metadata.labels
+    sold = types.get(claim.spec.node_class_ref.name, ())
+    own = next((kind for kind in sold if kind.name == labels.get(INSTANCE_TYPE)), None)
+    return own.price(labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")) if own else None

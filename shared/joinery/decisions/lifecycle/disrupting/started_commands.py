@@ -32,9 +32,9 @@ from datetime import timedelta
 
 import msgspec
 
-from joinery.decisions.lifecycle.state.backoff import backoff_since
 from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.decisions.lifecycle.state.command_outlook import CommandOutlook, NextStep
+from joinery.decisions.lifecycle.state.waiting import backoff_since
 from joinery.decisions.termination.taint import undisrupted
 from joinery.objects.actions import Announce, Command, DeleteClaim, Subject, UpdateClaim
 from joinery.objects.annotations.disruption import (
@@ -213,7 +213,7 @@ def _rollback_events(claim: NodeClaim, node: Node | None, why: str) -> tuple[Com
 def _is_taken_out(state: ClusterState, claim: NodeClaim) -> bool:
     """Whether somebody removed the claim's annotation: its replacements still name it.
 
-    A condition that nobody replaces it for may be Karpenter's (``lifecycle.disrupting.karpenter_commands``).
+    A condition that nobody replaces it for may be Karpenter's (``lifecycle.joining.adoption``).
     """
     if DISRUPTION_COMMAND in claim.metadata.annotations or claim.condition(DISRUPTION_REASON) is None:
         return False

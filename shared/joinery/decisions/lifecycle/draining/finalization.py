@@ -15,13 +15,12 @@ from msgspec.structs import replace as changed
 from joinery.decisions.lifecycle.draining import stall
 from joinery.decisions.lifecycle.draining.pod_events import pod_events
 from joinery.decisions.lifecycle.draining.surging import begun, surge_events
+from joinery.decisions.lifecycle.joining.membership import with_missing
 from joinery.decisions.lifecycle.launching.fleet_groups import is_needed
 from joinery.decisions.lifecycle.state.cluster import ClusterState, LifecycleStep
-from joinery.decisions.lifecycle.state.missing import with_missing
 from joinery.decisions.lifecycle.state.replacement import may_drain
-from joinery.decisions.termination.drain import Drain, grace, plan_drain
+from joinery.decisions.termination.drain import Drain, blocking_volumes, grace, plan_drain
 from joinery.decisions.termination.taint import disrupted
-from joinery.decisions.termination.volumes import blocking_volumes
 from joinery.objects.actions import (
     Announce,
     Command,

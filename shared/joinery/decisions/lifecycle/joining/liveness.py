@@ -13,7 +13,7 @@ starts again. It costs no more than the instance's price, because its room does 
 
 from datetime import datetime, timedelta
 
-from joinery.decisions.lifecycle.state.backoff import backoff_since
+from joinery.decisions.lifecycle.state.waiting import backoff_since
 from joinery.objects.annotations.disruption import is_postponed
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claims import LAUNCHED, REGISTERED, is_launched

@@ -16,18 +16,25 @@ A claim and its Node know each other by the provider ID. Four things go wrong wi
   owner, or the instance that has its name as a tag, says what it was (``objects.snapshot.instance_owners``). Without
   that another instance would be launched for it. Karpenter also leaves claims with a provider ID whose condition
   Launched is not True (kubernetes-sigs/karpenter#2808): what EC2 or a Node knows was launched.
+
+A claim also notes since when EC2 knows nothing of its instance. EC2 lists late what it has launched, and may leave out
+what runs (EC2 API "Eventual consistency"), so no single answer proves anything. An instance is gone when EC2 says that
+it is terminated, or when EC2 has known nothing of it for five minutes, long after its launch, and its kubelet is silent
+(``ClusterState.is_gone``). While its Node is Ready nothing is noted: it lives.
 """
 
 from collections.abc import Iterable
 
 from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.actions import Announce, Command, DeleteClaim, DeleteNode, UpdateClaim, UpdateNode
-from joinery.objects.karpenter.conditions import awaiting, true
+from joinery.objects.karpenter.conditions import awaiting, drop, true
 from joinery.objects.karpenter.labels import TERMINATION_FINALIZER
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claims import (
+    INSTANCE_MISSING,
     LAUNCHED,
     REGISTERED,
+    may_be_unlisted,
     observed,
     with_condition,
     with_status,
@@ -97,3 +104,16 @@ def left_behind(state: ClusterState, claim: NodeClaim) -> Iterable[Command]:
                 # Nothing is to be drained: no kubelet runs the pods that are bound to it.
                 yield UpdateNode(node, unfinalized(node), text)
             yield DeleteNode(node, text)
+
+
+def with_missing(state: ClusterState, claim: NodeClaim) -> NodeClaim:
+    """The claim with the condition ``InstanceMissing`` as it is now; as it was where EC2 could not be asked."""
+    now = state.snapshot.now
+    if not state.are_instances_known or not claim.status.provider_id:
+        return claim
+    is_alive = any(map(is_ready, state.nodes_of(claim)))
+    if state.is_missing(claim) and not is_alive and not may_be_unlisted(claim, now):
+        return with_condition(claim, true(INSTANCE_MISSING, observed(claim, now)))
+    if claim.condition(INSTANCE_MISSING) is None:
+        return claim
+    return with_status(claim, conditions=drop(claim.status.conditions, INSTANCE_MISSING))

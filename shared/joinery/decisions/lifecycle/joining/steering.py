@@ -20,8 +20,8 @@ from msgspec.structs import replace
 
 from joinery.decisions.lifecycle.disrupting.started_commands import is_kept_for_moves
 from joinery.decisions.lifecycle.joining.initialization import not_yet
-from joinery.decisions.lifecycle.state.binding import TIME_TO_BIND, true_since
 from joinery.decisions.lifecycle.state.cluster import ClusterState
+from joinery.decisions.lifecycle.state.waiting import TIME_TO_BIND, true_since
 from joinery.decisions.scheduling.constraints.taints import first_untolerated
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.pools.daemonsets import read_daemons

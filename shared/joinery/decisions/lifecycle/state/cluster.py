@@ -15,10 +15,10 @@ from functools import cached_property
 from types import MappingProxyType
 
 from joinery.decisions.lifecycle.launching.fleet_groups import launched_unwritten
-from joinery.decisions.lifecycle.state.binding import awaited_since
 from joinery.decisions.lifecycle.state.command_outlook import StartedCommands, started_commands
 from joinery.decisions.lifecycle.state.drift import DriftDetector
 from joinery.decisions.lifecycle.state.eviction_order import awaiting_larger
+from joinery.decisions.lifecycle.state.waiting import awaited_since
 from joinery.decisions.termination.surge import Surge
 from joinery.objects.actions import Announce, Ask, Change, Command, Tolerate
 from joinery.objects.annotations.deaths import has_served
@@ -104,7 +104,7 @@ class ClusterState:
 
     @cached_property
     def awaited_since(self) -> datetime | None:
-        """``lifecycle.state.binding.awaited_since`` of all claims: every kept node asks."""
+        """``lifecycle.state.waiting.awaited_since`` of all claims: every kept node asks."""
         return awaited_since(self.snapshot.managed_claims, self.snapshot.now)
 
     @cached_property

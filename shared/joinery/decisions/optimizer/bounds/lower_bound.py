@@ -20,7 +20,7 @@ from joinery.decisions.optimizer.bounds.market_bound import market_bound
 from joinery.decisions.optimizer.bounds.weights import shares
 from joinery.decisions.optimizer.instance.aggregation import aggregate
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
-from joinery.decisions.optimizer.linear.patience import Patience
+from joinery.decisions.optimizer.linear.highs import Patience
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.decisions.optimizer.relaxation.core import CoreSelection
 

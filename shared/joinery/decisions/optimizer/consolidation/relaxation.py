@@ -23,8 +23,7 @@ import numpy as np
 from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.consolidation.instance import ConsolidationInstance
-from joinery.decisions.optimizer.linear.highs import LinearProgram, Solver
-from joinery.decisions.optimizer.linear.patience import Patience
+from joinery.decisions.optimizer.linear.highs import LinearProgram, Patience, Solver
 from joinery.decisions.optimizer.linear.rows import RowWriter
 
 #: What HiGHS takes for a whole number may be so far from one.

@@ -2,14 +2,14 @@
 columns or costs.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from joinery.decisions.optimizer.arrays import Floats, Ints
-from joinery.decisions.optimizer.linear.patience import Patience
 
 #: HiGHS indexes with 32 bits.
 Indices = NDArray[np.int32]
@@ -51,6 +51,20 @@ class LinearSolution:
     values: Floats
     reduced_costs: Floats
     duals: Floats
+
+
+@dataclass(kw_only=True)
+class Patience:
+    """What one solve may use up. Without end, unless given.
+
+    ``work``: simplex iterations times rows, which machines of any speed count alike. ``is_time_up``: asked at every
+    iteration.
+    ``ran_out``: whether some solve ended before its optimum because of that.
+    """
+
+    work: int | None = None
+    is_time_up: Callable[[], bool] | None = None
+    ran_out: bool = field(default=False, init=False)
 
 
 class Solver:

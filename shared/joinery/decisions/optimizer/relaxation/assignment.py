@@ -13,8 +13,7 @@ import numpy as np
 from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
-from joinery.decisions.optimizer.linear.highs import LinearSolution, Solver
-from joinery.decisions.optimizer.linear.patience import Patience
+from joinery.decisions.optimizer.linear.highs import LinearSolution, Patience, Solver
 from joinery.decisions.optimizer.relaxation.assignment_program import AssignmentProgram, CardinalityRow, bin_bounds
 
 _VIOLATED = 1e-7

@@ -15,7 +15,7 @@ from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints
 from joinery.decisions.optimizer.instance.aggregation import aggregate
 from joinery.decisions.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
-from joinery.decisions.optimizer.linear.patience import Patience
+from joinery.decisions.optimizer.linear.highs import Patience
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
 
 

@@ -4,7 +4,8 @@ Built once for each attempt from the frozen problem. The packing changes the roo
 topology counts in here, and nothing else.
 """
 
-from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -26,7 +27,6 @@ from joinery.decisions.scheduling.pools.holdoff import InitializedNode
 from joinery.decisions.scheduling.pools.market import Amounts, Axis, Mask, offered_by
 from joinery.decisions.scheduling.pools.node_size import most_pods
 from joinery.decisions.scheduling.pools.pool import Fit, Pool
-from joinery.decisions.scheduling.pools.pools_by_label import PoolsByLabel
 from joinery.decisions.scheduling.pools.reserved import nodes_left
 from joinery.decisions.scheduling.pools.residents import residents_of
 from joinery.decisions.scheduling.problem import Problem
@@ -37,6 +37,35 @@ from joinery.objects.annotations.plans import needs_of, unserved_needs
 from joinery.objects.karpenter.labels import PREFER_NO_SCHEDULE
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import priorities_of
+
+
+class PoolsByLabel:
+    """Which pools may suit requirements at all, by the values that their templates list for labels.
+
+    Of hundreds of pools, each for one team, few are asked.
+    """
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self._pools = pools
+        self._having: dict[str, dict[str, set[int]]] = {}
+        listing: dict[str, set[int]] = defaultdict(set)
+        for number, pool in enumerate(pools):
+            for key, allowed in pool.requirements.sets.items():
+                if not allowed.complement and not allowed.absent:
+                    listing[key].add(number)
+                    for value in allowed.values:
+                        self._having.setdefault(key, defaultdict(set))[value].add(number)
+        self._others = {key: set(range(len(pools))) - numbers for key, numbers in listing.items()}
+
+    def suitable(self, wanted: Requirements) -> Iterator[Pool]:
+        """In their order; of any other ``Pool.fit`` says that it conflicts."""
+        numbers: set[int] | None = None
+        for key, allowed in wanted.canonical().sets.items():
+            if key in self._others and not allowed.complement:
+                having = self._having.get(key, {})
+                suiting = self._others[key].union(*(having[value] for value in allowed.values if value in having))
+                numbers = suiting if numbers is None else numbers & suiting
+        return iter(self._pools) if numbers is None else (self._pools[number] for number in sorted(numbers))
 
 
 @dataclass(frozen=True)

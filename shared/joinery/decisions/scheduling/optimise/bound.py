@@ -3,10 +3,11 @@
 Preferences are no rules, so where they cost something no plan that keeps them is near the bound; and a right plan may
 pass over a NodePool of higher weight, though it need not (decision 97). A second bound takes for rules what the plan
 keeps of both. What either of them knows is in ``proof_instance``, and the proofs are in
-``optimizer/bounds``.
+``optimizer/bounds``. Where a bound is weak, the plan says what its pods and NodePools ask for
+that the proof leaves out.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from joinery.decisions.optimizer.bounds.exact import SMALL_DEMAND, is_small, solve_exactly
@@ -16,6 +17,7 @@ from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
+from joinery.decisions.scheduling.optimise.domain_rows import KEYS
 from joinery.decisions.scheduling.optimise.proof_demands import (
     ProofDemand,
     hard_demands,
@@ -24,10 +26,12 @@ from joinery.decisions.scheduling.optimise.proof_demands import (
     with_gathered,
 )
 from joinery.decisions.scheduling.optimise.proof_instance import ProofInstances
-from joinery.decisions.scheduling.optimise.weakness import WEAK, weaknesses
 from joinery.decisions.scheduling.packing import Kept
 from joinery.decisions.scheduling.pools.pool import Pool
+from joinery.objects.karpenter.labels import HOSTNAME
 
+#: A gap to the bound, as a share of it, beyond which people are told why.
+WEAK = 0.05
 #: Simplex iterations times rows that one linear program of a proof may take, some 3 s. Sixty times as many as that of
 #: any scenario whose times are published.
 _WORK = 200_000_000
@@ -131,3 +135,34 @@ def _of_any_size(instance: PackingInstance, effort: Effort) -> _Bound:
     if not patience.ran_out:
         return _Bound(cost)
     return _Bound(cost, cut_short=_NO_TIME if effort.struck else _TOO_MUCH)
+
+
+def weaknesses(
+    demands: Sequence[ProofDemand], nodes: Sequence[NewNode], pools: Sequence[Pool], *, is_tight: bool
+) -> tuple[str, ...]:
+    """``is_tight``: the bound is tight for what the proof knows of, so that only what it leaves out can explain the
+    gap.
+    """
+    reasons = [*_of_rules(demands), *_of_min_values(nodes)]
+    # Of small plans a second bound keeps preferences, and of all plans weights.
+    is_small_plan = sum(demand.count for demand in demands) <= SMALL_DEMAND
+    if not is_small_plan and kept_by(nodes, pools) == (Kept.PREFERENCES,):
+        reasons.append("preferences that are kept count as if they were given up")
+    if not is_tight:
+        reasons.append("the ways to fill nodes are too many to try all, so that fractions of nodes count")
+    return tuple(dict.fromkeys(reasons))
+
+
+def _of_rules(demands: Sequence[ProofDemand]) -> Iterator[str]:
+    for rule in (rule for demand in demands for rule in demand.rules):
+        if rule.kind == "affinity":
+            yield "pods that must be beside others count as if they might be anywhere"
+        elif rule.key not in (*KEYS, HOSTNAME):
+            yield f"rules over {rule.key} are left out"
+
+
+def _of_min_values(nodes: Sequence[NewNode]) -> Iterator[str]:
+    used = {node.pool.name: node.pool for node in nodes}
+    for pool in used.values():
+        if pool.min_values:
+            yield f"the minValues of NodePool {pool.name} are left out"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from joinery.decisions.installation.endpoints import ENDPOINTS
+from joinery_cli.doctor.reachable import ENDPOINTS
 
 
 @pytest.mark.parametrize(("name", "region", "service"), [

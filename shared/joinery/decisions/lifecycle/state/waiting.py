@@ -1,4 +1,8 @@
-"""How long the scheduler may take to bind the pods that new nodes were bought for."""
+"""How long lifecycle waits: before it looks again at what is in progress, and for pods to be bound to a new node.
+
+It looks ever less often, because the webhook wakes lifecycle at once when a node joins or becomes ready. If that
+message is lost, the change is seen late by a quarter of the time that it took.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -11,6 +15,14 @@ from joinery.objects.snapshot.claims import INITIALIZED, REGISTERED, has_joined
 #: `podMaxBackoffSeconds`, 10 s). A pod may have to wait for pods of other nodes, because of affinity or a spread. So
 #: the time of nodes that are on their way together ends together (``lifecycle.joining.steering``).
 TIME_TO_BIND = timedelta(seconds=30)
+#: When lifecycle looks again: the share of the time that has passed, and the longest time: the schedule wakes lifecycle
+#: every minute.
+_SHARE, _LONGEST = 0.25, timedelta(minutes=1)
+
+
+def backoff_since(moment: datetime, now: datetime) -> timedelta:
+    """How long to wait before the next look at what began at that moment."""
+    return min(max(now - moment, timedelta()) * _SHARE, _LONGEST)
 
 
 def true_since(claim: NodeClaim, kind: str) -> datetime | None:
