@@ -25,9 +25,8 @@ from typing import Any
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.settings import environment
-from simulator.awsserver.account import ACCOUNT, DISCOVERY, REGION, Account
+from simulator.awsserver.account import ACCOUNT, DISCOVERY, REGION, Account, moto, tag_network
 from simulator.awsserver.pricelist import price_list
-from simulator.awsserver.server import moto, tag_network
 from simulator.builders import node_class, node_pool, pod
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster

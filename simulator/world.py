@@ -4,13 +4,15 @@ In the demo and in tests the doors get their gateways from here, through the set
 ``JOINERY_GATEWAYS=simulator.world:gateways``: ``with world.installed():`` makes a world the one they find.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 from joinery.gateways.bundles import Gateways, InstallerGateways
 from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.kubernetes.gateway import Event
 from joinery.gateways.memory.unavailable import RememberedRefusals
+from joinery.objects.karpenter.labels import REPORTER
 from joinery.objects.settings import Settings
 from simulator.aws import InMemoryDoorbell, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import START, Clock
@@ -20,8 +22,9 @@ from simulator.cloud.market import market
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.objects import InMemoryObjects
 from simulator.latency import Latency
-from simulator.recorder import InMemoryRecorder
 
+#: How long an Event is no news whose text has changed, and one whose text has not.
+QUIET, UNCHANGED = timedelta(minutes=2), timedelta(minutes=30)
 CLUSTER = "simulated"
 _installed: list["World"] = []
 
@@ -102,3 +105,37 @@ def _current() -> World:
     if not _installed:
         _installed.append(World())
     return _installed[-1]
+
+
+class InMemoryRecorder:
+    """The gateway ``Recorder`` in memory: keeps what was emitted in ``events``, and in the cluster if there is one.
+
+    What is no news is dropped.
+    """
+
+    def __init__(self, clock: Clock, cluster: InMemoryCluster | None = None) -> None:
+        self.events: list[Event] = []
+        self._clock = clock
+        self._cluster = cluster
+        self._last: dict[tuple[str, str, str], tuple[datetime, str]] = {}
+
+    def is_news(self, event: Event) -> bool:
+        at, message = self._last.get(_identity(event), (None, ""))
+        if at is None:
+            return True
+        return self._clock.now() - at >= (UNCHANGED if message == event.message else QUIET)
+
+    def emit(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if self.is_news(event):
+                self._keep(event)
+
+    def _keep(self, event: Event) -> None:
+        self._last[_identity(event)] = (self._clock.now(), event.message)
+        self.events.append(event)
+        if self._cluster is not None:
+            self._cluster.emit(event, reporter=REPORTER)
+
+
+def _identity(event: Event) -> tuple[str, str, str]:
+    return (event.uid or f"{event.kind}/{event.namespace}/{event.name}", event.reason, event.kind)

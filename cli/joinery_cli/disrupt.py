@@ -89,7 +89,7 @@ def disrupt(
     from joinery_cli.output.json import write
     from joinery_cli.sources import moment
     from joinery_cli.view.disruption_groups import view
-    from joinery_cli.view.node_explanation import explain
+    from joinery_cli.view.disruption_view import explain
     from joinery_cli.warnings.left_out import beside_disruptions, lost_pods
 
     check_time_limit(time_limit)

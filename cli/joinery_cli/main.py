@@ -23,9 +23,9 @@ from joinery.objects.wording import of_model_error, one_of
 from joinery_cli.catalog import catalog
 from joinery_cli.disrupt import disrupt
 from joinery_cli.doctor.command import doctor
+from joinery_cli.notices import RefusedFilesError
 from joinery_cli.output.visible import line_of
 from joinery_cli.plan import plan
-from joinery_cli.reading.refused import RefusedFilesError
 from joinery_cli.uninstall.command import uninstall
 
 GROUP = "joinery.commands"

@@ -2,7 +2,8 @@
 
 A **warning** says that the plan may not be what was meant: something is wrong, missing, or not done. A **note** says
 what was done with the files that nobody has to mend. Both are data: standard error, the JSON document and the page have
-the same.
+the same. Files that cannot be used are refused with all that is
+wrong, because whoever has to mend them wants to hear of all of it at once.
 """
 
 import sys
@@ -11,11 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from joinery.objects.errors import ConfigurationError
 from joinery.objects.wording import shortened
 from joinery_cli.output.visible import line_of
 
+#: How many things that are wrong with files are printed.
+_MOST = 20
 _NAMED = 3
-#: How many doubts about the same subjects are told: whoever wrote one list of thousands reads no thousands of lines.
+#: How many doubts about the same subjects are printed: whoever wrote one list of thousands reads no thousands of lines.
 _MOST_DOUBTS = 10
 
 
@@ -76,3 +80,17 @@ def some_of(names: Sequence[str]) -> str:
     """The first few names, and how many more there are."""
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
+
+
+class RefusedFilesError(ConfigurationError):
+    """Everything that is wrong with the files: ``problems`` name file, object and field."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__("; ".join(problems[:_MOST]))
+        self.problems = tuple(problems)
+
+    def lines(self) -> Iterator[str]:
+        """A line for each problem, and one for how many more there are."""
+        yield from self.problems[:_MOST]
+        if len(self.problems) > _MOST:
+            yield f"and {len(self.problems) - _MOST:,} more"

@@ -154,8 +154,7 @@ def _notices_of_plan(snapshot: "Snapshot", solution: _Solution) -> tuple["UserNo
     from joinery_cli.decision_input import tell_now
     from joinery_cli.notices import warning
     from joinery_cli.warnings.labels import misspelt_labels
-    from joinery_cli.warnings.left_out import without_pools
-    from joinery_cli.warnings.other_providers import others
+    from joinery_cli.warnings.left_out import others, without_pools
 
     plan, packing = solution.plan, solution.plan.packing
     # What a static NodePool gets is told already, and that it launches none for pods is how it should be.

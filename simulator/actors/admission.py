@@ -12,8 +12,7 @@ from simulator.doors.doors import TOKEN, Doors
 from simulator.engine import Engine, Turn
 from simulator.kubernetes.apiserver import Change
 from simulator.kubernetes.cluster import InMemoryCluster
-from simulator.kubernetes.events import StoredEvent
-from simulator.kubernetes.resources import KINDS, to_document
+from simulator.kubernetes.resources import KINDS, StoredEvent, to_document
 
 WATCHED = ("Node", "NodeClaim", "NodePool", "EC2NodeClass")
 

@@ -6,8 +6,9 @@ out. ``Account`` puts that right from the inside, so it works in the process tha
 is touched.
 """
 
+import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,6 +19,7 @@ from joinery.gateways.ec2.nodeclass.images import variants
 from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm
 from joinery.objects.snapshot.offerings import OfferingKey
 
+ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 ACCOUNT, REGION = "123456789012", "us-east-1"
 DISCOVERY = {"karpenter.sh/discovery": "joinery"}
 _ARCHES = {"amd64": "x86_64", "arm64": "arm64"}
@@ -195,3 +197,26 @@ def _error(config: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
         "ErrorCode": "InsufficientInstanceCapacity",
         "ErrorMessage": f"There is no Spot capacity available for {override['InstanceType']}.",
     }
+
+
+@contextmanager
+def moto(host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
+    """moto inside the ``with``; gives its URL. Port 0 takes a free one."""
+    from moto.server import ThreadedMotoServer
+
+    # It logs every request, and the doors make many.
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address=host, port=port, verbose=False)
+    server.start()
+    try:
+        yield "http://{}:{}".format(*server.get_host_and_port())
+    finally:
+        server.stop()
+
+
+def tag_network(ec2: Any, tags: Mapping[str, str]) -> None:
+    """Tag a subnet in each of three zones, and a security group."""
+    subnets = ec2.describe_subnets(Filters=[{"Name": "availability-zone", "Values": list(ZONES)}])["Subnets"]
+    group = ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]
+    pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
+    ec2.create_tags(Resources=[*(subnet["SubnetId"] for subnet in subnets), group], Tags=pairs)

@@ -6,8 +6,7 @@ from typing import Any
 
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.kubernetes import core
-from simulator.builders.defaults import ZONES
-from simulator.builders.structs import as_structs
+from simulator.builders.defaults import ZONES, as_structs
 from simulator.kubernetes import shapes
 
 

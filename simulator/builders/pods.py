@@ -6,7 +6,7 @@ from typing import Any
 
 from joinery.objects.karpenter.labels import REVISION
 from joinery.objects.kubernetes import core
-from simulator.builders.structs import as_fields, as_struct, as_structs
+from simulator.builders.defaults import as_fields, as_struct, as_structs
 from simulator.kubernetes import shapes
 from simulator.kubernetes.resources import (
     StoredDeployment,

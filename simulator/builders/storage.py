@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.kubernetes import core
-from simulator.builders.defaults import ZONES
-from simulator.builders.structs import as_struct, as_structs
+from simulator.builders.defaults import ZONES, as_struct, as_structs
 
 #: The annotation that kube-controller-manager's volume binder puts on a claim once claim and volume name each other.
 BOUND = "pv.kubernetes.io/bind-completed"

@@ -30,11 +30,11 @@ from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 from simulator.clock import Clock
 from simulator.kubernetes import budgets
 from simulator.kubernetes.apiserver import ApiServer
-from simulator.kubernetes.events import StoredEvent
 from simulator.kubernetes.legacy import LegacyObjects, is_kept
 from simulator.kubernetes.resources import (
     LeaseObject,
     LeaseSpec,
+    StoredEvent,
     from_document,
     key_of,
     kind_of,

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import BaseModel
 
+from joinery.gateways.kubernetes.gateway import Event
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
@@ -178,3 +179,28 @@ def _merged(current: Any, before: Any, after: Any) -> Any:
         return after
     kept = {key: value for key, value in current.items() if key in after or key not in before}
     return kept | {key: value for key, value in after.items() if before.get(key) != value}
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An Event in the cluster, who reported it, and when."""
+
+    event: Event
+    reporter: str
+    at: datetime
+
+    @property
+    def reason(self) -> str:
+        return self.event.reason
+
+    @property
+    def message(self) -> str:
+        return self.event.message
+
+    @property
+    def kind(self) -> str:
+        return self.event.kind
+
+    @property
+    def name(self) -> str:
+        return self.event.name

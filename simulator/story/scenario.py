@@ -33,10 +33,9 @@ import msgspec
 from msgspec.structs import replace
 
 from joinery.objects.errors import ConfigurationError
-from joinery_cli.notices import tell, warning
+from joinery_cli.notices import RefusedFilesError, tell, warning
 from joinery_cli.reading.decoding import misfit
 from joinery_cli.reading.documents import read
-from joinery_cli.reading.refused import RefusedFilesError
 from joinery_cli.reading.yamls import split
 from simulator.cloud.market import FAMILIES, ZONES, sample
 from simulator.story.manifests import doubts, problems, taken_apart, twice

@@ -20,7 +20,7 @@ from simulator.actors.ec2 import Envelope
 from simulator.doors.doors import Call
 from simulator.kubernetes.apiserver import Change
 from simulator.kubernetes.budgets import is_ready
-from simulator.kubernetes.events import StoredEvent
+from simulator.kubernetes.resources import StoredEvent
 from simulator.story.scenario import Happening
 from simulator.story.simulation import Simulation
 from simulator.story.speech import counted, names, place, pods_by_owner, short, tail

@@ -12,7 +12,7 @@ from joinery.decisions.installation.shipped import definitions, rights
 from joinery.gateways.workers import OneByOne
 from joinery.objects.kubernetes.references import reference
 from joinery.objects.settings import SETTINGS, in_force
-from joinery_cli.doctor.checks import CHECKS
+from joinery_cli.doctor.command import checks
 from joinery_cli.doctor.findings import CheckStatus, Finding, examine
 from joinery_cli.doctor.site import Site
 
@@ -177,7 +177,7 @@ def site(aws: FakeAws | None = None, api: FakeApi | None = None, web: FakeWeb | 
 
 def diagnosed(given: Site) -> list[Finding]:
     """All findings, one check after the other."""
-    return examine(CHECKS, given, OneByOne())
+    return examine(checks(), given, OneByOne())
 
 
 def wrong(findings: list[Finding]) -> set[tuple[str, CheckStatus]]:

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from joinery.gateways.doorbell.gateway import Bell
-from joinery.objects.annotations.bought_for import BoughtFor, purchase_of
-from joinery.objects.annotations.disruption import DISRUPTION_REASON, Readiness, record_of
+from joinery.objects.annotations.disruption import DISRUPTION_REASON, BoughtFor, Readiness, purchase_of, record_of
 from joinery.objects.errors import CapacityError, UnavailableError
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import (

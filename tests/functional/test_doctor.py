@@ -8,7 +8,7 @@ from joinery import __version__
 from joinery.gateways.aws import error as aws_error
 from joinery.gateways.workers import OneByOne, Threads
 from joinery.objects.errors import NotFoundError, UnavailableError
-from joinery_cli.doctor.checks import CHECKS
+from joinery_cli.doctor.command import checks
 from joinery_cli.doctor.cost import bill, total
 from joinery_cli.doctor.findings import Check, CheckStatus, Finding, examine, exit_status, ok
 from joinery_cli.doctor.output import document, print_findings
@@ -33,7 +33,7 @@ def test_an_installation_in_order_has_nothing_but_good_lines() -> None:
     """Each check says what it looked at."""
     findings = diagnosed(site())
     assert wrong(findings) == set()
-    assert {check.topic for check in CHECKS} - {one.topic for one in findings} == {"karpenter", "vpc", "runs"}
+    assert {check.topic for check in checks()} - {one.topic for one in findings} == {"karpenter", "vpc", "runs"}
     assert exit_status(findings) == 0
 
 

@@ -20,7 +20,7 @@ from simulator import builders
 from simulator.aws import InMemoryDoorbell, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
-from simulator.recorder import InMemoryRecorder
+from simulator.world import InMemoryRecorder
 from tests.functional.metal import GROUP, MetalCloud, MetalNodeClass, MetalNodeClassSpec
 
 CLASS = MetalNodeClass(

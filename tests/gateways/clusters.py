@@ -24,7 +24,7 @@ from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.kubeapi import KubernetesServer
 from simulator.kubernetes.resources import key_of, kind_of
-from simulator.recorder import InMemoryRecorder
+from simulator.world import InMemoryRecorder
 from tests.controlplane import objects
 from tools.controlplane.plane import JOINERY, ControlPlane
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from joinery.objects.errors import ConfigurationError
-from joinery_cli.reading.refused import RefusedFilesError
+from joinery_cli.notices import RefusedFilesError
 from simulator.story.leaks import causes, leaks
 from simulator.story.scenario import duration, find, load
 from simulator.story.show import run

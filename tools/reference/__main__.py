@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from tools.reference import commands, events, fields, instancetypes, keys, stack
+from tools.reference import commands, fields, instancetypes, names, stack
 from tools.template import ROOT
 
 REFERENCE, FIELDS, TYPES = (ROOT / "docs" / f"{name}.md" for name in ("reference", "fields", "instance-types"))
@@ -20,9 +20,9 @@ TABLES: Mapping[Path, Mapping[str, Callable[[], Iterable[str]]]] = {
         "parameters": stack.parameters,
         "settings": stack.settings,
         "outputs": stack.outputs,
-        "annotations for people": keys.for_people,
-        "names of Joinery": keys.of_joinery,
-        "events": events.table,
+        "annotations for people": names.for_people,
+        "names of Joinery": names.of_joinery,
+        "events": names.events,
         "commands": commands.tables,
     },
     FIELDS: {"fields": fields.tables},

@@ -12,9 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from simulator.awsserver.account import Account
+from simulator.awsserver.account import Account, moto, tag_network
 from simulator.awsserver.pricelist import price_list
-from simulator.awsserver.server import moto, tag_network
 from tools.controlplane.https import HttpsServer
 from tools.controlplane.plane import ControlPlane, running
 from tools.standin.eks import Authenticator, Cluster, eks

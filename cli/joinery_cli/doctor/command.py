@@ -39,12 +39,11 @@ def doctor(
 
     Exit status: 0 where all is well, 1 where something is worth a look, 2 where something does not work.
     """
-    from joinery_cli.doctor.checks import CHECKS
     from joinery_cli.doctor.findings import exit_status
     from joinery_cli.doctor.output import document, print_bill, print_findings
 
     site = _site(cluster, stack, region)
-    findings = diagnosis(CHECKS, site)
+    findings = diagnosis(checks(), site)
     items, number = _bill(site, findings) if with_cost else ((), 0)
     if output is Format.JSON:
         from joinery_cli.output.json import write
@@ -55,6 +54,13 @@ def doctor(
         if items:
             print_bill(items, nodes=number)
     return exit_status(findings)
+
+
+def checks() -> "Sequence[Check]":
+    """All of them, in the order in which they are printed."""
+    from joinery_cli.doctor import allowed, configured, health, installed, reachable
+
+    return (*installed.CHECKS, *reachable.CHECKS, *allowed.CHECKS, *configured.CHECKS, *health.CHECKS)
 
 
 def _bill(site: "Site", findings: "list[Finding]") -> "tuple[tuple[BillItem, ...], int]":

@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 
 from joinery.gateways.memory.bucket import CATALOG_KEY
 from joinery_cli.doctor.findings import Check, Finding, fail, ok, warn
-from joinery_cli.doctor.metrics import metric_sum
-from joinery_cli.doctor.site import Site
+from joinery_cli.doctor.site import Site, metric_sum
 
 _HOUR = timedelta(hours=1)
 #: It is written twice an hour.

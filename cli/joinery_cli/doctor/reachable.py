@@ -14,8 +14,7 @@ from typing import Any
 from joinery.decisions.installation.objects import LEAST_KUBERNETES, WEBHOOK
 from joinery.objects.errors import JoineryError, NotFoundError, UnavailableError
 from joinery_cli.doctor.findings import Check, Finding, fail, note, ok, warn
-from joinery_cli.doctor.metrics import metric_sum
-from joinery_cli.doctor.site import OutOfReachError, Site
+from joinery_cli.doctor.site import OutOfReachError, Site, metric_sum
 
 #: An EKS token is good for fifteen minutes, and a signed request for five: much less is worth a line.
 _SKEW = timedelta(seconds=30)

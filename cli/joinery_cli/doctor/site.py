@@ -1,10 +1,12 @@
 """What the doctor looks at: a stack, its cluster and its account, as they answer.
 
 Three gateways, each one method wide. Facts that several checks want are asked for once, by whoever comes first.
+
+Figures of CloudWatch, summed over the last hours or days.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
@@ -163,3 +165,21 @@ class Site:
                 self._facts[name] = ask()
             answer: T = self._facts[name]
             return answer
+
+
+def metric_sum(site: Site, namespace: str, name: str, dimensions: Mapping[str, str], span: timedelta) -> float:
+    """The sum of a metric over the last ``span``; 0 where it has no values."""
+    now = site.now()
+    answer = site.aws.ask(
+        "cloudwatch",
+        "get_metric_statistics",
+        Namespace=namespace,
+        MetricName=name,
+        Dimensions=[{"Name": key, "Value": value} for key, value in dimensions.items()],
+        StartTime=now - span,
+        EndTime=now,
+        # A whole number of minutes, and few enough values for one answer.
+        Period=max(60, int(span.total_seconds() // 60 // 100) * 60),
+        Statistics=["Sum"],
+    )
+    return float(sum(point["Sum"] for point in answer.get("Datapoints") or ()))

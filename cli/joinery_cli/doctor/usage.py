@@ -6,8 +6,7 @@ from datetime import timedelta
 from joinery.decisions.installation.removal import of_ours
 from joinery.objects.kubernetes.references import collection
 from joinery_cli.doctor.cost import MINUTES, Calls, Usage
-from joinery_cli.doctor.metrics import metric_sum
-from joinery_cli.doctor.site import Site
+from joinery_cli.doctor.site import Site, metric_sum
 
 WEEK = timedelta(days=7)
 _A_MONTH = MINUTES * 60 / WEEK.total_seconds()

@@ -24,16 +24,15 @@ from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.legacy import LegacyReader, NotReadableError, by_older_rules
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.snapshot.successors import FIELDS
-from joinery_cli.notices import UserNotice, note, some_of, warning, warnings_of
+from joinery_cli.notices import RefusedFilesError, UserNotice, note, some_of, warning, warnings_of
 from joinery_cli.reading.admission import admit
 from joinery_cli.reading.decoding import read as read_object
 from joinery_cli.reading.documents import Document, documents, read, source_name
 from joinery_cli.reading.fields import IGNORED, Finding, findings
 from joinery_cli.reading.files import files_of
 from joinery_cli.reading.kinds import ASIDE, ReadKind, in_place_of, kind_of, makes_pods, problem_of, unsupported
-from joinery_cli.reading.own_annotations import nothing_reads
+from joinery_cli.reading.names import nothing_reads
 from joinery_cli.reading.placeholders import unfilled
-from joinery_cli.reading.refused import RefusedFilesError
 from joinery_cli.reading.schema import BETA
 from joinery_cli.reading.workloads import Owner
 

@@ -14,7 +14,7 @@ from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.pods import comes_with_node, go_duration, is_active
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.notices import UserNotice, warnings_of
-from joinery_cli.reading.own_annotations import nothing_reads
+from joinery_cli.reading.names import nothing_reads
 from joinery_cli.view.workloads import subject_of
 
 _CHOICES = ("true", "false")

@@ -5,10 +5,12 @@ from collections.abc import Collection, Iterator
 
 from joinery.decisions.disruption.expiration import expired
 from joinery.decisions.scheduling.constraints.resources import requests_of
+from joinery.decisions.scheduling.constraints.volumes import Volumes
+from joinery.decisions.scheduling.explain.elsewhere import also_served, bought_twice, foreign
 from joinery.decisions.scheduling.packing import Packing
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.offline import NODE_CLASS, unused_reservations
-from joinery.objects.karpenter.labels import DO_NOT_DISRUPT
+from joinery.objects.karpenter.labels import AUTO_MODE_DRIVER, DO_NOT_DISRUPT
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import amount
 from joinery.objects.snapshot.claims import DRIFTED
@@ -223,3 +225,37 @@ def not_counted(snapshot: Snapshot, catalogue: Catalog) -> Iterator[UserNotice]:
     because the catalogue does not say what is left of them.
     """
     yield from map(warning, unused_reservations(snapshot.node_classes, catalogue, snapshot.now))
+
+
+def others(packing: Packing, snapshot: Snapshot) -> Iterator[UserNotice]:
+    """Of pods that another provider's NodePools may serve, such as EKS Auto Mode's: a warning where both may buy for
+    them, and a note of those that have no place here and may have one there.
+    """
+    yield from _with_volumes_of_auto_mode(packing, snapshot)
+    pools = foreign(snapshot)
+    if not pools:
+        return
+    pods = {pod.key: pod for pod in snapshot.pods}
+    if twice := bought_twice(packing, pods, pools):
+        yield warning(twice)
+    left = also_served((unplaced.pod for unplaced in packing.unplaced), pods, pools)
+    if left:
+        number = f"{len(left):,} pods that are" if len(left) > 1 else "1 pod that is"
+        pool = ", ".join(sorted(set(left.values())))
+        yield note(
+            f"{number} left out here may be served by NodePool {pool} of another provider: {some_of(sorted(left))}"
+        )
+
+
+def _with_volumes_of_auto_mode(packing: Packing, snapshot: Snapshot) -> Iterator[UserNotice]:
+    """Why pods wait for Auto Mode's nodes that do not ask for them: the StorageClass does."""
+    pods, volumes = {pod.key: pod for pod in snapshot.pods}, Volumes(snapshot)
+    left = [pods[one.pod] for one in packing.unplaced if one.pod in pods]
+    bound = [pod for pod in left if pod.spec.volumes and AUTO_MODE_DRIVER in volumes.by_driver(pod)]
+    if bound:
+        number = f"{len(bound):,} pods get" if len(bound) > 1 else "1 pod gets"
+        owners = some_of(list(dict.fromkeys(map(owner_of, bound))))
+        yield warning(
+            f"{number} no node here ({owners}): volumes of {AUTO_MODE_DRIVER} can be attached to nodes of EKS Auto "
+            f"Mode alone; those of a StorageClass with the provisioner ebs.csi.aws.com to all others"
+        )

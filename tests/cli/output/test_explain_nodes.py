@@ -14,8 +14,7 @@ from joinery.objects.objections import Objection, ObjectionCode
 from joinery_cli.explained_nodes import explanation_document, lines, nodes_meant
 from joinery_cli.page.disruptions import page
 from joinery_cli.view.disruption_groups import view
-from joinery_cli.view.disruption_view import NodeExplanation
-from joinery_cli.view.node_explanation import explain
+from joinery_cli.view.disruption_view import NodeExplanation, explain
 from simulator.builders import EPOCH, node, node_claim, node_pool, owner, pod
 from tests.cli.disruptions import DISRUPTIONS, PROBLEM, SOLD
 from tests.cli.packings import PRICES

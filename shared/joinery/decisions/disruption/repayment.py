@@ -19,7 +19,7 @@ to repay.
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from joinery.objects.annotations.bought_for import BoughtFor, purchase_of
+from joinery.objects.annotations.disruption import BoughtFor, purchase_of
 from joinery.objects.karpenter.labels import LAUNCH_TOKEN
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.claims import INITIALIZED

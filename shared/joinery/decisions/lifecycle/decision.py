@@ -3,11 +3,11 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from joinery.decisions.lifecycle.conditions.refused import with_refused
 from joinery.decisions.lifecycle.draining.finalization import finalize_node, is_ours
-from joinery.decisions.lifecycle.draining.turns import in_turn
+from joinery.decisions.lifecycle.draining.stall import stall_in
 from joinery.decisions.lifecycle.garbage import unknown_instances
 from joinery.decisions.lifecycle.pools.canary import trials
 from joinery.decisions.lifecycle.pools.readiness import readiness
@@ -17,12 +17,22 @@ from joinery.decisions.lifecycle.state.cluster import ClusterState, LifecycleSte
 from joinery.decisions.lifecycle.step import advance
 from joinery.objects.actions import Announce, Command, DeleteClaim, Tolerate, UpdateClaim, UpdateClass, UpdatePool
 from joinery.objects.karpenter.disruption import CanaryRule
-from joinery.objects.karpenter.labels import DISRUPTION_COMMAND, TERMINATION_FINALIZER
+from joinery.objects.karpenter.labels import (
+    DISRUPTION_COMMAND,
+    INTERRUPTED_AT,
+    TERMINATION_FINALIZER,
+    TERMINATION_TIMESTAMP,
+)
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClassStatus
 from joinery.objects.kubernetes.core import Node
 from joinery.objects.policies import NodeRepair
 from joinery.objects.refusals import due
+from joinery.objects.snapshot.claims import moment
+
+#: How soon a deadline counts as near.
+_NEAR = timedelta(minutes=5)
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 Chain = tuple[Command, ...]
 
@@ -41,7 +51,7 @@ class LifecycleDecision:
 
     ``readiness``: for each NodePool, node class and invalid resource whose status changes. ``steps``: one for each
     claim of ours that stays. ``ends``: one for each that is being deleted, and for each Node of ours that is being
-    deleted without a claim, in the order in which they should be carried out (``lifecycle.draining.turns``).
+    deleted without a claim, in the order in which they should be carried out (``in_turn``).
     ``garbage``: for each instance that has no claim. ``failures``: the claims and Nodes whose step could not be
     decided.
     ``blocked_repairs``: Events about unhealthy nodes that are not repaired (``lifecycle.repair``). ``halted``: names of
@@ -178,3 +188,26 @@ def _changes_readiness(command: Command) -> bool:
         for read in (command.before, command.after)
     )
     return before != after
+
+
+def in_turn(owners: Iterable[NodeClaim | Node], state: ClusterState) -> list[NodeClaim | Node]:
+    """The claims and Nodes that are being deleted, in the order in which their next step is carried out.
+
+    A run may not have the time for all of them, and none may wait for ever. First come those that EC2 takes, because
+    they have two minutes, and those whose deadline is near; then the drains whose last attempt is the longest ago.
+    """
+    return sorted(
+        owners, key=lambda owner: (not _is_urgent(owner, state.snapshot.now), _asked(owner, state.snapshot.now))
+    )
+
+
+def _is_urgent(owner: NodeClaim | Node, now: datetime) -> bool:
+    annotations = owner.metadata.annotations
+    deadline = moment(annotations.get(TERMINATION_TIMESTAMP, ""))
+    return INTERRUPTED_AT in annotations or (deadline is not None and deadline - now < _NEAR)
+
+
+def _asked(owner: NodeClaim | Node, now: datetime) -> datetime:
+    """When its pods were asked to go last."""
+    stall = stall_in(owner.metadata.annotations, now)
+    return stall.asked if stall else _NEVER

@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from joinery.decisions.lifecycle.conditions.demotion import demoted
 from joinery.decisions.lifecycle.conditions.pod_activity import tracked, with_consolidatable, with_emptiness
 from joinery.decisions.lifecycle.conditions.refused import with_refused
 from joinery.decisions.lifecycle.disrupting.started_commands import (
@@ -30,7 +29,14 @@ from joinery.decisions.lifecycle.garbage import lost_instance
 from joinery.decisions.lifecycle.joining.adoption import adopted, without_karpenter_command
 from joinery.decisions.lifecycle.joining.initialization import checked, initialize
 from joinery.decisions.lifecycle.joining.liveness import REGISTRATION_TIMEOUT, overdue, rest_of_boot
-from joinery.decisions.lifecycle.joining.membership import given_up_copy, launched, left_behind, restored, with_missing
+from joinery.decisions.lifecycle.joining.membership import (
+    demoted,
+    given_up_copy,
+    launched,
+    left_behind,
+    restored,
+    with_missing,
+)
 from joinery.decisions.lifecycle.joining.registration import owned, register, uninitialized, unjoined
 from joinery.decisions.lifecycle.joining.steering import Steered, steer
 from joinery.decisions.lifecycle.launching.asks import launching

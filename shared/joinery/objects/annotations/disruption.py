@@ -7,18 +7,22 @@ are written by whoever starts the command (``controllers.starting_commands``); f
 
 A claim has one annotation, so it is in at most one command. Users may edit annotations: one that cannot be read stands
 for no command.
+
+A command moves pods, which counts as dollars, and saves dollars an hour in return. Its new nodes say how much of both
+until they are gone (``joinery.dev/bought-for``), so that nobody gives them up before that has paid
+(``disruption.repayment``).
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 import msgspec
 
 from joinery.objects.karpenter.disruption import DisruptionReason
-from joinery.objects.karpenter.labels import DISRUPTION_COMMAND, INTERRUPTED_AT, REPLACES
+from joinery.objects.karpenter.labels import BOUGHT_FOR, DISRUPTION_COMMAND, INTERRUPTED_AT, REPLACES
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.decoding import decode_mark
 
@@ -76,6 +80,19 @@ class Replaces(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     launches_after: bool = False
 
 
+class BoughtFor(msgspec.Struct, frozen=True, rename="camel"):
+    """What a command is worth. ``savings``: $/h, more than 0. ``move_price``: dollars that its evictions count as."""
+
+    savings: float
+    move_price: float
+
+    def repaid_within(self, longest: timedelta) -> timedelta:
+        """How long it takes until the savings are worth the moves; the ``longest`` time if that is less."""
+        if self.move_price >= self.savings * (longest / timedelta(hours=1)):
+            return longest
+        return timedelta(hours=max(0.0, self.move_price) / self.savings)
+
+
 def record_of(claim: NodeClaim | None) -> CommandRecord | None:
     """The command that the claim is a candidate of; None without one that can be read."""
     record = decode_mark(claim.metadata.annotations.get(DISRUPTION_COMMAND), CommandRecord) if claim else None
@@ -109,7 +126,7 @@ def is_candidate(claim: NodeClaim | None) -> bool:
     return record is not None and not record.rollback
 
 
-def encoded(record: CommandRecord | Replaces) -> str:
+def encoded(record: CommandRecord | Replaces | BoughtFor) -> str:
     """The value of the annotation."""
     return msgspec.json.encode(record).decode()
 
@@ -156,3 +173,12 @@ def _joined(carried: list[tuple[CommandRecord, NodeClaim]], claims: Mapping[str,
 def goes_by_itself(claim: NodeClaim) -> bool:
     """Whether the claim is leaving whatever becomes of the command."""
     return claim.is_deleting or INTERRUPTED_AT in claim.metadata.annotations
+
+
+def purchase_of(claim: NodeClaim) -> BoughtFor | None:
+    """What the claim's node was bought for; None where no command bought it to save money.
+
+    An annotation that cannot be read, or that saves nothing, stands for no purchase.
+    """
+    purchase = decode_mark(claim.metadata.annotations.get(BOUGHT_FOR), BoughtFor)
+    return purchase if purchase and purchase.savings > 0 else None

@@ -15,7 +15,7 @@ from joinery.objects.karpenter.labels import HOSTNAME, NODE_POOL, ZONE
 from joinery.objects.kubernetes.core import PersistentVolume, VolumeNodeAffinity
 from joinery.objects.objections import ObjectionCode
 from simulator import builders
-from simulator.builders.structs import as_struct
+from simulator.builders.defaults import as_struct
 from tests.unit.decisions.disruption.clusters import Cluster, annotated, on
 
 #: 4 vCPUs and 16 GiB for $0.40/h, and half of that for half the price.

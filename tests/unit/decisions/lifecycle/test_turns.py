@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
+from joinery.decisions.lifecycle.decision import in_turn
 from joinery.decisions.lifecycle.draining.stall import Stall
-from joinery.decisions.lifecycle.draining.turns import in_turn
 from joinery.decisions.lifecycle.state.cluster import state_of
 from joinery.objects.karpenter.labels import INTERRUPTED_AT, TERMINATION_TIMESTAMP
 from joinery.objects.snapshot.snapshot import Snapshot

@@ -16,7 +16,7 @@ from joinery.objects.kubernetes.core import (
     VolumeNodeAffinity,
 )
 from simulator import builders
-from simulator.builders.structs import as_struct
+from simulator.builders.defaults import as_struct
 from tests.unit.decisions.verification.plans import SMALL, A, B, C, problem
 
 

@@ -9,7 +9,7 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.karpenter.labels import HOSTNAME, SELECTED_NODE
 from joinery.objects.kubernetes import core
 from simulator.builders import EPOCH, node, node_pool, pod, storage_class, volume, volume_claim
-from simulator.builders.structs import as_struct
+from simulator.builders.defaults import as_struct
 from tests.unit.decisions.verification.plans import A, B, launch, packing, problem, violated
 
 LOCAL = storage_class("local", provisioner="kubernetes.io/no-provisioner")

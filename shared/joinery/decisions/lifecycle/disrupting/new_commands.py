@@ -16,9 +16,9 @@ from joinery.decisions.lifecycle.state.command_outlook import deadline
 from joinery.decisions.lifecycle.state.drift import drift_noted
 from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.actions import Announce
-from joinery.objects.annotations import bought_for
 from joinery.objects.annotations.disruption import (
     DISRUPTION_REASON,
+    BoughtFor,
     CommandRecord,
     Readiness,
     Replaces,
@@ -164,7 +164,7 @@ def as_replacement(claim: NodeClaim, record: CommandRecord, ran_well: Collection
     if ran_well:
         links[RAN_WELL] = json.dumps(sorted(ran_well))
     if record.reason is DisruptionReason.UNDERUTILIZED and record.savings > 0:
-        links[BOUGHT_FOR] = bought_for.encoded(bought_for.BoughtFor(record.savings, record.move_price))
+        links[BOUGHT_FOR] = encoded(BoughtFor(record.savings, record.move_price))
     return annotated(claim, links)
 
 

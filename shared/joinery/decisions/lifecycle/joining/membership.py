@@ -21,15 +21,31 @@ A claim also notes since when EC2 knows nothing of its instance. EC2 lists late 
 what runs (EC2 API "Eventual consistency"), so no single answer proves anything. An instance is gone when EC2 says that
 it is terminated, or when EC2 has known nothing of it for five minutes, long after its launch, and its kubelet is silent
 (``ClusterState.is_gone``). While its Node is Ready nothing is noted: it lives.
+
+A node whose capacity reservation has ended becomes an on-demand node (Karpenter for AWS,
+capacityreservation/capacitytype). EC2 does not stop an instance because its
+reservation was cancelled or has run out; from then on it bills it as on-demand. Its labels have to say so, because
+plans go by them. The opposite does not happen: an on-demand instance never becomes part of a reservation that plans
+count.
 """
 
 from collections.abc import Iterable
 
+from msgspec.structs import replace
+
 from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.actions import Announce, Command, DeleteClaim, DeleteNode, UpdateClaim, UpdateNode
 from joinery.objects.karpenter.conditions import awaiting, drop, true
-from joinery.objects.karpenter.labels import TERMINATION_FINALIZER
+from joinery.objects.karpenter.labels import (
+    CAPACITY_TYPE,
+    ON_DEMAND,
+    RESERVATION_LABELS,
+    RESERVED,
+    TERMINATION_FINALIZER,
+)
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.core import Node
 from joinery.objects.snapshot.claims import (
     INSTANCE_MISSING,
     LAUNCHED,
@@ -117,3 +133,19 @@ def with_missing(state: ClusterState, claim: NodeClaim) -> NodeClaim:
     if claim.condition(INSTANCE_MISSING) is None:
         return claim
     return with_status(claim, conditions=drop(claim.status.conditions, INSTANCE_MISSING))
+
+
+def demoted(state: ClusterState, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]:
+    """The claim and its node, relabelled if the instance was reserved and is on-demand now."""
+    instance = state.instance_of(claim)
+    if claim.metadata.labels.get(CAPACITY_TYPE) != RESERVED or instance is None or instance.capacity_type != ON_DEMAND:
+        return claim, node
+    after = with_metadata(claim, labels=_on_demand(claim.metadata.labels))
+    if node is None:
+        return after, None
+    return after, replace(node, metadata=replace(node.metadata, labels=_on_demand(node.metadata.labels)))
+
+
+def _on_demand(labels: dict[str, str]) -> dict[str, str]:
+    kept = {key: value for key, value in labels.items() if key not in RESERVATION_LABELS}
+    return {**kept, CAPACITY_TYPE: ON_DEMAND}

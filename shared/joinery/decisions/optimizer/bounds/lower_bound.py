@@ -16,8 +16,7 @@ import numpy as np
 from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints
 from joinery.decisions.optimizer.bounds.assignment_bound import item_charges, price_directions
-from joinery.decisions.optimizer.bounds.market_bound import market_bound
-from joinery.decisions.optimizer.bounds.weights import shares
+from joinery.decisions.optimizer.bounds.market_bound import market_bound, shares
 from joinery.decisions.optimizer.instance.aggregation import aggregate
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.linear.highs import Patience

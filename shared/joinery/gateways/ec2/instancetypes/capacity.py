@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from joinery.gateways.ec2.catalog.description import Description
-from joinery.gateways.ec2.instancetypes.families import FAMILIES, Family
-from joinery.gateways.ec2.instancetypes.tables import branch_interfaces
+from joinery.gateways.ec2.instancetypes.families import FAMILIES, Family, branch_interfaces
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
 from joinery.objects.kubernetes.quantity import Resources, amount, amounts, total
 from joinery.objects.snapshot.offerings import EFA

@@ -3,8 +3,7 @@
 import re
 
 from joinery.gateways.ec2.catalog.description import Description
-from joinery.gateways.ec2.instancetypes.families import Family
-from joinery.gateways.ec2.instancetypes.tables import network_bandwidth
+from joinery.gateways.ec2.instancetypes.families import Family, network_bandwidth
 from joinery.objects.karpenter import labels
 
 #: Category and generation in a type's name: ``m7g.large``, ``u-6tb1.metal``.
