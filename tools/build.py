@@ -1,7 +1,7 @@
 """Build what Lambda runs: ``make build``. Everything is made here, from the commit and the lock, in this order.
 
-1. **The layer of dependencies**: wheels for the target, each held to its hash (``tools.artifacts.dependencies``), with
-   a bill of materials and the licences (``tools.artifacts.bill``).
+1. **The layer of dependencies**: wheels for the target, each with its hash (``tools.artifacts.dependencies``), with a
+   bill of materials and the licences (``tools.artifacts.bill``).
 2. **The layer of the package** and the functions: copies.
 3. **Bytecode**, if the target's Python is at hand (``tools.artifacts.bytecode``).
 4. **Archives** of which every byte follows from their files (``tools.artifacts.archive``). SAM only uploads them.

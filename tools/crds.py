@@ -164,12 +164,12 @@ class Structural:
 
     def _object(self, schema: Schema) -> Schema:
         model = self._models[schema.pop("model")]
-        told = _field_docs(model)
+        described = _field_docs(model)
         properties = {}
         for name, field in schema["properties"].items():
             properties[name] = self._translated(field)
-            if name in told:
-                properties[name]["description"] = told[name]
+            if name in described:
+                properties[name]["description"] = described[name]
         missing = {_wire_name(model, name) for name in model.required_on_wire}
         required = sorted({*schema.get("required", []), *missing})
         if schema.pop("additionalProperties", False):
@@ -216,12 +216,12 @@ def _field_docs(model: type[Model]) -> dict[str, str]:
     """Field name on the wire to the docstring below the field."""
     body = ast.parse(inspect.getsource(model).strip()).body[0]
     assert isinstance(body, ast.ClassDef)
-    told = {}
+    described = {}
     for field, below in zip(body.body, body.body[1:], strict=False):
         match field, below:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
-                told[_wire_name(model, name)] = inspect.cleandoc(doc)
-    return told
+                described[_wire_name(model, name)] = inspect.cleandoc(doc)
+    return described
 
 
 def rendered(kind: type[CustomResource]) -> str:

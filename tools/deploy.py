@@ -220,12 +220,12 @@ def left_by_hand(outputs: Mapping[str, str], parameters: Mapping[str, str]) -> l
             *_role_mappings(outputs.get("FunctionRoles", "")),
             "and apply the manifests (manifests/README.md).",
         ]
-    told = ["Nothing is left to do by hand."]
+    lines = ["Nothing is left to do by hand."]
     if "Notes" in outputs:
-        told.append(f"Noted {outputs['Notes']}.")
+        lines.append(f"Noted {outputs['Notes']}.")
     if parameters.get("StarterNodePool") != "true":
-        told.append(f"Next: NodePools and EC2NodeClasses. The role for nodes is {outputs.get('NodeRole', '')}.")
-    return told
+        lines.append(f"Next: NodePools and EC2NodeClasses. The role for nodes is {outputs.get('NodeRole', '')}.")
+    return lines
 
 
 def _role_mappings(roles: str) -> Iterator[str]:
@@ -242,9 +242,9 @@ def failures(events: Sequence[Mapping[str, Any]], before: str = "") -> list[str]
     """Why the newest operation of a stack failed. ``events``: CloudFormation's, newest first.
 
     ``before``: the EventId of the newest event before the deployment. A deployment that CloudFormation refused has
-    no events, and what failed in an earlier one is not told again.
+    no events, and what failed in an earlier one is not printed again.
     """
-    told = []
+    failed = []
     for event in events:
         if before and event.get("EventId") == before:
             break
@@ -252,8 +252,8 @@ def failures(events: Sequence[Mapping[str, Any]], before: str = "") -> list[str]
         if event["ResourceType"] == "AWS::CloudFormation::Stack" and status in _BEGINNINGS:
             break
         if status.endswith("_FAILED") and "cancelled" not in reason:
-            told.append(f"{event['LogicalResourceId']}: {reason}")
-    return told[::-1]
+            failed.append(f"{event['LogicalResourceId']}: {reason}")
+    return failed[::-1]
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ Warnings = Callable[["Snapshot"], Iterable[UserNotice]]
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionInput:
-    """``notices``: all that was told of it on standard error, for the document and the page.
+    """``notices``: all that was printed of it on standard error, for the document and the page.
 
     ``replicas``: how many pods the workloads of the files keep, by ``Kind namespace/name``.
     """
@@ -43,7 +43,7 @@ def decision_input(
     catalog_file: str | None = None,
     region: str | None = None,
 ) -> DecisionInput:
-    """Read everything, and tell at once what a person should know about it: to decide may take a while.
+    """Read everything, and print at once what a person should know about it: to decide may take a while.
 
     Without ``files`` the current cluster is read, and nothing is written to it. Raises ``ConfigurationError`` for bad
     input, ``UnavailableError`` where the cluster or AWS cannot be reached.

@@ -95,10 +95,10 @@ def _why(explanation: NodeExplanation) -> Iterator[str]:
     if explanation.is_leaving:
         yield "It goes, whatever is decided here."
         return
-    for held in explanation.held:
-        kept = f"not disrupted as {held.disruption.value}" if held.disruption else "stays"
-        yield f"{kept} ({rule(held.objection.code)}): {held.objection}"
-    if not explanation.held:
+    for one in explanation.kept_by:
+        kept = f"not disrupted as {one.disruption.value}" if one.disruption else "stays"
+        yield f"{kept} ({rule(one.objection.code)}): {one.objection}"
+    if not explanation.kept_by:
         yield _unheld(explanation)
 
 
@@ -183,7 +183,7 @@ def explanation_document(explanation: NodeExplanation) -> Mapping[str, Any]:
                 "disruption": one.disruption and one.disruption.value,
                 "until": moment_text(one.objection.until) if one.objection.until else None,
             }
-            for one in explanation.held
+            for one in explanation.kept_by
         ],
         "movePrice": round(explanation.move_price, 6),
         "paybackSeconds": explanation.payback.total_seconds(),

@@ -1,4 +1,4 @@
-"""Where a cluster is: its region and zones, as its own objects tell them.
+"""Where a cluster is: its region and zones, as its own objects name them.
 
 Nodes say it best (``topology.kubernetes.io/region``, the zone in ``providerID``); without nodes the claims, the
 networks of a node class, the zones that NodePools, volumes and pods ask for.
@@ -29,7 +29,7 @@ _QUARTERS: Mapping[str, str] = {
     "n": "north", "s": "south", "e": "east", "w": "west", "c": "central",
     "ne": "northeast", "nw": "northwest", "se": "southeast", "sw": "southwest",
 }  # fmt: skip
-_Teller = Callable[[Snapshot], Iterator[str]]
+_Source = Callable[[Snapshot], Iterator[str]]
 _PROVIDER_ID = re.compile(r"aws:///(?P<zone>[^/]+)/|eks-hybrid:///(?P<region>[^/]+)/")
 
 
@@ -57,8 +57,8 @@ def is_region(text: str) -> bool:
 
 def cluster_region(snapshot: Snapshot) -> str:
     """The region that most of the objects name which know best; empty where none does."""
-    for told in _TELLERS:
-        counted = Counter(region for text in told(snapshot) if (region := region_in(text)))
+    for named_in in _SOURCES:
+        counted = Counter(region for text in named_in(snapshot) if (region := region_in(text)))
         if counted:
             return min(counted, key=lambda region: (-counted[region], region))
     return ""
@@ -89,11 +89,11 @@ def zone_ids_asked_for(snapshot: Snapshot, region: str) -> tuple[str, ...]:
     return tuple(sorted(zone_id for zone_id in named if region_of_zone_id(zone_id) == region))
 
 
-def _zones_of(region: str, tellers: Iterable[_Teller], snapshot: Snapshot) -> set[str]:
-    return {text for told in tellers for text in told(snapshot) if region_in(text) == region and text != region}
+def _zones_of(region: str, sources: Iterable[_Source], snapshot: Snapshot) -> set[str]:
+    return {text for named_in in sources for text in named_in(snapshot) if region_in(text) == region and text != region}
 
 
-# --- who tells ---
+# --- where objects name regions and zones ---
 
 
 def _labelled(labels: Mapping[str, str]) -> Iterator[str]:
@@ -151,10 +151,10 @@ def _pods(snapshot: Snapshot) -> Iterator[str]:
         yield from _selected(_required_affinity(pod))
 
 
-_PROOFS: tuple[_Teller, ...] = (_nodes, _claims, _subnets, _volumes)
-_TRUSTED: tuple[_Teller, ...] = (_pools, _storage_classes)
+_PROOFS: tuple[_Source, ...] = (_nodes, _claims, _subnets, _volumes)
+_TRUSTED: tuple[_Source, ...] = (_pools, _storage_classes)
 #: Those who know best come first.
-_TELLERS: tuple[_Teller, ...] = (
+_SOURCES: tuple[_Source, ...] = (
     _nodes, _claims, _claims_wishes, _subnets, _pools, _volumes, _storage_classes, _pods,
 )  # fmt: skip
 

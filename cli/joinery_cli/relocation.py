@@ -1,4 +1,4 @@
-"""A catalogue of one region, told as if it were another's: what a plan can be made from where nothing better is at
+"""A catalogue of one region, presented as if it were another's: what a plan can be made from where nothing better is at
 hand.
 
 Without it every pod of a cluster in Frankfurt stays pending beside a catalogue of Virginia, for zones that nobody there

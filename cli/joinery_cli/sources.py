@@ -80,7 +80,7 @@ def prices_of(loaded: Loaded, snapshot: "Snapshot", region: str = "") -> tuple["
     """The catalogue to plan with, and what is to be said of its prices. ``region``: the cluster's, where a person names
     it.
 
-    One of another region than the cluster's is told as if it were the cluster's (``joinery_cli.relocation``).
+    One of another region than the cluster's is presented as if it were the cluster's (``joinery_cli.relocation``).
     """
     catalog = loaded.catalog
     cluster = region or cluster_region(snapshot)
@@ -183,7 +183,7 @@ def _region() -> str:
 
 
 def _setting(name: str, default: str) -> str:
-    """What the stack's functions are told too (joinery.objects.settings)."""
+    """A setting of the stack's functions (joinery.objects.settings), which the command line reads, too."""
     return os.environ.get(f"JOINERY_{name}", "").strip() or default
 
 

@@ -1,4 +1,4 @@
-"""Retire the nodes that EC2 has told us it will take away, replacements first.
+"""Retire the nodes that EC2 will take away, replacements first.
 
 Invoked by the interruption queue, fed by six EventBridge rules: Spot interruption warnings, rebalance recommendations,
 AWS Health scheduled changes, instance state changes, capacity reservation interruptions and capacity blocks that end.

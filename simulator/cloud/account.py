@@ -17,7 +17,7 @@ class InMemoryAccount:
     """Implements ``Account``.
 
     ``clusters``: those that are there. ``entries``: the installer's access entry in each that has one. ``answers``:
-    what CloudFormation was told, by URL. ``calls``: the names of all calls that change something, in order.
+    the answers to CloudFormation, by URL. ``calls``: the names of all calls that change something, in order.
     ``status``: what CloudFormation does with the stack. ``failures``: what the methods of these names raise, after they
     have done what they do. ``succeeds_after``: so many failures, and then there are no more of them.
     """

@@ -2,7 +2,7 @@
 
 It gives out UIDs, generations and ever-growing resource versions; it refuses a write that was made from an old version
 (compare-and-swap); a deletion of an object with finalizers only marks it, and it goes when its last finalizer does.
-Every change is told to watchers, old and new, in order: this is also what calls an admission webhook.
+Every change goes to watchers, old and new, in order: this is also what calls an admission webhook.
 """
 
 import random

@@ -252,8 +252,8 @@ class InMemoryCluster:
 
     def reject(self, kind: str, name: str, reason: str) -> None:
         def judged(before: list[Any], generation: int) -> list[Any]:
-            told = rejected(before, kind, reason, Observation(now=self.clock.now(), generation=generation))
-            return [condition.model_dump(mode="json", by_alias=True) for condition in told]
+            conditions = rejected(before, kind, reason, Observation(now=self.clock.now(), generation=generation))
+            return [condition.model_dump(mode="json", by_alias=True) for condition in conditions]
 
         raw = self._unparsed.get((kind, name))
         if raw is not None:
@@ -265,9 +265,9 @@ class InMemoryCluster:
             return
         stored = self.api.get(kind, name)
         at = Observation(now=self.clock.now(), generation=stored.metadata.generation)
-        told = rejected(stored.status.conditions, kind, reason, at)
-        if told != stored.status.conditions:
-            self.api.update(with_fields(stored, status=with_fields(stored.status, conditions=told)))
+        conditions = rejected(stored.status.conditions, kind, reason, at)
+        if conditions != stored.status.conditions:
+            self.api.update(with_fields(stored, status=with_fields(stored.status, conditions=conditions)))
 
     def update_pod(self, before: Pod, after: Pod) -> None:
         current = self._pod(before)

@@ -40,8 +40,8 @@ class Journal:
         if self._first is None:
             self._first = self._newest
         else:
-            told = [(_version(item), {"type": what, "object": item}) for what, item in events]
-            self._events += sorted(told, key=lambda event: event[0])
+            dated = [(_version(item), {"type": what, "object": item}) for what, item in events]
+            self._events += sorted(dated, key=lambda event: event[0])
         return self._newest, stored
 
     def since(self, version: int) -> list[Document]:

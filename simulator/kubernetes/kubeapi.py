@@ -38,7 +38,7 @@ class KubernetesApi:
     def __init__(self, cluster: InMemoryCluster) -> None:
         self.cluster = cluster
         self.requests: list[tuple[str, str]] = []
-        self._told: set[str] = set()
+        self._event_names: set[str] = set()
         self._journals: dict[str, Journal] = {}
         #: Lists of which pages are still to come, by kind and version: the version, and the objects by key.
         self._begun: dict[tuple[str, str], tuple[int, Mapping[str, Document]]] = {}
@@ -80,7 +80,7 @@ class KubernetesApi:
             raise NotFoundError(f"the simulated API server has no {path}")
         version, namespace, plural, name, part = match.groups(default="")
         if (version, plural) == (_EVENTS, "events"):
-            return 201, self._tell(body)
+            return 201, self._create_event(body)
         kind = self._kind(version, plural)
         if part == "eviction":
             return self._evict(key(kind.name, namespace, name), body)
@@ -196,11 +196,11 @@ class KubernetesApi:
             return code, {**status, "details": {"causes": [{"reason": "DisruptionBudget"}]}}
         return 201, {"kind": "Status", "apiVersion": "v1", "status": "Success"}
 
-    def _tell(self, body: Document) -> Document:
+    def _create_event(self, body: Document) -> Document:
         name, about = f"{body['metadata']['namespace']}/{body['metadata']['name']}", body.get("regarding", {})
-        if name in self._told:
+        if name in self._event_names:
             raise ConflictError(f'events.events.k8s.io "{name}" already exists')
-        self._told.add(name)
+        self._event_names.add(name)
         event = Event(
             reason=body["reason"], message=body.get("note", ""), kind=about.get("kind", ""), name=about.get("name", ""),
             uid=about.get("uid", ""), namespace=about.get("namespace", ""), api_version=about.get("apiVersion", "v1"),

@@ -9,7 +9,7 @@ from joinery.objects.karpenter.legacy import called_now, is_legacy, recorded_sta
 from joinery.objects.karpenter.meta import CustomResource, Origin, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
-from joinery.objects.snapshot.legacy import LegacyReader
+from joinery.objects.snapshot.equivalents import LegacyReader
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 from simulator.kubernetes.apiserver import ApiServer
 

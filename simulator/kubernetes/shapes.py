@@ -97,14 +97,14 @@ def _node(document: Document) -> Document:
     status, name = document.get("status", {}), document["metadata"]["name"]
     heard = [{**condition, "lastHeartbeatTime": _MOMENT} for condition in status.get("conditions", [])]
     images = [{"names": ["registry.k8s.io/pause@sha256:7031", "registry.k8s.io/pause:3.10"], "sizeBytes": 320368}]
-    told = {
+    added = {
         "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": name}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         "images": images,
         "nodeInfo": {"kubeletVersion": "v1.33.5-eks-113cf36", "kubeProxyVersion": "", "operatingSystem": "linux"},
         "runtimeHandlers": [{"name": "", "features": {"recursiveReadOnlyMounts": True, "userNamespaces": True}}],
     }
-    return {**document, "status": {**told, **status, "conditions": heard}}
+    return {**document, "status": {**added, **status, "conditions": heard}}
 
 
 def _pod(document: Document) -> Document:
@@ -126,8 +126,8 @@ def _pod(document: Document) -> Document:
 
 
 def _spec(spec: Document) -> Document:
-    told = [name for name in ("containers", "initContainers") if name in spec]
-    return spec | {name: [_container(container) for container in spec[name]] for name in told}
+    lists = [name for name in ("containers", "initContainers") if name in spec]
+    return spec | {name: [_container(container) for container in spec[name]] for name in lists}
 
 
 def _container(container: Document) -> Document:

@@ -15,10 +15,10 @@ def leaks(simulation: Simulation) -> tuple[str, ...]:
 
 def causes(simulation: Simulation) -> tuple[str, ...]:
     """What may be the cause of leaks, a sentence each. A scenario's own faults, as a rule: node classes that no node
-    can be launched with, or else what the pods that wait were told last.
+    can be launched with, or else the last Events of the pods that wait.
     """
     classes = [*filter(None, map(unready, simulation.world.cluster.node_classes.values()))]
-    return tuple(classes or dict.fromkeys(_last_told(simulation)))
+    return tuple(classes or dict.fromkeys(_last_events(simulation)))
 
 
 def left_behind(simulation: Simulation) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def _messages(simulation: Simulation) -> Iterator[str]:
             yield f"the {call.door} door failed at {call.at:%H:%M:%S}: {call.error}"
 
 
-def _last_told(simulation: Simulation) -> Iterator[str]:
+def _last_events(simulation: Simulation) -> Iterator[str]:
     waiting = [pod for _, pod in sorted(simulation.world.cluster.pods.items()) if not pod.spec.node_name]
-    told = {event.uid: event.message for event in simulation.world.recorder.events if event.kind == "Pod"}
-    yield from (told[pod.metadata.uid] for pod in waiting if pod.metadata.uid in told)
+    messages = {event.uid: event.message for event in simulation.world.recorder.events if event.kind == "Pod"}
+    yield from (messages[pod.metadata.uid] for pod in waiting if pod.metadata.uid in messages)

@@ -71,16 +71,16 @@ def line(out: Console, entry: Entry) -> None:
         Text(entry.subject, style="bold"),
     )
     columns: tuple[tuple[int, Text], ...] = ((12, who), (11, word), (15, subject))
-    told = Text(entry.why)
+    why = Text(entry.why)
     if out.width < _ROOMY:
-        columns, told = columns[:2], Text.assemble(subject, "  ", told)
+        columns, why = columns[:2], Text.assemble(subject, "  ", why)
     row = Table.grid(padding=(0, 1), expand=True)
     for width in (8, *(width for width, _ in columns)):
         row.add_column(width=width, no_wrap=True)
     row.add_column(ratio=1)
     row.add_column(width=7, justify="right", no_wrap=True)
     at, hourly = Text(f"{entry.at:%H:%M:%S}", style="dim"), Text(f"{entry.hourly:.4f}", style="dim")
-    row.add_row(at, *(text for _, text in columns), told, hourly)
+    row.add_row(at, *(text for _, text in columns), why, hourly)
     out.print(row)
 
 

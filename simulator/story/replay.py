@@ -34,7 +34,7 @@ class Replayed:
 
     ``call``: the invocation of the door, with its answer and its log.
     ``played``: who plays what the event names; empty where it needs nobody.
-    ``rings``: the bells that the door rang, by name and in order.
+    ``rings``: the functions that the door woke, by name and in order.
     ``events``: the Kubernetes Events that it sent.
     ``changes``: what it wrote to the cluster.
     """

@@ -1,5 +1,5 @@
 """``joinery replay``: an event put through its door, and what the door decided,
-ignored, rang, sent and changed, as text.
+ignored, woke, sent and changed, as text.
 """
 
 import json
@@ -40,7 +40,7 @@ def show(out: Console, name: str, replayed: Replayed) -> None:
         _list(out, "Ignored", replayed.ignored)
     if replayed.failures:
         _list(out, "Failed, and delivered again", replayed.failures)
-    _list(out, "Rang", replayed.rings)
+    _list(out, "Woke", replayed.rings)
     _list(out, "Events", [_event_line(event) for event in replayed.events])
     _list(out, "Changed", [_change_line(change) for change in replayed.changes])
 

@@ -68,7 +68,7 @@ class Storm:
         self.reads_until_empty: Counter[str] = Counter()
         self.lasted = timedelta()
         self.calls: Sequence[Call] = ()
-        self._told: dict[str, _Node] = {}
+        self._warned: dict[str, _Node] = {}
         self.launched = 0
         self._evicted = 0
 
@@ -91,12 +91,12 @@ class Storm:
     @property
     def late(self) -> list[str]:
         """Nodes that had pods left when their two minutes were over."""
-        return [name for name, node in self._told.items() if not node.emptied or node.emptied > node.warned + NOTICE]
+        return [name for name, node in self._warned.items() if not node.emptied or node.emptied > node.warned + NOTICE]
 
     @property
     def longest_wait(self) -> timedelta:
         """The longest from a warning until the first of the node's pods was asked to go."""
-        return max(node.evicted - node.warned for node in self._told.values() if node.evicted)
+        return max(node.evicted - node.warned for node in self._warned.values() if node.evicted)
 
     def _warn(self, number: int) -> None:
         # Whose instance it is goes round, so that those of others come between our own.
@@ -104,7 +104,7 @@ class Storm:
         ours, then = (count * self.warnings // total for count in (number, number + 1))
         is_ours = then > ours
         if is_ours:
-            self._told[f"node-{ours:04}"] = _Node(self.world.clock.now())
+            self._warned[f"node-{ours:04}"] = _Node(self.world.clock.now())
         instance_id = instance(ours) if is_ours else instance(10**6 + number)
         self.queue.send(warning(instance_id, f"warning-{number}", self.world.clock.now()))
 
@@ -123,7 +123,7 @@ class Storm:
         self.engine.after(_RECREATED, Turn.WORKLOADS, partial(self._recreate, pod))
 
     def _empty(self, name: str) -> None:
-        node, now = self._told[name], self.world.clock.now()
+        node, now = self._warned[name], self.world.clock.now()
         node.pods -= 1
         node.evicted = node.evicted or now
         if not node.pods:

@@ -172,8 +172,8 @@ class Narrator:
         if after.is_true("Registered") and not before.is_true("Registered"):
             pods = self._world.cluster.pods
             waiting = [key for key in planned_pods(after) if key in pods and not pods[key].spec.node_name]
-            told = f", kept for {counted(len(waiting), 'pod')}" if waiting else ""
-            self.say(who, "registers", name, f"it is {short(after.status.node_name)}{told}")
+            purpose = f", kept for {counted(len(waiting), 'pod')}" if waiting else ""
+            self.say(who, "registers", name, f"it is {short(after.status.node_name)}{purpose}")
         if after.is_true("Initialized") and not before.is_true("Initialized"):
             self.say(who, "completes", name, f"{short(after.status.node_name)} is ready for everything it promised")
 
@@ -210,7 +210,7 @@ class Narrator:
             listener(entry)
 
     def _ring(self) -> None:
-        """The reviews of a burst are one line, told once the burst is over, and only if new pods wait."""
+        """The reviews of a burst are one line, printed once the burst is over, and only if new pods wait."""
         if not self._reviews or self._reviews[-1] == self._world.clock.now():
             return
         reviews, self._reviews = self._reviews, []
@@ -228,7 +228,7 @@ class Narrator:
             self._failed(door, str(line.get("message", "")), str(line.get("error", "")))
 
     def _failed(self, door: str, what: str, why: str) -> None:
-        """A failure that goes on is told once a minute."""
+        """A failure that goes on is printed once a minute."""
         now, last = self._world.clock.now(), self._failures.get((door, why))
         if last is None or now - last >= timedelta(minutes=1):
             self._failures[door, why] = now
@@ -241,7 +241,7 @@ class Narrator:
         self._launched("provisioning")
 
     def _gave_up(self, result: dict[str, Any]) -> None:
-        """Which nodes are consolidated. Those that a command of the record did not begin are not told."""
+        """Which nodes are consolidated. Those that a command of the record did not begin are left out."""
         commands = self._last_record()["joinery"]["result"]["commands"] if result.get("commands") else []
         begun = {claim.metadata.name for claim in self._world.cluster.node_claims.values() if is_candidate(claim)}
         for command in commands:
@@ -335,7 +335,7 @@ def _is_daemon(pod: Pod) -> bool:
 
 
 def _has(node: Node, taint: str) -> bool:
-    return any(held.key == taint for held in node.spec.taints)
+    return any(found.key == taint for found in node.spec.taints)
 
 
 def _gained(before: NodeClaim, after: NodeClaim, annotation: str) -> bool:

@@ -184,7 +184,7 @@ def place_of(account: Account, cluster: InMemoryObjects, **chosen: Any) -> Place
     defaults: dict[str, Any] = {"nodes": Nodes.RETIRE, "bucket": Disposal.DELETE, "definitions": Disposal.KEEP}
     return Place(
         cluster="blue", region="us-east-1", stack=STACK, aws=account, objects=cluster, now=lambda: seconds[0],
-        sleep=sleep, deadline=60.0, tell=lambda line: None, **(defaults | chosen),
+        sleep=sleep, deadline=60.0, say=lambda line: None, **(defaults | chosen),
     )  # fmt: skip
 
 

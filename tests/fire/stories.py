@@ -313,7 +313,7 @@ STORIES = (
         (NODE_CLASS, when_empty(node_pool()), pods(affinity=APART)),
         (running(), running(zone="us-east-1b")),
         # Whoever is killed with the Lease in hand keeps all others from deciding for longer than a story is quiet.
-        is_told=lambda simulation: len(simulation.world.cluster.node_claims) == 1,
+        is_over=lambda simulation: len(simulation.world.cluster.node_claims) == 1,
     ),
     Story(
         "a broken node is repaired",
@@ -341,14 +341,14 @@ STORIES = (
         buy_on_demand,
         (NODE_CLASS, static(2)),
         (running(), running(zone="us-east-1b")),
-        is_told=none_of(capacity_type="spot"),
+        is_over=none_of(capacity_type="spot"),
     ),
     Story(
         "a node that is too large is replaced by a small one",
         lambda _: None,
         (NODE_CLASS, node_pool(capacity_type="on-demand"), pods(1)),
         (running(capacity_type="on-demand", size="4xlarge"),),
-        is_told=none_of(instance_type="m6a.4xlarge"),
+        is_over=none_of(instance_type="m6a.4xlarge"),
     ),
     Story(
         "an image that fails on its first node halts the drift, until a person approves it",
@@ -356,6 +356,6 @@ STORIES = (
         (NODE_CLASS, when_empty(node_pool(capacity_type="on-demand")), pods(affinity=APART)),
         (running(capacity_type="on-demand"), running(capacity_type="on-demand", zone="us-east-1b")),
         {"canary": "1 node for 1m"},
-        is_told=all_have_moved,
+        is_over=all_have_moved,
     ),
 )  # fmt: skip

@@ -38,7 +38,7 @@ class Story:
     """What there is, and what happens to it.
 
     ``objects``: documents, Deployments and StatefulSets among them. ``running``: nodes that are there at the start.
-    ``begin``: what happens one second later. ``settings``: of the doors. ``is_told``: whether that has come to what it
+    ``begin``: what happens one second later. ``settings``: of the doors. ``is_over``: whether that has come to what it
     must lead to; for what shows in no object that is left unfinished, because nobody may be in a hurry about it.
     """
 
@@ -47,7 +47,7 @@ class Story:
     objects: tuple[Document, ...] = ()
     running: tuple[Running, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
-    is_told: Callable[[Simulation], bool] = lambda _: True
+    is_over: Callable[[Simulation], bool] = lambda _: True
 
     @property
     def scenario(self) -> Scenario:
@@ -100,7 +100,7 @@ class Telling:
             engine.run_for(_STEP)
 
     def _unfinished(self) -> list[str]:
-        untold = [] if self.story.is_told(self.simulation) else ["what the story is about has not come yet"]
+        untold = [] if self.story.is_over(self.simulation) else ["what the story is about has not come yet"]
         return untold + unfinished(self.simulation)
 
     def tell(self) -> "Telling":

@@ -129,7 +129,7 @@ def test_many_durations_are_all_sent(sent: Callable[[], list[dict[str, Any]]]) -
 
 def test_who_is_held_is_told_by_a_few_codes() -> None:
     """As many series as the reference says: the codes that a person can do something about."""
-    assert len(set(ObjectionCode) - PASSING) == Gauge.HELD.value.series
+    assert len(set(ObjectionCode) - PASSING) == Gauge.STAYING.value.series
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: str(measure))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.installer.controller import InstallerController
 from joinery.decisions.installation.objects import WEBHOOK
-from joinery.decisions.installation.rotation import SETTLED, next_step
+from joinery.decisions.installation.rotation import SPREAD_TIME, next_step
 from joinery.gateways.account.gateway import StoredSecret
 from joinery.objects.errors import ConfigurationError, ConflictError
 from joinery.objects.kubernetes.webhook_secret import REMEMBERED, WebhookSecret, parse
@@ -61,7 +61,7 @@ def test_a_rotation_takes_three_steps(world: World) -> None:
     for _ in range(3):
         step = ask(world)
         seen.append((configured(world) == first, len(secret(world).valid), "again_in" in step))
-        world.clock.advance(SETTLED)
+        world.clock.advance(SPREAD_TIME)
     assert seen == [(True, 2, True), (False, 2, True), (False, 1, False)]
     assert secret(world).valid == {configured(world)}
     assert configured(world) != first
@@ -71,7 +71,7 @@ def test_a_step_that_comes_too_soon_changes_nothing(world: World) -> None:
     """A person and the schedule may both ask."""
     ask(world)
     world.account.calls.clear()
-    world.clock.advance(SETTLED - SECOND)
+    world.clock.advance(SPREAD_TIME - SECOND)
     assert ask(world)["again_in"] == 1
     assert world.account.calls == []
 
@@ -101,7 +101,7 @@ def test_a_person_who_asks_gets_a_newer_token_than_that_of_now(
     """Also while another rotation is under way: ending that one alone would keep a token that has leaked since."""
     for _ in range(steps_before):
         ask(world)
-        world.clock.advance(SETTLED)
+        world.clock.advance(SPREAD_TIME)
     leaked = secret(world).valid
     make_rotate_token(
         lambda event: ask(world, **({"days": event["days"]} if "days" in event else {})),
@@ -132,7 +132,7 @@ def test_an_update_of_the_stack_in_the_middle_refuses_no_call(world: World) -> N
         ask(world)
         succeeded(world, request("Update", CONNECTION, ForceConflicts="true"), version=f"1.0.{version}")
         assert configured(world) in secret(world).valid
-        world.clock.advance(SETTLED)
+        world.clock.advance(SPREAD_TIME)
 
 
 class _Doors:
@@ -177,7 +177,7 @@ def test_whenever_a_run_is_killed_no_call_is_refused(phases: list[int], stops: l
         carried = configured(world)
     for _ in range(3):
         ask(world, days="99999")
-        world.clock.advance(SETTLED)
+        world.clock.advance(SPREAD_TIME)
     assert secret(world).valid == {configured(world)}
 
 
@@ -203,7 +203,7 @@ def test_a_moment_far_ahead_delays_a_step_for_minutes_only() -> None:
     """Somebody's clock was wrong, or somebody edited the secret."""
     odd = WebhookSecret(OLD, next=NEW, since="2126-01-01T00:00:00+00:00")
     step = next_step(odd, START, fresh=NEW, is_due=False)
-    assert step.wait == SETTLED
+    assert step.wait == SPREAD_TIME
 
 
 @pytest.mark.parametrize(

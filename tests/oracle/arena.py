@@ -18,7 +18,7 @@ from msgspec.structs import replace as changed
 
 from joinery.decisions.lifecycle.joining.registration import register
 from joinery.decisions.lifecycle.joining.steering import is_steered, released, tolerating
-from joinery.decisions.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome, settle
+from joinery.decisions.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome, after_launch
 from joinery.decisions.lifecycle.state.cluster import ClusterState, state_of
 from joinery.gateways.kubernetes import lists
 from joinery.gateways.kubernetes.adapter import KubernetesCluster
@@ -94,7 +94,7 @@ class Arena:
         name = f"i-{number:017x}"
         instance = Instance(name, kind, zone, capacity_type, "running", self.now)
         by_name: dict[str, InstanceType] = {kind.name: kind for kind in types()}
-        (chain,), _ = settle(
+        (chain,), _ = after_launch(
             FleetGroup((claim,)), FleetOutcome(instances=(instance,)), builders.node_class(), by_name, self.now
         )
         (update,) = (command for command in chain if isinstance(command, UpdateClaim))

@@ -1,4 +1,4 @@
-"""The layer of dependencies: wheels for the target, each held to its hash in the lock, without what nobody imports.
+"""The layer of dependencies: wheels for the target, each with its hash in the lock, without what nobody imports.
 
 Nothing is built and nothing is run: uv takes the wheels that fit the target's Python, processor and glibc, whatever
 this machine has. So no Python of the target is needed here.

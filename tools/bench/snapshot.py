@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SIZES = ((1000, 30_000), (5000, 100_000))
 TICKS = 9
 TICK_SECONDS = 5
-SETTLED = ("/api/v1/pods", "/api/v1/nodes", "/apis/karpenter.sh/v1/nodeclaims")
+WATCHED = ("/api/v1/pods", "/api/v1/nodes", "/apis/karpenter.sh/v1/nodeclaims")
 MANIFESTS = ROOT / "manifests"
 MIB = 1024  # getrusage counts KiB
 _AT_ONCE = 2000
@@ -124,7 +124,7 @@ def _complain(line: str) -> None:
 def measure(plane: ControlPlane, cluster: LargeCluster) -> list[Tick]:
     """The ticks of one function, the cold one first."""
     _store(plane, cluster.documents())
-    for path in SETTLED:  # what was put into etcd is in the API server's caches
+    for path in WATCHED:  # what was put into etcd is in the API server's caches
         plane.wait(f"{plane.server}{path}?limit=1")
     command = [sys.executable, "-m", "tools.bench.snapshot", "--ticks", str(plane.kubeconfig())]
     taken = []

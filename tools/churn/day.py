@@ -1,6 +1,6 @@
 """A day's workloads: who wants how many pods when, whatever nodes there are.
 
-Everything is settled before the day begins, so every rule of consolidation is asked about the same day.
+Consolidation has nothing left to do before the day begins, so every rule of consolidation is asked about the same day.
 
 - **Services** are scaled by a HorizontalPodAutoscaler that follows a daily wave with noise, and are rolled out anew in
   working hours.

@@ -65,8 +65,8 @@ class Judge:
             return Verdict(0)
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
-            told = [str(JOINERY), "catalog", "-f", str(file), "--catalog", str(self.catalogue), "-o", "json"]
-            (folder / "types.json").write_bytes(subprocess.run(told, stdout=subprocess.PIPE, check=True).stdout)
+            command = [str(JOINERY), "catalog", "-f", str(file), "--catalog", str(self.catalogue), "-o", "json"]
+            (folder / "types.json").write_bytes(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
             objects, snapshot = read(file), problem.packing.snapshot
             reports: dict[int, Document] = {}
             for length in lengths:

@@ -121,4 +121,4 @@ def _refuse_a_missing_cluster(aws: "Aws", cluster: str, region: str) -> None:
     except NotFoundError as error:
         raise ConfigurationError(f"there is no EKS cluster {cluster} in {region}: is --region right?") from error
     except JoineryError:
-        return  # who may not ask is told so by the checks
+        return  # the checks say that a right is missing

@@ -69,7 +69,7 @@ def examine(checks: Sequence[Check], site: Site, workers: Workers) -> list[Findi
 def _findings(check: Check, site: Site) -> tuple[Finding, ...]:
     findings: list[Finding] = []
     try:
-        # One by one: what was found before a call fails is told all the same.
+        # One by one: what was found before a call fails is reported all the same.
         findings.extend(check.look(site))
     except (NotInstalledError, OutOfReachError):
         return tuple(findings)  # the checks `stack` and `api server` say so, once

@@ -48,7 +48,7 @@ ENDPOINTS: Sequence[VpcEndpoint] = (
     VpcEndpoint("secretsmanager", "the webhook's secret", only_if="WebhookEndpoint is not none"),
     VpcEndpoint("execute-api", "the webhook", only_if="WebhookEndpoint is private"),
     VpcEndpoint("lambda", "the first catalogue at once; without it, within half an hour"),
-    VpcEndpoint("cloudformation", "telling the deletion of the stack from a rollback"),
+    VpcEndpoint("cloudformation", "distinguishing a deletion of the stack from a rollback"),
     VpcEndpoint("arc-zonal-shift", "zonal shifts", only_if="ZonalShift is true"),
 )
 #: Services that most regions have no endpoint for, and what becomes of Joinery without a way to them.
@@ -231,10 +231,10 @@ def _is_needed(site: Site, endpoint: VpcEndpoint) -> bool:
 def scheduler(site: Site) -> Iterator[Finding]:
     """How kube-scheduler scores nodes, as far as that can be seen."""
     try:
-        is_told = "MostAllocated" in json.dumps(site.eks, default=str)
+        is_packing = "MostAllocated" in json.dumps(site.eks, default=str)
     except JoineryError:
-        is_told = False
-    if is_told:
+        is_packing = False
+    if is_packing:
         yield ok("scheduler", "EKS scores nodes by MostAllocated")
     else:
         text = "EKS names no MostAllocated in its description of the cluster: pods are probably spread over the nodes"

@@ -85,7 +85,7 @@ def connected(cluster: str, region: str, *, is_current: bool) -> Transport:
 
 
 def current_cluster() -> tuple[str, str]:
-    """Name and region of the EKS cluster that the kubeconfig's context is about, empty where that cannot be told.
+    """Name and region of the EKS cluster that the kubeconfig's context is about, empty where nothing says so.
 
     ``aws eks update-kubeconfig`` writes the cluster's ARN, eksctl ``NAME.REGION.eksctl.io``.
     """

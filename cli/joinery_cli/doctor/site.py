@@ -1,8 +1,6 @@
 """What the doctor looks at: a stack, its cluster and its account, as they answer.
 
 Three gateways, each one method wide. Facts that several checks want are asked for once, by whoever comes first.
-
-Figures of CloudWatch, summed over the last hours or days.
 """
 
 from collections.abc import Callable, Mapping

@@ -21,7 +21,7 @@ from joinery_cli.view.plan_view import zones_allowed
 from joinery_cli.view.workloads import Filled
 
 WIDTH = 80
-#: What no table exceeds: Rich is told that a terminal is so wide, or it would cut figures off.
+#: What no table exceeds: Rich takes a terminal to be so wide, or it would cut figures off.
 _WIDEST = 250
 ZONE_WIDTH, TYPE_WIDTH = 15, 19
 _NAMED_PODS = 3

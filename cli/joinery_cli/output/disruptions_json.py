@@ -25,7 +25,7 @@ def disruptions_document(
         "kind": "DisruptionPlan",
         "now": moment_text(now),
         "commands": [_command(command) for command in disruptions.commands],
-        "held": [_held(held) for held in disruptions.staying],
+        "held": [_staying(node) for node in disruptions.staying],
         "refused": [_refused(mistake) for mistake in disruptions.mistakes],
         "cost": {
             "currency": CURRENCY,
@@ -59,16 +59,16 @@ def _command(command: DecidedCommand) -> Mapping[str, Any]:
     }
 
 
-def _held(held: StayingNode) -> Mapping[str, Any]:
+def _staying(node: StayingNode) -> Mapping[str, Any]:
     """``disruption``: what the node is kept from; null where it is kept from all. ``until``: when the rule ends by
     itself; null where nobody knows.
     """
     return {
-        "nodeClaim": held.node_claim,
-        "reason": held.objection.message,
-        "code": held.objection.code.value,
-        "disruption": held.disruption.value if held.disruption else None,
-        "until": moment_text(held.objection.until) if held.objection.until else None,
+        "nodeClaim": node.node_claim,
+        "reason": node.objection.message,
+        "code": node.objection.code.value,
+        "disruption": node.disruption.value if node.disruption else None,
+        "until": moment_text(node.objection.until) if node.objection.until else None,
     }
 
 

@@ -22,11 +22,11 @@ from joinery_cli.output.console import (
     print_wrapped,
     printing,
 )
-from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, HeldGroup
+from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, StayingGroup
 from joinery_cli.view.disruption_words import headline, moves, result, rule, totals
 from joinery_cli.view.figures import count, money, natural, share
 
-#: So many commands are told node by node; the others in one line.
+#: So many commands are printed node by node; each of the others in one line.
 _SHOWN_COMMANDS = 20
 _SHOWN_LINES = 8
 _SHOWN_MESSAGES = 3
@@ -41,7 +41,7 @@ def print_disruptions(view: DisruptionView, *, with_pods: bool = False) -> None:
         _print_commands(console, view.commands, is_whole=with_pods)
         if with_pods and view.evicted:
             console.print(_pods(view), "")
-        _print_held(console, view.held)
+        _print_staying(console, view.staying)
         _print_totals(console, view)
         for explanation in view.explanations:
             print_explanation(console, lines(explanation))
@@ -143,20 +143,20 @@ def _pods(view: DisruptionView) -> Table:
 # --- what stays ---
 
 
-def _print_held(console: Console, groups: Sequence[HeldGroup]) -> None:
+def _print_staying(console: Console, groups: Sequence[StayingGroup]) -> None:
     if not groups:
         return
     nodes = {name for group in groups for name in group.nodes}
     console.print(f"[bold]Staying: {count(len(nodes), 'node')}[/bold]")
     for group in groups:
-        held = f"{count(len(group.nodes), 'node')}, {rule(group.code)}: {some_of(group.nodes)}"
-        print_wrapped(console, held, first="  ", further="      ")
+        line = f"{count(len(group.nodes), 'node')}, {rule(group.code)}: {some_of(group.nodes)}"
+        print_wrapped(console, line, first="  ", further="      ")
         for message, names in group.messages[:_SHOWN_MESSAGES]:
             times = f" ({count(len(names), 'node')})" if len(group.messages) > 1 and len(names) > 1 else ""
             print_wrapped(console, f"{message}{times}", first="    • ")
         rest = len(group.messages) - _SHOWN_MESSAGES
         if rest > 0:
-            console.print(f"[dim]    and {count(rest, 'more reason')}; --explain NODE tells a node's own[/dim]")
+            console.print(f"[dim]    and {count(rest, 'more reason')}; --explain NODE prints a node's own[/dim]")
     console.print()
 
 

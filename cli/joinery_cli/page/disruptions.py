@@ -11,7 +11,7 @@ from joinery_cli.page.bars import scale_of
 from joinery_cli.page.rendering import Figure, Frame, rendered
 from joinery_cli.view.disruption_view import DisruptionView
 from joinery_cli.view.disruption_words import headline, totals
-from joinery_cli.view.figures import TELLING, count, money, monthly
+from joinery_cli.view.figures import MOST_GAP, count, money, monthly
 from joinery_cli.view.workloads import Workload
 
 #: Up to so many nodes of all commands are drawn with their workloads.
@@ -49,13 +49,13 @@ def page(view: DisruptionView) -> str:
         curve=curve.section(view),
         pixels=fleet.command_scale(view),
         scale=scale_of(drawn, ("cpu", "memory")) if len(drawn) <= _DRAWN_NODES else None,
-        held=_held(view),
+        staying=_staying(view),
     )
 
 
-def _held(view: DisruptionView) -> int:
+def _staying(view: DisruptionView) -> int:
     """How many nodes stay for a reason."""
-    return len({name for group in view.held for name in group.nodes})
+    return len({name for group in view.staying for name in group.nodes})
 
 
 def _workloads(view: DisruptionView) -> tuple[Workload, ...]:
@@ -76,11 +76,11 @@ def _figures(view: DisruptionView) -> tuple[Figure, ...]:
     if decision.lower_bound > 0:
         note = f"of {money(decision.after + decision.moves)}/h with its moves" if decision.moves else "nothing cheaper"
         figures.append(Figure("lower-bound", "Proven bound", f"{money(decision.lower_bound)}/h", note))
-        if decision.gap < TELLING:
+        if decision.gap < MOST_GAP:
             figures.append(Figure("gap", "Gap", f"{decision.gap:.1%}", "above the bound at most"))
-    nodes = _held(view)
+    nodes = _staying(view)
     figures.append(
-        Figure("held", "Staying", f"{nodes:,}", f"by {count(len(view.held), 'rule')}" if nodes else "by no rule")
+        Figure("staying", "Staying", f"{nodes:,}", f"by {count(len(view.staying), 'rule')}" if nodes else "by no rule")
     )
     return tuple(figures)
 

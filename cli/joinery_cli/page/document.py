@@ -15,7 +15,7 @@ from joinery.objects.karpenter.meta import Requirement, Taint
 from joinery_cli.explained import lines
 from joinery_cli.page.bars import scale_of
 from joinery_cli.page.rendering import Figure, Frame, rendered
-from joinery_cli.view.figures import TELLING, amount, count, in_order, money, monthly, unit
+from joinery_cli.view.figures import MOST_GAP, amount, count, in_order, money, monthly, unit
 from joinery_cli.view.nearness import nearness
 from joinery_cli.view.plan_view import PlanView
 from joinery_cli.view.workloads import Filled
@@ -81,7 +81,7 @@ def _figures(plan: PlanView) -> tuple[Figure, ...]:
     figures = [Figure("hourly", "Cost", f"{money(packing.hourly)}/h", monthly(packing.hourly))]
     if packing.launches:
         figures.append(Figure("lower-bound", "Proven bound", f"{money(packing.lower_bound)}/h", "no plan costs less"))
-        if packing.gap < TELLING:
+        if packing.gap < MOST_GAP:
             figures.append(Figure("gap", "Gap", f"{packing.gap:.1%}", "above the bound at most"))
         if packing.resilience_cost >= 0.01:
             figures.append(

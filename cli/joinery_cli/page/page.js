@@ -23,8 +23,8 @@
     };
     if (element.matches(".reason")) {
       row.about = lower(section.dataset.about, ...said(element, "li, .wish p"));
-      // Pods that are held up by one reason; or nodes that one rule holds.
-      const isOfNodes = element.matches(".held");
+      // Pods that have no place for one reason; or nodes that one rule keeps.
+      const isOfNodes = element.matches(".staying");
       row.homes = isOfNodes ? names(element).map((name) => ({ name, pods: [] })) : [{ name: "", pods: names(element) }];
     }
     return row;

@@ -21,7 +21,7 @@ from joinery.objects.karpenter.legacy import Equivalent, equivalents, is_legacy
 from joinery.objects.karpenter.meta import Origin
 from joinery.objects.kubernetes.decoding import without_nulls
 from joinery.objects.kubernetes.workloads import Workload
-from joinery.objects.snapshot.legacy import LegacyReader, NotReadableError, by_older_rules
+from joinery.objects.snapshot.equivalents import LegacyReader, NotReadableError, by_older_rules
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.snapshot.successors import FIELDS
 from joinery_cli.notices import RefusedFilesError, UserNotice, note, some_of, warning, warnings_of
@@ -251,7 +251,7 @@ def _load_file(inputs: Inputs, path: str) -> None:
         if is_empty:
             inputs.notices.append(warning(f"{source_name(path)}: no objects in it"))
     except ConfigurationError as error:
-        # What follows in this file cannot be told apart any more.
+        # Where the next object in this file begins is not known any more.
         inputs.refused.append(str(error))
 
 

@@ -107,12 +107,12 @@ def of_no_pods(workloads: Workloads) -> Iterator[str]:
     idle = [str(owner) for owner, one in sorted(workloads.items()) if one.spec.replicas == 0 and not one.metadata.uid]
     if idle:
         yield f"no pods of {some_of(idle)}: {'its' if len(idle) == 1 else 'their'} replicas are 0"
-    held = [str(owner) for owner, one in sorted(workloads.items()) if _is_held(owner, one)]
-    if held:
-        yield f"no pods of {some_of(held)}: {'it is' if len(held) == 1 else 'they are'} suspended"
+    suspended = [str(owner) for owner, one in sorted(workloads.items()) if _is_suspended(owner, one)]
+    if suspended:
+        yield f"no pods of {some_of(suspended)}: {'it is' if len(suspended) == 1 else 'they are'} suspended"
 
 
-def _is_held(owner: Owner, job: Workload) -> bool:
+def _is_suspended(owner: Owner, job: Workload) -> bool:
     """Whether it would run if it were not suspended. A CronJob has a word of its own."""
     return owner.kind == "Job" and job.spec.suspend and not _has_ended(job) and job.metadata.deletion_timestamp is None
 
@@ -226,7 +226,7 @@ def _missing(owner: Owner, workload: Workload, present: list[Pod], taken: Contai
 
 
 def _free_ordinals(workload: Workload, wanted: int, taken: Container[str]) -> Iterator[str]:
-    """A StatefulSet's pods are told apart by number: a missing one in between is made again."""
+    """A StatefulSet's pods are numbered: a missing one in between is made again."""
     first, metadata = workload.spec.ordinals.start, workload.metadata
     names = (f"{metadata.name}-{ordinal}" for ordinal in range(first, first + wanted))
     return (name for name in names if f"{metadata.namespace}/{name}" not in taken)

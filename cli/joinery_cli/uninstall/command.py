@@ -42,7 +42,7 @@ def uninstall(
 
     place = _place(
         cluster, region, stack=stack, nodes=nodes, bucket=bucket, definitions=crds, minutes=timeout,
-        is_told=output is not Format.JSON,
+        is_table=output is not Format.JSON,
     )  # fmt: skip
     through = go_through(place)
     if output is Format.JSON:
@@ -56,7 +56,7 @@ def uninstall(
 
 
 def _place(
-    cluster: str, region: str | None, *, stack: str | None, minutes: int, is_told: bool, **chosen: Any
+    cluster: str, region: str | None, *, stack: str | None, minutes: int, is_table: bool, **chosen: Any
 ) -> "Place":
     import time
 
@@ -75,7 +75,7 @@ def _place(
         cluster=cluster, region=region, stack=stack or stack_name(cluster), aws=aws,
         objects=_objects(cluster, region, is_current=cluster == current),
         now=time.monotonic, sleep=time.sleep, deadline=time.monotonic() + minutes * 60,
-        tell=_tell if is_told else _tell_aside, **chosen,
+        say=_print if is_table else _print_aside, **chosen,
     )  # fmt: skip
 
 
@@ -91,10 +91,10 @@ def _objects(cluster: str, region: str, *, is_current: bool) -> "Objects | None"
         return None
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     print(visible(line), flush=True)
 
 
-def _tell_aside(line: str) -> None:
+def _print_aside(line: str) -> None:
     """Standard output is the document's alone."""
     print(visible(line), file=sys.stderr, flush=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from joinery.decisions.installation.objects import MARKED, WEBHOOK
-from joinery.decisions.installation.removal import CLAIMS, UNINSTALLING, Nodes, named, of_ours, unmarked, unsettled
+from joinery.decisions.installation.removal import CLAIMS, UNINSTALLING, Nodes, in_progress, named, of_ours, unmarked
 from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.kubernetes.references import Document, reference
@@ -109,11 +109,11 @@ def _restless(place: Place) -> str:
     """What is still in the middle of something. Commands that have not begun are taken back: lifecycle rolls back."""
     claims = _claims(place)
     for claim in claims:
-        if unsettled(claim) == "being disrupted" and place.objects:
+        if in_progress(claim) == "being disrupted" and place.objects:
             none = {"metadata": {"annotations": {keys.DISRUPTION_COMMAND: None}}}
             place.objects.patch(reference(claim), none)
-    busy = [claim for claim in claims if unsettled(claim)]
-    return "; ".join(f"{named([claim])} is {unsettled(claim)}" for claim in busy)
+    busy = [claim for claim in claims if in_progress(claim)]
+    return "; ".join(f"{named([claim])} is {in_progress(claim)}" for claim in busy)
 
 
 def _switched_off(place: Place, is_due: Callable[[str], bool]) -> str:

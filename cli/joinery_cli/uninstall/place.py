@@ -22,7 +22,8 @@ class UnfinishedError(JoineryError):
 class Place:
     """``nodes``, ``bucket``, ``definitions``: what the user has chosen. ``now``: seconds since some beginning.
 
-    ``objects`` is None where there is no such cluster (any more). ``deadline``: by ``now``. ``tell`` says what goes on.
+    ``objects`` is None where there is no such cluster (any more). ``deadline``: by ``now``. ``say`` prints what goes
+    on.
     """
 
     cluster: str
@@ -36,18 +37,18 @@ class Place:
     now: Callable[[], float]
     sleep: Callable[[float], None]
     deadline: float
-    tell: Callable[[str], None]
+    say: Callable[[str], None]
 
     def until(self, question: Callable[[], str], *, every: float = 2.0) -> None:
-        """Ask what is still in the way until nothing is, and tell whenever the answer changes.
+        """Ask what is still in the way until nothing is, and print it whenever the answer changes.
 
         Raises ``UnfinishedError`` at the deadline.
         """
-        told = ""
+        printed = ""
         while in_the_way := question():
-            if in_the_way != told:
-                self.tell(f"  {in_the_way}")
-                told = in_the_way
+            if in_the_way != printed:
+                self.say(f"  {in_the_way}")
+                printed = in_the_way
             if self.now() >= self.deadline:
                 raise UnfinishedError(
                     f"not over in time: {in_the_way}. Run the same command again: it goes on from here"

@@ -52,9 +52,9 @@ def go_through(place: Place, steps: Sequence[Step] = STEPS) -> list[Done]:
     """Every step, one after the other. Raises what a step raises; those before it are through."""
     through = []
     for step in steps:
-        place.tell(f"{step.name} ...")
+        place.say(f"{step.name} ...")
         began = place.now()
         result = step.work(place)
         through.append(Done(step.name, result, place.now() - began))
-        place.tell(f"{step.name}: {result}")
+        place.say(f"{step.name}: {result}")
     return through

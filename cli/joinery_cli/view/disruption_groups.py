@@ -19,7 +19,7 @@ from joinery.objects.snapshot.pods import is_reschedulable
 from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import Sold, node_price
-from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, HeldGroup, Route
+from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, Route, StayingGroup
 from joinery_cli.view.figures import natural
 from joinery_cli.view.plan_groups import bought, rooms_of, where_launched
 from joinery_cli.view.workloads import Filled, Workload, parts_of, workloads_of
@@ -49,7 +49,7 @@ def view(
         before=before,
         after=cluster.nodes(),
         commands=commands,
-        held=_held(_staying(disruptions), {node.claim: node.name for node in before}),
+        staying=_groups(_staying(disruptions), {node.claim: node.name for node in before}),
     )
 
 
@@ -177,26 +177,26 @@ def _without_pods(node: NodeView, fates: Mapping[str, Fate], price: float | None
     )
 
 
-# --- what is held ---
+# --- what stays ---
 
 
 def _staying(disruptions: DisruptionDecision) -> Iterator[StayingNode]:
-    """What holds nodes that stay. One that goes for one reason may be held from another, and would be told twice."""
+    """Nodes that stay, each with its rule. One that goes for one reason may be kept from another: it does not stay."""
     going = {name for command in disruptions.commands for name in command.retire}
     return (one for one in disruptions.staying if one.node_claim not in going)
 
 
-def _held(held: Iterable[StayingNode], node_of: Mapping[str, str]) -> tuple[HeldGroup, ...]:
-    """One group for each rule, the rule that holds most nodes first. ``node_of``: by name of the NodeClaim."""
+def _groups(staying: Iterable[StayingNode], node_of: Mapping[str, str]) -> tuple[StayingGroup, ...]:
+    """One group for each rule, the rule that keeps most nodes first. ``node_of``: by name of the NodeClaim."""
     groups: dict[ObjectionCode, dict[str, dict[str, None]]] = defaultdict(lambda: defaultdict(dict))
-    for one in held:
+    for one in staying:
         groups[one.objection.code][one.objection.message][node_of.get(one.node_claim, one.node_claim)] = None
     return tuple(
         sorted((_group(code, said) for code, said in groups.items()), key=lambda one: (-len(one.nodes), one.code))
     )
 
 
-def _group(code: ObjectionCode, said: Mapping[str, Mapping[str, None]]) -> HeldGroup:
+def _group(code: ObjectionCode, said: Mapping[str, Mapping[str, None]]) -> StayingGroup:
     messages = [(message, tuple(sorted(nodes, key=natural))) for message, nodes in said.items()]
     nodes = sorted({node for _, names in messages for node in names}, key=natural)
-    return HeldGroup(code, tuple(nodes), tuple(sorted(messages, key=lambda entry: (-len(entry[1]), entry[0]))))
+    return StayingGroup(code, tuple(nodes), tuple(sorted(messages, key=lambda entry: (-len(entry[1]), entry[0]))))

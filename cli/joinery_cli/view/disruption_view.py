@@ -92,8 +92,8 @@ class CommandView:
 
 
 @dataclass(frozen=True, slots=True)
-class HeldGroup:
-    """Nodes that one rule holds. ``messages``: what is said of them, with the nodes' names; the most frequent first."""
+class StayingGroup:
+    """Nodes that one rule keeps. ``messages``: what is said of them, with the nodes' names; the most frequent first."""
 
     code: ObjectionCode
     nodes: tuple[str, ...]
@@ -116,11 +116,11 @@ class NodeExplanation:
     node         as it is before the decision
     command      the one that retires it; None where it stays
     receives     pods that move to it, with the number of the command that moves them
-    held         what keeps it, by rule
+    kept_by      the rules that keep it
     moving       its pods that would need another node, the dearest first; empty where its NodePool is unknown, and with
                  it what moves are worth
     staying      how many of its pods would end with it (DaemonSets' and the kubelet's own); 0 where its NodePool is
-                 unknown, as only a part of its pods would be told
+                 unknown, as only a part of its pods would be counted
     payback      within which savings must repay its moves
     is_static    its NodePool keeps a number of nodes, and is not consolidated
     """
@@ -128,7 +128,7 @@ class NodeExplanation:
     node: DrawnNode
     command: CommandView | None
     receives: tuple[tuple[int, Route], ...]
-    held: tuple[StayingNode, ...]
+    kept_by: tuple[StayingNode, ...]
     moving: tuple[PricedPods, ...]
     staying: int
     payback: timedelta
@@ -137,7 +137,7 @@ class NodeExplanation:
     @property
     def is_leaving(self) -> bool:
         """It goes whatever is decided: it is being deleted, or EC2 takes it away."""
-        return any(held.objection.code is ObjectionCode.LEAVING for held in self.held)
+        return any(one.objection.code is ObjectionCode.LEAVING for one in self.kept_by)
 
     @property
     def is_consolidated(self) -> bool:
@@ -168,7 +168,7 @@ class DisruptionView:
     before: tuple[DrawnNode, ...]
     after: tuple[DrawnNode, ...]
     commands: tuple[CommandView, ...]
-    held: tuple[HeldGroup, ...]
+    staying: tuple[StayingGroup, ...]
     explanations: tuple[NodeExplanation, ...] = ()
     """Of the nodes that were asked for by ``--explain``."""
 
@@ -224,7 +224,7 @@ def explain(name: str, problem: DisruptionProblem, seen: DisruptionView) -> Node
         node=node,
         command=next((one for one in seen.commands if node.claim and node.claim in one.command.retire), None),
         receives=tuple((one.number, route) for one in seen.commands for route in one.routes if route.target == name),
-        held=tuple(one for one in seen.disruptions.staying if node.claim and one.node_claim == node.claim),
+        kept_by=tuple(one for one in seen.disruptions.staying if node.claim and one.node_claim == node.claim),
         moving=_priced(moving, node_view, prices, node.price or 0.0) if pool else (),
         staying=len(node_view.pods) - len(moving) if pool else 0,
         payback=prices.terms(node_view.pool).payback if pool else problem.options.payback,

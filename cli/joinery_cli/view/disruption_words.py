@@ -9,7 +9,7 @@ from datetime import timedelta
 from joinery.objects.karpenter.duration import spoken
 from joinery.objects.objections import ObjectionCode
 from joinery_cli.view.disruption_view import CommandView, DisruptionView
-from joinery_cli.view.figures import NEGLIGIBLE, ONE_PRICE, TELLING, count, money, monthly
+from joinery_cli.view.figures import MOST_GAP, NEGLIGIBLE, ONE_PRICE, count, money, monthly
 
 #: Which rule holds a node, as a heading.
 RULES: Mapping[ObjectionCode, str] = {
@@ -94,7 +94,7 @@ def uncounted(view: DisruptionView) -> Iterator[str]:
 
 def leaving(view: DisruptionView) -> Iterator[str]:
     """Nodes that are in the bill before and after, and are soon in neither."""
-    nodes = [name for group in view.held if group.code is ObjectionCode.LEAVING for name in group.nodes]
+    nodes = [name for group in view.staying if group.code is ObjectionCode.LEAVING for name in group.nodes]
     if nodes:
         leave = "is leaving already, and is" if len(nodes) == 1 else "are leaving already, and are"
         yield f"{count(len(nodes), 'node')} {leave} still counted"
@@ -166,7 +166,7 @@ def refusals(view: DisruptionView) -> Iterator[str]:
 
 
 def _within(gap: float) -> str:
-    if gap >= TELLING:
+    if gap >= MOST_GAP:
         return ""
     if gap < ONE_PRICE:
         return ": nothing cheaper can be reached"

@@ -10,8 +10,8 @@ _SMALL, _LARGE, _MANY = 0.1, 100, 1000
 #: As AWS bills a month.
 _HOURS_A_MONTH = 730
 _MEASURED = ("cpu", "memory")
-#: A gap beyond this is not worth a person's look: the bound is next to nothing, where all might have been reserved.
-TELLING = 10.0
+#: A larger gap says nothing and is not shown: the bound is next to nothing, where all might have been reserved.
+MOST_GAP = 10.0
 #: A smaller gap is shown as none, of a tenth of a percent.
 NEGLIGIBLE = 0.0005
 #: What sums of prices may differ by and be one price.

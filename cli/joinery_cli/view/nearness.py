@@ -6,7 +6,7 @@ One place, so that table and page agree.
 from collections.abc import Iterator
 
 from joinery.decisions.scheduling.packing import Kept, Packing
-from joinery_cli.view.figures import NEGLIGIBLE, ONE_PRICE, TELLING, money
+from joinery_cli.view.figures import MOST_GAP, NEGLIGIBLE, ONE_PRICE, money
 
 _WHOSE = {Kept.PREFERENCES: "Pods' preferences", Kept.WEIGHTS: "NodePools' weights"}
 
@@ -19,16 +19,16 @@ def nearness(packing: Packing) -> Iterator[str]:
     bound = packing.hourly if packing.gap < ONE_PRICE else packing.lower_bound
     yield f"Proven lower bound {money(bound)}/h{_within(packing)}"
     of_kept, above = packing.kept_bound - packing.lower_bound, packing.hourly - packing.lower_bound
-    if packing.gap < TELLING and of_kept > NEGLIGIBLE * packing.lower_bound:
+    if packing.gap < MOST_GAP and of_kept > NEGLIGIBLE * packing.lower_bound:
         part = min(of_kept / above, 1.0)
         kept = " and ".join(_WHOSE[one] for one in packing.kept)
         yield f"{kept} explain {_part(part)} of that: with them kept, {_with_them(packing.kept_gap)}"
-    if packing.weaknesses and packing.gap < TELLING:
+    if packing.weaknesses and packing.gap < MOST_GAP:
         yield f"The bound is weak here: {'; '.join(packing.weaknesses)}"
 
 
 def _within(packing: Packing) -> str:
-    if packing.gap >= TELLING:
+    if packing.gap >= MOST_GAP:
         return ""
     if packing.gap < ONE_PRICE or (packing.gap < NEGLIGIBLE and money(packing.lower_bound) == money(packing.hourly)):
         return ": nothing cheaper is possible"

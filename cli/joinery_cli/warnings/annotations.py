@@ -71,7 +71,7 @@ def _of_pod(pod: Pod) -> Iterator[str]:
 def idle_protections(snapshot: Snapshot) -> Iterator[UserNotice]:
     """A warning for each annotation that protects nothing, naming who has it.
 
-    See ``objects.snapshot.legacy`` for clusters in which the older ones are read.
+    See ``objects.snapshot.equivalents`` for clusters in which the older ones are read.
     """
     yield from warnings_of(_idle(snapshot))
 

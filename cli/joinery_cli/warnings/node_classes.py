@@ -47,9 +47,9 @@ def room_in_user_data(classes: Iterable[NodeClass]) -> Iterator[UserNotice]:
     ``spec.kubelet`` alone (Karpenter, "NodeClasses", ``spec.kubelet``).
     """
     for one in classes:
-        told = _COMMENT.sub("", getattr(one.spec, "user_data", None) or "")
+        written = _COMMENT.sub("", getattr(one.spec, "user_data", None) or "")
         kubelet = getattr(one.spec, "kubelet", None)
-        found = (name.search(told) for field, name in _ROOM.items() if not getattr(kubelet, field, None))
+        found = (name.search(written) for field, name in _ROOM.items() if not getattr(kubelet, field, None))
         if words := [match[0] for match in found if match]:
             yield warning(
                 f"{one.kind} {one.metadata.name}: spec.userData sets {', '.join(words)}: the room of nodes is counted "

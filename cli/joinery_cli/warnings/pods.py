@@ -2,7 +2,7 @@
 five hundred cores, a NodePool with ``memory: 1000`` has room for no node, and a topology spread whose selector does
 not match the pods themselves spreads nothing.
 
-Whoever wrote them is not told by a cluster: the pods are put on nodes that are far too small, or all into one zone.
+A cluster says nothing of them: the pods are put on nodes that are far too small, or all into one zone.
 """
 
 import re

@@ -127,7 +127,8 @@ class InterruptionController:
             actor, [(own, chains) for own, one in zip(failures, responses, strict=True) for chains in one.chains]
         )
         try:
-            # Also for claims that are being deleted already: an earlier delivery may have failed before it rang.
+            # Also for claims that are being deleted already: an earlier delivery may have failed before it woke the
+            # others.
             if any(response.is_loss for response in responses) or set(rebalance.values()) - {Rebalance.OFF}:
                 ring_each(self._gateways.doorbell, Bell.PROVISIONING, Bell.LIFECYCLE)
         finally:
@@ -162,7 +163,9 @@ class InterruptionController:
         for name, answer in zip(pool_names, answers, strict=True):
             if isinstance(answer, JoineryError):
                 about = {"node_pool": name, ERROR: str(answer)}
-                logger.warning("a NodePool cannot be read, so a recommendation for its nodes is only told", extra=about)
+                logger.warning(
+                    "a NodePool cannot be read, so for a recommendation its nodes get an Event alone", extra=about
+                )
                 mode_of_pool[name] = Rebalance.OFF
             else:
                 mode_of_pool[name] = mode_of(answer, self._rebalance)

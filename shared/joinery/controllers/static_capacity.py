@@ -200,7 +200,7 @@ class StaticCapacity:
         """
         packing = self._replenish(problem)
         for reason in packing.pool_reasons:
-            self._tell(problem.snapshot, reason, otherwise)
+            self._report(problem.snapshot, reason, otherwise)
         without_pods = replace(problem, snapshot=replace(problem.snapshot, pods=()))
         violations = verify(without_pods, packing)
         if not violations:
@@ -225,7 +225,7 @@ class StaticCapacity:
     def _record(self, what: str, problem: Problem, packing: Packing, supply: Supply) -> None:
         self._when_free(partial(self._recorder.record, what, problem, packing, supply.unavailable, self.actor))
 
-    def _tell(self, snapshot: Snapshot, reason: Reason, otherwise: str) -> None:
+    def _report(self, snapshot: Snapshot, reason: Reason, otherwise: str) -> None:
         """Why a pool does not get the nodes that it should."""
         if reason.subject:
             why = {NODE_POOL_FIELD: reason.subject.name, CODE: reason.code, REASON: reason.message}

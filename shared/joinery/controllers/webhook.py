@@ -30,7 +30,7 @@ from joinery.objects.errors import JoineryError
 from joinery.objects.karpenter import labels
 
 #: Refusals are counted in the metrics no more often than this: each line of a log is paid for.
-TOLD_EVERY = timedelta(minutes=1)
+COUNTED_EVERY = timedelta(minutes=1)
 
 #: A Kubernetes object, as JSON.
 Object = Mapping[str, Any]
@@ -53,7 +53,7 @@ class WebhookController:
         self._now = now
         self._enabled = enabled
         self._refused = 0
-        self._told: datetime | None = None
+        self._counted: datetime | None = None
         self._rung: dict[Bell, int] = {}
 
     def answer(self, call: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,12 +84,12 @@ class WebhookController:
         return any([hmac.compare_digest(path, f"/{token}".encode()) for token in self._tokens.valid()])
 
     def _refuse(self) -> None:
-        """Count a refusal, and tell the metrics of all since the last time if that is a while ago."""
+        """Count a refusal, and send all since the last time as a metric if that is a while ago."""
         self._refused += 1
         now = self._now()
-        if self._told is None or now - self._told >= TOLD_EVERY:
+        if self._counted is None or now - self._counted >= COUNTED_EVERY:
             count(Count.REVIEWS_FORBIDDEN, self._refused)
-            self._refused, self._told = 0, now
+            self._refused, self._counted = 0, now
 
     def _ring(self, request: Request) -> None:
         """Ring the bells that the request is worth.

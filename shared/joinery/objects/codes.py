@@ -91,7 +91,7 @@ CAPACITY = frozenset(
         "InsufficientReservedInstanceCapacity",
         "InsufficientVolumeCapacity",
         "InstanceLimitExceeded",
-        # The reservation that a launch was for is gone. (Whoever asks for it by its id is told that it is not found.)
+        # The reservation that a launch was for is gone. (Whoever asks for it by its id gets "not found".)
         "InvalidCapacityReservationId.NotFound",
         # A block that has not begun yet; an interruptible reservation that its owner is just taking back.
         "InvalidCapacityReservationState.PendingActivation",

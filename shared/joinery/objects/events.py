@@ -84,7 +84,7 @@ _WANTS_A_PERSON = {
     "Refused": EventReason(
         (POD, *_BOTH, NODE_POOL, NODE_CLASS),
         "what Joinery asked for it was refused: by EC2, by an admission policy, or for a missing right. It is asked "
-        "for again, ever less often, and told once. Its NodeClaim has the condition `joinery.dev/Refused`",
+        "for again, ever less often, with one Event. Its NodeClaim has the condition `joinery.dev/Refused`",
         is_warning=True,
         remedy="the message says who refused what, and what to do",
     ),

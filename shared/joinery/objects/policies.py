@@ -31,8 +31,8 @@ class Steering(StrEnum):
 class Rebalance(StrEnum):
     """What is done about EC2's rebalance recommendations (``joinery.decisions.interruption.rebalance``).
 
-    ``OFF``: they are told. ``DRAIN``: they are treated as a spot warning. ``REPLACE``: a replacement is bought first,
-    and the node goes once that is initialised.
+    ``OFF``: their nodes get an Event. ``DRAIN``: they are treated as a spot warning. ``REPLACE``: a replacement is
+    bought first, and the node goes once that is initialised.
     """
 
     OFF = "off"

@@ -81,7 +81,7 @@ def must_be(wanted: str, given: Any) -> str:
 
 
 def must_be_text(given: Any) -> str:
-    """A number or a truth value that only lacks quotes is told so."""
+    """What to write in place of a number or a truth value, which may only lack quotes."""
     if isinstance(given, bool | int | float):
         return f"{shown(given)} must be text: write it in quotes"
     return must_be("text", given)

@@ -75,7 +75,7 @@ def test_a_node_that_goes_is_not_held_as_well() -> None:
     """It is held from one reason and goes for another; nodes that go and that are held are all nodes together."""
     used_up = Objection(ObjectionCode.POD_DISRUPTION_BUDGET, "its budget is used up")
     also = StayingNode("claim-1", used_up, DisruptionReason.UNDERUTILIZED)
-    assert _seen(staying=(*DISRUPTIONS.staying, also)).held == _seen().held
+    assert _seen(staying=(*DISRUPTIONS.staying, also)).staying == _seen().staying
 
 
 def test_a_decision_without_a_bound_claims_none(capsys: pytest.CaptureFixture[str]) -> None:

@@ -46,12 +46,12 @@ def test_the_page_opens_without_complaint_and_shows_the_figures(look: Look) -> N
     shown = look(_written())
     assert shown.complaints == []
     assert [address.rpartition("/")[2] for address in shown.requests] == ["plan.html"]
-    names = ("before", "after", "savings", "evictions", "lower-bound", "gap", "held")
+    names = ("before", "after", "savings", "evictions", "lower-bound", "gap", "staying")
     seen = {name: shown.ask(f"document.getElementById('{name}').textContent") for name in names}
     assert seen == {
         "before": f"${3 * PRICE:.4f}/h", "after": f"${PRICE + SMALL_PRICE:.4f}/h",
         "savings": f"${2 * PRICE - SMALL_PRICE:.4f}/h", "evictions": "3", "lower-bound": "$0.3500/h", "gap": "5.1%",
-        "held": "2",
+        "staying": "2",
     }  # fmt: skip
 
 

@@ -46,7 +46,7 @@ class Written:
 class ClaimWriter:
     """Writes the claims of one run, plan after plan. ``stopwatch``: what the time limit of these is measured by.
 
-    ``held``: by pod (namespace/name), why no claim for it was taken a moment ago.
+    ``unplaced``: by pod (namespace/name), why no claim for it was taken a moment ago.
     ``written``: those that the API server has stored. ``observed``: the launches for which nothing was written, because
     of ``observe`` mode. ``unanswered``: claims that the API server may have stored, or not. Failures that are no
     claim's fault are noted with the actor, which raises them when what was written is taken care of.
@@ -56,14 +56,14 @@ class ClaimWriter:
     workers: Workers
     actor: Actor
     stopwatch: Stopwatch = lambda: 0.0
-    held: Mapping[str, Unplaced] = field(default_factory=dict)
+    unplaced: Mapping[str, Unplaced] = field(default_factory=dict)
     written: list[Written] = field(default_factory=list)
     observed: list[Launch] = field(default_factory=list)
     unanswered: list[NodeClaim] = field(default_factory=list)
     _failures: int = 0
 
     def __post_init__(self) -> None:
-        self._refused = RefusedClaims(self.cluster, self.actor, self.stopwatch, dict(self.held))
+        self._refused = RefusedClaims(self.cluster, self.actor, self.stopwatch, dict(self.unplaced))
 
     @property
     def launches(self) -> tuple[Launch, ...]:

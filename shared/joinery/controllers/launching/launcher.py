@@ -20,10 +20,10 @@ from joinery.decisions.lifecycle.launching.capped_launches import within_caps
 from joinery.decisions.lifecycle.launching.fleet_groups import (
     FleetGroup,
     FleetOutcome,
+    after_launch,
     fleet_groups,
     insufficient,
     postponed,
-    settle,
     unlaunchable,
 )
 from joinery.decisions.lifecycle.launching.instance_filters import filtered
@@ -206,7 +206,7 @@ class Launcher:
 
     def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass) -> "_Result":
         types = {instance_type.name: instance_type for instance_type in self._types.get(node_class.metadata.name, ())}
-        gains, losses = settle(group, outcome, node_class, types, self._now)
+        gains, losses = after_launch(group, outcome, node_class, types, self._now)
         served = group.waiting[: len(group.free(outcome.instances))]
         names = tuple(claim.metadata.name for claim in served)
         return _Result(gains, losses, names)
@@ -243,9 +243,9 @@ def finish_launches(
     wanted = (claim for claim in left_behind if claim.metadata.name not in known)
     groups = fleet_groups(wanted, snapshot.node_claims)
     tokens = {instance.launch_token for instance in instances}
-    held = within_caps(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
-    if held.announcements:
-        logger.error("a cap leaves out launches", extra={REASON: held.announcements[0].message})
-        actor.emit(news(gateways, held.announcements))
+    capped = within_caps(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
+    if capped.announcements:
+        logger.error("a cap leaves out launches", extra={REASON: capped.announcements[0].message})
+        actor.emit(news(gateways, capped.announcements))
     launcher = Launcher(gateways, actor, snapshot, supply, invocation)
-    return Finished(launcher.launch(held.admitted, snapshot.node_claims, instances), held.caps)
+    return Finished(launcher.launch(capped.admitted, snapshot.node_claims, instances), capped.caps)

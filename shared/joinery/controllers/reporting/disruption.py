@@ -46,7 +46,7 @@ _UNCONSOLIDATABLE = frozenset(
 )
 
 #: Minutes between two Events that a node stays though nothing forbids that it goes (Karpenter: 15 minutes).
-_TOLD_EVERY = 15
+_EVENT_EVERY = 15
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ def report(
 
 
 def _is_due(node: StayingNode, now: datetime) -> bool:
-    """Whether it is the node's minute of the quarter of an hour. Nobody has to remember when it was told last."""
-    return crc32(node.node_claim.encode()) % _TOLD_EVERY == now.minute % _TOLD_EVERY
+    """Whether it is the node's minute of the quarter of an hour. So nothing remembers its last Event."""
+    return crc32(node.node_claim.encode()) % _EVENT_EVERY == now.minute % _EVENT_EVERY
 
 
 def _is_consolidation(disruption: DecidedCommand) -> bool:

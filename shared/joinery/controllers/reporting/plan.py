@@ -37,14 +37,14 @@ def report(  # noqa: PLR0913
     writer: ClaimWriter,
     monitor: ChangeMonitor,
 ) -> None:
-    """Tell each pod where it is expected or why it has no node, and the log what concerns many pods.
+    """Write an Event for each pod, where it is expected or why it has no node, and to the log what concerns many pods.
 
     ``monitor``: knows what earlier runs have logged.
     """
     pods = {pod.key: pod for pod in snapshot.pods}
     others = foreign(snapshot)
     left_to_others = also_served((unplaced.pod for unplaced in packing.unplaced), pods, others)
-    # A pod that another provider may serve is not told that there is no node for it: that would be wrong.
+    # A pod that another provider may serve gets no Event that there is no node for it: that would be wrong.
     without_node = [unplaced for unplaced in packing.unplaced if unplaced.pod not in left_to_others]
     _log_pools(packing, snapshot, monitor)
     _log_others(left_to_others, bought_twice(packing, pods, others), monitor, snapshot.now)

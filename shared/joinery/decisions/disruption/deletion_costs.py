@@ -9,11 +9,11 @@ The nodes that are to go next are a tenth of each NodePool's: those that only a 
 those whose moves cost least for what they save.
 
 Kubernetes warns that frequent updates burden the API server. So a node is marked or not: all marks are one value, and
-nobody is ranked. A marked node stays marked as long as it is among the first two tenths. A pod whose mark would tell
-its ReplicaSet nothing gets none, and a run writes to some dozens of pods at most. Which nodes are marked is read from
-their pods, so nothing has to be remembered.
+nobody is ranked. A marked node stays marked as long as it is among the first two tenths. A pod whose mark would not
+change what its ReplicaSet does gets none, and a run writes to some dozens of pods at most. Which nodes are marked is
+read from their pods, so nothing has to be remembered.
 
-A value that a user wrote is never touched. Ours is told by what it is
+A value that a user wrote is never touched. Ours is recognised by its value
 (``objects.karpenter.disruption.OUR_DELETION_COST``), and the API server lets us write nothing else
 (manifests/fences.yaml).
 """
@@ -140,7 +140,7 @@ class _Ranking:
 
 
 def _unmarked(pods: Iterable[Pod], nodes: Collection[str]) -> Iterator[Pod]:
-    """Pods on these nodes that lack the mark, where it tells their ReplicaSet something."""
+    """Pods on these nodes that lack the mark, where it changes what their ReplicaSet does."""
     if not nodes:
         return
     replicas: dict[str, list[Pod]] = defaultdict(list)

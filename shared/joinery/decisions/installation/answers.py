@@ -1,4 +1,5 @@
-"""What CloudFormation is told: that a request succeeded, or what failed, on which object, and what to do about it.
+"""What CloudFormation gets as an answer: that a request succeeded, or what failed, on which object, and what to do
+about it.
 
 Source: CloudFormation User Guide, "Custom resource response objects". An answer has 4,096 bytes at most.
 """

@@ -66,7 +66,7 @@ def refusal(claims: Sequence[Document], marked: Document | None, cluster: str) -
     )
 
 
-def unsettled(claim: Document) -> str:
+def in_progress(claim: Document) -> str:
     """What a NodeClaim is in the middle of, so that it cannot be handed over yet; empty for one that can."""
     metadata = claim["metadata"]
     if "deletionTimestamp" in metadata:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from joinery.objects.kubernetes.webhook_secret import REMEMBERED, WebhookSecret
 
 #: After this long every door goes by what is stored, and every API server by its configuration.
-SETTLED = REMEMBERED + timedelta(minutes=1)
+SPREAD_TIME = REMEMBERED + timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -41,20 +41,20 @@ def next_step(secret: WebhookSecret, now: datetime, *, fresh: str, is_due: bool)
     if secret.next:
         applied = replace(secret, token=secret.next, next="", former=secret.token, since=now.isoformat())
         text = "the webhook configuration carries the new token"
-        return RotationStep(text, configured=secret.next, stored=applied, wait=SETTLED)
+        return RotationStep(text, configured=secret.next, stored=applied, wait=SPREAD_TIME)
     if secret.former:
         # Once more: an update of the stack may have written the former token at the same moment as step 2.
         return RotationStep("the former token is void", configured=secret.token, stored=WebhookSecret(secret.token))
     if not is_due:
         return RotationStep("nothing is due")
     staged = WebhookSecret(secret.token, next=fresh, since=now.isoformat())
-    return RotationStep("a new token is valid beside the present one", stored=staged, wait=SETTLED)
+    return RotationStep("a new token is valid beside the present one", stored=staged, wait=SPREAD_TIME)
 
 
 def _left(secret: WebhookSecret, now: datetime) -> timedelta:
-    """How long the step that was taken last still has to settle: at most ``SETTLED``, even where a wrong clock wrote a
-    moment of the future.
+    """How long until the step that was taken last is known everywhere: at most ``SPREAD_TIME``, even where a wrong
+    clock wrote a moment of the future.
     """
     if secret.changed_at is None:
         return timedelta()
-    return min(secret.changed_at + SETTLED - now, SETTLED)
+    return min(secret.changed_at + SPREAD_TIME - now, SPREAD_TIME)

@@ -45,7 +45,7 @@ def standing(problem: DisruptionProblem, decision: DisruptionDecision) -> Iterat
     yield Measurement(Gauge.GAP, 100.0 * decision.gap)
     codes = {node.node_claim: node.objection.code for node in decision.staying if node.objection.code not in PASSING}
     for code, number in Counter(codes.values()).items():
-        yield Measurement(Gauge.HELD, number, {"code": code.value})
+        yield Measurement(Gauge.STAYING, number, {"code": code.value})
 
 
 def by_node_pool(problem: DisruptionProblem, decision: DisruptionDecision) -> Iterator[Measurement]:

@@ -100,7 +100,8 @@ class Count(Enum):
     )
     CONFLICTS = Metric("joinery_conflicts_total", "runs that gave way to another one, which are tried again")
     BELLS_RUNG = Metric(
-        "joinery_bells_rung_total", "bells that the webhook rang, and runs that rang again because they failed"
+        "joinery_bells_rung_total",
+        "messages with which the webhook woke functions, and with which runs that failed woke themselves",
     )
     SWITCHED_OFF = Metric("joinery_switched_off_total", "calls of a function that is switched off", _BY_DOOR, series=8)
     EXPIRATIONS_WAITING = Metric(
@@ -147,7 +148,7 @@ class Gauge(Enum):
     UNBOUND = Metric(
         "karpenter_pods_unbound_time_seconds", "how long the pod that waits longest has waited **!**", unit="Seconds"
     )
-    HELD = Metric(
+    STAYING = Metric(
         "joinery_nodes_held",
         "nodes that a rule keeps from being disrupted, by `code`: which rule ([disruption](disruption.md))",
         ("code",),

@@ -67,14 +67,14 @@ class Owners:
 class Surge:
     """What becomes of one pod whose successor is to come first.
 
-    ``event``: what its owner is told. ``restart``: what starts the rollout, if it is to be started now and by this pod;
-    pods of one Deployment share one. ``is_held``: whether the pod is kept from eviction for now. ``is_replaced``:
+    ``event``: the Event for its owner. ``restart``: what starts the rollout, if it is to be started now and by this
+    pod; pods of one Deployment share one. ``is_kept``: whether the pod is kept from eviction for now. ``is_replaced``:
     whether a rollout replaces it.
     """
 
     event: Announce
     restart: RestartDeployment | None = None
-    is_held: bool = True
+    is_kept: bool = True
     is_replaced: bool = False
 
 
@@ -141,7 +141,7 @@ def _revision(annotations: Mapping[str, str]) -> str:
 
 
 def _is_complete(deployment: Deployment) -> bool:
-    """As ``kubectl rollout status`` tells it: every pod is of the newest template, and available."""
+    """As ``kubectl rollout status`` judges it: every pod is of the newest template, and available."""
     status = deployment.status
     return (
         status.updated_replicas >= deployment.spec.replicas

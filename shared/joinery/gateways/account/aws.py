@@ -121,7 +121,7 @@ class AwsAccount:
 
         doing = f"SecretsManager PutSecretValue {self._webhook_secret}"
         # The next version's id follows from this one's, and no version can be written twice: of two runs that saw the
-        # same one, the second is told (SecretsManager PutSecretValue, ClientRequestToken).
+        # same one, the second is refused (SecretsManager PutSecretValue, ClientRequestToken).
         version = str(uuid.uuid5(uuid.NAMESPACE_URL, after))
         with translated(doing):
             try:

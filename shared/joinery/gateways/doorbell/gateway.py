@@ -39,7 +39,7 @@ DELAYS: Mapping[Bell, timedelta] = {
     Bell.DISRUPTION: timedelta(seconds=10),
 }
 
-#: For how long a door may be told to look at nothing (``lifecycle.state.waiting``): until the schedule wakes it.
+#: For how long the next run of a door may be postponed (``lifecycle.state.waiting``): until the schedule wakes it.
 LONGEST_REST = timedelta(minutes=1)
 _NOT_BEFORE = "notBefore"
 

@@ -31,8 +31,8 @@ LONGEST_CALL = 25.0
 class Override:
     """One capacity pool that a launch may be served from.
 
-    ``price``: in $/h. ``max_pods``: what kubelet is told. ``reservation``: the capacity reservation to launch into, for
-    a reserved launch. ``efa``: how many Elastic Fabric Adapters the instance gets in place of its ordinary network
+    ``price``: in $/h. ``max_pods``: the kubelet's setting. ``reservation``: the capacity reservation to launch into,
+    for a reserved launch. ``efa``: how many Elastic Fabric Adapters the instance gets in place of its ordinary network
     interface.
     """
 

@@ -63,7 +63,7 @@ def for_eks(cluster: str, region: str, *, now: Callable[[], datetime]) -> Connec
     if description["endpoint"].startswith("https:"):
         authority = base64.b64decode(description["certificateAuthority"]["data"]).decode()
     token = Token(cluster, region, now=now)
-    token.value()  # so that a function without credentials fails here, where it is told why
+    token.value()  # so that a function without credentials fails here, where the error says why
     return connection(description["endpoint"], authority=authority, authorization=lambda: f"Bearer {token.value()}")
 
 

@@ -4,9 +4,9 @@ A cluster that serves none of them has none. Which versions the group ``karpente
 and so is a kind that was not there. v1beta1 and v1 are versions of the same objects: v1beta1 is read only where v1 is
 not served, and NodeClaims are then created in v1beta1. Provisioners and v1 live side by side.
 
-Decisions see objects of v1 alone (``joinery.objects.snapshot.legacy``). A write to one of them is turned into one to
-the object that is stored (``joinery.objects.karpenter.legacy.rewritten``): that is read, and the patch is refused if it
-has changed since.
+Decisions see objects of v1 alone (``joinery.objects.snapshot.equivalents``). A write to one of them is turned into one
+to the object that is stored (``joinery.objects.karpenter.legacy.rewritten``): that is read, and the patch is refused if
+it has changed since.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.decoding import decoder
-from joinery.objects.snapshot.legacy import LegacyReader
+from joinery.objects.snapshot.equivalents import LegacyReader
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot
 
 R = TypeVar("R", bound=CustomResource)

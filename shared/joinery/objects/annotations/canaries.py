@@ -25,7 +25,7 @@ class CanaryOutcome(StrEnum):
 
 
 class CanaryVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``image``: its id. ``at``: since when that is known. ``why``: a sentence that names the node that told."""
+    """``image``: its id. ``at``: since when that is known. ``why``: a sentence that names the node that showed it."""
 
     image: str
     outcome: CanaryOutcome

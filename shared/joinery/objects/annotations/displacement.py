@@ -41,7 +41,7 @@ MOST_OWNERS = 1000
 MOST_MOVES = 500
 #: No node costs so many $/h: somebody has written it.
 _MOST_PRICE = 1_000.0
-#: How many tries are counted at most: each is held against the next for a day (``disruption.moves``), and what an
+#: How many tries are counted at most: each makes the next dearer for a day (``disruption.moves``), and what an
 #: annotation says must not hold for years.
 _MOST_TRIES = 30
 #: For so long after a drain has begun, what is bought for pods of the same owner is bought because of it.

@@ -42,7 +42,7 @@ class DisruptionReason(StrEnum):
 
 
 #: The ``controller.kubernetes.io/pod-deletion-cost`` that we write. A value that nobody else would choose, because it
-#: is how our own is told from a user's: the ValidatingAdmissionPolicy of manifests/fences.yaml names it too.
+#: is how ours is known from a user's: the ValidatingAdmissionPolicy of manifests/fences.yaml names it too.
 OUR_DELETION_COST = "-10007"
 
 #: What Joinery does because it is worth it, so that a person may stop it. All else answers to what happens to a node.

@@ -138,7 +138,7 @@ class EC2NodeClassSpec(Model):
     ip_prefix_count: Annotated[WholeNumber, Field(ge=0)] | None = None
     """How many address prefixes the first network interface gets."""
     kubelet: CheckedKubeletConfiguration | None = None
-    """Settings of the kubelet. Nodes of AL2023 are told all that the kubelet has, those of other families these."""
+    """Settings of the kubelet. Nodes of AL2023 get all that the kubelet has, those of other families these."""
     block_device_mappings: BlockDeviceMappings = []
     """The disks. If absent, those of the family."""
     instance_store_policy: Literal["RAID0"] | None = None
@@ -152,7 +152,7 @@ class EC2NodeClassSpec(Model):
     connection_tracking: CheckedConnectionTracking | None = None
     """How long security groups remember connections."""
     cpu_options: CPUOptions | None = None
-    """What the processor is told."""
+    """Settings of the processor."""
     enclave_options: EnclaveOptions | None = None
     """Nitro Enclaves. If absent, there are none."""
     context: str | None = None

@@ -24,7 +24,7 @@ HASH_VERSION = "joinery-v2"
 def node_pool_hash(pool: NodePool) -> str:
     """A decimal number. Of ``spec.template`` without its requirements: those drift by themselves."""
     template = pool.spec.template
-    # Up to v0.37 a pool's expiry held for the nodes that it had, so that a change of it never replaced one.
+    # Up to v0.37 a pool's expiry was that of the nodes that it had, so that a change of it never replaced one.
     left_out = {"requirements", "expire_after"} if pool.origin else {"requirements"}
     durations = {"expire_after", "termination_grace_period"}
     content = template.model_dump(mode="json", exclude_defaults=True, exclude={"spec": left_out | durations})

@@ -134,7 +134,7 @@ def _dropped(given: Mapping[str, Any], family: str) -> Iterator[tuple[str, str]]
     ours = {field.alias or name for name, field in KubeletConfiguration.model_fields.items()}
     passed_on = ours - {"podsPerCore"} if family == "Bottlerocket" else ours
     for name in sorted((given.keys() & kubelet_settings.NAMES) - passed_on):
-        yield name, f"nodes of the family {family} are not told of it"
+        yield name, f"nodes of the family {family} do not get it"
     if family == "AL2" and len(given.get("clusterDNS", ())) > 1:
         yield "clusterDNS", f"the family AL2 takes one address, not {len(given['clusterDNS'])}"
 

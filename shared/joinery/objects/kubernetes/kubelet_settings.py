@@ -2,7 +2,7 @@
 
 Joinery understands a dozen of them (``objects.karpenter.kubelet``). The others are passed on to nodes whose image takes
 them as they are. A name that the kubelet does not have it would ignore, and a value of the wrong shape keeps it from
-starting, so both are told before a node is launched.
+starting, so both are reported before a node is launched.
 """
 
 from collections.abc import Iterator, Mapping

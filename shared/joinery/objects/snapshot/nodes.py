@@ -233,7 +233,7 @@ def _pods_by_node(pods: Iterable[Pod]) -> Mapping[str, tuple[Pod, ...]]:
 
 
 def is_leaving(node: Node | None, claim: NodeClaim | None) -> bool:
-    """Whether the node is being deleted, EC2 has told us that it will take it away, or a command will retire it."""
+    """Whether the node is being deleted, EC2 has announced that it will take it away, or a command will retire it."""
     if claim is None:
         return node is not None and node.metadata.deletion_timestamp is not None
     return _goes_for_good(claim) or is_candidate(claim)

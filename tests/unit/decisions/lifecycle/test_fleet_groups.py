@@ -7,8 +7,8 @@ import pytest
 from joinery.decisions.lifecycle.launching.fleet_groups import (
     FleetGroup,
     FleetOutcome,
+    after_launch,
     fleet_groups,
-    settle,
     unlaunchable,
 )
 from joinery.objects.actions import Announce, DeleteClaim, MarkUnavailable, UpdateClaim
@@ -33,7 +33,7 @@ def _instance(number: int) -> Instance:
 
 
 def _settle(group: FleetGroup, **outcome: Any) -> list[Any]:
-    gains, losses = settle(group, FleetOutcome(**outcome), CLASS, {"m7a.large": KIND}, START)
+    gains, losses = after_launch(group, FleetOutcome(**outcome), CLASS, {"m7a.large": KIND}, START)
     chains = (*gains, *losses)
     return [command for chain in chains for command in chain if not isinstance(command, Announce)]
 
@@ -160,6 +160,6 @@ def test_a_class_that_nobody_has_looked_at_is_waited_for() -> None:
 def test_a_claim_that_is_given_up_says_what_ec2_said() -> None:
     """A quota is for a person to raise, an empty pool is not: EC2's words tell them apart."""
     shortage = "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 64 allows"
-    _, ((told, _),) = settle(FleetGroup((_claim("a"),)), FleetOutcome(shortage=shortage), CLASS, {}, START)
+    _, ((told, _),) = after_launch(FleetGroup((_claim("a"),)), FleetOutcome(shortage=shortage), CLASS, {}, START)
     assert isinstance(told, Announce)
     assert told.message == f"EC2 is out of every instance type that it may use: {shortage}"

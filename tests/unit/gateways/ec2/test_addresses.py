@@ -34,7 +34,7 @@ class _Subnets:
     def launch(self, request: LaunchRequest) -> tuple[str, int]:
         """The first zone's subnet, and how many instances were launched there: all that the call was for."""
         places = self.addresses.choose(request, NONE)
-        self.addresses.settle(request, places, [_instance("us-east-1a")] * places.count)
+        self.addresses.release(request, places, [_instance("us-east-1a")] * places.count)
         return places.subnets["us-east-1a"], places.count
 
 
@@ -73,7 +73,7 @@ def test_what_a_call_has_not_launched_takes_nothing() -> None:
     subnets = _Subnets(a1=100, a2=120)
     for launched in ([], [_instance("us-east-1b")]):
         places = subnets.addresses.choose(request("a", "b"), NONE)
-        subnets.addresses.settle(request("a", "b"), places, launched)
+        subnets.addresses.release(request("a", "b"), places, launched)
     assert subnets.launch(request())[0] == "a2"
 
 
@@ -119,7 +119,7 @@ def test_a_call_that_is_under_way_while_ec2_is_asked_again_gives_back_no_more_th
     under_way = subnets.addresses.choose(request(), NONE)
     subnets.clock.advance(timedelta(minutes=1))
     assert subnets.launch(request())[0] == "a1"
-    subnets.addresses.settle(request(), under_way)
+    subnets.addresses.release(request(), under_way)
     assert [subnets.launch(request())[0] for _ in range(3)] == ["a2", "a2", "a1"]
 
 

@@ -52,7 +52,7 @@ def verified(
     current = [present.pruned(command) for command in commands if command.retire not in changed]
     replaced_first = [command for command in current if not command.terminates_first]
     checked = _verified_in_order(problem, replaced_first, states, is_late)
-    # What ends first takes nothing from the others: its pods go back to the place that it held.
+    # What ends first takes nothing from the others: its pods go back to the place that it had.
     ending = [(command, violation(command, problem)) for command in current if command.terminates_first]
     wrong = {one.command.retire: one for one in checked.rejected}
     wrong |= {it.retire: Rejection(it, RejectionCause.SCHEDULING, why) for it, why in ending if why}

@@ -135,13 +135,13 @@ def _surge(leaving: LeavingPod, owners: Owners, has_capacity: bool, now: datetim
     until = _until(claim, pod)
     limit = f", at the latest until {rfc3339(until)}" if until else ""
     if progress is Obstacle.NOT_A_DEPLOYMENT:
-        return Surge(_impossible(pod, f"{progress}; it is evicted like any other pod"), is_held=False)
+        return Surge(_impossible(pod, f"{progress}; it is evicted like any other pod"), is_kept=False)
     if until is not None and now >= until:
         text = "its node must go, so it is evicted although its successor is not Ready"
-        return Surge(Announce("SurgeTimedOut", text, pod), is_held=False)
+        return Surge(Announce("SurgeTimedOut", text, pod), is_kept=False)
     if isinstance(progress, Obstacle):
         text = f"{progress}; it stays until another node is ready for it{limit}"
-        return Surge(_impossible(pod, text), is_held=not has_capacity)
+        return Surge(_impossible(pod, text), is_kept=not has_capacity)
     if owners.deployment is None:
         text = f"the API server did not say how its Deployment stands; it stays until its successor is Ready{limit}"
         return Surge(Announce("AwaitingSuccessor", text, pod))

@@ -148,10 +148,10 @@ def _name(claim: NodeClaim) -> str:
     return claim.metadata.name
 
 
-def settle(
+def after_launch(
     group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass, types: Mapping[str, InstanceType], now: datetime
 ) -> tuple[tuple[tuple[Command, ...], ...], tuple[tuple[Command, ...], ...]]:
-    """What to do about the answer, one chain of commands for each claim and pool.
+    """What to do about EC2's answer, one chain of commands for each claim and pool.
 
     The first chains are about the claims that are served and the pools that EC2 is out of. The second are about the
     claims that got nothing, and are carried out after the first. ``types``: the instance types of the node class, by

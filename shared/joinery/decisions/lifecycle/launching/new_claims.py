@@ -190,7 +190,7 @@ def _tokens(launches: Iterable[Launch], names: Sequence[str]) -> dict[Any, str]:
 
 
 def _identity(launch: Launch) -> Any:
-    """Everything that CreateFleet will be told about a launch, apart from how many."""
+    """All parameters that CreateFleet gets for a launch, apart from how many."""
     parts = (launch.requirements, launch.taints, launch.startup_taints)
     text = json.dumps([[item.model_dump() for item in part] for part in parts], sort_keys=True)
     has_efa = launch.requests.get(EFA, 0) > 0

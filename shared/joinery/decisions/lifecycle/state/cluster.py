@@ -160,7 +160,7 @@ class ClusterState:
     def awaits_successor(self, pod: Pod) -> bool:
         """Whether the pod is not evicted for now, because its successor is to come first."""
         surge = self.surges.get(pod.key)
-        return surge is not None and surge.is_held
+        return surge is not None and surge.is_kept
 
     @cached_property
     def launched_unwritten(self) -> frozenset[str]:

@@ -66,7 +66,7 @@ class DriftDetector:
         return without_drift(claim) if claim.condition(DRIFTED) is not None else claim
 
     def drift_of(self, claim: NodeClaim) -> Drift | None:
-        """Why the claim has drifted; None if it has not, as far as can be told."""
+        """Why the claim has drifted; None if it has not, as far as one can see."""
         pool = self._pools.get(claim.metadata.labels.get(NODE_POOL, ""))
         if pool is None or not is_launched(claim):
             return None

@@ -1,6 +1,6 @@
 """A second look at a solution: as if it were carried out already, with its new bins standing.
 
-Each way of the search settles once which bins to keep. On its own result it may find more: a new bin that others have
+Each way of the search decides once which bins to keep. On its own result it may find more: a new bin that others have
 room for by now, or a kept bin that is worth less beside the new ones. What has moved once may move on for nothing,
 because it is only planned. Whoever decides again tomorrow finds little that is not found here.
 """

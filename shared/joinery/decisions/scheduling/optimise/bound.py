@@ -30,7 +30,7 @@ from joinery.decisions.scheduling.packing import Kept
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.objects.karpenter.labels import HOSTNAME
 
-#: A gap to the bound, as a share of it, beyond which people are told why.
+#: A gap to the bound, as a share of it, beyond which the plan says why.
 WEAK = 0.05
 #: Simplex iterations times rows that one linear program of a proof may take, some 3 s. Sixty times as many as that of
 #: any scenario whose times are published.

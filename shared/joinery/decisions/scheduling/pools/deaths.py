@@ -2,7 +2,7 @@
 
 A key that EC2 may not use, an image whose snapshot is gone, user data that shuts the instance down: every launch with
 that node class and image ends alike, and the pods wait as before, so the next plan would launch again, hundreds of
-times an hour. After two deaths launches are held off for two minutes (``objects.annotations.deaths``). Then one launch
+times an hour. After two deaths launches are postponed for two minutes (``objects.annotations.deaths``). Then one launch
 is tried, and nothing more is launched until it is known what becomes of it. If it dies as well, the next try comes
 twice as late, up to an hour. A node that joins ends this (where others have died after that, one that has served for
 ten minutes), and so do a change of the node class and another image.
@@ -22,7 +22,7 @@ from joinery.objects.snapshot.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Launches that are held off.
+    """Launches that are postponed.
 
     ``node_class``: its name. ``images``: the ids of the images that died. ``reason``: why nothing is launched, or,
     where ``is_tried``, nothing more than one node.

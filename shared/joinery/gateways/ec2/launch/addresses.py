@@ -71,8 +71,8 @@ class Addresses:
                 self._under_way[name] = self._under_way.get(name, 0) + number
         return LaunchSubnets({**first, **chosen}, count, taken)
 
-    def settle(self, request: LaunchRequest, places: LaunchSubnets, launched: Iterable[LaunchedInstance] = ()) -> None:
-        """The call was answered, or failed: what it did not take is free again."""
+    def release(self, request: LaunchRequest, places: LaunchSubnets, launched: Iterable[LaunchedInstance] = ()) -> None:
+        """The call was answered, or failed: the addresses that it did not take are free again."""
         pods, zones = _pods(request), [instance.zone for instance in launched]
         used = {name: zones.count(zone) * pods.get(zone, 0) for zone, name in places.subnets.items()}
         with self._lock:

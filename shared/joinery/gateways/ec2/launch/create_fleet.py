@@ -149,7 +149,7 @@ class CreateFleet:
             launched = answered.instances
             return answered
         finally:
-            self._addresses.settle(request, places, launched)
+            self._addresses.release(request, places, launched)
 
     def _completed(self, answered: LaunchResult) -> LaunchResult:
         """The result with type and zone of all instances.

@@ -8,7 +8,7 @@ from joinery.gateways.answers import at
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterFacts:
-    """What a new node must be told of its cluster.
+    """What a new node must know of its cluster.
 
     ``endpoint``: the API server's URL. ``ca``: its certificate authority, base64. ``service_cidr``: of the cluster's
     own IP family. ``version``: Kubernetes' minor version, such as 1.33. Texts are empty where EKS does not say them.

@@ -34,7 +34,7 @@ _YAML_KEY = re.compile(r"[\w.-]+:(\s|$)")
 
 @dataclass(frozen=True, kw_only=True)
 class Bootstrap:
-    """What a node is told in addition to its class's spec. ``labels``: those that a kubelet may set."""
+    """What a node's user data say in addition to its class's spec. ``labels``: those that a kubelet may set."""
 
     facts: ClusterFacts
     labels: Mapping[str, str]
@@ -45,7 +45,7 @@ class Bootstrap:
 def bootstrap(
     facts: ClusterFacts, *, labelled: Mapping[str, str], taints: Iterable[Taint], capacity_type: str, max_pods: int
 ) -> Bootstrap:
-    """What nodes are told: these labels and taints and ours, without labels that a kubelet may not set."""
+    """What user data say: these labels and taints and ours, without labels that a kubelet may not set."""
     ours = {labels.CAPACITY_TYPE: capacity_type, labels.DO_NOT_SYNC_TAINTS: "true"}
     allowed = {key: value for key, value in sorted({**labelled, **ours}.items()) if _may_set(key)}
     given = tuple(taints)

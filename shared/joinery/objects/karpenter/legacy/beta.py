@@ -34,7 +34,7 @@ def pool(given: Document) -> ConvertedPool:
 
 
 def _disruption(given: Document) -> Document:
-    """``WhenUnderutilized`` is renamed. It consolidated at once; ``WhenEmpty`` only if told after how long."""
+    """``WhenUnderutilized`` is renamed. It consolidated at once; ``WhenEmpty`` only if ``consolidateAfter`` was set."""
     policy = given.get("consolidationPolicy") or "WhenUnderutilized"
     if policy == "WhenUnderutilized":
         return {"consolidateAfter": "0s", **given, "consolidationPolicy": "WhenEmptyOrUnderutilized"}
