@@ -47,7 +47,7 @@ def test_some_families_take_every_setting(family: str) -> None:
 @pytest.mark.parametrize(
     ("family", "kubelet", "told"),
     [
-        ("AL2", {"registryPullQPS": 20}, "spec.kubelet.registryPullQPS: nodes of the family AL2 are not told of it"),
+        ("AL2", {"registryPullQPS": 20}, "spec.kubelet.registryPullQPS: nodes of the family AL2 do not get it"),
         ("Bottlerocket", {"seccompDefault": True}, "spec.kubelet.seccompDefault: nodes of the family Bottlerocket"),
         ("Bottlerocket", {"podsPerCore": 2}, "spec.kubelet.podsPerCore: nodes of the family Bottlerocket"),
         ("AL2", {"clusterDNS": ["10.0.0.10", "10.0.0.11"]}, "spec.kubelet.clusterDNS: the family AL2 takes one"),
