@@ -228,7 +228,7 @@ def _for_want_of_budget(
     gone = {name for command in commands for name in command.retire}
     for command in commands:
         budgets.take(command)
-    for command in (command for attempt in attempts for command in attempt.commands if command not in commands):
+    for command in (command for attempt in attempts for command in attempt.commands):
         others = tuple(name for name in command.retire if name not in gone)
         if others and (objection := budgets.objection(replace(command, retire=others))):
             yield from (StayingNode(name, objection, command.reason) for name in others)

@@ -124,10 +124,10 @@ def wishes_of(model: ConsolidationModel, choice: Consolidation) -> Wishes:
     Pods of the same node follow each other, so that those for which new nodes are bought come from few old ones.
     """
     nodes: dict[str, str] = {}
-    gone = np.flatnonzero(~choice.keep)
-    moving = [
-        [pod for index in gone for pod in model.pods.get((item, int(index)), ())] for item in range(len(choice.inflow))
-    ]
+    moving: list[list[str]] = [[] for _ in choice.inflow]
+    for item, index in sorted(model.pods):
+        if not choice.keep[index]:
+            moving[item] += model.pods[item, index]
     for item, pods in enumerate(moving):
         for index in choice.inflow[item].nonzero()[0]:
             count = int(choice.inflow[item, index])

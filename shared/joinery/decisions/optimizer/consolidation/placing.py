@@ -43,26 +43,33 @@ class Placing:
         """Put what is left where it fits. ``weights``: float64[resources]."""
         bins = self.instance.bins
         scaled = bins.sizes / bins.scale * weights
-        factor = weights / bins.scale
         kept = np.flatnonzero(self.keep)
         free = self.free[kept]
         for item in np.argsort(-scaled.sum(axis=1), kind="stable"):
-            if not self.left[item]:
-                continue
-            size = bins.sizes[item]
-            may = bins.max_per_bin[item, kept] - self.inflow[item, kept]
-            while self.left[item]:
-                fitting = np.flatnonzero((may > 0) & (free >= size).all(axis=1))
-                if not len(fitting):
-                    break
-                room = free[fitting] * factor
-                likeness = room @ scaled[item] / np.sqrt((room * room).sum(axis=1) + 1e-300)
-                chosen = fitting[likeness.argmax()]
-                free[chosen] -= size
-                may[chosen] -= 1
-                self.inflow[item, kept[chosen]] += 1
-                self.left[item] -= 1
+            if self.left[item]:
+                self._place_copies(int(item), kept, free, weights / bins.scale, scaled[item])
         self.free[kept] = free
+
+    def _place_copies(self, item: int, kept: Ints, free: Ints, factor: Floats, scaled: Floats) -> None:
+        """As many copies of the item as are left. ``free``: int64[kept bins, resources], which is changed.
+
+        A copy changes the room of one bin alone, so only that one is looked at again.
+        """
+        size = self.instance.bins.sizes[item]
+        may = self.instance.bins.max_per_bin[item, kept] - self.inflow[item, kept]
+        likeness = np.where((may > 0) & (free >= size).all(axis=1), _likeness(free * factor, scaled), -np.inf)
+        left = int(self.left[item])
+        while left and len(kept):
+            chosen = int(likeness.argmax())
+            if likeness[chosen] == -np.inf:
+                break
+            free[chosen] -= size
+            may[chosen] -= 1
+            self.inflow[item, kept[chosen]] += 1
+            left -= 1
+            fits = may[chosen] > 0 and bool((free[chosen] >= size).all())
+            likeness[chosen] = _likeness(free[chosen] * factor, scaled) if fits else -np.inf
+        self.left[item] = left
 
     def copy(self) -> "Placing":
         """The same, to try something with."""
@@ -93,6 +100,14 @@ class Placing:
                     break
         self.keep[standing_bin] = True
         self.free[standing_bin] = bins.capacities[standing_bin]
+
+
+def _likeness(room: Floats, size: Floats) -> Floats:
+    """float64[...]: the cosine of the angle between what is free (float64[..., resources]) and a copy, but for a factor
+    that all have in common.
+    """
+    likeness: Floats = (room * size).sum(axis=-1) / np.sqrt((room * room).sum(axis=-1) + 1e-300)
+    return likeness
 
 
 def weightings(instance: ConsolidationInstance) -> list[Floats]:
