@@ -187,3 +187,13 @@ def test_a_subnet_leaves_by_its_own_routes_else_by_the_vpc_s(own: str, main: str
         describe_route_tables=tables,
     )
     assert {one.status for one in diagnosed(site(aws)) if one.topic == "vpc"} == {status}
+
+
+@pytest.mark.parametrize("text", ["Webhok=none; WebhookEndpoint=private", "MaxLaunches=many", "x" * 4000])
+def test_settings_that_are_not_valid_are_a_finding(text: str) -> None:
+    """A release may no longer take what an older one took. What else there is to find is found all the same."""
+    findings = diagnosed(site(FakeAws(describe_stacks=described(Settings=text))))
+    assert wrong(findings) == {("settings", CheckStatus.FAIL)}
+    (finding,) = [one for one in findings if one.status is CheckStatus.FAIL]
+    assert finding.remedy
+    assert {one.topic for one in findings} == {one.topic for one in diagnosed(site())}

@@ -100,7 +100,10 @@ def owner(site: Site) -> Iterator[Finding]:
 
 def settings(site: Site) -> Iterator[Finding]:
     """Whether something is switched off, or only watched, or tells nobody."""
-    given = site.parameters
+    given, wrong = site.parameters, site.wrong_settings
+    if wrong:
+        remedy = "deploy with Settings that are right; all else here is looked at as if every setting had its default"
+        yield fail("settings", f"the stored Settings are not valid: {wrong}", remedy)
     if given.get("Mode") == "observe":
         remedy = "deploy with Mode=act when its decisions are to your liking"
         yield warn("settings", "Mode=observe: everything is decided, and nothing is done", remedy)
@@ -109,7 +112,7 @@ def settings(site: Site) -> Iterator[Finding]:
         yield warn("settings", f"switched off: {off}", "deploy with SwitchedOff=")
     if not given.get("AlarmTopicArn"):
         yield warn("settings", "alarms notify nobody", "deploy with AlarmTopicArn=ARN of an SNS topic")
-    if not off and given.get("Mode") != "observe":
+    if not off and not wrong and given.get("Mode") != "observe":
         yield ok("settings", "it acts, and every function is switched on")
 
 

@@ -94,9 +94,22 @@ class Site:
 
     @property
     def parameters(self) -> Mapping[str, str]:
-        """The stack's parameters, and every setting."""
-        given = {one["ParameterKey"]: one["ParameterValue"] for one in self.description.get("Parameters", ())}
-        return {**in_force(given.get("Settings", "")), **given}
+        """The stack's parameters, and every setting: with its default where the stored settings are not valid."""
+        given = self._given()
+        settings = "" if self.wrong_settings else given.get("Settings", "")
+        return {**in_force(settings), **given}
+
+    @property
+    def wrong_settings(self) -> str | None:
+        """Why the stored settings are not valid; None if they are."""
+        try:
+            in_force(self._given().get("Settings", ""))
+        except ConfigurationError as error:
+            return str(error)
+        return None
+
+    def _given(self) -> Mapping[str, str]:
+        return {one["ParameterKey"]: one["ParameterValue"] for one in self.description.get("Parameters", ())}
 
     @property
     def outputs(self) -> Mapping[str, str]:

@@ -28,7 +28,8 @@ from joinery_cli.reading.kinds import ReadKind
 from joinery_cli.reading.names import wrong_labels, wrong_metadata, wrong_resources
 from joinery_cli.reading.placeholders import unfilled
 
-_STEP = re.compile(r"[^.\[\]]+")
+#: A step of a path: a plain word, or in brackets an index or a key with dots and slashes.
+_STEP = re.compile(r"\[(.*?)\](?=[.\[]|$)|([^.\[\]]+)")
 
 
 class Reading(NamedTuple):
@@ -105,7 +106,7 @@ def _last(path: str) -> str:
 
 
 def _steps(path: str) -> list[str]:
-    return _STEP.findall(path)
+    return [bracketed or plain for bracketed, plain in _STEP.findall(path)]
 
 
 def _at(value: Any, steps: Iterable[str]) -> Any:

@@ -135,7 +135,11 @@ class _Walk:
             return Finding(path, f"no such field; is it {maps[-1]}.{key}?", not self._is_served)
         if at.partition(".")[0] != "status" and (place := self._place(key, inside)):
             return Finding(path, f"no such field here; it belongs to {place}", not self._is_served)
-        return Finding(path, IGNORED, name in CLOSED and not self._is_served)
+        if name in CLOSED:
+            *others, last = sorted(types()[name].fields)
+            known = f"are only {', '.join(others)} and {last}" if others else f"is only {last}"
+            return Finding(path, f"no such field; there {known}", not self._is_served)
+        return Finding(path, IGNORED, is_error=False)
 
     def _place(self, key: str, inside: Sequence[_Part]) -> str | None:
         """Where such a field is: further in, further out, or in the other kind of a pair; None where it is nowhere."""

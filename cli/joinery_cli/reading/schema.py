@@ -31,8 +31,8 @@ CLOSED = frozenset(
     {
         "Affinity", "LabelSelector", "LabelSelectorRequirement", "NodeAffinity", "NodeSelector",
         "NodeSelectorRequirement", "NodeSelectorTerm", "PodAffinity", "PodAntiAffinity", "PreferredSchedulingTerm",
-        "ProvisionerLimits", "ResourceRequirements", "Taint", "Toleration", "VolumeResourceRequirements",
-        "WeightedPodAffinityTerm",
+        "ProvisionerConsolidation", "ProvisionerLimits", "ProvisionerRef", "ResourceRequirements", "Taint",
+        "Toleration", "VolumeResourceRequirements", "WeightedPodAffinityTerm",
     }
 )  # fmt: skip
 #: Neither negative nor with blanks around it: what does not match is looked at more closely.

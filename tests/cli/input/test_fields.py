@@ -363,6 +363,16 @@ def test_a_wrong_type_hides_nothing_else(run: Run, write: Write) -> None:
     ]
 
 
+def test_a_wrong_value_under_a_dotted_key_hides_nothing_else(run: Run, write: Write) -> None:
+    """Keys of labels have dots and slashes of their own."""
+    pod = changed(pod_document("My_Pod", nodeSelector={"example.com/disk": 1}), "metadata.labels", {"a.b/v": 1.5})
+    assert [line.split(": ", 2)[2][:45] for line in _told(run, write("pod.json", pod))] == [
+        "metadata.labels[a.b/v]: 1.5 must be text: wri",
+        "spec.nodeSelector[example.com/disk]: 1 must b",
+        "metadata.name: 'My_Pod' is no name: it must h",
+    ]
+
+
 def test_many_problems_are_bounded(run: Run, write: Write) -> None:
     """Twenty lines, and how many more there are."""
     pods = [pod_document(f"web-{number:02}", priority="high") for number in range(50)]

@@ -138,6 +138,7 @@ SLIPS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ),
     (PROVISIONER, {"kubeletConfiguration": {"maxpods": 9}}, "Configuration.maxpods: no such field; is it maxPods?"),
     (PROVISIONER, {"consolidation": {"enable": True}}, "spec.consolidation.enable: no such field; is it enabled?"),
+    (PROVISIONER, {"consolidation": {"policy": "x"}}, "consolidation.policy: no such field; there is only enabled"),
     (PROVISIONER, {"providerRef": {"name": "a", "kinds": "X"}}, "spec.providerRef.kinds: no such field; is it kind?"),
     (PROVISIONER, {"labels": None, "team": "web"}, "spec.team: no such field; is it labels.team? Then indent it"),
     (TEMPLATE, {"subnetSelectors": {"a": "b"}}, "spec.subnetSelectors: no such field; is it subnetSelector?"),
