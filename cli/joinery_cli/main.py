@@ -5,12 +5,12 @@ body. Commands of other packages (the simulator's ``replay`` and ``simulate``) a
 only when asked for.
 """
 
+import gc
 import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer import BadParameter
@@ -28,26 +28,34 @@ from joinery_cli.output.visible import line_of
 from joinery_cli.plan import plan
 from joinery_cli.uninstall.command import uninstall
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 GROUP = "joinery.commands"
 DONE, FAILED, BAD_INPUT = 0, 1, 2
+#: After so many new objects garbage is looked for; Python's 700 would look at every module again while the next loads.
+_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 
-def _offered() -> dict[str, EntryPoint]:
+def _offered() -> "dict[str, EntryPoint]":
+    # It imports half of the standard library's email, for which commands of our own need not wait.
+    from importlib.metadata import entry_points
+
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
-def _loaded(offer: EntryPoint) -> Any:
+def _loaded(offer: "EntryPoint") -> Any:
     """The offered function as a command; where it cannot be imported, a command that says so."""
     try:
         function = offer.load()
     except (ImportError, AttributeError) as error:
         function = _missing(offer, error)
-    single = typer.Typer(add_completion=False)
+    single = typer.Typer(add_completion=False, rich_markup_mode=None)
     single.command(offer.name)(function)
     return typer.main.get_command(single)
 
 
-def _missing(offer: EntryPoint, error: Exception) -> Any:
+def _missing(offer: "EntryPoint", error: Exception) -> Any:
     def fail() -> None:
         raise JoineryError(f"{offer.name} is not available: {error}")
 
@@ -66,12 +74,20 @@ class Commands(TyperGroup):
         offer = None if own else _offered().get(cmd_name)
         return _loaded(offer) if offer else own
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """What each command is for, in a whole sentence: typer would cut it off at the end of the line."""
+        commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help.partition("\n\n")[0]) for name, command in commands])
+
 
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    # Plain help, as kubectl's: Rich's takes three times as long to import as a command takes to start.
+    rich_markup_mode=None,
     help="Just-in-time nodes for Amazon EKS: see what would be bought for your pods, where each would run, and why.",
 )
 app.command()(plan)
@@ -98,6 +114,7 @@ def joinery(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command. Always ends in ``SystemExit``: 0 done, 2 bad input, 1 anything else; ``doctor`` has its own."""
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a letter gets its number, not an error.

@@ -17,8 +17,10 @@ A pod that fits nowhere is a result (``packing.unplaced``), not an error.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from joinery.objects.snapshot.offerings import OfferingKey
+if TYPE_CHECKING:
+    from joinery.objects.snapshot.offerings import OfferingKey
 
 
 class JoineryError(Exception):
@@ -57,7 +59,7 @@ class CapacityError(JoineryError):
     ``pools`` is empty where it is not known which.
     """
 
-    def __init__(self, message: str, pools: frozenset[OfferingKey] = frozenset()) -> None:
+    def __init__(self, message: str, pools: "frozenset[OfferingKey]" = frozenset()) -> None:
         super().__init__(message)
         self.pools = pools
 

@@ -47,7 +47,11 @@ class Model(BaseModel):
     """
 
     model_config = ConfigDict(
-        alias_generator=AliasGenerator(alias=to_camel), populate_by_name=True, frozen=True, extra="ignore"
+        alias_generator=AliasGenerator(alias=to_camel),
+        populate_by_name=True,
+        frozen=True,
+        extra="ignore",
+        defer_build=True,
     )
 
     required_on_wire: ClassVar[frozenset[str]] = frozenset()
