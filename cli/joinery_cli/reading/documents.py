@@ -13,10 +13,10 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
@@ -86,7 +86,7 @@ def read(path: str) -> bytes:
     """
     name = source_name(path)
     try:
-        with _opened(path) as file:
+        with nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb") as file:
             first = file.read(_CHUNK)
             # Standard input cannot be read again from its beginning.
             whole = chain([first], iter(lambda: file.read(_CHUNK), b""))
@@ -97,10 +97,6 @@ def read(path: str) -> bytes:
         raise ConfigurationError(f"{name}: {error.strerror or error}") from error
     except zlib.error as error:
         raise ConfigurationError(f"{name}: not a whole gzip file: {error}") from error
-
-
-def _opened(path: str) -> AbstractContextManager[IO[bytes]]:
-    return nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb")
 
 
 def _unzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -172,8 +172,3 @@ OF_JOINERY: Mapping[str, OwnKey] = MappingProxyType(
         ),
     }
 )
-
-
-def read_on(kind: str) -> frozenset[str]:
-    """The annotations that people set on objects of that kind."""
-    return frozenset(key for key, own in FOR_PEOPLE.items() if kind in own.about)

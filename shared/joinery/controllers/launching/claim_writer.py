@@ -98,7 +98,7 @@ class ClaimWriter:
                 # What is not written is planned again by the next run.
                 self.actor.leave(sum(map(len, waves[number:])))
                 return False
-            asked = [(launch, claim) for launch, claim in wave if not self._is_closed(launch.node_pool)]
+            asked = [(launch, claim) for launch, claim in wave if launch.node_pool not in self._refused.pools]
             answers = self.workers.run([partial(self.cluster.create_node_claim, claim) for _, claim in asked])
             is_hopeless = False
             for (launch, claim), answer in zip(asked, answers, strict=True):
@@ -126,9 +126,6 @@ class ClaimWriter:
         caps = problem.options.caps.after(len(new), sum(written.launch.offering.price for written in new))
         options = replace(problem.options, caps=caps)
         return replace(problem, snapshot=replace(snapshot, node_claims=node_claims), options=options)
-
-    def _is_closed(self, node_pool: str) -> bool:
-        return node_pool in self._refused.pools
 
     def _isolate(self, problem: Problem, launch: Launch, claim: NodeClaim, error: ConfigurationError) -> None:
         # The NodePool of a claim of the same wave may have been found at fault already.

@@ -1,4 +1,8 @@
-"""What NodePool, NodeClaim and node classes share: base model, metadata, conditions, taints, requirements."""
+"""What NodePool, NodeClaim and node classes share: base model, metadata, conditions, taints, requirements.
+
+``OwnerReference``, ``ObjectMeta``, ``Taint`` and ``Condition`` are here and in ``kubernetes.core``. Here they generate
+the CRDs and check what people write; there they are read ten thousand times in a run, in an eighth of the time.
+"""
 
 import re
 from datetime import datetime

@@ -4,6 +4,9 @@ Structs of msgspec, because a cluster has ten thousand pods: decoding them from 
 a second this way, and ten seconds and 860 MB with the official client's models. Unknown fields are skipped; nothing is
 validated beyond types, because the API server already did. Field names are Kubernetes' own, in snake case.
 
+``OwnerReference``, ``ObjectMeta``, ``Taint`` and ``Condition`` are models of pydantic in ``karpenter.meta`` once more:
+those generate CRDs and check what people write, and take eight times as long (8.2 µs for a pod's metadata, here 1.0).
+
 All structs are frozen. An object that has to change is replaced (``msgspec.structs.replace``) and handed to the cluster
 gateway together with the object it was read as, which sends the difference.
 """

@@ -105,7 +105,7 @@ class UnboundClaims:
         if any(one.metadata.name == name and _names(one, key, claim) for one in self._reserved.get(key, ())):
             return name
         volume = self._free.get(of_class, {}).get(name)
-        return name if volume and name not in gone and _satisfies(volume, claim) else ""
+        return name if volume and name not in gone and _fits(volume, claim) and _has_modes(volume, claim) else ""
 
     def _smallest(self, claim: PersistentVolumeClaim, left: Left) -> str:
         """The smallest of those with the fewest access modes."""
@@ -298,10 +298,6 @@ def _equalities(selector: LabelSelector | None) -> list[LabelCondition]:
 
 def _room(capacity: CSIStorageCapacity) -> int:
     return _bytes(capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size)
-
-
-def _satisfies(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    return _fits(volume, claim) and _has_modes(volume, claim)
 
 
 def _fits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
