@@ -55,7 +55,7 @@ _Item = TypeVar("_Item")
 
 class Witness(Wires):
     """The wires of the machine. ``caused`` are the instances that something has happened to: others are left alone,
-    unless a command of disruption says that they do not earn their price, or has bought them and was rolled back.
+    unless a command of disruption says that they are not worth their price, or has bought them and was rolled back.
 
     ``struck`` counts the faults that calls have met.
     """

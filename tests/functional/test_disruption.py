@@ -1,4 +1,4 @@
-"""The disruption door: nodes that do not earn their price go, and nothing else does."""
+"""The disruption door: nodes that are not worth their price go, and nothing else does."""
 
 import json
 from collections.abc import Callable, Mapping

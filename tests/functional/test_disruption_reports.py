@@ -28,7 +28,7 @@ def stand(world: World) -> Stand:
 
 def test_people_are_told_why_nodes_stay(stand: Stand, counted: Callable[[], dict[str, float]]) -> None:
     """Rules of nodes on the nodes, those of NodePools once on the pool, and nothing of what passes by itself. That a
-    node earns its price is told once in a quarter of an hour.
+    node is worth its price is reported once in a quarter of an hour.
     """
     codes = (
         ObjectionCode.POD,

@@ -103,7 +103,7 @@ def test_when_the_rush_is_over_nodes_that_do_not_earn_their_price_go(story: Play
 
 
 def test_nothing_is_given_up_before_the_rush_is_over(story: PlayedScenario) -> None:
-    """What was bought for pods that are there earns its price."""
+    """What was bought for pods that are there is worth its price."""
     over = story.index("story", "scene", OVER)
     assert not [entry for entry in story.entries[:over] if entry.who == "disruption"]
 

@@ -72,7 +72,7 @@ def _bill(site: "Site", findings: "list[Finding]") -> "tuple[tuple[BillItem, ...
     try:
         return tuple(bill(measured(site))), nodes(site)
     except JoineryError as error:
-        findings.append(warn("cost", f"cannot be reckoned: {error}", LACKING))
+        findings.append(warn("cost", f"cannot be computed: {error}", LACKING))
         return (), 0
 
 

@@ -1,6 +1,6 @@
 """What a stack costs to run: a month's usage times AWS's prices.
 
-The usage of an idle stack is reckoned from its template and some assumptions (``idle``), that of a living one is
+The usage of an idle stack is computed from its template and some assumptions (``idle``), that of a living one is
 measured (``joinery_cli.doctor.usage``). Prices are data (``prices.json``), with their date and source. Nobody's free
 tier is taken off, because an account may have used it up.
 """

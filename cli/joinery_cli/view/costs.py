@@ -1,7 +1,7 @@
 """What a plan costs, seen from several sides: who causes it, what it would be on demand, and what the nodes there are
 cost.
 
-All of it is reckoned from the prices that the plan was made with; nothing is decided here.
+All of it is computed from the prices that the plan was made with; nothing is decided here.
 """
 
 from collections import defaultdict

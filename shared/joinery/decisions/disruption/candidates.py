@@ -317,7 +317,7 @@ def _offering(view: NodeView) -> tuple[str, str, str]:
 
 
 def _price_objection(candidate: Candidate) -> Objection | None:
-    """Savings cannot be reckoned without the price of the node."""
+    """Savings cannot be computed without the price of the node."""
     offering = (candidate.instance_type, candidate.zone, candidate.capacity_type)
     for name, value in zip(("instance type", "zone", "capacity type"), offering, strict=True):
         if not value:

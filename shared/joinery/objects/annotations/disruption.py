@@ -50,7 +50,7 @@ class CommandRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     ``id``: unlike any other command's. ``started``, ``deadline``: moments with a time zone; a command whose
     replacements are not ready at the deadline is rolled back. ``candidates``, ``replacements``: names of NodeClaims.
     ``waits_for``: what the replacements must have reached. ``savings``: $/h, and ``move_price``: dollars that its
-    evictions count as; 0 where nobody reckoned that. ``moves``: UIDs of the controllers whose pods it moves
+    evictions count as; 0 where nobody computed that. ``moves``: UIDs of the controllers whose pods it moves
     (``objects.annotations.displacement``); ``moved_pods``: how many of each. ``rollback``: why the command is being
     rolled back; empty while it goes on.
     """

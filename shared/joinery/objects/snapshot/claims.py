@@ -107,7 +107,7 @@ def leaving_since(claim: NodeClaim) -> datetime | None:
 def moment(text: str) -> datetime | None:
     """An RFC3339 moment with a time zone; None for anything else, and for one that nobody can have meant.
 
-    Anybody may edit an annotation, and no other moment can be reckoned from the first or the last ones that there are.
+    Anybody may edit an annotation, and no other moment can be computed from the first or the last ones that there are.
     """
     try:
         parsed = datetime.fromisoformat(text)

@@ -204,7 +204,7 @@ def go_duration(text: str) -> timedelta | None:
 def own_grace(pod: Pod) -> timedelta | None:
     """The time that the pod's author gives it to end; None if he does not say.
 
-    The API server takes any number. A century stands for what is longer, because moments can be reckoned from it.
+    The API server takes any number. A century stands for what is longer, because moments can be computed from it.
     """
     seconds = pod.spec.termination_grace_period_seconds
     return None if seconds is None else timedelta(seconds=min(seconds, _CENTURY.total_seconds()))

@@ -32,7 +32,7 @@ def _goes(decision: DisruptionDecision, claim: str) -> bool:
 
 @pytest.mark.parametrize("field", ["the last pod event", "its initialisation"])
 def test_a_node_that_is_quiet_since_a_time_to_come_is_looked_at_later(field: str) -> None:
-    """No moment can be reckoned from the last one that there is."""
+    """No moment can be computed from the last one that there is."""
     cluster = _beside_an_empty_node(consolidate_after="1h")
     cluster.machine("n", pool="odd", quiet=START - LAST)
     if field == "the last pod event":

@@ -1,4 +1,4 @@
-"""Which nodes earn their price: what goes, what comes, and what stays and why."""
+"""Which nodes are worth their price: what goes, what comes, and what stays and why."""
 
 from dataclasses import replace
 from datetime import timedelta

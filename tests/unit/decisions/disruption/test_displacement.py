@@ -318,7 +318,7 @@ def test_other_pods_cost_what_they_did() -> None:
 
 
 def test_the_payback_time_counts() -> None:
-    """What is bought again costs money for as long as savings are reckoned."""
+    """What is bought again costs money for as long as savings are computed."""
     cluster = _cluster(timedelta())
     cluster.pools = [annotated(cluster.pools[0], {PAYBACK: "3h"})]
     assert _price(cluster).dollars == pytest.approx(0.01 + 3 * 0.40)

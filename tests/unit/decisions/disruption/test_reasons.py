@@ -64,7 +64,7 @@ class TestBudgetsForOneReason:
         cluster.machine("n", [on("p", cpu="1")], drifted=True)
         assert _reasons(decide(cluster.problem())) == {"claim-n": UNDERUTILIZED}
 
-    def test_a_drifted_node_that_earns_its_price_is_held_by_that_budget(self) -> None:
+    def test_a_drifted_node_that_is_worth_its_price_stays_for_that_budget(self) -> None:
         """And it is said which."""
         cluster = _cluster(_none_for(DRIFTED))
         cluster.machine("n", [on("p", cpu="3")], drifted=True)
@@ -88,7 +88,7 @@ class TestBudgetsForOneReason:
             cluster.machine(name, drifted=True)
         assert _reasons(decide(cluster.problem())) == dict.fromkeys(("claim-a", "claim-b", "claim-c"), EMPTY)
 
-    def test_an_empty_node_that_waits_for_a_drifted_one_is_held_by_their_budget(self) -> None:
+    def test_an_empty_node_that_waits_for_a_drifted_one_stays_for_their_budget(self) -> None:
         """Either of them could go, and it is not true that it is worth its price."""
         cluster = _cluster({"nodes": "1"})
         cluster.machine("idle")

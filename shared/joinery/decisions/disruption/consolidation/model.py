@@ -74,7 +74,7 @@ def kept_but_must_go(model: ConsolidationModel, choice: Consolidation) -> Consol
 def hourly(candidate: Candidate) -> float:
     """$/h: the moves of all pods of the candidate, spread over the time in which they must be repaid.
 
-    That is a second at least: no saving repays them sooner, and the figure stays one to reckon with.
+    That is a second at least: no saving repays them sooner, and the figure stays one to calculate with.
     """
     return candidate.move_price / max(candidate.payback.total_seconds(), 1.0) * _SECONDS_AN_HOUR
 

@@ -54,7 +54,7 @@ def approved(commands: Iterable[DecidedCommand], problem: DisruptionProblem, jud
 
 
 class Balances:
-    """Asks the Balanced pools of one problem about commands. Its totals are reckoned once (Karpenter: per pass)."""
+    """Asks the Balanced pools of one problem about commands. Its totals are computed once (Karpenter: per pass)."""
 
     def __init__(self, problem: DisruptionProblem, judged: Candidates) -> None:
         snapshot = problem.packing.snapshot

@@ -98,7 +98,7 @@ def _protected(pods: Iterable[Pod], now: datetime) -> Iterable[Announce]:
             text = f'{DO_NOT_DISRUPT}: "{value}" is neither "true" nor a duration such as "1h30m": it protects nothing'
             yield Announce("InvalidDoNotDisruptAnnotation", text, pod)
         elif pod.status.start_time is not None and now - pod.status.start_time < lasts:
-            # A kubelet may write any moment: from one that is to come, the end cannot be reckoned.
+            # A kubelet may write any moment: from one that is to come, the end cannot be computed.
             until = min(pod.status.start_time, now) + lasts
             text = f"{DO_NOT_DISRUPT} keeps it on its node until {rfc3339(until)}"
             yield Announce("DoNotDisruptUntil", text, pod)

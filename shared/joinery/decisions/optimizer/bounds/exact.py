@@ -39,7 +39,7 @@ SMALL_DEMAND = 200
 #: Of more different demands there are too many patterns, whatever the duals.
 _FEW_DEMANDS = 40
 #: Milliseconds of a slow core, about, that branching may take; over listed patterns a program is solved again in a
-#: tenth of what is reckoned.
+#: tenth of what is computed.
 _ALLOWANCE, _LISTED_ALLOWANCE = 150.0, 3_000.0
 #: Entries of a program that a slow core solves again in a millisecond, about.
 _PACE = 250

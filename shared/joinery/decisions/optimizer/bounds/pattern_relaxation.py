@@ -28,7 +28,7 @@ _NEW_PER_TYPE = 3
 #: How near to the best duals pricing is done: at first, and after lists that were not complete; and by how much less
 #: after a point at which there was nothing new.
 _NEAR, _NEARER, _STEP = 0.7, 0.95, 0.3
-#: Work of all lists, as they reckon it.
+#: Work of all lists, as they count it.
 _ALLOWANCE = 3_000_000
 #: The first columns are patterns whose reduced cost is at most this share of what a bin costs.
 _BEGUN_WITHIN = 0.05

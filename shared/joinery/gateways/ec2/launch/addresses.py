@@ -90,7 +90,7 @@ class Addresses:
         return {zone: names for zone, names in subnets.items() if len(names) > 1}
 
     def _is_known(self, names: set[str]) -> bool:
-        """Whether their free addresses are known. What is old is read again, and what was reckoned is forgotten.
+        """Whether their free addresses are known. What is old is read again, and what was computed is forgotten.
 
         Not what calls have taken that are under way: EC2 does not count it, and they give some of it back.
 
