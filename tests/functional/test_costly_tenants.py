@@ -1,4 +1,4 @@
-"""What somebody who may make pods can have us write and send: each has a ceiling, from which docs/cost.md computes the cost."""
+"""What somebody who may make pods can have us write and send: each has a ceiling, of which docs/cost.md is made."""
 
 import json
 from collections.abc import Iterator
