@@ -1,9 +1,9 @@
 """Build what Lambda runs: ``make build``. Everything is made here, from the commit and the lock, in this order.
 
-1. **The layer of dependencies**: wheels for the target, each with its hash (``tools.artifacts.dependencies``), with a
+1. **The layer of dependencies**: wheels for the target, each with its hash (``tools.artifacts.layers``), with a
    bill of materials and the licences (``tools.artifacts.bill``).
 2. **The layer of the package** and the functions: copies.
-3. **Bytecode**, if the target's Python is at hand (``tools.artifacts.bytecode``).
+3. **Bytecode**, if the target's Python is at hand (``tools.artifacts.layers``).
 4. **Archives** of which every byte follows from their files (``tools.artifacts.archive``). SAM only uploads them.
 5. **The template**, which says what it was built for and names the archives.
 
@@ -23,7 +23,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tools.artifacts import bill, bytecode, dependencies
+from tools.artifacts import bill, layers
 from tools.artifacts.archive import archive, digest, files_of
 from tools.artifacts.target import HOST, Target, TargetError, asked, of_template, written_into
 from tools.template import BUILD, LAMBDA_BUILD, ROOT, TEMPLATE, load
@@ -64,7 +64,7 @@ def main() -> None:
         if given.verify:
             verify(folder, target)
         else:
-            print(built(target, folder, uv=given.uv, python=bytecode.find(target)))
+            print(built(target, folder, uv=given.uv, python=layers.find_python(target)))
     except TargetError as error:
         sys.exit(str(error))
 
@@ -85,7 +85,7 @@ def built(target: Target, folder: Path, *, uv: Path, python: Path | None) -> str
         _fill(folder / name, source, target, uv)
     if python:
         for name in sources:
-            bytecode.compile_all(python, *_root_and_place(folder / name))
+            layers.compile_all(python, *_root_and_place(folder / name))
     digests = {f"{name}.zip": archive(folder / name, folder / f"{name}.zip") for name in sources}
     (folder / TEMPLATE.name).write_text(with_archives(written_into(template, target)))
     digests[TEMPLATE.name] = digest(folder / TEMPLATE.name)
@@ -141,14 +141,14 @@ def with_archives(template: str) -> str:
 def _fill(folder: Path, source: str, target: Target, uv: Path) -> None:
     """Put into the folder what its archive will hold, bytecode apart."""
     if folder.name == DEPENDENCIES:
-        dependencies.install(target, folder / "python", uv=uv)
+        layers.install(target, folder / "python", uv=uv)
         document = bill.bill(folder / "python", target, project_version())
         (folder / bill.BILL).write_text(json.dumps(document, indent=2, sort_keys=True) + "\n")
         (folder / bill.NOTICES).write_text(bill.notices(folder / "python"))
         return
     into = folder / "python" if folder.name == SHARED else folder
     shutil.copytree(ROOT / source, into)
-    dependencies.prune(into, LEFT_OUT)
+    layers.prune(into, LEFT_OUT)
 
 
 def _root_and_place(folder: Path) -> tuple[Path, str]:
@@ -159,8 +159,8 @@ def _root_and_place(folder: Path) -> tuple[Path, str]:
 
 def _weighed(folder: Path, names: Iterable[str], target: Target, *, has_bytecode: bool) -> str:
     sizes = {name: _megabytes(folder / name) for name in names}
-    layers = sum(size for name, size in sizes.items() if name.endswith("Layer"))
-    largest = layers + max(size for name, size in sizes.items() if not name.endswith("Layer"))
+    in_layers = sum(size for name, size in sizes.items() if name.endswith("Layer"))
+    largest = in_layers + max(size for name, size in sizes.items() if not name.endswith("Layer"))
     if largest > LARGEST_MB:
         raise TargetError(f"too large: {largest:.1f} MB of {LARGEST_MB} MB (Lambda takes 250 MB)")
     zipped = sum((folder / f"{name}.zip").stat().st_size for name in names) / 1e6

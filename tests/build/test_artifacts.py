@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import joinery
-from tools.artifacts import bytecode, dependencies
+from tools.artifacts import layers
 from tools.artifacts.bill import BILL, LOCK, NOTICES, bill, distributions, notices
 from tools.artifacts.target import GLIBC, Target, TargetError, asked, host_architecture, of_template, written_into
 from tools.build import built, code_of, verify, with_archives
@@ -139,11 +139,11 @@ def test_native_code_is_for_the_target_s_processor(lambda_build: Path) -> None:
 def test_a_wheel_of_another_hash_than_the_lock_s_is_refused(tmp_path: Path) -> None:
     """What was reviewed is what runs: an index cannot give another file."""
     requirements = tmp_path / "requirements.txt"
-    entry = re.search(rf"^{_A_PACKAGE}==\S+", dependencies.REQUIREMENTS.read_text(), re.MULTILINE)
+    entry = re.search(rf"^{_A_PACKAGE}==\S+", layers.REQUIREMENTS.read_text(), re.MULTILINE)
     assert entry is not None
     requirements.write_text(f"{entry[0]} --hash=sha256:{'0' * 64}\n")
     with pytest.raises(TargetError, match=rf"^[^\n]*(H|h)ash mismatch for `{_A_PACKAGE}[^\n]*$"):
-        dependencies.install(DEFAULT, tmp_path / "layer", uv=UV, requirements=requirements)
+        layers.install(DEFAULT, tmp_path / "layer", uv=UV, requirements=requirements)
 
 
 def test_a_requirement_without_a_hash_is_refused(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_a_requirement_without_a_hash_is_refused(tmp_path: Path) -> None:
     requirements = tmp_path / "requirements.txt"
     requirements.write_text(f"{_A_PACKAGE}==4.16.0\n")
     with pytest.raises(TargetError, match="hash"):
-        dependencies.install(DEFAULT, tmp_path / "layer", uv=UV, requirements=requirements)
+        layers.install(DEFAULT, tmp_path / "layer", uv=UV, requirements=requirements)
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_wheel_for_a_newer_glibc_than_lambda_s_does_not_run(runtime: str, tag:
 @pytest.mark.parametrize("runtime", sorted(set(GLIBC) - {DEFAULT.runtime}))
 def test_the_other_runtimes_have_wheels_as_well(runtime: str, tmp_path: Path) -> None:
     """On the other processor, so that each is resolved once."""
-    dependencies.install(Target(runtime, "x86_64"), tmp_path, uv=UV)
+    layers.install(Target(runtime, "x86_64"), tmp_path, uv=UV)
     assert {package.name for package in distributions(tmp_path)} == required(Target(runtime, "x86_64"))
 
 
@@ -204,14 +204,14 @@ def test_an_archive_tells_nothing_of_the_machine(lambda_build: Path) -> None:
 
 def test_bytecode_is_the_same_in_every_folder(tmp_path: Path) -> None:
     """It names the place where Lambda has the file, and is not compared with the file's date."""
-    python = bytecode.find(Target(f"python3.{sys.version_info.minor}", host_architecture()))
+    python = layers.find_python(Target(f"python3.{sys.version_info.minor}", host_architecture()))
     assert python is not None
     for name in ("one", "two"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(
             ROOT / "shared" / "joinery" / "objects" / "kubernetes", tmp_path / name / "joinery", ignore=ignored
         )
-        bytecode.compile_all(python, tmp_path / name, "/opt/python")
+        layers.compile_all(python, tmp_path / name, "/opt/python")
     one, two = ({p.name: p.read_bytes() for p in (tmp_path / name).rglob("*.pyc")} for name in ("one", "two"))
     assert one == two != {}
     assert all(content[4:8] == b"\x01\x00\x00\x00" and b"/opt/python/joinery" in content for content in one.values())
@@ -222,7 +222,7 @@ def test_bytecode_is_the_same_in_every_folder(tmp_path: Path) -> None:
 
 def required(target: Target) -> set[str]:
     """The packages that the lock has for a target."""
-    lines = [line for line in dependencies.REQUIREMENTS.read_text().splitlines() if line[:1].isalpha()]
+    lines = [line for line in layers.REQUIREMENTS.read_text().splitlines() if line[:1].isalpha()]
     environment = {"python_full_version": f"{target.version}.0", "python_version": target.version}
     requirements = [Requirement(line.removesuffix("\\").strip()) for line in lines]
     return {canonicalize_name(r.name) for r in requirements if r.marker is None or r.marker.evaluate(environment)}
@@ -257,7 +257,7 @@ def test_the_bill_names_what_is_in_the_layer(document: dict[str, Any], lambda_bu
     installed = distributions(lambda_build / "DependenciesLayer" / "python")
     components = {component["purl"]: component for component in document["components"]}
     assert set(components) == {package.reference for package in installed}
-    hashes = set(re.findall(r"sha256:([0-9a-f]{64})", dependencies.REQUIREMENTS.read_text()))
+    hashes = set(re.findall(r"sha256:([0-9a-f]{64})", layers.REQUIREMENTS.read_text()))
     assert {component["hashes"][0]["content"] for component in components.values()} <= hashes
     assert all(component["licenses"][0]["expression"] for component in components.values())
     assert document["metadata"]["component"]["version"] == joinery.__version__

@@ -1,5 +1,9 @@
-"""What all measurements share: a table for a terminal, and promises beside what was measured."""
+"""What all measurements share: a table for a terminal, promises beside what was measured, and clusters as
+files: a gzipped ``kind: List`` in JSON.
+"""
 
+import gzip
+import json
 import statistics
 import sys
 from collections import Counter
@@ -10,6 +14,8 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+Document = dict[str, Any]
 
 #: The command line of the environment that this runs in.
 JOINERY = Path(sys.executable).with_name("joinery")
@@ -83,3 +89,16 @@ def remarks(report: Mapping[str, Any]) -> Iterator[str]:
             where = " ".join(example[key] for key in ("pod", "node") if key in example)
             after = f" after {example['commands']} commands" if "commands" in example else ""
             yield f"{number} {severity}{after}: {check}: {where}: {example['reason']}"
+
+
+def read(file: Path) -> list[Document]:
+    """The objects of a file, gzipped or not; none of one that holds something else, such as a catalogue."""
+    data = file.read_bytes()
+    document = json.loads(gzip.decompress(data) if file.suffix == ".gz" else data)
+    return list(document.get("items", ())) if isinstance(document, dict) else []
+
+
+def write(objects: Iterable[Document], file: Path) -> None:
+    """The objects as a file. Equal objects give equal bytes."""
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects)}, separators=(",", ":"))
+    file.write_bytes(gzip.compress(text.encode(), mtime=0))

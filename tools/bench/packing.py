@@ -22,10 +22,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tools.bench.frame import JOINERY, TARGET_HEADINGS, Target, markdown, remarks, show
+from tools.bench.frame import JOINERY, TARGET_HEADINGS, Target, markdown, read, remarks, show
 from tools.bench.packing_targets import Measured, targets
 from tools.bench.wide_scenarios import write as write_wide
-from tools.consolidation.files import read
 from tools.template import ROOT
 
 SMALL = ROOT / "tests" / "data" / "scenarios"

@@ -15,10 +15,9 @@ from pathlib import Path
 
 from joinery.decisions.disruption.problem import DisruptionOptions
 from joinery_cli.sources import load_catalog
-from tools.bench.frame import TARGET_HEADINGS, show
+from tools.bench.frame import TARGET_HEADINGS, show, write
 from tools.bench.frame import remarks as judged
 from tools.consolidation.figures import Measured, targets
-from tools.consolidation.files import write
 from tools.consolidation.making.kinds import KINDS, make
 from tools.consolidation.measuring import Measurement
 

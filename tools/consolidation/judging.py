@@ -22,8 +22,7 @@ from joinery.decisions.scheduling.packing import ExistingPlacement, Packing, pla
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.output.json import existing_document, launch_document, moment_text
-from tools.bench.frame import JOINERY
-from tools.consolidation.files import Document, read, write
+from tools.bench.frame import JOINERY, Document, read, write
 
 _EVERY_PREFIX = 12
 _SAMPLE = 10

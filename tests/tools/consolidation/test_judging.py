@@ -8,7 +8,7 @@ from joinery.decisions.scheduling.packing import ExistingPlacement
 from joinery.objects.karpenter.disruption import DisruptionReason
 from simulator.kubernetes.resources import document
 from tests.unit.decisions.disruption.clusters import Cluster, on
-from tools.consolidation.files import Document
+from tools.bench.frame import Document
 from tools.consolidation.judging import left, plan_document
 
 _MOVED = ExistingPlacement("n2", "claim-n2", ("default/a",))

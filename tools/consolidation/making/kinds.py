@@ -13,7 +13,7 @@ from joinery.objects.karpenter.labels import AWS_GROUP, ON_DEMAND, SPOT
 from joinery.objects.snapshot.offerings import InstanceType
 from simulator import builders
 from simulator.kubernetes.resources import document
-from tools.consolidation.files import Document
+from tools.bench.frame import Document
 from tools.consolidation.making import objects, workloads
 from tools.consolidation.making.first_fit import PackedNode, Shop, pack, size_of
 from tools.consolidation.making.workloads import Workload
