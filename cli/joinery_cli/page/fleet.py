@@ -1,6 +1,6 @@
 """All nodes at a glance, before a decision and after it: each a bar as wide as its price and as full as it is used.
 
-So the area of a panel is the bill, and what is not filled is paid for in vain. Both panels have one scale.
+So the area of a panel is the bill, and what is not filled is paid for and not used. Both panels have one scale.
 """
 
 from collections.abc import Iterable, Sequence

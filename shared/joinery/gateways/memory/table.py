@@ -1,4 +1,4 @@
-"""The table of what would be asked for in vain: items with a key and a TTL.
+"""The table of offerings and requests that would fail again: items with a key and a TTL.
 
 DynamoDB removes expired items late, up to days, so they are filtered out on reading. The table is small (a few hundred
 items on the worst day), so reading all of it takes one or two requests.

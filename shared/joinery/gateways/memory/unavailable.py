@@ -1,4 +1,4 @@
-"""What would be asked for in vain: offerings that EC2 was out of a moment ago, and requests that were refused."""
+"""What would fail again: offerings that EC2 was out of a moment ago, and requests that were refused."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta

@@ -54,7 +54,7 @@ class Displacement(msgspec.Struct, frozen=True, rename="camel"):
     """What a claim was bought for.
 
     ``owners``: UIDs of the controllers of the pods. ``price``: $/h of the node, as planned. ``tries``: how often moves
-    of these pods were in vain, one after another: the node before it was given up, and had been bought for them too.
+    of these pods failed, one after another: the node before it was given up, and had been bought for them too.
     """
 
     owners: tuple[str, ...]
@@ -80,7 +80,7 @@ class Move(msgspec.Struct, frozen=True, order=True, rename="camel", omit_default
 class Moved:
     """What was moved of an owner lately. ``pods``: how many pods, without those that a node was bought for since.
 
-    ``tries``: how often moves of its pods had been in vain before, as the nodes that went say; 0 as a rule.
+    ``tries``: how often moves of its pods had failed before, as the nodes that went say; 0 as a rule.
     """
 
     pods: int
@@ -185,7 +185,7 @@ def displaced_owners(moved: Mapping[str, Moved], waiting: Iterable[Pod]) -> Mapp
 def displaced(pods: Iterable[Pod], owners: Mapping[str, int], price: float) -> Displacement | None:
     """What a claim for these pods at $/h is bought for; None if none of them is displaced.
 
-    ``owners``: ``displaced_owners``. How often it was in vain before is handed on, or nobody would know.
+    ``owners``: ``displaced_owners``. How often that failed before is handed on: nothing else remembers it.
     """
     served = sorted({owner_uid(pod) for pod in pods if not pod.spec.node_name} & owners.keys()) if owners else []
     tries = 1 + max((owners[owner] for owner in served), default=0)

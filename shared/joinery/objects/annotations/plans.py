@@ -106,7 +106,7 @@ def needs(pod: Pod) -> str:
 
 
 def unserved_needs(claim: NodeClaim) -> frozenset[str]:
-    """The digests of the needs that its node was kept for in vain; none where the annotation cannot be read."""
+    """Digests of the needs for which no pod was bound to its node in time; none where the annotation cannot be read."""
     listed = _read(claim, UNSERVED_NEEDS)
     return frozenset(map(str, listed)) if isinstance(listed, list) else frozenset()
 

@@ -76,8 +76,8 @@ EMPTY_SINCE = f"{CORE_GROUP}/emptiness-timestamp"  # on Nodes of a Provisioner, 
 PLANNED_PODS = f"{OWN_GROUP}/planned-pods"
 #: Their owners and needs, by which their twins are known: a JSON object of owner UID/digest to indices in that list.
 PLANNED_NEEDS = f"{OWN_GROUP}/planned-needs"
-#: Set on a claim whose node was kept for its pods in vain: the digests of the needs of those that kube-scheduler did
-#: not bind there in their time, as a JSON list. Nothing is bought for such pods again and again.
+#: Set on a claim whose node was kept for pods that did not come: the digests of the needs of those that kube-scheduler
+#: did not bind there in their time, as a JSON list. Nothing is bought for such pods again and again.
 UNSERVED_NEEDS = f"{OWN_GROUP}/unserved-needs"
 #: Set on a claim that EC2 will take away: its replacement starts before its drain does. Value: RFC3339 moment.
 INTERRUPTED_AT = f"{OWN_GROUP}/interrupted-at"

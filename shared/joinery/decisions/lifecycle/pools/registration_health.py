@@ -1,8 +1,8 @@
 """NodeRegistrationHealthy: whether the nodes that a NodePool launches join the cluster (Karpenter
 nodepool/registrationhealth).
 
-The condition goes by the last four outcomes: two failures among them make it False. It shows that every new
-node of the pool may be in vain (a wrong AMI, user data, a subnet without a route). It is no part of ``Ready``, and pods
+The condition goes by the last four outcomes: two failures among them make it False. It warns that new nodes
+of the pool may never join (a wrong AMI, user data, a subnet without a route). It is no part of ``Ready``, and pods
 still get nodes of the pool. Only drifted nodes of a static pool are not replaced meanwhile
 (``disruption.static_drift``). An instance that EC2 ends before it has joined, though nobody wanted that, is a failure
 at once; then launches are postponed as well (``scheduling.pools.deaths``).

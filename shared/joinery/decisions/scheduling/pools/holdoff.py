@@ -50,7 +50,7 @@ class InitializedNode:
     since   when it was initialized
     needs   fingerprints of what the pods need that it was bought for (``objects.annotations.plans.needs``)
     room    int64[resources]: its allocatable less what DaemonSets take
-    unserved  those of its needs for which it was kept in vain (``objects.annotations.plans.unserved_needs``)
+    unserved  those of its needs for which no pod was bound to it in time (``objects.annotations.plans.unserved_needs``)
     """
 
     view: NodeView
@@ -80,15 +80,15 @@ def held_off(
         wanted = {needs(pods[name]) for name in pod_class.names if name in pods} & bought_for
         bought = [node for node in nodes if node.needs & wanted]
         broken = [(node, why) for node in bought if (why := _refusal(node, pod_class, axis))]
-        in_vain = [] if broken else [(node, _NOT_BOUND) for node in _in_vain(bought, wanted)]
+        in_vain = [] if broken else [(node, _NOT_BOUND) for node in _unused(bought, wanted)]
         # The first of these costs no wait: see the module.
         if (reason := _reason(broken, len(broken), now) or _reason(in_vain, len(in_vain) - 1, now)) is not None:
             reasons[pod_class] = reason
     return reasons
 
 
-def _in_vain(bought: Iterable[InitializedNode], wanted: Collection[str]) -> list[InitializedNode]:
-    """The last nodes in a row that were kept in vain for pods of these needs."""
+def _unused(bought: Iterable[InitializedNode], wanted: Collection[str]) -> list[InitializedNode]:
+    """The last nodes in a row to which no pods of these needs were bound in time."""
     newest_first = sorted(bought, key=lambda node: (node.since, node.view.name), reverse=True)
     return list(takewhile(lambda node: not node.unserved.isdisjoint(wanted), newest_first))
 

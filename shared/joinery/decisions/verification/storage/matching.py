@@ -84,7 +84,7 @@ class _Matching:
         return self._augment(claim)
 
     def _augment(self, claim: str) -> bool:
-        """A shortest augmenting path. What a search in vain has come by leads nowhere later, either."""
+        """A shortest augmenting path. What a failed search has reached leads nowhere later, either."""
         reached_from: dict[str, str] = {}
         queue = [claim]
         for one in queue:

@@ -15,7 +15,7 @@ from joinery.objects.errors import JoineryError, UnavailableError
 _CALL = "ARC GetManagedResource"
 _APPLIED = "APPLIED"
 #: How long an answer is used again (Karpenter for AWS, zonal shift, 30 s). That saves calls, and nothing relies on it.
-#: A failure is remembered as long, because a run that waits for ARC in vain has that much less time to buy nodes.
+#: A failure is remembered as long, because a run that waits for ARC, and gets no answer, has less time to buy nodes.
 _FRESH = timedelta(seconds=30)
 
 #: A shifted zone's id, and until when; None for an autoshift, which AWS ends.

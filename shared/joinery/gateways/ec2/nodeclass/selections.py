@@ -1,7 +1,7 @@
 """What the selectors of node classes found, kept for a minute.
 
 To find it out takes nine calls of AWS a class, and lifecycle asks every five seconds while anything is in progress.
-Where nobody answers, that is kept as well, for half a minute: a run that waits in vain has less time for nodes.
+Where nobody answers, that is kept as well, for half a minute: a run that gets no answer has less time for nodes.
 Nothing that is kept here decides alone: a launch that is refused, as for a subnet that is gone, makes the class be
 looked at anew.
 """
