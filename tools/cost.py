@@ -12,7 +12,7 @@ from joinery.controllers.reporting.record import REFUSALS_RECORDED_EVERY
 from joinery.gateways.doorbell.gateway import DELAYS, Bell
 from joinery.objects.settings import SETTINGS
 from joinery.objects.wording import MOST_PUBLIC
-from joinery_cli.doctor.cost import BYTES_A_RUN, MINUTES, BillItem, Calls, IdleStack, Usage, bill, idle, total
+from joinery_cli.doctor.cost import BYTES_A_RUN, MINUTES, BillItem, Calls, IdleStack, StackUsage, bill, idle, total
 from tools.template import ROOT, doors, load, of_type
 
 DOCUMENT = ROOT / "docs" / "cost.md"
@@ -61,7 +61,7 @@ def _metrics(alarm: dict[str, Any]) -> int:
     return sum("MetricStat" in entry for entry in alarm["Metrics"]) if "Metrics" in alarm else 1
 
 
-def worst(template: dict[str, Any]) -> Usage:
+def worst(template: dict[str, Any]) -> StackUsage:
     """What pods and Events without end add in a month: provisioning runs without a pause, each run tells as much as it
     may of what is new, and the webhook is called as often as it answers.
     """
@@ -69,7 +69,7 @@ def worst(template: dict[str, Any]) -> Usage:
     at_once = int(SETTINGS["WebhookConcurrency"].default)
     slots = _SECONDS / DELAYS[Bell.PROVISIONING].total_seconds()
     calls = _SECONDS * at_once * _CALLS_EACH
-    return Usage(
+    return StackUsage(
         functions={
             "provisioning": Calls(slots, _SECONDS, memory["provisioning"]),
             "webhook": Calls(calls, calls * _REVIEW_SECONDS, memory["webhook"]),

@@ -7,7 +7,7 @@ from joinery.objects.karpenter.labels import CAPACITY_TYPE
 from joinery.objects.kubernetes import quantity
 from joinery.objects.kubernetes.references import collection
 from joinery_cli.doctor.findings import Check, Finding, fail, note, ok, warn
-from joinery_cli.doctor.site import NotInstalledError, Site
+from joinery_cli.doctor.site import NoStackError, Site
 
 _POOLS, _CLASSES = collection("NodePool"), collection("EC2NodeClass")
 #: Service Quotas' codes of "Running On-Demand Standard instances" and "All Standard Spot Instance Requests", in vCPUs.
@@ -50,7 +50,7 @@ def _observes(site: Site) -> bool:
     """Whether the stack writes no status, because it observes (docs/operations.md, "What observe does")."""
     try:
         return site.parameters.get("Mode") == "observe"
-    except NotInstalledError:
+    except NoStackError:
         return False
 
 

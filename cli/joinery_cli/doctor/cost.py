@@ -33,7 +33,7 @@ class Calls:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage:
+class StackUsage:
     """What a stack uses in a month.
 
     functions      by door
@@ -116,7 +116,7 @@ def price_list() -> Mapping[str, float]:
     return {name: entry["price"] for name, entry in document["prices"].items()}
 
 
-def idle(plan: IdleStack) -> Usage:
+def idle(plan: IdleStack) -> StackUsage:
     """The usage of a stack whose cluster has nodes and nothing to do."""
     functions = {door: Calls(runs, runs * IDLE_SECONDS[door], plan.memory[door]) for door, runs in plan.runs.items()}
     catalog = functions["catalog"]
@@ -124,7 +124,7 @@ def idle(plan: IdleStack) -> Usage:
     functions["catalog"] = Calls(catalog.invocations, catalog.seconds + more, catalog.memory_mb)
     runs = sum(plan.runs.values())
     deciders = plan.runs["provisioning"] + plan.runs["disruption"]
-    return Usage(
+    return StackUsage(
         functions=functions,
         receives=plan.queues * RECEIVES,
         # Each ring is sent, received and deleted.
@@ -140,7 +140,7 @@ def idle(plan: IdleStack) -> Usage:
     )
 
 
-def bill(usage: Usage) -> Iterator[BillItem]:
+def bill(usage: StackUsage) -> Iterator[BillItem]:
     """The lines of the bill, those that are nothing left out."""
     prices = price_list()
     for door, calls in usage.functions.items():

@@ -7,7 +7,7 @@ from functools import partial
 
 from joinery.gateways.workers import Workers
 from joinery.objects.errors import JoineryError
-from joinery_cli.doctor.site import NotInstalledError, OutOfReachError, Site
+from joinery_cli.doctor.site import NoStackError, OutOfReachError, Site
 
 #: The remedy where something cannot be asked for: AWS and Kubernetes name the right that is lacking.
 LACKING = "give your credentials the right that is named, or try again"
@@ -71,7 +71,7 @@ def _findings(check: Check, site: Site) -> tuple[Finding, ...]:
     try:
         # One by one: what was found before a call fails is reported all the same.
         findings.extend(check.look(site))
-    except (NotInstalledError, OutOfReachError):
+    except (NoStackError, OutOfReachError):
         return tuple(findings)  # the checks `stack` and `api server` say so, once
     except JoineryError as error:
         findings.append(warn(check.topic, f"cannot be looked at: {error}", LACKING))

@@ -8,7 +8,7 @@ from joinery.objects.errors import NotFoundError
 from joinery.objects.karpenter.labels import VERSION
 from joinery.objects.kubernetes.references import reference
 from joinery_cli.doctor.findings import Check, Finding, fail, note, ok, warn
-from joinery_cli.doctor.site import NotInstalledError, Site
+from joinery_cli.doctor.site import NoStackError, Site
 
 _DEPLOY = "make deploy CLUSTER={cluster}"
 
@@ -17,7 +17,7 @@ def stack(site: Site) -> Iterator[Finding]:
     """Whether the stack is there and at rest."""
     try:
         state = str(site.description["StackStatus"])
-    except NotInstalledError as error:
+    except NoStackError as error:
         yield fail("stack", str(error), _DEPLOY.format(cluster=site.cluster))
         return
     if state in ("CREATE_COMPLETE", "UPDATE_COMPLETE"):

@@ -17,7 +17,7 @@ T = TypeVar("T")
 Answer = Mapping[str, Any]
 
 
-class NotInstalledError(ConfigurationError):
+class NoStackError(ConfigurationError):
     """There is no stack, so there is nothing to look at."""
 
 
@@ -89,7 +89,7 @@ class Site:
 
     @property
     def description(self) -> Answer:
-        """The stack, as CloudFormation describes it. Raises ``NotInstalledError``."""
+        """The stack, as CloudFormation describes it. Raises ``NoStackError``."""
         return self._once("description", self._described)
 
     @property
@@ -156,7 +156,7 @@ class Site:
             (stack, *_) = self.aws.ask("cloudformation", "describe_stacks", StackName=self.stack)["Stacks"]
         except JoineryError as error:
             if error.code == "ValidationError":  # DescribeStacks has no code of its own for it
-                raise NotInstalledError(f"there is no stack {self.stack} in {self.region}") from error
+                raise NoStackError(f"there is no stack {self.stack} in {self.region}") from error
             raise
         return dict(stack)
 

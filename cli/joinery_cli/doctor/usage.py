@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from joinery.decisions.installation.removal import of_ours
 from joinery.objects.kubernetes.references import collection
-from joinery_cli.doctor.cost import MINUTES, Calls, Usage
+from joinery_cli.doctor.cost import MINUTES, Calls, StackUsage
 from joinery_cli.doctor.site import Site, metric_sum
 
 WEEK = timedelta(days=7)
@@ -21,7 +21,7 @@ def nodes(site: Site) -> int:
     return len(of_ours({**claim, "kind": "NodeClaim"} for claim in site.listed(collection("NodeClaim"))))
 
 
-def measured(site: Site) -> Usage:
+def measured(site: Site) -> StackUsage:
     """The usage of the last week, as if it went on for a month. Raises what the calls raise."""
     configurations = {name: site.configuration(name) for name in site.functions}
     functions = {name.lower(): _calls(site, name, about["MemorySize"]) for name, about in configurations.items()}
@@ -29,7 +29,7 @@ def measured(site: Site) -> Usage:
     deciders = sum(functions[door].invocations for door in ("provisioning", "disruption"))
     catalogs = functions["catalog"].invocations
     urls = [url for logical, url in site.resources.items() if logical.endswith("Queue")]
-    return Usage(
+    return StackUsage(
         functions=functions,
         architecture=min(architectures, default="arm64"),
         receives=sum(_requests(site, url) for url in urls if not url.endswith(".fifo")),

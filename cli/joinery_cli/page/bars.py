@@ -7,7 +7,7 @@ from joinery.objects.kubernetes.quantity import Resources
 from joinery_cli.page.text import NOTHING, Html, element, join, text
 from joinery_cli.view import figures
 from joinery_cli.view.figures import amount, listed, share, unit
-from joinery_cli.view.workloads import Filled, Workload
+from joinery_cli.view.workloads import DrawnWorkload, Filled
 
 _OPEN_WORKLOADS = 24
 #: A pod narrower than this many hundredths of its bar has no line of its own.
@@ -83,7 +83,7 @@ def _pieces(node: Filled, resource: str, whole: int, length: float) -> Iterable[
 # --- workloads ---
 
 
-def legend(workloads: Sequence[Workload]) -> Html:
+def legend(workloads: Sequence[DrawnWorkload]) -> Html:
     """Every workload with its colour; pressing one makes the others pale."""
     if not workloads:
         return NOTHING
@@ -96,7 +96,7 @@ def legend(workloads: Sequence[Workload]) -> Html:
     return join(parts)
 
 
-def _entry(workload: Workload) -> Html:
+def _entry(workload: DrawnWorkload) -> Html:
     parts = (
         element("span", class_=f"swatch {class_of(workload)}"),
         element("span", text(workload.name), class_="who"),
@@ -108,21 +108,21 @@ def _entry(workload: Workload) -> Html:
     )
 
 
-def class_of(workload: Workload) -> str:
+def class_of(workload: DrawnWorkload) -> str:
     """The workload's class in the style sheet."""
     return f"c{workload.number}"
 
 
-def colours(workloads: Iterable[Workload]) -> Html:
+def colours(workloads: Iterable[DrawnWorkload]) -> Html:
     """A hue for each workload, the same wherever it shows."""
     return Html("".join(f".{class_of(one)}{{--h:{hue(one):.0f};--l:{lightness(one)}}}" for one in workloads))
 
 
-def hue(workload: Workload) -> float:
+def hue(workload: DrawnWorkload) -> float:
     """Degrees on the wheel of OKLCH."""
     return (_FIRST_HUE + workload.number * _GOLDEN_ANGLE) % 360
 
 
-def lightness(workload: Workload) -> float:
+def lightness(workload: DrawnWorkload) -> float:
     """A second difference, once hues come close to each other."""
     return _LIGHTNESS[workload.number // 8 % len(_LIGHTNESS)]

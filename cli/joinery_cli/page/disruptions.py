@@ -12,7 +12,7 @@ from joinery_cli.page.rendering import Figure, Frame, rendered
 from joinery_cli.view.disruption_view import DisruptionView
 from joinery_cli.view.disruption_words import headline, totals
 from joinery_cli.view.figures import MOST_GAP, count, money, monthly
-from joinery_cli.view.workloads import Workload
+from joinery_cli.view.workloads import DrawnWorkload
 
 #: Up to so many nodes of all commands are drawn with their workloads.
 _DRAWN_NODES = 600
@@ -58,7 +58,7 @@ def _staying(view: DisruptionView) -> int:
     return len({name for group in view.staying for name in group.nodes})
 
 
-def _workloads(view: DisruptionView) -> tuple[Workload, ...]:
+def _workloads(view: DisruptionView) -> tuple[DrawnWorkload, ...]:
     """Those that have a colour: what is on nodes that go or come."""
     drawn = {part.workload for node in (*view.retired, *view.bought) for part in node.filled.parts}
     return tuple(workload for workload in view.workloads if workload in drawn)

@@ -21,7 +21,7 @@ from joinery_cli.page.fleet import strip
 from joinery_cli.prices import Prices
 from joinery_cli.view.disruption_words import moves, rule
 from joinery_cli.view.figures import count, listed, money, part
-from joinery_cli.view.workloads import Workload
+from joinery_cli.view.workloads import DrawnWorkload
 
 _PACKAGE = "joinery_cli.page"
 
@@ -51,7 +51,7 @@ class Frame:
     headline: str
     prices: Prices
     notices: tuple[UserNotice, ...]
-    workloads: tuple[Workload, ...]
+    workloads: tuple[DrawnWorkload, ...]
     figures: tuple[Figure, ...]
     explanations: tuple[Iterable[str], ...]
     explained: str

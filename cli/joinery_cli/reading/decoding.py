@@ -23,7 +23,7 @@ from joinery.objects.wording import of_struct_error
 from joinery_cli.notices import UserNotice, note, warning
 from joinery_cli.reading.defaults import claim_defaults, namespaced, pod_defaults, spec_defaults
 from joinery_cli.reading.documents import Document
-from joinery_cli.reading.fields import Finding, findings
+from joinery_cli.reading.fields import FieldFinding, findings
 from joinery_cli.reading.kinds import ReadKind
 from joinery_cli.reading.names import wrong_labels, wrong_metadata, wrong_resources
 from joinery_cli.reading.placeholders import unfilled
@@ -41,7 +41,7 @@ class Reading(NamedTuple):
 
     value: Any = None
     problems: tuple[str, ...] = ()
-    surprises: tuple[Finding, ...] = ()
+    surprises: tuple[FieldFinding, ...] = ()
     notice: UserNotice | None = None
 
 
@@ -62,7 +62,7 @@ def read(document: Document, kind: ReadKind) -> Reading:
     return Reading(None if problems else reading.value, tuple(problems), tuple(surprises), reading.notice)
 
 
-def _besides(problems: Iterable[str], found: Sequence[Finding], renamed: Mapping[str, str]) -> Iterator[str]:
+def _besides(problems: Iterable[str], found: Sequence[FieldFinding], renamed: Mapping[str, str]) -> Iterator[str]:
     """The problems that are not of a field that was found already, by the names that the fields have in the file.
 
     A field is not missing where it stands in a wrong place, or under a wrong name.
@@ -79,7 +79,7 @@ def _besides(problems: Iterable[str], found: Sequence[Finding], renamed: Mapping
             yield f"{at}: {what}"
 
 
-def _mended(raw: msgspec.Raw | bytes, found: Iterable[Finding]) -> tuple[bytes, Mapping[str, str]]:
+def _mended(raw: msgspec.Raw | bytes, found: Iterable[FieldFinding]) -> tuple[bytes, Mapping[str, str]]:
     """The document with its misspelt fields as they were meant, and their paths in the file by the right ones.
 
     Values that do not fit are left out: a decoder stops at the first, and would say nothing of all else.

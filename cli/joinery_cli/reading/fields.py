@@ -27,7 +27,7 @@ _OF_THE_OBJECT = ("apiVersion", "kind", "status")
 IGNORED = "no such field; it is ignored"
 
 
-class Finding(NamedTuple):
+class FieldFinding(NamedTuple):
     """What is wrong with the field at ``path``. It stops a plan if it ``is_error``."""
 
     path: str
@@ -37,7 +37,7 @@ class Finding(NamedTuple):
     """The name that the field should have, where it is misspelt."""
 
 
-def findings(kind: str, raw: msgspec.Raw | bytes) -> list[Finding]:
+def findings(kind: str, raw: msgspec.Raw | bytes) -> list[FieldFinding]:
     """All of one object. Costs next to nothing where there are none, as in an export of 10,000 pods."""
     if kind not in types():
         return []
@@ -71,10 +71,10 @@ class _Walk:
     def __init__(self, kind: str, is_served: bool) -> None:
         self._kind, self._is_served = kind, is_served
 
-    def of_type(self, name: str, value: Any, at: str, outside: Sequence[_Part]) -> Iterator[Finding]:
+    def of_type(self, name: str, value: Any, at: str, outside: Sequence[_Part]) -> Iterator[FieldFinding]:
         """``outside``: the parts that the value is inside of, the innermost last."""
         if not isinstance(value, dict):
-            yield Finding(at or "object", must_be("a map", value))
+            yield FieldFinding(at or "object", must_be("a map", value))
             return
         fields, inside, misspelt = types()[name].fields, (*outside, _Part(at, name)), set()
         emptied = ""
@@ -87,13 +87,13 @@ class _Walk:
             if emptied and not self._is_served and not isinstance(member, dict | list | None):
                 # ``limits:`` with ``cpu: 100`` below it, not indented.
                 hint = f"is it {_member(emptied, key)}? Then indent it deeper than {emptied}"
-                yield Finding(path, f"no such field; {hint}")
+                yield FieldFinding(path, f"no such field; {hint}")
                 continue
             successor = types()[name].gone.get(key, "")
             replaced = successor.partition(":")[0]
             if successor and replaced not in value:
                 misspelt.add(replaced)
-                yield Finding(path, f"no such field in v1; write {successor} instead", not self._is_served)
+                yield FieldFinding(path, f"no such field in v1; write {successor} instead", not self._is_served)
                 continue
             meant = meant_by(key, fields)
             yield self._unknown(path, key, member, inside, meant)
@@ -102,44 +102,44 @@ class _Walk:
                 yield from self._of_shape(fields[meant], member, path, inside)
         for key, hint in types()[name].required.items():
             if value.get(key) is None and key not in misspelt:
-                yield Finding(_member(at, key), f"is missing; write {hint}", not self._is_served)
+                yield FieldFinding(_member(at, key), f"is missing; write {hint}", not self._is_served)
 
-    def _of_shape(self, shape: str, value: Any, at: str, outside: Sequence[_Part]) -> Iterator[Finding]:
+    def _of_shape(self, shape: str, value: Any, at: str, outside: Sequence[_Part]) -> Iterator[FieldFinding]:
         if value is None or shape == ANYTHING:
             return
         if shape in SINGLE:
             if problem := _of_single(shape, value):
-                yield Finding(at, problem)
+                yield FieldFinding(at, problem)
         elif shape[0] == "[":
             if not isinstance(value, list):
-                yield Finding(at, must_be("a list", value))
+                yield FieldFinding(at, must_be("a list", value))
                 return
             for index, member in enumerate(value):
                 yield from self._of_shape(shape[1:-1], member, f"{at}[{index}]", outside)
         elif shape[0] == "{":
             if not isinstance(value, dict):
-                yield Finding(at, must_be("a map", value))
+                yield FieldFinding(at, must_be("a map", value))
                 return
             for key, member in value.items():
                 yield from self._of_shape(shape[1:-1], member, _member(at, key), outside)
         else:
             yield from self.of_type(shape, value, at, outside)
 
-    def _unknown(self, path: str, key: str, value: Any, inside: Sequence[_Part], meant: str) -> Finding:
+    def _unknown(self, path: str, key: str, value: Any, inside: Sequence[_Part], meant: str) -> FieldFinding:
         at, name = inside[-1]
         if meant:
             problem = f"no such field; is it {meant}?"
-            return Finding(path, problem, not self._is_served, "" if self._is_served else meant)
+            return FieldFinding(path, problem, not self._is_served, "" if self._is_served else meant)
         maps = [field for field, shape in types()[name].fields.items() if shape[0] == "{"]
         if name in CLOSED and maps and not isinstance(value, dict | list):
-            return Finding(path, f"no such field; is it {maps[-1]}.{key}?", not self._is_served)
+            return FieldFinding(path, f"no such field; is it {maps[-1]}.{key}?", not self._is_served)
         if at.partition(".")[0] != "status" and (place := self._place(key, inside)):
-            return Finding(path, f"no such field here; it belongs to {place}", not self._is_served)
+            return FieldFinding(path, f"no such field here; it belongs to {place}", not self._is_served)
         if name in CLOSED:
             *others, last = sorted(types()[name].fields)
             known = f"are only {', '.join(others)} and {last}" if others else f"is only {last}"
-            return Finding(path, f"no such field; there {known}", not self._is_served)
-        return Finding(path, IGNORED, is_error=False)
+            return FieldFinding(path, f"no such field; there {known}", not self._is_served)
+        return FieldFinding(path, IGNORED, is_error=False)
 
     def _place(self, key: str, inside: Sequence[_Part]) -> str | None:
         """Where such a field is: further in, further out, or in the other kind of a pair; None where it is nowhere."""

@@ -28,7 +28,7 @@ from joinery_cli.notices import RefusedFilesError, UserNotice, note, some_of, wa
 from joinery_cli.reading.admission import admit
 from joinery_cli.reading.decoding import read as read_object
 from joinery_cli.reading.documents import Document, documents, read, source_name
-from joinery_cli.reading.fields import IGNORED, Finding, findings
+from joinery_cli.reading.fields import IGNORED, FieldFinding, findings
 from joinery_cli.reading.files import files_of
 from joinery_cli.reading.kinds import ASIDE, ReadKind, in_place_of, kind_of, makes_pods, problem_of, unsupported
 from joinery_cli.reading.names import nothing_reads
@@ -96,7 +96,7 @@ class Inputs:
     def _refuse(self, subject: object, *problems: str) -> None:
         self.refused += [f"{subject}: {problem}" for problem in problems]
 
-    def _found(self, document: Document, one: Finding) -> None:
+    def _found(self, document: Document, one: FieldFinding) -> None:
         if one.is_error:
             self._refuse(document, f"{one.path}: {one.problem}")
         else:
@@ -174,7 +174,7 @@ class Inputs:
             origin: without_nulls(msgspec.json.decode(one.raw)) for origin, one in self.legacy.items() if one.name
         }
         reader = LegacyReader(NODE_CLASS)
-        found: dict[Origin, dict[str, Finding]] = defaultdict(dict)
+        found: dict[Origin, dict[str, FieldFinding]] = defaultdict(dict)
         for equivalent in equivalents(stored.values()):
             of_origin = list(_of_legacy(self.legacy[equivalent.origin], equivalent))
             # One object may have several equivalents, and is still misspelt only once.
@@ -185,7 +185,9 @@ class Inputs:
             for one in by_path.values():
                 self._found(self.legacy[origin], one)
 
-    def _adopt(self, origin: Document, equivalent: Equivalent, reader: LegacyReader, found: Sequence[Finding]) -> None:
+    def _adopt(
+        self, origin: Document, equivalent: Equivalent, reader: LegacyReader, found: Sequence[FieldFinding]
+    ) -> None:
         try:
             value = reader.decoded(equivalent)
         except NotReadableError as error:
@@ -230,7 +232,7 @@ def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:
     return inputs
 
 
-def _of_legacy(document: Document, equivalent: Equivalent) -> Iterator[Finding]:
+def _of_legacy(document: Document, equivalent: Equivalent) -> Iterator[FieldFinding]:
     """What is wrong with a legacy object as it is written, and with what it is in v1."""
     became = equivalent.document.get("kind", "")
     as_written = f"{document.kind}{BETA}" if document.kind == became else document.kind

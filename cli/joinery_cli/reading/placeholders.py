@@ -13,7 +13,7 @@ import msgspec
 from joinery.gateways.ec2.offline import CLASS_KINDS
 from joinery.objects.karpenter.validation import path as path_of
 from joinery.objects.wording import shown
-from joinery_cli.reading.fields import Finding
+from joinery_cli.reading.fields import FieldFinding
 
 _PLACEHOLDER = re.compile(r"\$\{[^}]+\}|\{\{.*?\}\}", re.DOTALL)
 #: What no name and no tag of AWS has in it (``<your AWS role here>`` of Karpenter's converter).
@@ -29,7 +29,7 @@ _FREE = frozenset(
 )  # fmt: skip
 
 
-def unfilled(kind: str, raw: msgspec.Raw | bytes) -> Finding | None:
+def unfilled(kind: str, raw: msgspec.Raw | bytes) -> FieldFinding | None:
     """The placeholders of an object, all blamed on the first.
 
     Those of a node class do no harm: a plan from files looks at hardly more than its disks.
@@ -45,9 +45,9 @@ def unfilled(kind: str, raw: msgspec.Raw | bytes) -> Finding | None:
     others = f", as in {len(found) - 1} other field{'s' if len(found) > 2 else ''}" if len(found) > 1 else ""
     what = f"{shown(text)} is a placeholder that nobody has filled in{others}"
     if is_class:
-        return Finding(path, f"{what}: planned as it stands", is_error=False)
+        return FieldFinding(path, f"{what}: planned as it stands", is_error=False)
     tool = "helm template" if "{{" in text else "envsubst"
-    return Finding(path, f"{what}: run {tool}, or what fills it in, first")
+    return FieldFinding(path, f"{what}: run {tool}, or what fills it in, first")
 
 
 def _texts(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:

@@ -22,7 +22,7 @@ from joinery_cli.view.costs import Sold, node_price
 from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, Route, StayingGroup
 from joinery_cli.view.figures import natural
 from joinery_cli.view.plan_groups import bought, rooms_of, where_launched
-from joinery_cli.view.workloads import Filled, Workload, parts_of, workloads_of
+from joinery_cli.view.workloads import DrawnWorkload, Filled, parts_of, workloads_of
 
 
 def view(
@@ -129,7 +129,7 @@ class _Cluster:
         }
         targets |= {pod: launch.name for launch in command.launches for pod in launch.pods}
         new = {launch.name for launch in command.launches}
-        together: dict[tuple[Workload, str, str], list[str]] = defaultdict(list)
+        together: dict[tuple[DrawnWorkload, str, str], list[str]] = defaultdict(list)
         for pod, target in targets.items():
             source = self._node_of.get(pod, "")
             together[self._coming[pod], source, target].append(pod)

@@ -21,7 +21,7 @@ from joinery.objects.snapshot.pods import is_reschedulable
 from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
 from joinery_cli.view.figures import natural
-from joinery_cli.view.workloads import Filled, Workload, owner_of
+from joinery_cli.view.workloads import DrawnWorkload, Filled, owner_of
 
 
 class Fate(StrEnum):
@@ -68,7 +68,7 @@ class DrawnNode:
 class Route:
     """Pods of one workload that move from one node to another, by the names of the nodes."""
 
-    workload: Workload
+    workload: DrawnWorkload
     source: str
     target: str
     is_target_new: bool
@@ -164,7 +164,7 @@ class DisruptionView:
     now: datetime
     seconds: float
     payback: timedelta
-    workloads: tuple[Workload, ...]
+    workloads: tuple[DrawnWorkload, ...]
     before: tuple[DrawnNode, ...]
     after: tuple[DrawnNode, ...]
     commands: tuple[CommandView, ...]

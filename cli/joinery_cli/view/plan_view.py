@@ -16,7 +16,7 @@ from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import Costs
 from joinery_cli.view.figures import in_order
-from joinery_cli.view.workloads import Filled, Workload
+from joinery_cli.view.workloads import DrawnWorkload, Filled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +91,7 @@ class PlanView:
     notices: tuple[UserNotice, ...]
     now: datetime
     seconds: float
-    workloads: tuple[Workload, ...]
+    workloads: tuple[DrawnWorkload, ...]
     sections: tuple[Section, ...]
     existing: tuple[Existing, ...]
     refused: tuple[Refused, ...]

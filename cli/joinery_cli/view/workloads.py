@@ -21,7 +21,7 @@ _WEIGHED = ("cpu", "memory")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Workload:
+class DrawnWorkload:
     """Pods of one owner that ask for the same. ``name`` is ``namespace/owner``, ``requests`` those of one pod."""
 
     name: str
@@ -32,10 +32,10 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class WorkloadPart:
     """The pods of one workload on a node."""
 
-    workload: Workload
+    workload: DrawnWorkload
     pods: tuple[str, ...]
 
 
@@ -45,7 +45,7 @@ class Filled:
 
     room: Resources
     before: Resources
-    parts: tuple[Part, ...]
+    parts: tuple[WorkloadPart, ...]
 
     @cached_property
     def used(self) -> Resources:
@@ -61,7 +61,7 @@ class Filled:
 
 
 #: The workload of each pod that is looked at, by its namespace/name.
-WorkloadOf = Mapping[str, Workload]
+WorkloadOf = Mapping[str, DrawnWorkload]
 
 
 #: The owner, and what one pod asks for.
@@ -100,7 +100,7 @@ def subject_of(pod: Pod) -> str:
     return f"pods of {owner_of(pod)}" if pod.metadata.owner_references else f"Pod {pod.key}"
 
 
-def _numbered(alike: Mapping[_Likeness, Sized]) -> list[Workload]:
+def _numbered(alike: Mapping[_Likeness, Sized]) -> list[DrawnWorkload]:
     """The workloads in the given order, numbered by what all their pods take together."""
     everything = total({name: value * len(pods) for name, value in asked} for (_, asked), pods in alike.items())
 
@@ -111,14 +111,15 @@ def _numbered(alike: Mapping[_Likeness, Sized]) -> list[Workload]:
     ranked = sorted(alike, key=lambda key: (-size(key), key))
     numbers = {key: number for number, key in enumerate(ranked)}
     return [
-        Workload(name=key[0], requests=dict(key[1]), pods=len(pods), number=numbers[key]) for key, pods in alike.items()
+        DrawnWorkload(name=key[0], requests=dict(key[1]), pods=len(pods), number=numbers[key])
+        for key, pods in alike.items()
     ]
 
 
-def parts_of(pods: Iterable[str], workload_of: WorkloadOf) -> tuple[Part, ...]:
+def parts_of(pods: Iterable[str], workload_of: WorkloadOf) -> tuple[WorkloadPart, ...]:
     """The pods of one node by workload, the largest workload first."""
-    by_workload: dict[Workload, list[str]] = defaultdict(list)
+    by_workload: dict[DrawnWorkload, list[str]] = defaultdict(list)
     for pod in pods:
         by_workload[workload_of[pod]].append(pod)
     listed = sorted(by_workload.items(), key=lambda item: item[0].number)
-    return tuple(Part(workload, tuple(sorted(members, key=natural))) for workload, members in listed)
+    return tuple(WorkloadPart(workload, tuple(sorted(members, key=natural))) for workload, members in listed)
