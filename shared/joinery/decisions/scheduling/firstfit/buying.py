@@ -38,7 +38,7 @@ class Buyer:
         self._topology: Topology = work.topology
         self._has_reservations = bool(work.reservations)
         self._relaxes = work.problem.options.best_effort_min_values
-        self._refused: dict[tuple[object, ...], int] = {}
+        self._refused: dict[tuple[Demand, tuple[tuple[str, str], ...]], dict[int, int]] = {}
 
     def buy(self, tier: Sequence[Pool], demand: Demand, domains: Domains, names: Sequence[str]) -> int:
         """Into pools of one weight: nodes that are being bought first, then more of them."""
@@ -79,26 +79,37 @@ class Buyer:
             return 0
         self.nodes.appraise()
         opened, placed, waiting = self.nodes.opened, 0, names
-        prices = {pool.name: self.nodes.fair_price_in(pool, demand) for pool in pools}
-        promising = opened.promising(demand, len(names), prices)
-        hosts = [opened.nodes[index].name for index in promising.tolist()]
-        for index in promising[list(self._topology.unfilled(demand.pod_class, demand.variant.rules, hosts))]:
+        for index in self._promising(pools, demand, domains, len(names)):
             if self._effort.is_late():
                 break
-            if reserved and not opened.nodes[int(index)].reservation:
+            if reserved and not opened.nodes[index].reservation:
                 continue
-            if more := self._into_open(int(index), demand, domains, waiting):
+            if more := self._into_open(index, demand, domains, waiting):
                 placed += more
                 waiting = names[placed:]  # not before: most nodes refuse, and thousands of names take time to copy
                 if not waiting:
                     break
         return placed
 
+    def _promising(self, pools: Sequence[Pool], demand: Demand, domains: Domains, count: int) -> list[int]:
+        """The open nodes (indices) that might take some of so many pods, in order."""
+        opened = self.nodes.opened
+        nodes = opened.promising(
+            pools, demand, domains, count, lambda pool: self.nodes.fair_price_in(pool, demand)
+        ).tolist()
+        refused = self._refused.get((demand, tuple(domains.items())))
+        if refused:
+            # Most have refused as many before, or another node like them.
+            most = min(count, self.nodes.most_on_host(demand))
+            nodes = [index for index in nodes if refused.get(opened.shape(index), 0) < most]
+        hosts = [opened.nodes[index].name for index in nodes]
+        return [nodes[at] for at in self._topology.unfilled(demand.pod_class, demand.variant.rules, hosts)]
+
     def _into_open(self, index: int, demand: Demand, domains: Domains, names: Sequence[str]) -> int:
         """As many pods as leave the node good value; where one refuses all, others of its shape are not asked again."""
-        opened = self.nodes.opened.nodes[index]
-        alike = (demand, tuple(domains.items()), self.nodes.opened.shape(index))
-        refused = self._refused.get(alike, 0)
+        opened, shape = self.nodes.opened.nodes[index], self.nodes.opened.shape(index)
+        refused_by = self._refused.setdefault((demand, tuple(domains.items())), {})
+        refused = refused_by.get(shape, 0)
         wanted = (
             len(names) if len(names) <= refused else min(self.nodes.allowed_on_host(demand, opened.name), len(names))
         )
@@ -116,7 +127,7 @@ class Buyer:
                 _, rows, counts = node.holds(demand, within)
                 self.nodes.put(index, node, demand, domains, names[:count], rows[counts >= count])
         if not count and not opened.pool.limits:
-            self._refused[alike] = wanted
+            refused_by[shape] = wanted
         return count
 
     def _affordable(self, index: int, node: NewNode, demand: Demand, wanted: int) -> Mask:

@@ -50,7 +50,11 @@ class NewNodes:
         self.counts_daemons = bool(work.topology.daemons.spreads) and not options.ignores_daemons
         self.limits = {pool.name: Limits(pool) for pool in work.pools}
         self.reservations = Reservations(work.reservations)
-        self.opened = OpenedNodes(len(work.axis.names))
+        self.opened = OpenedNodes(
+            len(work.axis.names),
+            max((len(pool.market.types) for pool in work.pools), default=0),
+            max((len(pool.market.columns) for pool in work.pools), default=0),
+        )
         self.fair_price: FairPrice = lambda demand: None
 
     def fair_price_in(self, pool: Pool, demand: Demand) -> float:
@@ -116,6 +120,10 @@ class NewNodes:
     def allowed_on_host(self, demand: Demand, host: str) -> int:
         """How many more pods of the class rules over hosts let onto the node of that name."""
         return self._topology.allowance(demand.pod_class, demand.variant.rules, HOSTNAME, host, cautious=self._cautious)
+
+    def most_on_host(self, demand: Demand) -> int:
+        """At most so many more pods of the class rules of its own let onto any one node."""
+        return self._topology.most_in_domain(demand.pod_class, demand.variant.rules, HOSTNAME)
 
     def put(
         self, index: int, node: NewNode, demand: Demand, domains: Domains, batch: Sequence[str], rows: Amounts

@@ -8,12 +8,15 @@ First-fit asks every open node for every class, and most refuse. Asked one by on
 enough of each is in arrays to skip at once those that cannot take a class.
 """
 
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from joinery.decisions.scheduling.firstfit.demand import Demand
+from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
-from joinery.decisions.scheduling.pools.market import Amounts, Prices
+from joinery.decisions.scheduling.pools.market import Amounts, Mask, Prices
 from joinery.decisions.scheduling.pools.pool import Pool
 
 #: A node this close to its pods' fair price may always grow.
@@ -84,29 +87,33 @@ class OpenedNodes:
 
     ``_room`` (nodes x price levels x resources) is the most that a node could still take of each resource on any type
     that it may be up to that price. ``_value`` (nodes x 3) holds its price, how many times its pods' fair price it may
-    cost, and that fair price.
+    cost, and that fair price. ``_types`` and ``_columns`` (nodes x bytes) are its masks, eight entries in a byte.
     """
 
-    def __init__(self, resources: int) -> None:
+    def __init__(self, resources: int, types: int, columns: int) -> None:
         self.nodes: list[NewNode] = []
         self.fair_price: list[float] = []
         self.price: list[float] = []
         self.different = 0
-        self._pools: list[str] = []
+        self._of_pool: dict[str, list[int]] = defaultdict(list)
         self._shapes: list[int | None] = []
         self._numbers: dict[tuple[object, ...], int] = {}
         self._room: Amounts = np.zeros((64, len(_LEVELS), resources), dtype=np.int64)
         self._value: Prices = np.zeros((64, 3))
+        self._types: NDArray[np.uint8] = np.zeros((64, -(-types // 8)), dtype=np.uint8)
+        self._columns: NDArray[np.uint8] = np.zeros((64, -(-columns // 8)), dtype=np.uint8)
 
     def append(self, node: NewNode) -> int:
         """Add a node that has no pods yet; its index."""
         if len(self.nodes) == len(self._room):
             self._room = np.concatenate([self._room, np.zeros_like(self._room)])
             self._value = np.concatenate([self._value, np.zeros_like(self._value)])
+            self._types = np.concatenate([self._types, np.zeros_like(self._types)])
+            self._columns = np.concatenate([self._columns, np.zeros_like(self._columns)])
+        self._of_pool[node.pool.name].append(len(self.nodes))
         self.nodes.append(node)
         self.fair_price.append(0.0)
         self.price.append(0.0)
-        self._pools.append(node.pool.name)
         self._shapes.append(None)
         self.different += 1
         return len(self.nodes) - 1
@@ -116,7 +123,8 @@ class OpenedNodes:
         last, index = len(self.nodes) - 1, self.append(node)
         self.different -= 1
         self.fair_price[index], self.price[index] = self.fair_price[last], self.price[last]
-        self._room[index], self._value[index] = self._room[last], self._value[last]
+        for kept in (self._room, self._value, self._types, self._columns):
+            kept[index] = kept[last]
         return index
 
     def replace(self, index: int, node: NewNode, added_fair_price: float) -> None:
@@ -128,6 +136,9 @@ class OpenedNodes:
         room = np.maximum.accumulate(node.pool.room_by_resource.take(rows, axis=1), axis=1)
         last = np.searchsorted(prices, _levels(price), side="right") - 1
         self._room[index] = room[:, last].T - node.used
+        for kept, mask in ((self._types, node.types), (self._columns, node.columns)):
+            packed = np.packbits(mask)
+            kept[index, : len(packed)] = packed
         self.appraise(index, self.fair_price[index] + added_fair_price)
 
     def appraise(self, index: int, fair_price: float) -> None:
@@ -153,16 +164,38 @@ class OpenedNodes:
             number = self._shapes[index] = self._numbers.setdefault(shape, len(self._numbers))
         return number
 
-    def promising(self, demand: Demand, count: int, units: dict[str, float]) -> NDArray[np.int64]:
-        """The nodes of those pools that may have room for a pod of the class at a bearable price, in order."""
-        listed = len(self.nodes)
-        if not listed:
-            return np.zeros(0, dtype=np.int64)
-        unit = np.array([units.get(pool, -1.0) for pool in self._pools])
-        price, bearable, fair_price = self._value[:listed].T
-        allowed = bearable * (fair_price + count * np.maximum(unit, 0))
-        affordable = np.maximum(np.divide(allowed, price, out=np.full(listed, np.inf), where=price > 0), 1.0)
-        level = np.searchsorted(_LEVELS, affordable)
-        room = self._room[np.arange(listed), np.minimum(level, len(_LEVELS) - 1)]
-        fits = (room[:, demand.asked] >= demand.requests[demand.asked]).all(axis=1)
-        return np.flatnonzero((unit >= 0) & fits)
+    def promising(
+        self, pools: Sequence[Pool], demand: Demand, domains: Domains, count: int, unit_in: Callable[[Pool], float]
+    ) -> NDArray[np.int64]:
+        """The nodes of those pools that may take a pod of the class in these domains at a bearable price, in order.
+
+        ``count``: how many pods wait. ``unit_in``: the fair price of one of them in a pool, $/h.
+        """
+        promising: list[NDArray[np.int64]] = []
+        for pool in pools:
+            if pool.name not in self._of_pool:
+                continue
+            wanted, fit = demand.fit(pool, domains)
+            if fit.conflict:
+                continue
+            nodes = np.array(self._of_pool[pool.name])
+            nodes = nodes[_share_any(self._types[nodes], fit.types)]
+            if wanted:
+                nodes = nodes[_share_any(self._columns[nodes], fit.columns)]
+            promising.append(nodes[self._has_room(nodes, demand, count * max(unit_in(pool), 0.0))])
+        return np.sort(np.concatenate(promising)) if promising else np.zeros(0, dtype=np.int64)
+
+    def _has_room(self, nodes: NDArray[np.int64], demand: Demand, fair_price: float) -> Mask:
+        """bool[nodes]: which may have room for a pod at a price that pods of this fair price make bearable."""
+        price, bearable, fair_price_now = self._value[nodes].T
+        allowed = bearable * (fair_price_now + fair_price)
+        affordable = np.maximum(np.divide(allowed, price, out=np.full(len(nodes), np.inf), where=price > 0), 1.0)
+        level = np.minimum(np.searchsorted(_LEVELS, affordable), len(_LEVELS) - 1)
+        room = self._room[nodes[:, None], level[:, None], demand.asked]
+        return np.asarray((room >= demand.requests[demand.asked]).all(axis=1), dtype=np.bool_)
+
+
+def _share_any(packed: NDArray[np.uint8], mask: Mask) -> Mask:
+    """bool[rows]: which packed masks have an entry in common with the mask."""
+    wanted = np.packbits(mask)
+    return np.asarray((packed[:, : len(wanted)] & wanted).any(axis=1), dtype=np.bool_)

@@ -128,6 +128,11 @@ class Topology:
                 allowed = min(allowed, group.allowed_by_owners(domain, cautious=cautious))
         return allowed
 
+    def most_in_domain(self, pod_class: PodClass, rules: Iterable[TopologyRule], key: str) -> int:
+        """How many more pods of the class any one domain may take at most, whatever is there already."""
+        apart = (rule for rule in rules if rule.key == key and rule.kind == "anti-affinity")
+        return 1 if any(self.group(rule).selects(pod_class) for rule in apart) else UNLIMITED
+
     def _is_kept_out(self, bound: ClassRules, key: str, domain: str) -> bool:
         """Whether pods in the domain keep the class away by their required anti-affinity."""
         owning = self._with_owners.get((key, domain))
