@@ -16,6 +16,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates, candidates
+from joinery.decisions.disruption.consolidation.at_rest import is_at_rest
 from joinery.decisions.disruption.consolidation.attempts import LATE, NO_PLACE, Attempt, Planner, filled_by
 from joinery.decisions.disruption.consolidation.choosing import Chosen, chosen
 from joinery.decisions.disruption.consolidation.compiling import loosened
@@ -35,6 +36,7 @@ from joinery.decisions.disruption.validation.budget_check import BudgetCheck, ad
 from joinery.decisions.disruption.validation.eligible import eligible
 from joinery.decisions.disruption.validation.validate import StartRules, nodes_of
 from joinery.decisions.disruption.waiting import with_pods_bound
+from joinery.decisions.optimizer.consolidation.choice import BOUND
 from joinery.decisions.optimizer.consolidation.instance import Consolidation
 from joinery.decisions.optimizer.consolidation.relaxation import KeepRelaxation
 from joinery.decisions.optimizer.effort import Effort
@@ -114,6 +116,8 @@ def _planned(planner: Planner, all_candidates: Mapping[str, Candidate], by_budge
     going = [candidate for candidate in all_candidates.values() if candidate.reasons]
     if not going:
         return _Plan(staying=tuple(_staying(all_candidates, set(), by_budgets)))
+    if is_at_rest(problem, planner.found, going, effort):
+        return _Plan(staying=tuple(_staying(all_candidates, set(), by_budgets)), method=BOUND)
     first = _effort(problem, _FIRST, planner.stopwatch)
     best = chosen(problem, planner.found, going, first, effort)
     attempts = planner.attempts(best)

@@ -11,6 +11,7 @@ from joinery.decisions.optimizer.arrays import UNLIMITED, Mask
 from joinery.decisions.optimizer.consolidation.choice import consolidate
 from joinery.decisions.optimizer.consolidation.instance import Consolidation, ConsolidationInstance
 from joinery.decisions.optimizer.consolidation.relaxation import KeepRelaxation
+from joinery.decisions.optimizer.consolidation.room import SumsOfRoom
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.linear.highs import Patience
@@ -98,6 +99,24 @@ def test_the_bound_is_one_and_the_choice_is_between_it_and_what_stands(instance:
         assert KeepRelaxation(instance).bound_of_whole_bins() <= best + 1e-6
     assert best - 1e-6 <= choice.cost <= instance.cost_as_it_is + 1e-6
     assert not _overfull(instance, choice)
+
+
+@given(instance=_small())
+@examples(60)
+def test_sums_of_room_say_no_less_than_can_be_gained(instance: ConsolidationInstance) -> None:
+    """And no less than the relaxation says, which knows more."""
+    bins, standing = instance.bins, instance.standing
+    sums = SumsOfRoom(
+        keeping=instance.keeping,
+        residents=instance.residents.T @ bins.sizes,
+        free=bins.capacities[:standing],
+        costs=bins.costs[standing:],
+        capacities=bins.capacities[standing:],
+    )
+    relaxed = KeepRelaxation(instance).solve()
+    assert sums.most_gain() >= instance.cost_as_it_is - _best(instance) - 1e-6
+    assert relaxed is not None
+    assert sums.most_gain() >= instance.cost_as_it_is - relaxed.cost - 1e-6
 
 
 @given(instance=_small(), margin=st.sampled_from([0.01, 0.1]))

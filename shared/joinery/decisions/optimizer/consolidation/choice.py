@@ -24,6 +24,8 @@ from joinery.decisions.optimizer.search import pack
 _NEGLIGIBLE = 1e-6
 #: The method of a consolidation for which time was up before there was a relaxation.
 ROUGH = "rough"
+#: The method where a bound proves that nothing else costs less.
+BOUND = "bound"
 
 
 def consolidate(instance: ConsolidationInstance, effort: Effort, *, is_swift: bool = False) -> Consolidation:
@@ -40,14 +42,14 @@ def _searched(instance: ConsolidationInstance, effort: Effort, *, is_swift: bool
     as_it_is = instance.cost_as_it_is
     everything = np.ones(instance.standing, dtype=np.bool_)
     inflow = np.zeros_like(instance.residents)
-    stay = Consolidation(everything, inflow, (), as_it_is, as_it_is, "bound")
+    stay = Consolidation(everything, inflow, (), as_it_is, as_it_is, BOUND)
     if not instance.may_retire.any():
         return stay
     if not len(instance.bins.demands):
         # Nothing has to be packed, as in a cluster without pods: whatever may go goes.
         keep = ~instance.may_retire
         cost = instance.cost(keep, 0.0)
-        return Consolidation(keep, inflow, (), cost, cost, "bound")
+        return Consolidation(keep, inflow, (), cost, cost, BOUND)
     if effort.is_over():
         return _rough(instance)
     relaxation = KeepRelaxation(instance, effort.patience())

@@ -108,11 +108,7 @@ class NodeRoom:
 
     def existing(self, view: NodeView) -> ExistingNode:
         """The node as a target, with what is left of it."""
-        free = self._allocatable(view)
-        free -= self._taken(view.staying)
-        free -= self._missing_daemons(view)
-        # Where less is left than they had, what is left is for them.
-        free -= np.minimum(self._taken(view.in_transit), np.maximum(free, 0))
+        free = self.free(view)
         if view.pool in self.most:
             pods = self.axis.index["pods"]
             left = max(0, self.most[view.pool] - own_pods(view) - len(view.in_transit))
@@ -121,6 +117,15 @@ class NodeRoom:
         ports |= {port for daemon in self._daemons_of(view) for port in host_ports_of(daemon.pod)}
         attached = {name for pod in view.pods for name in claims_of(pod)}
         return ExistingNode(view, free, self._attachments(view), attached, ports)
+
+    def free(self, view: NodeView) -> Amounts:
+        """int64[resources]: what is left of the node, however many pods it may hold."""
+        free = self._allocatable(view)
+        free -= self._taken(view.staying)
+        free -= self._missing_daemons(view)
+        # Where less is left than they had, what is left is for them.
+        free -= np.minimum(self._taken(view.in_transit), np.maximum(free, 0))
+        return free
 
     def _taken(self, pods: Iterable[Pod]) -> Amounts:
         return self.axis.vector(total(map(requests_of, pods)))
