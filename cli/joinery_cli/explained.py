@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from textwrap import wrap
+from typing import TYPE_CHECKING
 
-from joinery.decisions.scheduling.explain.explanation import Explanation, NodesExplanation, PoolExplanation, RuleCount
 from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.decisions.scheduling.packing import Launch, PlacedOffering
 from joinery.decisions.scheduling.problem import Problem
@@ -13,6 +13,15 @@ from joinery.objects.errors import ConfigurationError
 from joinery_cli.notices import some_of
 from joinery_cli.output.visible import visible
 from joinery_cli.view.figures import count, money
+
+if TYPE_CHECKING:
+    # Made for --explain alone.
+    from joinery.decisions.scheduling.explain.explanation import (
+        Explanation,
+        NodesExplanation,
+        PoolExplanation,
+        RuleCount,
+    )
 
 WIDTH = 80
 _RULE_WIDTH = 72
@@ -61,7 +70,7 @@ def _suggested(name: str, waiting: Sequence[str]) -> str:
 # --- as text ---
 
 
-def lines(explanation: Explanation) -> Iterator[str]:
+def lines(explanation: "Explanation") -> Iterator[str]:
     """The explanation in lines of 80 columns; a longer one only where a name is longer. The first is its heading."""
     yield _heading(explanation)
     for sentence in _facts(explanation):
@@ -78,7 +87,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
             yield from wrapped(str(reason), "    ")
 
 
-def _heading(explanation: Explanation) -> str:
+def _heading(explanation: "Explanation") -> str:
     if explanation.launch:
         return f"{explanation.pod} goes to new node {explanation.launch.name}"
     if explanation.existing:
@@ -87,7 +96,7 @@ def _heading(explanation: Explanation) -> str:
     return f"{explanation.pod} stays pending"
 
 
-def _facts(explanation: Explanation) -> Iterator[str]:
+def _facts(explanation: "Explanation") -> Iterator[str]:
     if explanation.launch:
         yield _bought(explanation.launch)
     elif explanation.existing:
@@ -114,7 +123,7 @@ def _priced(offering: PlacedOffering) -> str:
     return f"{offering.instance_type}, {offering.capacity_type}{reserved} in {offering.zone}, {money(offering.price)}/h"
 
 
-def _of_nodes(what: str, nodes: NodesExplanation) -> Iterator[str]:
+def _of_nodes(what: str, nodes: "NodesExplanation") -> Iterator[str]:
     if not nodes.nodes:
         return
     yield from _counted(count(nodes.nodes, what), "nodes left", nodes.rules)
@@ -126,7 +135,7 @@ def _of_nodes(what: str, nodes: NodesExplanation) -> Iterator[str]:
         yield from wrapped(f"{how}: {', '.join(nodes.fitting[:_NAMED_NODES])}{more}", "    ")
 
 
-def _of_pool(pool: PoolExplanation, no: str) -> Iterator[str]:
+def _of_pool(pool: "PoolExplanation", no: str) -> Iterator[str]:
     weight = f", weight {pool.weight}" if pool.weight else ""
     yield from _counted(f"NodePool {pool.node_pool}{weight}", "instance types left", pool.rules, of=pool.types)
     if pool.offering:
@@ -135,7 +144,7 @@ def _of_pool(pool: PoolExplanation, no: str) -> Iterator[str]:
         yield from wrapped(f"{no}: {reason.message}", "    ")
 
 
-def _counted(title: str, what: str, rules: Sequence[RuleCount], of: int | None = None) -> Iterator[str]:
+def _counted(title: str, what: str, rules: "Sequence[RuleCount]", of: int | None = None) -> Iterator[str]:
     """A heading, and a line for each rule with its figure at the right."""
     yield ""
     yield aligned(f"  {title}", what)
@@ -145,7 +154,7 @@ def _counted(title: str, what: str, rules: Sequence[RuleCount], of: int | None =
         yield from _with_figure(rule)
 
 
-def _with_figure(rule: RuleCount) -> Iterator[str]:
+def _with_figure(rule: "RuleCount") -> Iterator[str]:
     *above, last = wrap(
         visible(rule.rule),
         _RULE_WIDTH,
@@ -175,7 +184,7 @@ def wrapped(sentence: str, indent: str) -> list[str]:
 # --- as data ---
 
 
-def explanation_document(explanation: Explanation) -> dict[str, object]:
+def explanation_document(explanation: "Explanation") -> dict[str, object]:
     """One entry of ``explanations`` in the Plan document."""
     return {
         "pod": explanation.pod,
@@ -189,7 +198,7 @@ def explanation_document(explanation: Explanation) -> dict[str, object]:
     }
 
 
-def _node(explanation: Explanation) -> dict[str, object] | None:
+def _node(explanation: "Explanation") -> dict[str, object] | None:
     """The same names as in ``launch`` and ``existing``."""
     if explanation.launch:
         return {"launch": explanation.launch.name}
@@ -204,7 +213,7 @@ def reason_document(reason: Reason) -> dict[str, object]:
     return {"code": reason.code, "subject": subject, "message": reason.message, "figures": dict(reason.figures)}
 
 
-def _nodes_document(nodes: NodesExplanation) -> dict[str, object]:
+def _nodes_document(nodes: "NodesExplanation") -> dict[str, object]:
     return {
         "nodes": nodes.nodes,
         "rules": _rules_document(nodes.rules),
@@ -213,7 +222,7 @@ def _nodes_document(nodes: NodesExplanation) -> dict[str, object]:
     }
 
 
-def _pool_document(pool: PoolExplanation) -> dict[str, object]:
+def _pool_document(pool: "PoolExplanation") -> dict[str, object]:
     offering = pool.offering
     return {
         "nodePool": pool.node_pool,
@@ -232,5 +241,5 @@ def _pool_document(pool: PoolExplanation) -> dict[str, object]:
     }
 
 
-def _rules_document(rules: Sequence[RuleCount]) -> list[dict[str, object]]:
+def _rules_document(rules: "Sequence[RuleCount]") -> list[dict[str, object]]:
     return [{"rule": rule.rule, "left": rule.left} for rule in rules]

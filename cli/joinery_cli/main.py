@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 GROUP = "joinery.commands"
 DONE, FAILED, BAD_INPUT = 0, 1, 2
 #: After so many new objects garbage is looked for; Python's 700 would look at every module again while the next loads.
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
+_OBJECTS_BETWEEN_COLLECTIONS = 200_000
 
 
 def _offered() -> "dict[str, EntryPoint]":

@@ -71,8 +71,6 @@ def plan(
     from joinery.decisions.scheduling.problem import Options
     from joinery.objects.policies import Caps
     from joinery_cli.decision_input import check_time_limit, decision_input
-    from joinery_cli.explained import explanation_document
-    from joinery_cli.output.json import plan_document, with_explanations, write
     from joinery_cli.sources import moment
     from joinery_cli.view.costs import costs as costs_of
     from joinery_cli.view.plan_groups import view
@@ -106,6 +104,9 @@ def plan(
     costs, seconds = costs_of(problem, packing, inputs.catalogue.sold), solution.seconds
     explanations = _explanations(solution)
     if output is DecisionFormat.JSON:
+        from joinery_cli.explained import explanation_document
+        from joinery_cli.output.json import plan_document, with_explanations, write
+
         document = plan_document(packing, costs, inputs.prices, notices, now=inputs.snapshot.now, seconds=seconds)
         write(with_explanations(document, map(explanation_document, explanations)))
     else:

@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from joinery.objects.errors import ConfigurationError
-from joinery_cli.advice import reading_aws, reading_cluster
 from joinery_cli.notices import tell, warning
 from joinery_cli.prices import SAMPLE as SAMPLE_NAME
 from joinery_cli.prices import Prices
 from joinery_cli.reading.documents import read, source_name
 from joinery_cli.regions import cluster_region, cluster_zones, is_region, zone_ids_asked_for, zones_asked_for
-from joinery_cli.relocation import relocated
 
 if TYPE_CHECKING:
     from joinery.gateways.ec2.catalog.document import Catalog
@@ -98,7 +96,12 @@ def prices_of(loaded: Loaded, snapshot: "Snapshot", region: str = "") -> tuple["
         else tuple(zone for zone in zones_asked_for(snapshot, cluster) if zone not in sold),
         guessed_zone_ids=asked_ids if is_foreign else (),
     )
-    return (relocated(catalog, cluster, zones, asked_ids) if is_foreign else catalog), prices
+    if not is_foreign:
+        return catalog, prices
+    # A cluster of another region pays for it.
+    from joinery_cli.relocation import relocated
+
+    return relocated(catalog, cluster, zones, asked_ids), prices
 
 
 def _catalog_file(path: str) -> "Catalog":
@@ -149,6 +152,7 @@ def live_snapshot(now: datetime) -> "Snapshot":
     from joinery.gateways.kubernetes.auth import from_kubeconfig
     from joinery.gateways.kubernetes.legacy import LegacyApis
     from joinery.gateways.kubernetes.transport import Transport
+    from joinery_cli.advice import reading_cluster
 
     with reading_cluster():
         transport = Transport(from_kubeconfig())
@@ -162,6 +166,7 @@ def live_catalog(region: str = "") -> "Catalog":
     Raises ``ConfigurationError`` without credentials, ``UnavailableError`` without an answer.
     """
     from joinery.gateways.ec2.adapter import Ec2Cloud
+    from joinery_cli.advice import reading_aws
 
     place = region or _region()
     with reading_aws(place):

@@ -44,7 +44,7 @@ AWS = "joinery.bootstrap:aws"
 
 # Garbage is looked for after so many new objects. Python's 700 would look at all modules again while the next load: a
 # tenth of a cold start.
-gc.set_threshold(50_000)
+gc.set_threshold(200_000)
 
 
 @cache

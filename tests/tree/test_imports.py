@@ -1,8 +1,10 @@
-"""What a cold start pays for: a door imports what its own work needs."""
+"""What a cold start pays for: a door and a command import what their own work needs."""
 
 import json
 import subprocess
 import sys
+
+import pytest
 
 from tools.template import ROOT
 
@@ -49,3 +51,55 @@ def test_the_webhook_imports_nothing_heavy() -> None:
     )
 
     assert json.loads(done.stdout.splitlines()[-1]) == [200, True, []]
+
+
+#: What no plan of a file needs whose pods all get a place.
+NOT_FOR_A_PLAN = (
+    "boto3",
+    "botocore",
+    "kubernetes",
+    "urllib3",
+    "jinja2",
+    "scipy",
+    "simulator",
+    "joinery.controllers",
+    "joinery.decisions.disruption",
+    "joinery.decisions.lifecycle",
+    "joinery.decisions.termination",
+    "joinery.decisions.scheduling.explain.explanation",
+    "joinery.decisions.scheduling.explain.reasons",
+    "joinery.gateways.aws",
+    "joinery.gateways.kubernetes",
+    "joinery_cli.doctor.checks",
+    "joinery_cli.explained_nodes",
+    "joinery_cli.page",
+    "joinery_cli.relocation",
+)
+_PLAN = """
+import json, sys
+from joinery_cli.main import main
+try:
+    main(json.loads(sys.argv[1]))
+except SystemExit as ended:
+    print()
+    print(json.dumps([ended.code, sorted(sys.modules)]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "others"),
+    [
+        ("table", ("joinery_cli.output.json", "rich.markdown", "rich._emoji_codes")),
+        ("json", ("rich", "joinery_cli.output.table")),
+    ],
+)
+def test_a_plan_imports_nothing_that_only_other_commands_use(output: str, others: tuple[str, ...]) -> None:
+    """Half of a small plan's time is imports: neither clients, templates nor other decisions are among them."""
+    arguments = ["plan", "-f", "examples/spread.yaml", "--output", output]
+    done = subprocess.run(
+        [sys.executable, "-c", _PLAN, json.dumps(arguments)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    status, modules = json.loads(done.stdout.splitlines()[-1])
+
+    assert status == 0
+    assert sorted({*NOT_FOR_A_PLAN, *others} & set(modules)) == []

@@ -31,7 +31,7 @@ _FULL = 0.8
 @contextmanager
 def printing() -> Iterator[Console]:
     """A console that cuts nothing off; no line ends in blanks."""
-    console = Console(width=_WIDEST, soft_wrap=True, highlight=False)
+    console = Console(width=_WIDEST, soft_wrap=True, highlight=False, emoji=False)
     with console.capture() as captured:
         yield console
     sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))

@@ -5,9 +5,9 @@ All of it follows from the problem and its packing; nothing is decided here.
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from joinery.decisions.scheduling.constraints.resources import PODS, requests_of
-from joinery.decisions.scheduling.explain.explanation import Explanation
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, Packing
 from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.karpenter.labels import INSTANCE_TYPE, ZONE
@@ -20,6 +20,10 @@ from joinery_cli.view.figures import natural
 from joinery_cli.view.plan_view import Existing, Group, PlanView, Refused, Section, zones_allowed
 from joinery_cli.view.workloads import Filled, WorkloadOf, parts_of, workloads_of
 
+if TYPE_CHECKING:
+    # Made for --explain alone.
+    from joinery.decisions.scheduling.explain.explanation import Explanation
+
 
 def view(
     problem: Problem,
@@ -29,7 +33,7 @@ def view(
     notices: Iterable[UserNotice] = (),
     *,
     seconds: float,
-    explanations: Iterable[Explanation] = (),
+    explanations: "Iterable[Explanation]" = (),
 ) -> PlanView:
     """The packing as a person looks at it. Takes a fraction of the time that finding it took."""
     placed, snapshot = _placed(packing), problem.snapshot

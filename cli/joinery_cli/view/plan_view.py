@@ -7,8 +7,8 @@ NodePool, zone and capacity type are one **section**. Table, page and pictures d
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from joinery.decisions.scheduling.explain.explanation import Explanation
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, Packing
 from joinery.objects.karpenter.labels import ZONE
 from joinery.objects.kubernetes.quantity import total
@@ -17,6 +17,10 @@ from joinery_cli.prices import Prices
 from joinery_cli.view.costs import Costs
 from joinery_cli.view.figures import in_order
 from joinery_cli.view.workloads import DrawnWorkload, Filled
+
+if TYPE_CHECKING:
+    # Made for --explain alone.
+    from joinery.decisions.scheduling.explain.explanation import Explanation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +101,7 @@ class PlanView:
     refused: tuple[Refused, ...]
     dropped: tuple[tuple[str, int], ...]
     """Preferences that were given up, and by how many pods; the most frequent first."""
-    explanations: tuple[Explanation, ...] = ()
+    explanations: "tuple[Explanation, ...]" = ()
     """Of the pods that were asked for by ``--explain``."""
 
     @property

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 
-from joinery.decisions.disruption.expiration import expired
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.explain.elsewhere import also_served, bought_twice, foreign
@@ -63,13 +62,20 @@ def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Use
             "-f classes.yaml"
         )
     yield from idle_protections(snapshot)
-    if old := [claim.status.node_name or claim.metadata.name for _, claim in expired(snapshot)]:
-        have, go = ("node has", "it goes for its") if len(old) == 1 else ("nodes have", "they go for their")
-        yield note(f"{len(old):,} {have} expired ({some_of(old)}): {go} age, whatever is decided here")
+    yield from _expired(snapshot)
     yield from _drifted_in_static_pools(snapshot)
     waiting = len(pending_pods(snapshot, only_marked=only_marked))
     if waiting:
         yield note(f"{_counted(waiting, 'waits', 'wait')} for a node: joinery plan says which they get")
+
+
+def _expired(snapshot: Snapshot) -> Iterator[UserNotice]:
+    # Only joinery disrupt imports what decides about nodes; joinery plan starts without it.
+    from joinery.decisions.disruption.expiration import expired
+
+    if old := [claim.status.node_name or claim.metadata.name for _, claim in expired(snapshot)]:
+        have, go = ("node has", "it goes for its") if len(old) == 1 else ("nodes have", "they go for their")
+        yield note(f"{len(old):,} {have} expired ({some_of(old)}): {go} age, whatever is decided here")
 
 
 def _drifted_in_static_pools(snapshot: Snapshot) -> Iterator[UserNotice]:

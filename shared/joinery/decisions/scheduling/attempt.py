@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
-from joinery.decisions.scheduling.explain.reasons import reasons_for
 from joinery.decisions.scheduling.firstfit.demand import Dealt
 from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
 from joinery.decisions.scheduling.firstfit.options import USUAL, FirstFitOptions
@@ -246,8 +245,14 @@ def _existing(work: Workspace) -> tuple[ExistingPlacement, ...]:
 
 
 def _unplaced(work: Workspace, packer: FirstFit, usage: Usage, effort: Effort) -> tuple[Unplaced, ...]:
+    left = _without_place(work, packer)
+    if not left:
+        return ()
+    # What explains is imported for a pod without a place: most plans have none.
+    from joinery.decisions.scheduling.explain.reasons import reasons_for
+
     unplaced = []
-    for pod_class, names in _without_place(work, packer):
+    for pod_class, names in left:
         if pod_class.problems or not effort.is_late():
             reasons = reasons_for(work, usage, pod_class)
         else:
