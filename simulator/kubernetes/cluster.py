@@ -5,6 +5,7 @@ the simulated actors (scheduler, kubelets, workload controllers) also put, look 
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -26,6 +27,7 @@ from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
 from joinery.objects.kubernetes.workloads import Workload
+from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 from simulator.clock import Clock
 from simulator.kubernetes import budgets
@@ -65,6 +67,7 @@ class InMemoryCluster:
         self._replicas: dict[str, int] = {}
         self._unparsed: dict[tuple[str, str], dict[str, Any]] = {}
         self.legacy = LegacyObjects(self.api, node_class)
+        self._known = Known()
         self.add(*map(_namespace, ("default", "kube-system")), *objects, _lease(LEASE))
 
     # --- for tests and actors -------------------------------------------------------------------------------------
@@ -149,7 +152,9 @@ class InMemoryCluster:
     # --- the Protocol ---------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        return believable(self.legacy.adopted(self._snapshot_of_v1()))
+        snapshot = replace(believable(self.legacy.adopted(self._snapshot_of_v1())), known=self._known)
+        self._known.pods = snapshot.pods
+        return snapshot
 
     def _snapshot_of_v1(self) -> Snapshot:
         return Snapshot(

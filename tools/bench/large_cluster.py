@@ -122,7 +122,7 @@ def _at_rest(objects: tuple[Any, ...]) -> tuple[Any, ...]:
     """The objects when lifecycle has nothing more to do about them."""
     for _ in range(_ROUNDS):
         given = {kind: tuple(item for item in objects if kind_of(item) == kind) for kind in _FIELDS}
-        fields = {_FIELDS[kind]: items for kind, items in given.items()}
+        fields: dict[str, Any] = {_FIELDS[kind]: items for kind, items in given.items()}
         snapshot = Snapshot(now=_NOW, node_class_kind=EC2NodeClass.identity(), **fields)
         statuses = {item.metadata.name: item.status for item in snapshot.node_classes}
         decision = decide(state_of(snapshot, None), statuses)

@@ -192,7 +192,7 @@ def _shown(violations: tuple[Violation, ...]) -> str:
 
 def _at_fault(problem: Problem, packing: Packing, violations: tuple[Violation, ...]) -> dict[str, Violation]:
     """The planned pods that a violation is about, and all that are like them, each with its violation."""
-    pods = {pod.key: pod for pod in problem.snapshot.pods}
+    pods = problem.snapshot.pods_by_key
     planned = [name for name in placed_pods(packing.existing, packing.launches) if name in pods]
     named: dict[str, Violation] = {}
     launched = _pods_by_subject(packing)

@@ -41,7 +41,7 @@ def report(  # noqa: PLR0913
 
     ``monitor``: knows what earlier runs have logged.
     """
-    pods = {pod.key: pod for pod in snapshot.pods}
+    pods = snapshot.pods_by_key
     others = foreign(snapshot)
     left_to_others = also_served((unplaced.pod for unplaced in packing.unplaced), pods, others)
     # A pod that another provider may serve gets no Event that there is no node for it: that would be wrong.

@@ -44,7 +44,7 @@ def replenish(problem: Problem) -> Packing:
     if not lacking:
         return Packing(method=METHOD)
     snapshot = problem.snapshot
-    daemons = read_daemons(snapshot.daemons, snapshot.pods)
+    daemons = read_daemons(snapshot.daemons, snapshot.daemon_pods)
     axis = Axis.of([daemon.requests for daemon in daemons], map(offered_by, problem.kinds))
     nodes = snapshot.views
     pools, reasons = build_static_pools(problem, axis, daemons, nodes, names=lacking)

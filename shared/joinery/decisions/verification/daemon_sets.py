@@ -123,7 +123,7 @@ def daemon_pods(
     snapshot: Snapshot, class_of: Callable[[Pod], EquivalenceClass]
 ) -> Iterator[tuple[str, EquivalenceClass]]:
     """The name of each live DaemonSet, and the class of the pods that it makes."""
-    newest = _newest_daemons(snapshot.pods)
+    newest = _newest_daemons(snapshot.daemon_pods)
     for daemon_set in snapshot.daemons:
         if daemon_set.metadata.deletion_timestamp is None:
             name = _name(daemon_set)

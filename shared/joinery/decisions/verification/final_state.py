@@ -5,9 +5,10 @@ Pods that no rule can tell apart are one class, and a node holds classes with co
 cost as much to check as there are different (class, node) pairs, not pairs of pods.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import blake2b
 
 import msgspec
 
@@ -23,10 +24,45 @@ from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import Resources, fits
+from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.offerings import InstanceType, Offering
 from joinery.objects.snapshot.pods import is_daemon, is_terminal, lasting
 
 _ENCODE = msgspec.json.Encoder().encode
+#: Two pods that differ have one digest as often as somebody guesses a UUID.
+_DIGEST_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Pods of one node that have not ended.
+
+    ``alike``: by their identity, one pod and how many are like it. ``daemons``: whose DaemonSets' they are, as
+    ``namespace/name``. ``may_move``: the names (``namespace/name``) of those that a plan may put elsewhere.
+    """
+
+    alike: Mapping[bytes, tuple[Pod, int]]
+    daemons: frozenset[str]
+    may_move: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, pods: Iterable[Pod], may_move: Sequence[str] = ()) -> "Running":
+        alike: dict[bytes, tuple[Pod, int]] = {}
+        daemons: set[str] = set()
+        for pod in pods:
+            if not is_terminal(pod):
+                key = identity_of(pod)
+                one, number = alike.get(key, (pod, 0))
+                alike[key] = one, number + 1
+                if is_daemon(pod):
+                    daemons.update(f"{pod.metadata.namespace}/{o.name}" for o in pod.metadata.owner_references)
+        return cls(alike, frozenset(daemons), may_move)
+
+
+def running_on(view: NodeView) -> Running:
+    """The pods of a node as they are now: worked out once for a node about which nothing changes (``Derives``)."""
+    may_move = [pod.key for pod in view.staying if view.is_leaving or not pod.spec.node_name]
+    return Running.of(view.staying, may_move)
 
 
 @dataclass
@@ -48,7 +84,7 @@ class FinalState:
 
     @cached_property
     def pods(self) -> Mapping[str, Pod]:
-        return {pod.key: pod for pod in self.problem.snapshot.pods}
+        return self.problem.snapshot.pods_by_key
 
     @property
     def pools(self) -> Mapping[str, NodePool]:
@@ -96,7 +132,9 @@ class FinalState:
 
     def class_of(self, pod: Pod) -> EquivalenceClass:
         """The class of the pod. Pods of one class differ in nothing that a rule looks at."""
-        key = identity_of(pod)
+        return self._class_of(identity_of(pod), pod)
+
+    def _class_of(self, key: bytes, pod: Pod) -> EquivalenceClass:
         pod_class = self.classes.get(key)
         if pod_class is None:
             pod_class = EquivalenceClass(
@@ -114,13 +152,18 @@ class FinalState:
     def put(self, node: FinalNode, pod: Pod, *, planned_as: str = "") -> None:
         """Place a pod on a node; ``planned_as`` is its name where the plan put it there."""
         pod_class = self.class_of(pod)
-        self._count(node, pod_class)
+        self._count(node, pod_class, 1)
         if planned_as:
             node.planned.setdefault(pod_class, []).append(planned_as)
 
-    def _count(self, node: FinalNode, pod_class: EquivalenceClass) -> None:
-        pod_class.places[node] = pod_class.places.get(node, 0) + 1
-        node.pods[pod_class] = node.pods.get(pod_class, 0) + 1
+    def put_running(self, node: FinalNode, running: "Running") -> None:
+        """Place all pods that run on a node."""
+        for key, (pod, number) in running.alike.items():
+            self._count(node, self._class_of(key, pod), number)
+
+    def _count(self, node: FinalNode, pod_class: EquivalenceClass, number: int) -> None:
+        pod_class.places[node] = pod_class.places.get(node, 0) + number
+        node.pods[pod_class] = node.pods.get(pod_class, 0) + number
 
     def put_daemons(self, node: FinalNode, running: Iterable[str] = (), *, is_there: bool = False) -> None:
         """Add the DaemonSets' pods that the node does not run yet;
@@ -130,7 +173,7 @@ class FinalState:
         """
         for pod_class in self.daemon_sets.missing(node, frozenset(running)):
             if not is_there or fits(pod_class.requests, node.room):
-                self._count(node, pod_class)
+                self._count(node, pod_class, 1)
 
 
 def final_state(problem: Problem, packing: Packing) -> FinalState:
@@ -154,15 +197,12 @@ def _add_existing(state: FinalState, named: set[str]) -> dict[str, FinalNode]:
         node = existing_node(view, raw.get(view.node))
         state.nodes.append(node)
         by_name |= {name: node for name in (view.node, view.claim) if name}
-        running = []
-        for pod in view.staying:
-            moves = pod.key in named and (view.is_leaving or not pod.spec.node_name)
-            if moves or is_terminal(pod):
-                continue
-            state.put(node, pod)
-            if is_daemon(pod):
-                running += [f"{pod.metadata.namespace}/{o.name}" for o in pod.metadata.owner_references]
-        state.put_daemons(node, running, is_there=True)
+        running = view.derived(running_on)
+        moving = {key for key in running.may_move if key in named}
+        if moving:
+            running = Running.of(pod for pod in view.staying if pod.key not in moving)
+        state.put_running(node, running)
+        state.put_daemons(node, running.daemons, is_there=True)
     return by_name
 
 
@@ -201,11 +241,14 @@ def _place(state: FinalState, node: FinalNode | None, pods: Iterable[str], name:
 
 
 def identity_of(pod: Pod) -> bytes:
-    """Everything about a pod that a rule looks at, as bytes."""
+    """A digest of everything about a pod that a rule looks at.
+
+    It is short, because those of all pods that run are kept from one plan to the next.
+    """
     spec, meta = pod.spec, pod.metadata
     claims = [v.persistent_volume_claim or v for v in spec.volumes if v.persistent_volume_claim or v.ephemeral]
     own_name = meta.name if any(v.ephemeral for v in spec.volumes) else ""
-    return _ENCODE(
+    looked_at = _ENCODE(
         (
             meta.namespace,
             meta.labels,
@@ -225,3 +268,4 @@ def identity_of(pod: Pod) -> bytes:
             allocated_to(pod),
         )
     )
+    return blake2b(looked_at, digest_size=_DIGEST_BYTES).digest()

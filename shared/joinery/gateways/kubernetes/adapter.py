@@ -34,6 +34,7 @@ from joinery.objects.karpenter.validation import explain
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.decoding import decode, decode_model
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
+from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 from joinery.objects.snapshot.successors import fields_wanted
 
@@ -71,6 +72,7 @@ class KubernetesCluster:
             custom.kind: custom for custom in (NODE_CLAIMS, NODE_POOLS, self._node_classes)
         }
         self._legacy = legacy
+        self._known = Known()
         owners = [CoreKind(field, path, struct, lists.with_pods) for field, path, struct in lists.OWNERS]
         others = (*owners, *(legacy.kinds.values() if legacy else ()))
         self._reads = Reads(
@@ -83,7 +85,8 @@ class KubernetesCluster:
         return self._reads.bytes_read
 
     def snapshot(self) -> Snapshot:
-        snapshot = self._read(Snapshot, self._reads.fields)
+        snapshot = replace(self._read(Snapshot, self._reads.fields), known=self._known)
+        self._known.pods = snapshot.pods
         wanted = fields_wanted(snapshot.pods)
         if not wanted:
             return snapshot

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
+from types import MappingProxyType
 
 import msgspec
 from msgspec.structs import replace
@@ -124,9 +125,14 @@ def expected(
 
 
 def expectation(
-    claims: Collection[NodeClaim], nodes: Iterable[Node], pods: Collection[Pod], now: datetime
+    claims: Collection[NodeClaim],
+    nodes: Iterable[Node],
+    pods: Collection[Pod],
+    now: datetime,
+    planned: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> Expectation:
-    by_claim, vacancies = _matched(claims, nodes, pods)
+    """``planned``: by claim, its ``planned_pods``, as far as they have been read already."""
+    by_claim, vacancies = _matched(claims, nodes, pods, planned)
     if not vacancies:
         return Expectation(by_claim, {})
     node_of = {claim.metadata.name: claim.status.node_name for claim in claims}
@@ -140,15 +146,24 @@ def expectation(
 
 
 def _matched(
-    claims: Iterable[NodeClaim], nodes: Iterable[Node], pods: Collection[Pod]
+    claims: Iterable[NodeClaim],
+    nodes: Iterable[Node],
+    pods: Collection[Pod],
+    known: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
 ) -> "tuple[Mapping[str, tuple[str, ...]], list[_Vacancy]]":
     """Whom each claim is for, and the places that nobody has taken."""
     all_claims = tuple(claims)
-    by_claim = {claim.metadata.name: list(planned_pods(claim)) for claim in all_claims}
+    names_of = {
+        claim.metadata.name: known[claim.metadata.name] if claim.metadata.name in known else planned_pods(claim)
+        for claim in all_claims
+    }
+    awaited = [claim for claim in _still_for_their_pods(all_claims, nodes) if _groups(claim)]
+    if not awaited:
+        # Most claims are old, and most runs find none that is awaited: then the pods need not be looked at.
+        return names_of, []
+    by_claim = {claim: list(names) for claim, names in names_of.items()}
     planned = {name for names in by_claim.values() for name in names}
-    awaited = list(_still_for_their_pods(all_claims, nodes))
-    # Most claims are old, and most runs find none that is awaited: then all these pods need not be looked at.
-    present = {pod.key for pod in pods if _keeps_place(pod)} if any(map(_groups, awaited)) else set()
+    present = {pod.key for pod in pods if _keeps_place(pod)}
     joined = {claim.metadata.name: claim.status.node_name for claim in awaited if claim.status.node_name}
     left = list(_vacancies(awaited, present))
     successors = _successors(pods, {vacancy.owner for vacancy in left}, planned, {"", *joined.values()})
@@ -215,9 +230,9 @@ class _Vacancy:
 def _still_for_their_pods(claims: Iterable[NodeClaim], nodes: Iterable[Node]) -> Iterator[NodeClaim]:
     """Claims whose node is on its way or kept for its pods. Once it is open to all, its plan no longer counts."""
     kept = {node.spec.provider_id for node in nodes if any(map(is_kept, node.spec.taints))}
-    for claim in sorted(claims, key=lambda claim: (claim.is_true(INITIALIZED), claim.metadata.name)):
-        is_open = has_joined(claim) and claim.status.provider_id not in kept
-        if not claim.is_deleting and not is_open:
+    closed = (claim for claim in claims if claim.status.provider_id in kept or not has_joined(claim))
+    for claim in sorted(closed, key=lambda claim: (claim.is_true(INITIALIZED), claim.metadata.name)):
+        if not claim.is_deleting:
             yield claim
 
 

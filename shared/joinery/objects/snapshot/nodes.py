@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace as with_fields
 
 from joinery.objects.annotations.disruption import is_candidate, replaces_of
-from joinery.objects.annotations.plans import expectation, is_kept, planned_pods
+from joinery.objects.annotations.plans import Expectation, expectation, is_kept, planned_pods
 from joinery.objects.karpenter.labels import (
     EBS_ZONE,
     EPHEMERAL_TAINT_PREFIX,
@@ -41,8 +41,11 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod, Taint
 from joinery.objects.kubernetes.quantity import Resources, amounts
 from joinery.objects.snapshot.claims import INSTANCE_TERMINATING, has_lost_node
+from joinery.objects.snapshot.derived import Derives
 from joinery.objects.snapshot.instance_owners import copies, lost_provider_ids
-from joinery.objects.snapshot.pods import is_pending, is_terminal, is_terminating
+from joinery.objects.snapshot.known import KnownView
+from joinery.objects.snapshot.pod_groups import PodGroup, living
+from joinery.objects.snapshot.pods import is_pending, is_terminating
 
 if TYPE_CHECKING:
     from joinery.objects.snapshot.snapshot import Snapshot
@@ -54,7 +57,7 @@ SILENT = timedelta(minutes=5)
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeView:
+class NodeView(Derives):
     """One node, or one claim whose node is on its way.
 
     ``node``: the Node's name, empty while there is only a claim. ``claim``: the NodeClaim's, empty for a node that is
@@ -117,35 +120,51 @@ def views(snapshot: "Snapshot") -> tuple[NodeView, ...]:
 
     A node of another provider's claim is a node like any other; what that claim will become is not ours to count on.
     """
-    on_node = _pods_by_node(snapshot.pods)
     doubles = copies(snapshot.managed_claims, snapshot.nodes)
     ours = tuple(claim for claim in snapshot.managed_claims if claim.metadata.name not in doubles)
-    claims = _by_provider_id(ours, snapshot.nodes)
-    nodes = nodes_by_provider_id(snapshot.nodes)
-    joined: set[str] = set()
-    merged = []
+    known = _views_of_nodes(snapshot, _by_provider_id(ours, snapshot.nodes))
+    if snapshot.pods is snapshot.known.pods:
+        snapshot.known.views = known
+    joined = {entry.claim.metadata.name for entry in known.values() if entry.claim is not None}
+    merged = [entry.view for entry in known.values()]
+    merged += [_of_claim(claim, snapshot.now) for claim in ours if claim.metadata.name not in joined]
+    planned = {view.claim: view.planned for view in merged}
+    coming = expectation(ours, snapshot.nodes, snapshot.pods, snapshot.now, planned)
+    merged = [_expecting(snapshot, view, coming) for view in merged]
+    return tuple(sorted(merged, key=lambda view: (not view.is_initialized, view.name)))
+
+
+def _views_of_nodes(snapshot: "Snapshot", claims: Mapping[str, NodeClaim]) -> dict[str, KnownView]:
+    """The view of each Node by its name, in their order; the one of before where it is made of the same objects.
+
+    ``claims``: by provider ID.
+    """
+    on_node, nodes = snapshot.pod_groups.by_node, nodes_by_provider_id(snapshot.nodes)
+    before, made = snapshot.known.views, {}
     for node in snapshot.nodes:
         if _is_unidentified(node):
             continue
-        claim = claims.get(node.spec.provider_id) if node.spec.provider_id else None
-        if claim is not None:
-            joined.add(claim.metadata.name)
-        view = node_view(node, claim, on_node.get(node.metadata.name, ()))
-        is_double = claim is not None and node is not nodes[node.spec.provider_id][0]
-        merged.append(replace(view, capacity={}, allocatable={}) if is_double else view)
-    merged += [_of_claim(claim, snapshot.now) for claim in ours if claim.metadata.name not in joined]
-    coming = expectation(ours, snapshot.nodes, snapshot.pods, snapshot.now)
-    merged = [
-        replace(
-            view,
-            planned=coming.pods[view.claim],
-            in_transit=tuple(map(snapshot.successor, coming.in_transit.get(view.claim, ()))),
-        )
-        if coming.pods.get(view.claim)
-        else view
-        for view in merged
-    ]
-    return tuple(sorted(merged, key=lambda view: (not view.is_initialized, view.name)))
+        name, provider_id = node.metadata.name, node.spec.provider_id
+        claim = claims.get(provider_id) if provider_id else None
+        group = on_node.get(name)
+        pods = group.derived(living) if group else ()
+        is_double = claim is not None and node is not nodes[provider_id][0]
+        entry = before.get(name)
+        if entry is None or not entry.is_of(node, claim, pods, is_double=is_double):
+            view = node_view(node, claim, pods)
+            entry = KnownView(
+                node, claim, pods, is_double, replace(view, capacity={}, allocatable={}) if is_double else view
+            )
+        made[name] = entry
+    return made
+
+
+def _expecting(snapshot: "Snapshot", view: NodeView, coming: Expectation) -> NodeView:
+    """The view with the pods that its claim is there for now."""
+    planned, in_transit = coming.pods.get(view.claim), coming.in_transit.get(view.claim, ())
+    if not planned or (planned == view.planned and not in_transit):
+        return view
+    return replace(view, planned=planned, in_transit=tuple(map(snapshot.successor, in_transit)))
 
 
 def _by_provider_id(claims: Collection[NodeClaim], nodes: Iterable[Node]) -> dict[str, NodeClaim]:
@@ -215,21 +234,23 @@ def pending_pods(snapshot: "Snapshot", *, only_marked: bool) -> tuple[Pod, ...]:
     kube-scheduler pre-empts others for a pod that it nominates for a node, whose room is then the pod's. Of a node that
     goes, or is gone, nothing comes.
     """
-    waiting = tuple(pod for pod in snapshot.pods if is_pending(pod, only_marked=only_marked))
+    work_out = _marked if only_marked else _waiting
+    found = (pod for group in snapshot.pod_groups for pod in group.derived(work_out))
+    waiting = tuple(sorted(found, key=lambda pod: pod.key))
     if not any(pod.status.nominated_node_name for pod in waiting):
         return waiting
     standing = {view.node for view in snapshot.views if view.node and not view.is_leaving}
     return tuple(pod for pod in waiting if pod.status.nominated_node_name not in standing)
 
 
-def _pods_by_node(pods: Iterable[Pod]) -> Mapping[str, tuple[Pod, ...]]:
-    """By name, so that nothing depends on the order in which the API server lists them."""
-    by_node: dict[str, list[Pod]] = defaultdict(list)
-    for pod in pods:
-        node = pod.spec.node_name or pod.status.nominated_node_name
-        if node and not is_terminal(pod):
-            by_node[node].append(pod)
-    return {node: tuple(sorted(there, key=lambda pod: pod.key)) for node, there in by_node.items()}
+def _marked(group: PodGroup) -> tuple[Pod, ...]:
+    """The pods of the group that are pending in a live cluster."""
+    return tuple(pod for pod in group.pods if is_pending(pod, only_marked=True))
+
+
+def _waiting(group: PodGroup) -> tuple[Pod, ...]:
+    """The pods of the group that are pending in a file."""
+    return tuple(pod for pod in group.pods if is_pending(pod, only_marked=False))
 
 
 def is_leaving(node: Node | None, claim: NodeClaim | None) -> bool:

@@ -1,7 +1,7 @@
 """The cluster at one moment, frozen. A run reads one, and everything that it decides follows from that."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
@@ -25,7 +25,9 @@ from joinery.objects.kubernetes.core import (
 )
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.daemons import inferred_from_pods
+from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.nodes import NodeView, views
+from joinery.objects.snapshot.pod_groups import PodGroups, by_key, merged, of_daemon_sets
 from joinery.objects.snapshot.successors import FIELDS, OwnerKey, successor
 
 
@@ -55,6 +57,8 @@ class ClaimsSnapshot:
 class Snapshot(ClaimsSnapshot):
     """Every object that a decision may look at. Owners of pods are there as far as some of their pods may come back
     different.
+
+    ``known``: what was worked out of the snapshot before (``joinery.objects.snapshot.known``).
     """
 
     pods: tuple[Pod, ...] = ()
@@ -75,6 +79,7 @@ class Snapshot(ClaimsSnapshot):
     stateful_sets: tuple[Workload, ...] = ()
     jobs: tuple[Workload, ...] = ()
     replication_controllers: tuple[Workload, ...] = ()
+    known: Known = field(default_factory=Known, compare=False, repr=False)
 
     @cached_property
     def pools_by_name(self) -> Mapping[str, NodePool]:
@@ -87,6 +92,16 @@ class Snapshot(ClaimsSnapshot):
         return {node_class.metadata.name: node_class for node_class in self.node_classes}
 
     @cached_property
+    def pod_groups(self) -> PodGroups:
+        """The pods by node. To ask the groups for what they derive takes less than to ask all pods."""
+        return self.known.groups_of(self.pods)
+
+    @cached_property
+    def pods_by_key(self) -> Mapping[str, Pod]:
+        """The pods by namespace/name."""
+        return merged(group.derived(by_key) for group in self.pod_groups)
+
+    @cached_property
     def views(self) -> tuple[NodeView, ...]:
         """Nodes as the scheduler will meet them (``objects.snapshot.nodes``)."""
         return views(self)
@@ -94,7 +109,12 @@ class Snapshot(ClaimsSnapshot):
     @cached_property
     def daemons(self) -> tuple[DaemonSet, ...]:
         """The DaemonSets of every group: those that are read, and those that are inferred from their pods."""
-        return (*self.daemon_sets, *inferred_from_pods(self.pods, self.nodes))
+        return (*self.daemon_sets, *inferred_from_pods(self.daemon_pods, self.nodes))
+
+    @cached_property
+    def daemon_pods(self) -> tuple[Pod, ...]:
+        """The pods of DaemonSets."""
+        return tuple(pod for group in self.pod_groups for pod in group.derived(of_daemon_sets))
 
     def successor(self, pod: Pod) -> Pod:
         """The pod that will come in the place of one that leaves its node (``objects.snapshot.successors``)."""

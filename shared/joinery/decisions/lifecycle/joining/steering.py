@@ -32,7 +32,7 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.snapshot.claims import INITIALIZED, REGISTERED, annotated, has_joined
 from joinery.objects.snapshot.nodes import node_view
-from joinery.objects.snapshot.pods import is_active
+from joinery.objects.snapshot.pod_groups import unbound
 from joinery.objects.snapshot.snapshot import Snapshot
 
 #: How long a node is kept at most, from its registration: it may never become fit, nor the nodes of pods that its pods
@@ -129,8 +129,10 @@ def planned_onto(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...
     Only claims whose node is on its way or kept for its pods: on a node that is open to all, anybody may take the
     place.
     """
-    pods = {pod.key: pod for pod in snapshot.pods}
-    waiting = {key for key, pod in pods.items() if not pod.spec.node_name and is_active(pod)}
+    if not packing.existing:
+        return ()
+    pods = snapshot.pods_by_key
+    waiting = {pod.key for group in snapshot.pod_groups for pod in group.derived(unbound)}
     free = {node.spec.provider_id for node in snapshot.nodes if not is_steered(node)}
     claims = {
         claim.metadata.name: claim

@@ -46,7 +46,7 @@ def claims_of(packing: Packing, snapshot: Snapshot) -> tuple[NodeClaim, ...]:
     pools = snapshot.pools_by_name
     names = _names(packing.launches, snapshot)
     tokens = _tokens(packing.launches, names)
-    pods = {pod.key: pod for pod in snapshot.pods}
+    pods = snapshot.pods_by_key
     displaced = _displaced(packing, snapshot, pods)
     return tuple(
         _claim(launch, pools[launch.node_pool], snapshot, pods, displaced, name=name, token=tokens[_identity(launch)])

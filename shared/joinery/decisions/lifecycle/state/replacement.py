@@ -7,7 +7,7 @@ that is killed. A node that is retired though nothing forces us, as for its age,
 its deadline comes (``objects.annotations.drain_start``).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime
 
 from joinery.decisions.scheduling.packing import Packing
@@ -41,17 +41,21 @@ def replaced(
     without_place = {unplaced.pod for unplaced in packing.unplaced} | set(failed)
     unlaunched = {claim.metadata.name for claim in snapshot.managed_claims if awaits_launch(claim)} - set(served)
     without_place |= {pod for place in packing.existing if place.node_claim in unlaunched for pod in place.pods}
-    moving: dict[str, set[str]] = {}
-    for pod in snapshot.pods:
-        if pod.spec.node_name and is_reschedulable(pod):
-            moving.setdefault(pod.spec.node_name, set()).add(pod.key)
     marked = [
         claim
         for claim in snapshot.managed_claims
         if leaving_since(claim) is not None
         and REPLACEMENT_LAUNCHED not in claim.metadata.annotations
-        and not moving.get(claim.status.node_name, set()) & without_place
+        and without_place.isdisjoint(_moving(snapshot, claim.status.node_name))
     ]
     text = "the replacement of its node is launching"
     at = {REPLACEMENT_LAUNCHED: snapshot.now.isoformat()}
     return tuple(UpdateClaim(claim, annotated(claim, at), text) for claim in marked)
+
+
+def _moving(snapshot: Snapshot, node: str) -> Iterator[str]:
+    """The pods of the node (namespace/name) that need another place."""
+    group = snapshot.pod_groups.by_node.get(node)
+    for pod in group.pods if group else ():
+        if pod.spec.node_name and is_reschedulable(pod):
+            yield pod.key

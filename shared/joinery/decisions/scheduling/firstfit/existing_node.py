@@ -1,11 +1,18 @@
 """A node that exists, or is on its way, and what it has left for pods."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from joinery.decisions.scheduling.constraints.mounted_claims import claims_of
+from joinery.decisions.scheduling.constraints.node_pods import (
+    claims_in_use,
+    host_ports,
+    of_daemon_sets,
+    ports_to_come,
+    taken,
+    with_volumes,
+)
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.resources import NO_LIMIT, host_ports_of, ports_clash, requests_of
 from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter
@@ -16,10 +23,9 @@ from joinery.decisions.scheduling.pools.market import Amounts, Axis
 from joinery.decisions.scheduling.pools.node_size import own_pods
 from joinery.decisions.scheduling.topology.groups import UNLIMITED
 from joinery.objects.karpenter.labels import HOSTNAME, INSTANCE_TYPE
-from joinery.objects.kubernetes.core import CSINode, Pod
+from joinery.objects.kubernetes.core import CSINode
 from joinery.objects.kubernetes.quantity import fits, total
 from joinery.objects.snapshot.nodes import NodeView
-from joinery.objects.snapshot.pods import is_daemon
 
 
 @dataclass(eq=False)
@@ -105,6 +111,7 @@ class NodeRoom:
     csi: Mapping[str, CSINode]
     usual: Mapping[str, Mapping[str, Mapping[str, int]]]
     most: Mapping[str, int]
+    _daemons: dict[int, tuple[NodeView, Sequence[Daemon]]] = field(default_factory=dict)
 
     def existing(self, view: NodeView) -> ExistingNode:
         """The node as a target, with what is left of it."""
@@ -113,22 +120,21 @@ class NodeRoom:
             pods = self.axis.index["pods"]
             left = max(0, self.most[view.pool] - own_pods(view) - len(view.in_transit))
             free[pods] = min(int(free[pods]), left)
-        ports = {port for pod in (*view.staying, *view.in_transit) for port in host_ports_of(pod)}
+        ports = {*view.derived(host_ports), *view.derived(ports_to_come)}
         ports |= {port for daemon in self._daemons_of(view) for port in host_ports_of(daemon.pod)}
-        attached = {name for pod in view.pods for name in claims_of(pod)}
+        attached = set(view.derived(claims_in_use))
         return ExistingNode(view, free, self._attachments(view), attached, ports)
 
     def free(self, view: NodeView) -> Amounts:
         """int64[resources]: what is left of the node, however many pods it may hold."""
         free = self._allocatable(view)
-        free -= self._taken(view.staying)
+        free -= self.axis.vector(view.derived(taken))
         free -= self._missing_daemons(view)
         # Where less is left than they had, what is left is for them.
-        free -= np.minimum(self._taken(view.in_transit), np.maximum(free, 0))
+        if view.in_transit:
+            coming = self.axis.vector(total(map(requests_of, view.in_transit)))
+            free -= np.minimum(coming, np.maximum(free, 0))
         return free
-
-    def _taken(self, pods: Iterable[Pod]) -> Amounts:
-        return self.axis.vector(total(map(requests_of, pods)))
 
     def empty(self, view: NodeView) -> Amounts:
         """What the node would have for pods if only its DaemonSets' pods ran there."""
@@ -144,20 +150,26 @@ class NodeRoom:
 
     def with_daemons(self, view: NodeView) -> NodeView:
         """The node with the DaemonSets' pods that will still come to it: rules about pods count them."""
-        running = {name for pod in view.pods for name in _daemon_sets_of(pod)}
+        running = view.derived(of_daemon_sets)
         missing = tuple(daemon.pod for daemon in self._daemons_of(view) if daemon.name not in running)
         return replace(view, pods=(*view.pods, *missing)) if missing else view
 
     def _daemons_of(self, view: NodeView) -> Sequence[Daemon]:
         """Those that run on the node. One that asks for more than all of it waits there for ever, and takes nothing."""
-        return [daemon for daemon in self.daemons if daemon.runs_on(view) and fits(daemon.requests, view.allocatable)]
+        known = self._daemons.get(id(view))
+        if known is None:
+            running = [d for d in self.daemons if d.runs_on(view) and fits(d.requests, view.allocatable)]
+            known = self._daemons[id(view)] = view, running
+        return known[1]
 
     def _missing_daemons(self, view: NodeView) -> Amounts:
         """What DaemonSets will still take: all that belong there, less those that already run."""
         daemons = self._daemons_of(view)
         names = {daemon.name for daemon in daemons}
         expected = total(daemon.requests for daemon in daemons)
-        present = total(requests_of(pod) for pod in view.pods if not names.isdisjoint(_daemon_sets_of(pod)))
+        running = view.derived(of_daemon_sets)
+        here = {pod.key: pod for name in names & running.keys() for pod in running[name]}
+        present = total(map(requests_of, here.values()))
         missing: Amounts = np.maximum(self.axis.vector(expected) - self.axis.vector(present), 0)
         return missing
 
@@ -165,7 +177,7 @@ class NodeRoom:
         """How many more volumes the node attaches, by CSI driver, where the driver reports a limit."""
         limits = self._limits(view)
         attached: dict[str, set[str]] = {driver: set() for driver in limits}
-        for pod in view.pods:
+        for pod in view.derived(with_volumes):
             for driver, claims in self.volumes.by_driver(pod).items():
                 if driver in attached:
                     attached[driver] |= claims
@@ -183,10 +195,3 @@ class NodeRoom:
             if driver.allocatable is not None and driver.allocatable.count is not None:
                 limits[driver.name] = driver.allocatable.count
         return limits
-
-
-def _daemon_sets_of(pod: Pod) -> Sequence[str]:
-    """Whose pod it is, as ``Daemon.name`` says it; nobody's if it is no DaemonSet's."""
-    if not is_daemon(pod):
-        return ()
-    return [f"{pod.metadata.namespace}/{owner.name}" for owner in pod.metadata.owner_references]

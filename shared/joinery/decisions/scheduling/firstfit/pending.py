@@ -1,11 +1,12 @@
 """Which pods a plan places: those that wait, and those whose node is about to go (Karpenter `Provisioner.Schedule`)."""
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
 from joinery.decisions.scheduling.constraints.budgets import Coverage
+from joinery.decisions.scheduling.constraints.node_pods import keys
 from joinery.decisions.scheduling.constraints.taints import first_untolerated
 from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.annotations.surged import all_surged_pods, last_old_pods
@@ -57,14 +58,14 @@ def _bought_for(views: Iterable[NodeView]) -> Mapping[str, set[str]]:
     return pods
 
 
-def without(views: Iterable[NodeView], planned: Container[str]) -> tuple[NodeView, ...]:
+def without(views: Iterable[NodeView], planned: frozenset[str]) -> tuple[NodeView, ...]:
     """Nodes without the pods that are planned anew: those that must move, and those nominated for a node that is going.
 
     A pod that stays on a node that is going runs and counts until it is gone, as the scheduler counts it.
     """
     return tuple(
         replace(view, pods=tuple(pod for pod in view.pods if pod.key not in planned))
-        if any(pod.key in planned for pod in view.pods)
+        if not planned.isdisjoint(view.derived(keys))
         else view
         for view in views
     )

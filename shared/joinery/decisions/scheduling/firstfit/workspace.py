@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from joinery.decisions.scheduling.constraints.mounted_claims import claims_of
+from joinery.decisions.scheduling.constraints.node_pods import claims_in_use, labels_looked_at, with_volumes
 from joinery.decisions.scheduling.constraints.podclasses import Classifier, PodClass
 from joinery.decisions.scheduling.constraints.requirements import EXISTS, Requirements
 from joinery.decisions.scheduling.constraints.topology_rules import needed_keys, selector_keys
@@ -119,7 +119,7 @@ class Workspace:
         self.pending = tuple(pod for pod in pending(problem, all_views) if pod.key not in staying)
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
         self.views = without(all_views, frozenset(pod.key for pod in self.pending))
-        daemons = read_daemons(snapshot.daemons, snapshot.pods)
+        daemons = read_daemons(snapshot.daemons, snapshot.daemon_pods)
         self.classes = within_bounds(self._classes(), snapshot.namespaces)
         self.free_volumes = self._free_volumes()
         self.axis = Axis.of(
@@ -154,9 +154,8 @@ class Workspace:
         )
 
     def _classes(self) -> tuple[PodClass, ...]:
-        bound = [pod for view in self.views for pod in view.pods]
-        keys = selector_keys((*self.pending, *bound))
-        in_use = frozenset(name for pod in bound for name in claims_of(pod))
+        keys = selector_keys(self.pending).union(*(view.derived(labels_looked_at) for view in self.views))
+        in_use = frozenset().union(*(view.derived(claims_in_use) for view in self.views))
         priorities = priorities_of(self.problem.snapshot.priority_classes)
         limited = frozenset(driver for kind in self.problem.kinds for driver in kind.attachments)
         return Classifier(self.volumes, priorities, keys, in_use, limited).classes(self.pending)
@@ -165,7 +164,7 @@ class Workspace:
         """Those of pods that have a node and whose claims are still without a volume are taken."""
         free = VolumeBinder()
         for view in self.views:
-            for pod in view.pods:
+            for pod in view.derived(with_volumes):
                 for way in self.volumes.needs(pod).ways if self.volumes.is_unbound(pod) else ():
                     if way.requirements.matches(view.labels) and free.left(way.choices, 1, view.labels):
                         free.take(way.choices, 1, view.labels)

@@ -12,7 +12,7 @@ import numpy as np
 from joinery.decisions.optimizer.arrays import Floats
 from joinery.decisions.optimizer.bounds.exact import SMALL_DEMAND
 from joinery.decisions.optimizer.effort import Effort
-from joinery.decisions.scheduling.constraints.resources import requests_of
+from joinery.decisions.scheduling.constraints.node_pods import asked_for
 from joinery.decisions.scheduling.firstfit.deferral import Deferred
 from joinery.decisions.scheduling.firstfit.demand import Demand
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
@@ -103,7 +103,7 @@ def size_factors(work: Workspace, nodes: Sequence[NewNode], deferred: Sequence[D
     for weight, pools in groupby(work.pools, key=lambda pool: pool.weight):
         tier = list(pools)
         names = {pool.name for pool in tier}
-        running = total(requests_of(pod) for view in work.views if view.pool in names for pod in view.pods)
+        running = total(view.derived(asked_for) for view in work.views if view.pool in names)
         new = (node.used for node in nodes if node.pool.weight == weight)
         to_come = (pods.demand.requests * len(pods.pods) for pods in deferred if pods.weight == weight)
         requested = sum(chain(new, to_come), work.axis.vector(running))

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from joinery.decisions.optimizer.arrays import Floats
+from joinery.decisions.scheduling.constraints.node_pods import number_of_own
 from joinery.decisions.scheduling.pools.market import Amounts
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.objects.karpenter.labels import MAX_NODE_SHARE, NODE_SIZE
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.policies import SIZES, share_of
 from joinery.objects.snapshot.nodes import NodeView
-from joinery.objects.snapshot.pods import comes_with_node
 
 
 @dataclass(frozen=True)
@@ -91,4 +91,4 @@ def _share_of(text: str) -> float | None:
 
 def own_pods(view: NodeView) -> int:
     """How many pods the node holds that did not come with it."""
-    return sum(not comes_with_node(pod) for pod in view.pods)
+    return view.derived(number_of_own)

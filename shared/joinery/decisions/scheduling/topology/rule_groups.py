@@ -6,6 +6,7 @@ from functools import cached_property, partial, reduce
 from operator import or_
 from types import MappingProxyType
 
+from joinery.decisions.scheduling.constraints.node_pods import keeping_apart
 from joinery.decisions.scheduling.constraints.pod_index import PodIndex, numbers_of
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.selectors import Namespaces
@@ -168,7 +169,7 @@ class RuleGroups:
     def _count_running(self, namespaces: Namespaces) -> None:
         """Count the pods of existing nodes, and note whom their required anti-affinity keeps away."""
         for view in self._nodes:
-            for pod in view.pods:
+            for pod in view.derived(keeping_apart):
                 for rule in required_anti_affinity(pod, namespaces):
                     identity = rule.identity, frozenset[str]()
                     if identity not in self._by_identity:

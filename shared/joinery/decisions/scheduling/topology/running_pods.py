@@ -1,9 +1,10 @@
 """The pods of nodes that exist, as topology rules count them."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 
+from joinery.decisions.scheduling.constraints.node_pods import sorts
 from joinery.decisions.scheduling.constraints.pod_index import PodIndex, numbers_of
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
 from joinery.decisions.scheduling.topology.groups import TopologyGroup
@@ -18,13 +19,12 @@ class RunningPods:
     def __init__(self, nodes: Sequence[NodeView]) -> None:
         self._nodes = nodes
         examples: dict[Hashable, Pod] = {}
-        where: dict[Hashable, Counter[int]] = {}
+        where: dict[Hashable, dict[int, int]] = {}
         for number, view in enumerate(nodes):
-            for pod in view.pods:
-                labels = tuple(sorted(pod.metadata.labels.items()))
-                sort = pod.metadata.namespace or "default", labels, is_terminating(pod)
-                examples.setdefault(sort, pod)
-                where.setdefault(sort, Counter())[number] += 1
+            for key, sort in view.derived(sorts).items():
+                if key not in where:
+                    examples[key], where[key] = sort.example, {}
+                where[key][number] = sort.number
         self._examples, self._where = list(examples.values()), list(where.values())
         self._index = PodIndex(self._examples)
         self._ending = sum(1 << sort for sort, pod in enumerate(self._examples) if is_terminating(pod))
