@@ -62,13 +62,13 @@ class _Cluster:
         packing = self.problem.packing
         snapshot = packing.snapshot
         residents = [self._residents(view) for view in nodes]
-        daemons = read_daemons(snapshot.daemons, snapshot.pods)
+        daemons = read_daemons(snapshot.daemons, snapshot.daemon_pods)
         axis = Axis.of(residents, (*map(offered_by, packing.kinds), *(view.allocatable for view in nodes)))
         room = NodeRoom(axis, daemons, Volumes(snapshot), {}, {}, {})
         # As if all pods moved: so many may share a new node at most.
         pools, _ = build_pools(packing, axis, daemons, self.judged.nodes, len(snapshot.pods))
         keeping = [0.0 if (it := self.by_claim.get(view.claim)) is None else it.price - hourly(it) for view in nodes]
-        free = np.array([room.free(view) for view in nodes], dtype=np.int64).reshape(len(nodes), len(axis.names))
+        free = room.free(nodes)
         free[[view.node not in self.judged.destinations for view in nodes]] = 0
         least = [pool.market.prices[:, pool.columns].min(axis=1, initial=np.inf) for pool in pools]
         sold = [pool.types & np.isfinite(prices) for pool, prices in zip(pools, least, strict=True)]

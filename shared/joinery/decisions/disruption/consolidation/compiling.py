@@ -61,7 +61,7 @@ class ModelInputs:
     @cached_property
     def targets(self) -> Sequence[ExistingNode]:
         """The room of each node with all its pods."""
-        return [self.work.room.existing(view) for view in self.nodes]
+        return self.work.room.existing(self.nodes)
 
     @cached_property
     def present(self) -> Topology:

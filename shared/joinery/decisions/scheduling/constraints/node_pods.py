@@ -28,6 +28,11 @@ def taken(view: NodeView) -> Resources:
     return total(map(requests_of, view.staying))
 
 
+def taken_in_transit(view: NodeView) -> Resources:
+    """What those asked for together whose successors are still to come."""
+    return total(map(requests_of, view.in_transit))
+
+
 def asked_for(view: NodeView) -> Resources:
     """What all of its pods ask for together."""
     return total(map(requests_of, view.pods))
@@ -57,13 +62,20 @@ def claims_in_use(view: NodeView) -> frozenset[str]:
     return frozenset(name for pod in view.pods for name in claims_of(pod))
 
 
-def of_daemon_sets(view: NodeView) -> Mapping[str, Sequence[Pod]]:
-    """By DaemonSet, as ``Daemon.name`` says it, its pods."""
-    pods: dict[str, list[Pod]] = {}
-    for pod in filter(is_daemon, view.pods):
-        for owner in pod.metadata.owner_references:
-            pods.setdefault(f"{pod.metadata.namespace}/{owner.name}", []).append(pod)
-    return pods
+def of_daemon_sets(view: NodeView) -> Sequence[tuple[frozenset[str], Resources]]:
+    """Of each pod of a DaemonSet: whose it is, as ``Daemon.name`` says it, and what it asks for."""
+    return [
+        (
+            frozenset(f"{pod.metadata.namespace}/{owner.name}" for owner in pod.metadata.owner_references),
+            requests_of(pod),
+        )
+        for pod in filter(is_daemon, view.pods)
+    ]
+
+
+def running_daemon_sets(view: NodeView) -> frozenset[str]:
+    """The DaemonSets that have a pod there."""
+    return frozenset().union(*(names for names, _ in view.derived(of_daemon_sets)))
 
 
 def number_of_own(view: NodeView) -> int:

@@ -10,11 +10,13 @@ from joinery.decisions.scheduling.constraints.node_pods import (
     host_ports,
     of_daemon_sets,
     ports_to_come,
+    running_daemon_sets,
     taken,
+    taken_in_transit,
     with_volumes,
 )
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
-from joinery.decisions.scheduling.constraints.resources import NO_LIMIT, host_ports_of, ports_clash, requests_of
+from joinery.decisions.scheduling.constraints.resources import NO_LIMIT, host_ports_of, ports_clash
 from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.firstfit.demand import Demand
@@ -113,27 +115,27 @@ class NodeRoom:
     most: Mapping[str, int]
     _daemons: dict[int, tuple[NodeView, Sequence[Daemon]]] = field(default_factory=dict)
 
-    def existing(self, view: NodeView) -> ExistingNode:
-        """The node as a target, with what is left of it."""
-        free = self.free(view)
+    def existing(self, views: Sequence[NodeView]) -> list[ExistingNode]:
+        """The nodes as targets, with what is left of each."""
+        return [self._existing(view, free) for view, free in zip(views, self.free(views), strict=True)]
+
+    def _existing(self, view: NodeView, free: Amounts) -> ExistingNode:
         if view.pool in self.most:
             pods = self.axis.index["pods"]
             left = max(0, self.most[view.pool] - own_pods(view) - len(view.in_transit))
             free[pods] = min(int(free[pods]), left)
         ports = {*view.derived(host_ports), *view.derived(ports_to_come)}
         ports |= {port for daemon in self._daemons_of(view) for port in host_ports_of(daemon.pod)}
-        attached = set(view.derived(claims_in_use))
-        return ExistingNode(view, free, self._attachments(view), attached, ports)
+        return ExistingNode(view, free, self._attachments(view), set(view.derived(claims_in_use)), ports)
 
-    def free(self, view: NodeView) -> Amounts:
-        """int64[resources]: what is left of the node, however many pods it may hold."""
-        free = self._allocatable(view)
-        free -= self.axis.vector(view.derived(taken))
-        free -= self._missing_daemons(view)
+    def free(self, views: Sequence[NodeView]) -> Amounts:
+        """int64[nodes, resources]: what is left of the nodes, however many pods they may hold."""
+        free = self.axis.matrix([view.allocatable for view in views])
+        free[:, list(self.axis.drivers.values())] = NO_LIMIT
+        free -= self.axis.matrix([view.derived(taken) for view in views])
+        free -= self._missing_daemons(views)
         # Where less is left than they had, what is left is for them.
-        if view.in_transit:
-            coming = self.axis.vector(total(map(requests_of, view.in_transit)))
-            free -= np.minimum(coming, np.maximum(free, 0))
+        free -= np.minimum(self.axis.matrix([view.derived(taken_in_transit) for view in views]), np.maximum(free, 0))
         return free
 
     def empty(self, view: NodeView) -> Amounts:
@@ -150,7 +152,7 @@ class NodeRoom:
 
     def with_daemons(self, view: NodeView) -> NodeView:
         """The node with the DaemonSets' pods that will still come to it: rules about pods count them."""
-        running = view.derived(of_daemon_sets)
+        running = view.derived(running_daemon_sets)
         missing = tuple(daemon.pod for daemon in self._daemons_of(view) if daemon.name not in running)
         return replace(view, pods=(*view.pods, *missing)) if missing else view
 
@@ -162,15 +164,16 @@ class NodeRoom:
             known = self._daemons[id(view)] = view, running
         return known[1]
 
-    def _missing_daemons(self, view: NodeView) -> Amounts:
+    def _missing_daemons(self, views: Sequence[NodeView]) -> Amounts:
         """What DaemonSets will still take: all that belong there, less those that already run."""
-        daemons = self._daemons_of(view)
-        names = {daemon.name for daemon in daemons}
-        expected = total(daemon.requests for daemon in daemons)
-        running = view.derived(of_daemon_sets)
-        here = {pod.key: pod for name in names & running.keys() for pod in running[name]}
-        present = total(map(requests_of, here.values()))
-        missing: Amounts = np.maximum(self.axis.vector(expected) - self.axis.vector(present), 0)
+        expected, present = [], []
+        for view in views:
+            daemons = self._daemons_of(view)
+            names = {daemon.name for daemon in daemons}
+            expected.append(total(daemon.requests for daemon in daemons))
+            running = view.derived(of_daemon_sets) if names else ()
+            present.append(total(requests for owners, requests in running if not names.isdisjoint(owners)))
+        missing: Amounts = np.maximum(self.axis.matrix(expected) - self.axis.matrix(present), 0)
         return missing
 
     def _attachments(self, view: NodeView) -> dict[str, int]:

@@ -5,6 +5,8 @@ Every method that places pods takes their names and returns how many it placed: 
 
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
+
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.firstfit.demand import Demand
 from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
@@ -19,6 +21,10 @@ class ExistingNodes:
 
     def __init__(self, work: Workspace, options: FirstFitOptions, effort: Effort) -> None:
         self._nodes = work.nodes
+        # What each has left becomes a row of one array, so that all are asked at once whether a pod has room.
+        self._free = np.array([node.free for node in work.nodes], dtype=np.int64).reshape(-1, len(work.axis.names))
+        for node, row in zip(work.nodes, self._free, strict=True):
+            node.free = row
         self._effort = effort
         self._free_volumes = work.free_volumes
         self._topology: Topology = work.topology
@@ -67,7 +73,7 @@ class ExistingNodes:
                 for key in self._topology.binding(pods).keys(rules)
                 if (value := node.domain(key)) is not None
             }
-            for node in self._nodes
+            for node in self._with_room(demand)
             if node.admits(demand)
             and node.holds(demand) > 0
             and self._topology.allowance(pods, rules, HOSTNAME, node.host, cautious=False) > 0
@@ -75,7 +81,7 @@ class ExistingNodes:
 
     def _one_round(self, demand: Demand, names: Sequence[str], keys: Sequence[str], cautious: bool) -> int:
         placed = 0
-        for node in self._nodes:
+        for node in self._with_room(demand):
             waiting = len(names) - placed
             if not waiting or self._effort.is_late():
                 break
@@ -86,6 +92,12 @@ class ExistingNodes:
                 self._put(node, demand, names[placed : placed + count])
                 placed += count
         return placed
+
+    def _with_room(self, demand: Demand) -> Sequence[ExistingNode]:
+        """The nodes that are not overcommitted and have what one pod asks for: of thousands, one look finds them."""
+        asked = demand.asked
+        have_room = (self._free >= 0).all(axis=1) & (self._free[:, asked] >= demand.requests[asked]).all(axis=1)
+        return [self._nodes[number] for number in np.flatnonzero(have_room)]
 
     def _keeps(self, node: ExistingNode, demand: Demand, count: int) -> int:
         """How many of so many pods that are planned for the node it may have by now;

@@ -33,7 +33,7 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason
 from joinery.decisions.scheduling.topology.rule_groups import UnforeseenDomain
 from joinery.decisions.scheduling.topology.topology import Topology
-from joinery.objects.annotations.plans import needs_of, unserved_needs
+from joinery.objects.annotations.plans import needs, needs_of, unserved_needs
 from joinery.objects.karpenter.labels import PREFER_NO_SCHEDULE
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import priorities_of
@@ -130,7 +130,7 @@ class Workspace:
         csi = {node.metadata.name: node for node in reversed(snapshot.csi_nodes)}
         most = most_pods(snapshot.node_pools, self.views, len(self.pending)) if problem.is_by_choice else {}
         self.room = NodeRoom(self.axis, daemons, self.volumes, csi, self._attachments, most)
-        self.nodes = [self.room.existing(view) for view in self.views if not view.is_leaving]
+        self.nodes = self.room.existing([view for view in self.views if not view.is_leaving])
         self.reservations: Mapping[str, int] = nodes_left(self.pools, snapshot.managed_claims)
         self.fair_prices: dict[tuple[PodClass, str], float] = {}
         self._universes: dict[Hashable, frozenset[str]] = {}
@@ -203,6 +203,8 @@ class Workspace:
         """The classes for which nothing is bought now, because nodes came that cannot take them."""
         nodes = {view.claim: view for view in self.views if view.claim and view.is_initialized and not view.is_leaving}
         snapshot = self.problem.snapshot
+        waiting = {pod.key: pod for pod in self.pending if not pod.spec.node_name}
+        asked = {needs(waiting[name]) for it in self.possible for name in it.names if name in waiting}
         fit = [
             InitializedNode(
                 nodes[claim.metadata.name],
@@ -211,10 +213,9 @@ class Workspace:
                 self.room.empty(nodes[claim.metadata.name]),
                 unserved_needs(claim),
             )
-            for claim, since in holdoff.initialized_since(snapshot.node_claims)
+            for claim, since in holdoff.initialized_since(snapshot.node_claims, asked)
             if claim.metadata.name in nodes
         ]
-        waiting = {pod.key: pod for pod in self.pending if not pod.spec.node_name}
         return holdoff.held_off(self.possible, waiting, fit, self.axis, snapshot.now)
 
     @cached_property

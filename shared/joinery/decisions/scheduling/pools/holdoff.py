@@ -24,7 +24,8 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.taints import shown
 from joinery.decisions.scheduling.pools.market import Amounts, Axis
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
-from joinery.objects.annotations.plans import needs, needs_of
+from joinery.objects.annotations.plans import needs
+from joinery.objects.karpenter.labels import PLANNED_NEEDS
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import in_words
@@ -60,11 +61,18 @@ class InitializedNode:
     unserved: frozenset[str] = frozenset()
 
 
-def initialized_since(claims: Iterable[NodeClaim]) -> Iterator[tuple[NodeClaim, datetime]]:
-    """The claims that remember their pods' needs and are initialized, and since when."""
+def initialized_since(claims: Iterable[NodeClaim], asked: Collection[str]) -> Iterator[tuple[NodeClaim, datetime]]:
+    """The claims that were bought for some of these needs and are initialized, and since when.
+
+    ``asked``: digests, as ``needs`` makes them.
+    """
     for claim in claims:
+        # The annotation of each of thousands of claims would take longer to read than the rest of a small plan.
+        remembered = claim.metadata.annotations.get(PLANNED_NEEDS, "")
+        if not any(digest in remembered for digest in asked):
+            continue
         condition = claim.condition(INITIALIZED)
-        if condition is not None and condition.status == "True" and condition.last_transition_time and needs_of(claim):
+        if condition is not None and condition.status == "True" and condition.last_transition_time:
             yield claim, condition.last_transition_time
 
 

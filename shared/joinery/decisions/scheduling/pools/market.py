@@ -104,7 +104,10 @@ class Axis:
 
     def matrix(self, rows: Sequence[Resources]) -> Amounts:
         """int64[rows, resources]: one ``vector`` after the other."""
-        return np.array([self.vector(row) for row in rows], dtype=np.int64).reshape(len(rows), len(self.names))
+        amounts = np.zeros((len(rows), len(self.names)), dtype=np.int64)
+        for column, name in enumerate(self.names):
+            amounts[:, column] = [max(-_MAX_AMOUNT, min(row.get(name, 0), _MAX_AMOUNT)) for row in rows]
+        return amounts
 
 
 def offered_by(kind: InstanceType) -> Iterator[str]:
