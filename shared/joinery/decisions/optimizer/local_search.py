@@ -43,7 +43,7 @@ def destroy_and_repair(
     ``block``: int64[bin types]; ``duals``: of the instance's relaxation; ``enough``: $/h at which to stop.
     """
     is_candidate = (duals.reduced_costs <= tuning.NEAR_FOR_REPAIR * instance.costs) | instance.is_limited
-    soon_solved = tuning.SOON_LISTED if is_little(instance) else 0
+    soon_solved = tuning.SOON_REPAIRED if is_little(instance) else 0
     bins = [Pattern(pattern.bin_type, pattern.counts) for pattern in patterns for _ in range(pattern.copies)]
     for _ in range(effort.repairs):
         if len(bins) < 2 or effort.is_spent() or cost_of(instance, bins) <= enough:
@@ -101,7 +101,7 @@ def _repair(
     instance = freed.instance
     if instance.demands.sum() <= soon_solved and below > 0:
         effort.use(instance)
-        result = solve_exactly(unconstrained(instance), below * (1 - 1e-9), is_thorough=False, generates=False)
+        result = solve_exactly(unconstrained(instance), below * (1 - 1e-9), patience=effort.patience(), is_repair=True)
         if result.is_tight:
             return _single(freed, result.patterns) if result.patterns else None
     rule = RoundingRule(

@@ -37,35 +37,38 @@ def pack(
     instance, if there is one already.
     """
     random = np.random.default_rng(effort.seed)
-    best = _searched(instance, block, effort, selection, random)
-    result = _solved_exactly(instance, best, effort)
+    best, is_best = _searched(instance, block, effort, selection, random)
+    result = None if is_best else _solved_exactly(instance, best, effort)
     best = list((result and result.patterns) or best)
     if result is None or result.is_tight or cost_of(instance, best) <= result.bound * tuning.GOOD_ENOUGH:
         return best
     # From other duals the search takes another way, which for few copies ends some percent elsewhere.
     tightened = with_reachable_capacities(instance, instance.demands)
-    other = _searched(tightened, block, effort, selection, random)
+    other, _ = _searched(tightened, block, effort, selection, random)
     is_cheaper = cost_of(instance, other) < cost_of(instance, best) * (1 - _ROUNDING)
     return other if is_cheaper and _packed(other) == instance.demands.sum() else best
 
 
 def _searched(
     instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None, random: np.random.Generator
-) -> list[Pattern]:
-    """Rounded, and improved where that does not take too long."""
+) -> tuple[list[Pattern], bool]:
+    """Rounded, and improved where that does not take too long; and whether nothing better is likely to be found."""
     core = _core(instance, selection, effort)
     restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
     # Which items get the bins of a limited supply is decided with more care than by a hasty rule.
     rule = _HASTY if _has_few_pairs(restricted) and not restricted.is_limited.any() else RoundingRule()
     start, duals = _started(restricted, block[core], rule, effort, random)
-    best = _of_whole(core, start)
-    if instance.demands.sum() <= tuning.SOON_LISTED:
+    best, result = _of_whole(core, start), None
+    if instance.demands.sum() <= tuning.SOON_SOLVED:
         result = _solved_exactly(instance, best, effort)
+        best = list((result and result.patterns) or best)
         if result is not None and result.is_tight:
-            return list(result.patterns or best)
+            return best, True
     if duals is not None and _has_few_pairs(restricted):
-        best = _of_whole(core, _improved(restricted, block[core], start, duals, effort, random))
-    return best
+        improved = _of_whole(core, _improved(restricted, block[core], start, duals, effort, random))
+        if cost_of(instance, improved) < cost_of(instance, best) * (1 - _ROUNDING):
+            return improved, False
+    return best, result is not None
 
 
 def _core(instance: PackingInstance, selection: CoreSelection | None, effort: Effort) -> Ints:
@@ -84,7 +87,7 @@ def _solved_exactly(instance: PackingInstance, best: list[Pattern], effort: Effo
     constrained = unconstrained(instance)
     if effort.is_over() or _packed(best) < instance.demands.sum() or not is_small(constrained):
         return None
-    return solve_exactly(constrained, cost_of(instance, best), is_thorough=False)
+    return solve_exactly(constrained, cost_of(instance, best), patience=effort.patience())
 
 
 def _packed(patterns: Sequence[Pattern]) -> int:

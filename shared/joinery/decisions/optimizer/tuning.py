@@ -19,7 +19,9 @@ MAX_ITEMS = 150
 #: Sizes of item that an aggregation keeps.
 AGGREGATES = 80
 #: The cheapest bins of no more copies are mostly soon proven, so that is tried before they are packed in other ways.
-SOON_LISTED = 18
+SOON_SOLVED = 60
+#: A repair of no more copies is solved exactly.
+SOON_REPAIRED = 18
 
 # --- the core ---
 

@@ -3,7 +3,6 @@ through.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -11,10 +10,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from joinery.decisions.optimizer.arrays import UNLIMITED, Ints, Mask
-from joinery.decisions.optimizer.bounds.branch_and_bound import IntegerProgram
 from joinery.decisions.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.decisions.optimizer.instance.patterns import Pattern
-from joinery.decisions.optimizer.linear.highs import LinearProgram
 from joinery.decisions.scheduling.optimise.orders import exclusive
 
 Counts = tuple[int, ...]
@@ -178,22 +175,3 @@ def seeded(items: int, *, seed: int = 7, bin_types: int = 24) -> PackingInstance
         cardinality_limits=(),
         conflicts=np.zeros((items, items), dtype=np.bool_),
     )
-
-
-def two_variables(**given: object) -> LinearProgram:
-    """Buy x at 1 and y at 1.5; 2x + 3y >= 7."""
-    known = LinearProgram(
-        costs=np.array([1.0, 1.5]),
-        upper_bounds=np.array([9.0, 9.0]),
-        row_lower=np.array([7.0]),
-        row_upper=np.array([np.inf]),
-        rows=np.array([0, 0], dtype=np.int32),
-        columns=np.array([0, 1], dtype=np.int32),
-        values=np.array([2.0, 3.0]),
-    )
-    return replace(known, **given)  # type: ignore[arg-type]
-
-
-def whole_numbers(program: LinearProgram) -> IntegerProgram:
-    """The same in whole numbers, none of them branched on first."""
-    return IntegerProgram(program, np.array([True, True]), np.zeros(2, dtype=np.int64))

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.optimizer.bounds.branch_and_bound import BranchAndBound
 from joinery.decisions.optimizer.bounds.compact import CompactFormulation
 from joinery.decisions.optimizer.bounds.duality import dual_bound
 from joinery.decisions.optimizer.bounds.enumeration import least_cost
@@ -16,7 +15,7 @@ from joinery.decisions.optimizer.instance.packing_instance import PackingInstanc
 from joinery.decisions.optimizer.instance.patterns import cost_of
 from joinery.decisions.optimizer.instance.side_constraints import ConstrainedInstance, SideConstraint, unconstrained
 from tests.properties import examples
-from tests.unit.decisions.optimizer.instances import cheapest, instances, two_variables, whole_numbers, wrong
+from tests.unit.decisions.optimizer.instances import cheapest, instances, wrong
 
 PENNY = 1e-7
 
@@ -47,30 +46,10 @@ def test_a_packing_that_is_cheapest_is_known_to_be(instance: PackingInstance) ->
 def test_any_duals_prove_a_bound_that_holds(instance: PackingInstance, data: st.DataObject) -> None:
     """The solver may err: its duals are only a suggestion."""
     best = cheapest(instance)
-    program = CompactFormulation(unconstrained(instance), best + 1.0).program.relaxation
+    program = CompactFormulation(unconstrained(instance), best + 1.0).program
     rows = len(program.row_lower)
     prices = np.array(data.draw(st.lists(st.floats(-3, 3), min_size=rows, max_size=rows)))
     assert dual_bound(program, prices, np.zeros(len(program.costs)), program.upper_bounds) <= best + PENNY
-
-
-def test_whole_numbers_cost_more_than_fractions() -> None:
-    """Seven out of twos and threes: 3.5 in fractions, and in whole numbers too (2 + 2 + 3)."""
-    proof = BranchAndBound(whole_numbers(two_variables()), 10.0, 50).solve()
-    assert proof.bound == pytest.approx(3.5)
-    dearer = BranchAndBound(whole_numbers(two_variables(costs=np.array([1.0, 1.6]))), 10.0, 50)
-    assert dearer.solve().bound == pytest.approx(3.6)
-
-
-def test_what_nothing_answers_costs_as_much_as_anyone_would_pay() -> None:
-    """Where the rows cannot be kept the bound is the cutoff: nothing below it exists."""
-    proof = BranchAndBound(whole_numbers(two_variables(row_lower=np.array([70.0]))), 10.0, 50).solve()
-    assert (proof.bound, proof.values) == (10.0, None)
-
-
-def test_work_that_is_used_up_leaves_the_bound_so_far() -> None:
-    """One program solved is the bound of fractions."""
-    program = two_variables(costs=np.array([1.0, 1.6]))
-    assert BranchAndBound(whole_numbers(program), 10.0, 1).solve().bound == pytest.approx(3.5)
 
 
 def test_side_constraints_count() -> None:
@@ -124,9 +103,7 @@ def test_generated_columns_lift_a_bound_that_holds(instance: PackingInstance, de
     """
     best = cheapest(instance)
     formulation = CompactFormulation(unconstrained(instance), best * (1 + dearer) + 1e-3)
-    search = BranchAndBound(formulation.program, formulation.cutoff, 1)
-    search.solve_root()
-    before = pattern_duals(formulation, search.duals)
+    before = pattern_duals(formulation, formulation.relaxed()[1])
     after = converge(formulation, before)
     assert least_cost(formulation, after) <= best + PENNY
     assert least_cost(formulation, after) >= least_cost(formulation, before) - 1e-4
@@ -145,7 +122,6 @@ def test_a_bin_holds_whole_copies_and_the_relaxation_over_patterns_knows() -> No
         conflicts=np.zeros((3, 3), dtype=np.bool_),
     )
     formulation = CompactFormulation(unconstrained(instance), 90.0)
-    search = BranchAndBound(formulation.program, 90.0, 1)
-    by_fractions = search.solve_root()
-    patterns = converge(formulation, pattern_duals(formulation, search.duals))
+    by_fractions, duals = formulation.relaxed()
+    patterns = converge(formulation, pattern_duals(formulation, duals))
     assert least_cost(formulation, patterns) > 1.01 * by_fractions

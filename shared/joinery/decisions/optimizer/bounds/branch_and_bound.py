@@ -1,224 +1,188 @@
-"""A proven bound on a linear program some of whose variables are whole numbers: branch and bound with a proof at every
-leaf.
+"""The cheapest bins of listed patterns, in whole numbers: branch and bound with a proof at every leaf.
 
 The method is Land and Doig's (1960, "An automatic method of solving discrete programming problems"). A branch splits
-the whole numbers of one variable into those up to some number and those above it, so together the leaves cover every
-solution, and the least of their bounds is a bound on the whole. Each leaf's bound is computed from the duals that the
-solver suggests (``duality``), and that of a leaf which is never solved is its parent's.
+the packings into those with up to some number of bins of a kind and those with more, so together the leaves cover every
+packing, and the least of their bounds is a bound on the whole.
 
-Why not HiGHS's own branch and bound: its bound is right to tolerances that nobody can check from outside.
+What is loose about fractions is that a bin is whole. So branches are first on how many bins of some size and more there
+are, then on how copies are dealt out over zones, then on what is on bins. A branch on one pattern alone hardly changes
+anything, since another like it takes its place. Vance (1998, "Branch-and-price algorithms for the one-dimensional
+cutting stock problem") compares ways to branch. From the best leaf the search goes down to the end, which finds
+packings; then it goes on from the best leaf again.
+
+HiGHS over the same patterns solves few of these programs: it takes its time for cuts and heuristics of its own, and
+knows no sums to branch on. Where patterns are few it finds packings that take long here: of equal copies, which may be
+dealt out in many ways at the same cost.
 """
 
 import heapq
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import cast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
-from joinery.decisions.optimizer.bounds.duality import dual_bound
-from joinery.decisions.optimizer.linear.highs import LinearProgram, Solver
+from joinery.decisions.optimizer.bounds.pattern_program import CLOSE, Branches, PatternProgram
+from joinery.decisions.optimizer.instance.patterns import Pattern, Patterns
+from joinery.decisions.optimizer.instance.side_constraints import ConstrainedInstance
+from joinery.decisions.optimizer.linear.highs import Patience
 
-#: A value so near to a whole number is one.
-_INTEGRAL = 1e-6
-#: How many times the cutoff an infeasible leaf is bounded by. Any multiple of a ray proves something; this closes the
-#: leaf.
-_PAST_CUTOFF = 10.0
-#: A bound within so small a share of the cutoff needs no more work.
-CLOSE = 1e-6
-_NO_ROWS: Floats = np.zeros(0)
-
-#: Lower and upper bound by variable (index), where branching changed them.
-VariableBounds = Mapping[int, tuple[float, float]]
+#: A number of bins so near to a whole one is one.
+_WHOLE = 1e-6
+#: Patterns that the first program has.
+_BEGUN_WITH = 100
+#: No more than that are given to HiGHS to find a packing.
+_FEW_PATTERNS = 300
 
 
 @dataclass(frozen=True, eq=False)
-class IntegerProgram:
-    """``relaxation``: the program without whole numbers; every variable has a finite upper bound. ``is_integer``:
-    bool[variables].
-    ``priority``: int64[variables], those of the highest are branched on first.
-    """
-
-    relaxation: LinearProgram
-    is_integer: Mask
-    priority: Ints
-
-
-@dataclass(frozen=True, eq=False)
-class BranchAndBoundResult:
-    """``bound``: no solution costs less than this, or the cutoff. ``values``: float64[variables], a solution if one was
-    found; of that cost, unless some were refused before it.
+class Cheapest:
+    """``bound``: no packing of these patterns costs less than this, or the cutoff. ``cost``: of ``packing``, or the
+    cutoff if none that is cheaper was found. ``solves``: linear programs that it took.
     """
 
     bound: float
-    values: Floats | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Cut:
-    """A row that all solutions keep: coefficients . (variables) <= upper. ``coefficients``: float64[variables]."""
-
-    coefficients: Floats
-    upper: float
-
-
-#: Is this solution in whole numbers (float64[variables]) one? If not, maybe by a row that it breaks. A plain no is
-#: believed, but it proves nothing.
-Check = Callable[[Floats], "bool | Cut"]
+    cost: float
+    packing: tuple[Pattern, ...] | None
+    solves: int
 
 
 @dataclass(order=True)
 class _Leaf:
-    """An open leaf of the tree. Leaves compare by bound, then by age, so that the search is deterministic.
-
-    ``cuts``: how many there were when it was solved.
-    """
+    """An open leaf of the tree. Leaves compare by bound, then by age, so that the search is deterministic."""
 
     bound: float
     number: int
-    changed: VariableBounds = field(compare=False)
-    values: Floats | None = field(compare=False)
-    cuts: int = field(compare=False)
+    branches: Branches = field(compare=False)
+    bins: Floats = field(compare=False)
+    is_complete: bool = field(compare=False)
 
 
 class BranchAndBound:
-    """The search in one program. ``cutoff``: the cost of a known solution, what costs as much is of no interest.
+    """The search over ``patterns``, the most promising of which come first. ``cutoff``: $/h of a known packing, what
+    costs as much is of no interest.
 
-    ``solves``: so many linear programs may be solved at most. Work is counted, not timed, so that the bound is the
-    same everywhere.
-    ``check``: what solutions in whole numbers must pass besides. It counts as ``check_solves`` programs.
-    ``goes_on``: also after a solution was refused without proof. That finds solutions, and lifts no bound.
-    ``duals``: float64[rows], of the last program that was solved.
+    ``solves``: so many linear programs may be solved, about. Work is counted, not timed, so that plans are the same
+    everywhere.
     """
 
     def __init__(
         self,
-        program: IntegerProgram,
+        constrained: ConstrainedInstance,
+        patterns: Patterns,
         cutoff: float,
         solves: int,
-        *,
-        check: Check = lambda _: True,
-        check_solves: int = 0,
-        goes_on: bool = False,
+        patience: Patience | None = None,
     ) -> None:
-        self._program, self._cutoff, self._solves_left = program, cutoff, solves
-        self._check, self._check_solves, self._goes_on = check, check_solves, goes_on
-        self._relaxation = program.relaxation
-        self._solver = Solver(program.relaxation, exact=True)
-        self._high = program.relaxation.upper_bounds
-        self._numbers, self._cuts = 0, 0
-        self.duals: Floats = np.zeros(len(program.relaxation.row_lower))
+        self._costs, self._bin_types = constrained.instance.costs[patterns.bin_types], patterns.bin_types
+        self._program = PatternProgram(constrained, patterns, cutoff, patience)
+        self._program.activate(np.arange(min(_BEGUN_WITH, len(self._costs))))
+        self._sums = _sums_of_bins(constrained, patterns)
+        self._items, self._are_dealt = patterns.counts, constrained.limits_items
+        self._solves, self._cost, self._numbers = solves, cutoff, 0
+        self._best: Floats | None = None
+        # What is left unsolved may cost no more than that.
+        self._unsolved = cutoff
 
-    def solve_root(self) -> float:
-        """The bound without any branching; ``duals`` are then those that prove it."""
-        return self._leaf({}, 0.0).bound
+    def solve(self) -> Cheapest:
+        """The cheapest packing, or the best bound that the allowed work proves."""
+        leaves = [leaf] if (leaf := self._leaf({}, 0.0)) else []
+        while leaves and not self._is_dear(leaves[0].bound) and self._program.solves < self._solves:
+            leaves += self._dived(heapq.heappop(leaves))
+            heapq.heapify(leaves)
+        if leaves and not self._is_dear(leaves[0].bound) and len(self._costs) <= _FEW_PATTERNS:
+            self._try_all_at_once()
+        bound = min(self._cost, self._unsolved, leaves[0].bound if leaves else self._cost)
+        packing = None if self._best is None else self._program.packing(self._best)
+        return Cheapest(bound, self._cost, packing, self._program.solves)
 
-    def solve(self) -> BranchAndBoundResult:
-        """The best bound that the allowed work proves, and no more than the cutoff. Best bound first."""
-        leaves, proven = [self._leaf({}, 0.0)], self._cutoff
-        while leaves and leaves[0].bound < self._cutoff * (1 - CLOSE):
-            leaf = heapq.heappop(leaves)
-            if leaf.values is None or self._solves_left <= 0:
-                return BranchAndBoundResult(min(leaf.bound, proven))
-            column = self._branching_variable(leaf.values)
-            if column is None and leaf.cuts == self._cuts and self._is_solution(leaf.values):
-                return BranchAndBoundResult(min(leaf.bound, proven), leaf.values)
-            if leaf.cuts < self._cuts:
-                children = [leaf.changed]
-            elif column is not None:
-                children = self._beside(leaf, column)
-            else:
-                proven = min(leaf.bound, proven)
-                if not self._goes_on:
-                    break
-                children = self._around(leaf, leaf.values)
-            for changed in children:
-                heapq.heappush(leaves, self._leaf(changed, leaf.bound))
-        return BranchAndBoundResult(min(proven, leaves[0].bound if leaves else proven))
+    def _try_all_at_once(self) -> None:
+        """A packing that HiGHS finds."""
+        bins = self._program.whole(self._cost * (1 - CLOSE))
+        if bins is not None:
+            self._cost, self._best = float(self._costs @ bins), bins
 
-    def _is_solution(self, values: Floats) -> bool:
-        """Whether it passes the check; a row that it breaks becomes one of the program's."""
-        self._solves_left -= self._check_solves
-        answer = self._check(values)
-        if isinstance(answer, Cut):
-            self._cuts += 1
-            columns = np.flatnonzero(answer.coefficients).astype(np.int32)
-            coefficients = answer.coefficients[columns]
-            self._solver.add_row(columns, coefficients, answer.upper)
-            program = self._relaxation
-            self._relaxation = replace(
-                program,
-                row_lower=np.append(program.row_lower, -np.inf),
-                row_upper=np.append(program.row_upper, answer.upper),
-                rows=np.append(program.rows, np.full(len(columns), len(program.row_lower), dtype=np.int32)),
-                columns=np.append(program.columns, columns),
-                values=np.append(program.values, coefficients),
-            )
-        return not isinstance(answer, Cut) and bool(answer)
+    def _is_dear(self, bound: float) -> bool:
+        return bound >= self._cost * (1 - CLOSE)
 
-    def _beside(self, leaf: _Leaf, column: int) -> list[VariableBounds]:
-        """The variable up to the whole number below its value, and above it."""
-        below = np.floor(cast(Floats, leaf.values)[column] + _INTEGRAL)
-        low, high = self._range(leaf, column)
-        return [{**leaf.changed, column: (low, below)}, {**leaf.changed, column: (below + 1.0, high)}]
+    def _dived(self, leaf: _Leaf) -> Iterator[_Leaf]:
+        """The leaves that are left beside the way down from this one."""
+        below: _Leaf | None = leaf
+        while below is not None:
+            leaf, below = below, None
+            if self._program.solves >= self._solves:
+                yield leaf
+                break
+            branch = self._branch(leaf)
+            if branch is None:
+                self._end(leaf)
+                break
+            children = sorted(filter(None, (self._leaf(branches, leaf.bound) for branches in branch)))
+            below = children[0] if children else None
+            yield from children[1:]
 
-    def _around(self, leaf: _Leaf, values: Floats) -> list[VariableBounds]:
-        """All solutions but this one and those that are nowhere above it: some variable is above, none before it is."""
-        below, children = dict(leaf.changed), list[VariableBounds]()
-        for column in np.flatnonzero(self._program.priority == self._program.priority.min()):
-            value = float(np.round(values[column]))
-            low, high = self._range(leaf, column)
-            if value < high:
-                children.append({**below, column: (value + 1.0, high)})
-                below[column] = (low, value)
-        return children
+    def _end(self, leaf: _Leaf) -> None:
+        """A leaf in whole numbers: a packing, unless it leaves out some copy."""
+        cost = float(self._costs @ np.round(leaf.bins))
+        if not leaf.is_complete:
+            self._unsolved = min(self._unsolved, leaf.bound)
+        elif not self._is_dear(cost):
+            self._cost, self._best = cost, leaf.bins
 
-    def _range(self, leaf: _Leaf, column: int) -> tuple[float, float]:
-        return leaf.changed.get(column, (0.0, float(self._high[column])))
-
-    def _leaf(self, changed: VariableBounds, parent_bound: float) -> _Leaf:
-        """Solve the relaxation between these bounds."""
-        low, high = np.zeros(len(self._high)), self._high.copy()
-        for column, (least, most) in changed.items():
-            low[column], high[column] = least, most
-        self._numbers += 1
-        self._solves_left -= 1
-        self._solver.set_bounds(low, high)
-        solution = self._solver.solve(_NO_ROWS, _NO_ROWS)
+    def _leaf(self, branches: Branches, parent_bound: float) -> _Leaf | None:
+        """Solve the program between these branches; None if nothing below the known cost is there."""
+        solution = self._program.solve(branches)
         if solution is None:
-            bound = max(parent_bound, self._infeasible_bound(low, high))
-            return _Leaf(bound, self._numbers, changed, None, self._cuts)
-        self.duals = solution.duals
-        bound = max(parent_bound, dual_bound(self._relaxation, solution.duals, low, high))
-        return _Leaf(bound, self._numbers, changed, solution.values, self._cuts)
-
-    def _infeasible_bound(self, low: Floats, high: Floats) -> float:
-        """A bound for a leaf without solutions: past the cutoff if the solver can prove that there are none.
-
-        With all costs zero, duals that prove a bound above zero prove that nothing keeps the rows (Farkas' lemma).
-        Multiplied, they prove any bound. HiGHS gives such a ray, but not always with the sign that is meant here.
-        """
-        ray = self._solver.farkas_ray()
-        if ray is None:
-            return 0.0
-        program = self._relaxation
-        without_costs = replace(program, costs=np.zeros(len(program.costs)))
-        for duals in (ray, -ray):
-            gain = dual_bound(without_costs, duals, low, high)
-            if gain > 0:
-                return dual_bound(program, duals * (_PAST_CUTOFF * self._cutoff / gain), low, high)
-        return 0.0
-
-    def _branching_variable(self, values: Floats) -> int | None:
-        """Of the highest priority that has fractions the most fractional variable, weighted by its cost; None if all
-        are whole.
-        """
-        distance = np.abs(values - np.round(values))
-        fractional = np.flatnonzero(self._program.is_integer & (distance > _INTEGRAL))
-        if not len(fractional):
+            self._unsolved = min(self._unsolved, parent_bound)
             return None
-        priority = self._program.priority[fractional]
-        fractional = fractional[priority == priority.max()]
-        weight = distance[fractional] * (1.0 + self._program.relaxation.costs[fractional])
-        return int(fractional[weight.argmax()])
+        self._numbers += 1
+        bound = max(parent_bound, solution.bound)
+        if self._is_dear(bound):
+            return None
+        return _Leaf(bound, self._numbers, branches, solution.bins, solution.is_complete)
+
+    def _branch(self, leaf: _Leaf) -> tuple[Branches, Branches] | None:
+        """The leaf's packings with fewer bins of some kind, and those with more; None if all bins are whole."""
+        for numbers, counted in self._kinds(leaf.bins):
+            distance = np.abs(numbers - np.round(numbers))
+            for kind in np.argsort(-distance, kind="stable"):
+                if distance[kind] <= _WHOLE:
+                    break
+                of_kind = counted(int(kind)).astype(np.int16).tobytes()
+                low, high = leaf.branches.get(of_kind, (-np.inf, np.inf))
+                below = min(max(float(np.floor(numbers[kind] + _WHOLE)), low), high - 1)
+                if low <= below:
+                    return {**leaf.branches, of_kind: (low, below)}, {**leaf.branches, of_kind: (below + 1, high)}
+        return None
+
+    def _kinds(self, bins: Floats) -> Iterator[tuple[Floats, Callable[[int], Mask | Ints]]]:
+        """How many bins, or copies, there are of each kind, and what a bin of each pattern counts for one. The kinds to
+        branch on first come first.
+        """
+        by_type = np.bincount(self._bin_types, weights=bins, minlength=self._sums.shape[1])
+        yield (self._sums @ by_type).astype(np.float64), lambda kind: self._sums[kind][self._bin_types]
+        if self._are_dealt:
+            # How many copies are in each zone.
+            yield bins @ self._items, lambda kind: self._items[:, kind]
+        used, counts = np.flatnonzero(bins > 0), self._program.counts
+        here, most = counts[:, used], int(counts.max(initial=0))
+        at_least = np.array([(here >= copies) @ bins[used] for copies in range(1, most + 1)])
+        yield at_least.ravel(), lambda kind: counts[kind % len(counts)] >= kind // len(counts) + 1
+        beside = ((here > 0) * bins[used]) @ (here > 0).T
+        yield beside.ravel(), lambda kind: (counts[kind % len(counts)] > 0) & (counts[kind // len(counts)] > 0)
+        yield bins, lambda kind: np.arange(len(bins)) == kind
+
+
+def _sums_of_bins(constrained: ConstrainedInstance, patterns: Patterns) -> Mask:
+    """bool[kinds, bin types]: bins of some size and more, all or those that admit the same items; and of each type."""
+    instance = constrained.instance
+    used = np.unique(patterns.bin_types)
+    # A size is a cost, to a power of two.
+    sizes = np.round(np.log2(np.maximum(instance.costs, 1e-9)))
+    _, group = np.unique(instance.compatible, axis=1, return_inverse=True)
+    is_used = np.isin(np.arange(len(sizes)), used)
+    kinds = [is_used & (sizes >= size) for size in np.unique(sizes[used])]
+    kinds += [kind & (group.ravel() == number) for number in np.unique(group.ravel()[used]) for kind in kinds]
+    kinds += [np.arange(len(sizes)) == one for one in used]
+    distinct: Mask = np.unique(np.array(kinds), axis=0)
+    return distinct

@@ -22,9 +22,12 @@ from functools import cached_property
 import numpy as np
 
 from joinery.decisions.optimizer.arrays import UNLIMITED, Floats, Ints
-from joinery.decisions.optimizer.bounds.branch_and_bound import IntegerProgram
+from joinery.decisions.optimizer.bounds.duality import dual_bound
 from joinery.decisions.optimizer.instance.side_constraints import ConstrainedInstance
+from joinery.decisions.optimizer.linear.highs import LinearProgram, Patience, Solver
 from joinery.decisions.optimizer.linear.rows import RowWriter
+
+_NO_ROWS: Floats = np.zeros(0)
 
 
 class CompactFormulation:
@@ -108,16 +111,21 @@ class CompactFormulation:
         self._rows.close_at_most(instance.available[limited[first]].astype(np.float64))
 
     @cached_property
-    def program(self) -> IntegerProgram:
-        """What do the bins cost at least, if there are whole numbers of them?"""
+    def program(self) -> LinearProgram:
+        """What do the bins cost at least, in fractions?"""
         instance, demands = self.constrained.instance, self.constrained.demands
-        size = self.bin_type_count + self.pair_count + len(demands)
         costs = np.concatenate([instance.costs, np.zeros(self.pair_count), np.full(len(demands), self.cutoff)])
         packed = self.constrained.max_items[self.items].astype(np.float64)
         # One more than may be: no optimum is there, so all that duals say is said by those of the rows.
         upper = np.concatenate([self._most_bins(), packed, demands.astype(np.float64)]) + 1.0
-        is_bins = np.arange(size) < self.bin_type_count
-        return IntegerProgram(self._rows.program(costs, upper), is_bins, np.zeros(size, dtype=np.int64))
+        return self._rows.program(costs, upper)
+
+    def relaxed(self, patience: Patience | None = None) -> tuple[float, Floats]:
+        """$/h that the program proves, and float64[rows], duals that prove it; zeros where time was up."""
+        program = self.program
+        solution = Solver(program, exact=True, patience=patience).solve(_NO_ROWS, _NO_ROWS)
+        duals = np.zeros(len(program.row_lower)) if solution is None else solution.duals
+        return dual_bound(program, duals, np.zeros(len(program.costs)), program.upper_bounds), duals
 
     def _most_bins(self) -> Floats:
         """float64[bin types]: bins in any packing that costs less than the cutoff and leaves no bin empty."""

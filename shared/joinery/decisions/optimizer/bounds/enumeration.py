@@ -1,35 +1,44 @@
-"""All patterns that a packing cheaper than a known one could have, for small instances.
+"""The patterns that a packing cheaper than a known one could have, for small instances: those of small reduced cost.
 
 A packing costs at least ``base`` + the reduced costs of its bins (``pattern_duals``). No pattern has a reduced cost
 below zero if the duals are those of the compact formulation's optimum: the duals of its other rows (capacities, caps,
 conflicts) then charge a bin at most c_k - y A_k, and each copy at least u_ik. Of other duals, ``pattern_relaxation``
-shows it by listing. So a pattern whose reduced cost alone exceeds the gap from base to the cutoff is in no packing
-cheaper than the cutoff, and where items are few, so few are left that they can be listed. Enumerating columns by
-reduced cost within the gap is the method of Baldacci, Christofides and Mingozzi (2008, "An exact algorithm for the
-vehicle routing problem based on the set partitioning formulation with additional cuts").
+shows it by listing. So a packing that has a pattern costs no less than base and the reduced cost of that pattern.
+Enumerating columns by reduced cost within a gap is the method of Baldacci, Christofides and Mingozzi (2008, "An exact
+algorithm for the vehicle routing problem based on the set partitioning formulation with additional cuts").
 
 The solver's duals are not exact. By how much they break what is claimed is computed (``infeasibility``, e), and the gap
 is widened by that much for every bin. A packing without useless bins has at most one bin for every copy; twice as many
 are counted, to be safe.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from joinery.decisions.optimizer.arrays import Ints, Mask
 from joinery.decisions.optimizer.bounds.compact import CompactFormulation
-from joinery.decisions.optimizer.bounds.listing import fitting, list_patterns
+from joinery.decisions.optimizer.bounds.listing import Listed, fitting, list_patterns
 from joinery.decisions.optimizer.bounds.pattern_duals import PatternDuals
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.instance.patterns import Patterns
 
-#: More patterns are not worth a program over them.
-_MOST_PATTERNS = 6_000
-#: Bins that are filled only in part while they are being listed, times the items.
-_MOST_PARTIAL = 400_000
+#: Bins that are filled only in part while they are being listed, times the items: at first, and at most.
+_FEW_PARTIAL, _MOST_PARTIAL = 100_000, 1_000_000
+#: How much of the gap is listed at first where that is too much; it is doubled as long as it is not.
+_FIRST_SHARE, _LEAST_SHARE = 1 / 16, 1 / 1000
+#: Of patterns that are listed one in so many is full, about.
+_ONE_IS_FULL_OF = 2
 
 
-class TooManyPatternsError(Exception):
-    """There are more patterns than are worth listing."""
+@dataclass(frozen=True, eq=False)
+class Enumerated:
+    """``patterns``: of small reduced cost, the least first. ``reach``: $/h; a packing with any other pattern costs so
+    much more than the duals prove.
+    """
+
+    patterns: Patterns
+    reach: float
 
 
 def least_cost(formulation: CompactFormulation, duals: PatternDuals) -> float:
@@ -37,28 +46,46 @@ def least_cost(formulation: CompactFormulation, duals: PatternDuals) -> float:
     return duals.base - (2 * int(formulation.constrained.demands.sum()) + 1) * duals.infeasibility
 
 
-def enumerate_patterns(formulation: CompactFormulation, duals: PatternDuals) -> Patterns:
-    """Every pattern whose reduced cost leaves a packing below the cutoff. Raises ``TooManyPatternsError``.
+def enumerate_patterns(formulation: CompactFormulation, duals: PatternDuals, gap: float, most: int) -> Enumerated:
+    """The patterns whose reduced cost is within the gap ($/h); if there are more than about ``most``, or too many to be
+    listed, as many as may be.
 
-    Where a copy too many may be left out, only full bins. A full one holds whatever the other holds, and its reduced
+    Where a copy too many may be left out, only full ones. A full one holds whatever the other holds, and its reduced
     cost is not larger: no side constraint counts items then, so only demands price copies, and those duals are not
     below zero (``of_right_sign``).
     """
     constrained, instance = formulation.constrained, formulation.constrained.instance
-    gap = formulation.cutoff - least_cost(formulation, duals)
-    listed = list_patterns(instance, formulation.max_per_bin, duals, gap, _MOST_PARTIAL // len(instance.demands))
-    if not listed.is_complete:
-        raise TooManyPatternsError
-    patterns = listed.patterns
+    most *= 1 if constrained.limits_items else _ONE_IS_FULL_OF
+    listed, reach = _listed(formulation, duals, gap, most)
+    order = np.argsort(listed.reduced_costs, kind="stable")
+    if len(order) > most:
+        reach = float(listed.reduced_costs[order[most]])
+    patterns = listed.patterns.select(order[:most])
     if not constrained.limits_items:
         patterns = patterns.select(np.flatnonzero(_is_full(instance, patterns, formulation.max_per_bin)))
-    if not len(patterns.bin_types):
-        # Nothing costs less than the cutoff, and the bound that was known before did not quite say so.
-        return patterns
-    patterns = _cheapest_of_equals(formulation, patterns)
-    if len(patterns.bin_types) > _MOST_PATTERNS:
-        raise TooManyPatternsError
-    return patterns
+    return Enumerated(_cheapest_of_equals(formulation, patterns), reach)
+
+
+def _listed(formulation: CompactFormulation, duals: PatternDuals, gap: float, most: int) -> tuple[Listed, float]:
+    """A complete list within the gap, or within as much of it as gives more than ``most``; and how much that is."""
+    instance, is_filled = formulation.constrained.instance, not formulation.constrained.limits_items
+
+    def within(reach: float, partial: int) -> Listed:
+        width = partial // len(instance.demands)
+        return list_patterns(instance, formulation.max_per_bin, duals, reach, width, is_filled=is_filled)
+
+    listed, reach = within(gap, _FEW_PARTIAL), gap
+    if listed.is_complete:
+        return listed, reach
+    reach, following = 0.0, gap * _FIRST_SHARE
+    while len(listed.reduced_costs) <= most and following > max(reach, gap * _LEAST_SHARE):
+        longer = within(following, _MOST_PARTIAL)
+        if longer.is_complete:
+            listed, reach, following = longer, following, min(2 * following, gap)
+        else:
+            # Half of it, where that is not listed yet.
+            following /= 2
+    return listed, reach
 
 
 def _is_full(instance: PackingInstance, patterns: Patterns, most: Ints) -> Mask:
@@ -77,7 +104,7 @@ def _cheapest_of_equals(formulation: CompactFormulation, patterns: Patterns) -> 
     instance, rows = formulation.constrained.instance, formulation.constrained.side_constraints
     bin_types, counts = patterns.bin_types, patterns.counts
     coefficients = np.array([row.bin_types[bin_types] for row in rows if row.bin_types.any()])
-    coefficients = coefficients.reshape(-1, len(bin_types)).T
+    coefficients = coefficients.reshape(len(coefficients), len(bin_types)).T
     supply = np.where(instance.is_limited[bin_types], instance.supply[bin_types], -1)
     seen: set[tuple[bytes, bytes, int]] = set()
     kept = []
@@ -86,5 +113,4 @@ def _cheapest_of_equals(formulation: CompactFormulation, patterns: Patterns) -> 
         if key not in seen:
             seen.add(key)
             kept.append(index)
-    chosen = np.sort(np.array(kept, dtype=np.int64))
-    return Patterns(bin_types[chosen], counts[chosen])
+    return patterns.select(np.sort(np.array(kept, dtype=np.int64)))

@@ -1,55 +1,59 @@
-"""The least that a small instance can cost: proven, and often with bins that cost just that.
+"""The least that a small instance can cost: proven, and mostly with bins that cost just that.
 
 For few pods a bin more or less is a large part of the cost, so a bound that allows fractions of bins says little.
-Five steps, each on what the one before has left:
+Four steps, each on what the one before has left:
 
 1. the compact formulation is solved without whole numbers. Its optimum is a bound already;
 2. reduced cost fixing (Crowder, Johnson and Padberg 1983, "Solving large-scale zero-one linear programming problems"):
    a bin type, or an item on a bin type, whose reduced cost exceeds the gap to the best packing known is in no cheaper
    one, and is left out;
-3. if the patterns that a cheaper packing could have are few enough to be listed (``enumeration``), branch and bound
-   over them in whole numbers;
-4. if not, column generation to its end (``pattern_relaxation``) lifts the bound, and at its duals fewer patterns are
-   within the gap, so that is tried again;
-5. where they are still too many, or branching over them came to no end, whole bins are decided upon first, and only
-   then what is on them (``benders``).
+3. column generation to its end (``pattern_relaxation``) lifts the bound;
+4. the patterns of the least reduced cost are listed (``enumeration``), some thousand of them, and the cheapest packing
+   of these alone is sought in whole numbers (``branch_and_bound``). Any other pattern makes a packing dearer than the
+   bound by at least its reduced cost. So if that is more than the packing found costs, it is the cheapest of all; if
+   not, the bound is lifted that far, and more patterns are listed.
 """
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
-from joinery.decisions.optimizer.bounds.benders import solve_over_whole_bins
-from joinery.decisions.optimizer.bounds.branch_and_bound import CLOSE, BranchAndBound, IntegerProgram
+from joinery.decisions.optimizer.bounds.branch_and_bound import BranchAndBound
 from joinery.decisions.optimizer.bounds.compact import CompactFormulation
 from joinery.decisions.optimizer.bounds.duality import of_right_sign, reduced_costs
-from joinery.decisions.optimizer.bounds.enumeration import TooManyPatternsError, enumerate_patterns, least_cost
+from joinery.decisions.optimizer.bounds.enumeration import Enumerated, enumerate_patterns, least_cost
 from joinery.decisions.optimizer.bounds.pattern_duals import PatternDuals, pattern_duals
-from joinery.decisions.optimizer.bounds.pattern_program import PatternFormulation
+from joinery.decisions.optimizer.bounds.pattern_program import CLOSE
 from joinery.decisions.optimizer.bounds.pattern_relaxation import converge
-from joinery.decisions.optimizer.instance.patterns import Pattern, Patterns, cost_of
+from joinery.decisions.optimizer.instance.patterns import Pattern
 from joinery.decisions.optimizer.instance.reachable import with_reachable_capacities
 from joinery.decisions.optimizer.instance.side_constraints import ConstrainedInstance
+from joinery.decisions.optimizer.linear.highs import Patience
 
 #: Instances with no more compatible pairs of an item and a bin type are small.
-SMALL_PAIRS = 4_000
+SMALL_PAIRS = 8_000
 #: Instances with no more copies to pack are small.
 SMALL_DEMAND = 200
 #: Of more different demands there are too many patterns, whatever the duals.
 _FEW_DEMANDS = 40
-#: Milliseconds of a slow core, about, that branching may take; over listed patterns a program is solved again in a
-#: tenth of what is computed.
-_ALLOWANCE, _LISTED_ALLOWANCE = 150.0, 3_000.0
-#: Entries of a program that a slow core solves again in a millisecond, about.
-_PACE = 250
-_FEWEST_SOLVES = 4
+#: Patterns that are listed: at the duals of the compact formulation; at better ones at first, and how many times as
+#: many then.
+_FEW_LISTED, _LISTED, _MORE = 500, 3_000, 3
+#: A linear program takes as long as its patterns times its rows do, of each so many more than it has.
+_MORE_PATTERNS, _MORE_ROWS = 10_000, 40
+#: Linear programs times that: over few patterns; in all, for so many copies; and for more. About a tenth of a second,
+#: half a second and a quarter: of many copies there are too many patterns, however long one searches.
+_FEW_WORK, _MUCH_WORK, _FEW_COPIES, _WORK = 50_000_000, 350_000_000, 60, 150_000_000
+#: With less of it nothing is begun: a dozen linear programs.
+_LEAST_WORK = 10_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class ExactResult:
-    """``bound``: $/h that no packing costs less than. ``patterns``: bins that cost just that, if they are cheaper than
-    the known packing and were found. ``is_tight``: the known packing, or ``patterns``, cost just the bound.
+    """``bound``: $/h that no packing costs less than. ``patterns``: bins that are cheaper than the known packing, if
+    any were found. ``is_tight``: the known packing, or ``patterns``, cost just the bound.
     """
 
     bound: float
@@ -63,65 +67,79 @@ def is_small(constrained: ConstrainedInstance) -> bool:
 
 
 def solve_exactly(
-    constrained: ConstrainedInstance, cutoff: float, *, is_thorough: bool = True, generates: bool = True
+    constrained: ConstrainedInstance, cutoff: float, *, patience: Patience | None = None, is_repair: bool = False
 ) -> ExactResult:
     """The least cost, or as much as could be proven of it. ``cutoff``: $/h of a known packing.
 
-    ``is_thorough``: only the bound is wanted: also branch where patterns are too many to be listed, which lifts it and
-    finds no packing, and do not seek a packing that is not the cheapest.
-    ``generates``: also generate columns, and branch for longer.
+    ``patience``: how long each linear program may take. ``is_repair``: one of many, so only if that is soon done.
     """
+    patience = patience or Patience()
     kept = _affordable(constrained, cutoff)
     reduced = constrained.restrict(kept, constrained.instance.compatible[:, kept])
     reduced = replace(reduced, instance=with_reachable_capacities(reduced.instance, reduced.max_items))
     formulation = CompactFormulation(reduced, cutoff)
-    search = _search(formulation.program, cutoff)
-    bound = search.solve_root()
+    bound, duals = formulation.relaxed(patience)
     if bound >= cutoff * (1 - CLOSE):
         return ExactResult(bound, is_tight=True)
-    bin_types, compatible = _not_fixed(formulation, search.duals, cutoff - bound)
+    bin_types, compatible = _not_fixed(formulation, duals, cutoff - bound)
     reduced, kept = reduced.restrict(bin_types, compatible), kept[bin_types]
     formulation = CompactFormulation(reduced, cutoff)
-    search = _search(formulation.program, cutoff)
-    bound = min(max(bound, search.solve_root()), cutoff)
-    if generates:
-        result = _generated(formulation, search.duals, bound, goes_on=not is_thorough)
-    else:
-        listed = _listed(formulation, pattern_duals(formulation, search.duals), bound, _ALLOWANCE)
-        result = listed or ExactResult(max(bound, search.solve().bound) if is_thorough else bound)
+    again, duals = formulation.relaxed(patience)
+    bound = min(max(bound, again), cutoff)
+    if patience.is_over():
+        return ExactResult(bound)
+    search = _Search(formulation, pattern_duals(formulation, duals), bound, patience)
+    result = search.of_few() if is_repair else search.of_all()
     packing = result.patterns and tuple(replace(one, bin_type=int(kept[one.bin_type])) for one in result.patterns)
     return replace(result, patterns=packing)
 
 
-def _generated(formulation: CompactFormulation, duals: Floats, bound: float, *, goes_on: bool) -> ExactResult:
-    """Steps 3 to 5. ``duals``: float64[rows], of the compact formulation's optimum."""
-    best = pattern_duals(formulation, duals)
-    result = _listed(formulation, best, bound, _LISTED_ALLOWANCE)
-    if result is None and len(formulation.constrained.demands) <= _FEW_DEMANDS:
-        best = converge(formulation, best)
-        bound = min(max(bound, least_cost(formulation, best)), formulation.cutoff)
-        result = _listed(formulation, best, bound, _LISTED_ALLOWANCE)
-    if result is not None and result.is_tight:
-        return result
-    whole = solve_over_whole_bins(formulation, best, goes_on=goes_on)
-    bound = max(bound, whole.bound, 0.0 if result is None else result.bound)
-    cost = formulation.cutoff
-    if whole.patterns is not None:
-        cost = cost_of(formulation.constrained.instance, whole.patterns)
-    return ExactResult(bound, whole.patterns, cost <= bound * (1 + CLOSE))
+class _Search:
+    """Steps 3 and 4. ``duals``: of the compact formulation's optimum; ``bound``: $/h, what is proven so far."""
 
+    def __init__(self, formulation: CompactFormulation, duals: PatternDuals, bound: float, patience: Patience) -> None:
+        self._formulation, self._duals, self._bound, self._patience = formulation, duals, bound, patience
+        self._cost, self._packing = formulation.cutoff, cast("tuple[Pattern, ...] | None", None)
+        copies = int(formulation.constrained.demands.sum())
+        self._work_left = _MUCH_WORK if copies <= _FEW_COPIES else _WORK
 
-def _listed(formulation: CompactFormulation, duals: PatternDuals, bound: float, allowance: float) -> ExactResult | None:
-    """Step 3: the least cost over the patterns that a cheaper packing could have; None where they are too many."""
-    try:
-        patterns = enumerate_patterns(formulation, duals)
-    except TooManyPatternsError:
-        return None
-    if not len(patterns.bin_types):
-        # No bin of a packing that costs less than the cutoff is left.
-        return ExactResult(max(bound, formulation.cutoff * (1 - CLOSE)), is_tight=True)
-    result = _solve_over(formulation.constrained, patterns, formulation.cutoff, allowance)
-    return replace(result, bound=max(bound, result.bound))
+    def of_few(self) -> ExactResult:
+        """Step 4 without step 3, where few patterns are within the gap."""
+        gap = self._cost - least_cost(self._formulation, self._duals)
+        enumerated = enumerate_patterns(self._formulation, self._duals, gap, _FEW_LISTED)
+        if enumerated.reach >= gap:
+            self._seek(enumerated, _FEW_WORK)
+        is_tight = self._cost <= self._bound * (1 + CLOSE)
+        return ExactResult(self._bound, self._packing, is_tight)
+
+    def of_all(self) -> ExactResult:
+        """Both steps, where patterns are not few."""
+        result = self.of_few()
+        if not result.is_tight and len(self._formulation.constrained.demands) <= _FEW_DEMANDS:
+            self._duals = converge(self._formulation, self._duals, self._patience)
+        least, reach, most = least_cost(self._formulation, self._duals), -np.inf, _LISTED
+        self._bound = max(self._bound, min(least, self._cost))
+        while self._cost > self._bound * (1 + CLOSE) and self._work_left > _LEAST_WORK and not self._patience.is_over():
+            enumerated = enumerate_patterns(self._formulation, self._duals, self._cost - least, most)
+            if enumerated.reach <= reach:
+                break
+            self._seek(enumerated, self._work_left)
+            reach, most = enumerated.reach, most * _MORE
+        return ExactResult(self._bound, self._packing, self._cost <= self._bound * (1 + CLOSE))
+
+    def _seek(self, enumerated: Enumerated, work: int) -> None:
+        """The cheapest packing of these patterns."""
+        number, bound = len(enumerated.patterns.bin_types), self._cost
+        beyond = least_cost(self._formulation, self._duals) + enumerated.reach
+        if number:
+            constrained = self._formulation.constrained
+            rows = len(constrained.demands) + len(constrained.side_constraints)
+            work_of_a_solve = (number + _MORE_PATTERNS) * (rows + _MORE_ROWS)
+            solves = max(1, work // work_of_a_solve)
+            found = BranchAndBound(constrained, enumerated.patterns, self._cost, solves, self._patience).solve()
+            self._work_left -= found.solves * work_of_a_solve
+            self._cost, self._packing, bound = found.cost, found.packing or self._packing, found.bound
+        self._bound = max(self._bound, min(bound, beyond, self._cost))
 
 
 def _affordable(constrained: ConstrainedInstance, cutoff: float) -> Ints:
@@ -131,15 +149,9 @@ def _affordable(constrained: ConstrainedInstance, cutoff: float) -> Ints:
     return affordable
 
 
-def _search(program: IntegerProgram, cutoff: float, allowance: float = _ALLOWANCE) -> BranchAndBound:
-    """As many solves as the allowance pays for."""
-    solves = int(allowance * _PACE / len(program.relaxation.values))
-    return BranchAndBound(program, cutoff, max(_FEWEST_SOLVES, solves))
-
-
 def _not_fixed(formulation: CompactFormulation, duals: Floats, gap: float) -> tuple[Ints, Mask]:
     """Bin types (indices) that a cheaper packing could have, and bool[items, those], what it could put on them."""
-    program, bin_types = formulation.program.relaxation, formulation.bin_type_count
+    program, bin_types = formulation.program, formulation.bin_type_count
     reduced = reduced_costs(program, of_right_sign(program, duals))
     # A little more than the gap, which is a difference of rounded sums.
     is_within = reduced <= gap * (1 + 1e-6) + 1e-9
@@ -148,13 +160,3 @@ def _not_fixed(formulation: CompactFormulation, duals: Floats, gap: float) -> tu
     compatible = np.zeros(formulation.constrained.instance.compatible.shape, dtype=np.bool_)
     compatible[formulation.items[is_kept], formulation.bin_types[is_kept]] = True
     return kept, compatible[:, kept]
-
-
-def _solve_over(constrained: ConstrainedInstance, patterns: Patterns, cutoff: float, allowance: float) -> ExactResult:
-    """The least cost of bins of these patterns, in whole numbers."""
-    formulation = PatternFormulation(constrained, patterns, cutoff)
-    result = _search(formulation.program, cutoff, allowance).solve()
-    if result.bound >= cutoff * (1 - CLOSE):
-        return ExactResult(result.bound, is_tight=True)
-    packing = None if result.values is None else formulation.packing(result.values)
-    return ExactResult(result.bound, packing, packing is not None)

@@ -49,9 +49,18 @@ class _Bins:
 
 
 def list_patterns(
-    instance: PackingInstance, most: Ints, duals: PatternDuals, gap: float, width: int, *, goes_on: bool = False
+    instance: PackingInstance,
+    most: Ints,
+    duals: PatternDuals,
+    gap: float,
+    width: int,
+    *,
+    goes_on: bool = False,
+    is_filled: bool = False,
 ) -> Listed:
     """Patterns whose reduced cost is at most ``gap`` ($/h). ``most``: int64[items, bin types], copies on a bin.
+
+    ``is_filled``: only those on which no further copy of the smallest item fits.
 
     Where there are more than ``width`` bins after some item, the list is empty; with ``goes_on`` it is of those that
     may pay most. Neither is complete.
@@ -67,25 +76,27 @@ def list_patterns(
     )
     is_complete, work = True, 0
     for step, item in enumerate(order):
-        choices = 1 + fitting(instance, int(item), bins.counts, bins.free, most[item, bins.bin_types])
+        fits = fitting(instance, int(item), bins.counts, bins.free, most[item, bins.bin_types])
+        least = fits if is_filled and step + 1 == len(order) else np.zeros_like(fits)
+        choices = 1 + fits - least
         if choices.sum() > _MOST_CHOICES * width:
             if not goes_on:
                 return Listed(_none(instance), np.zeros(0), is_complete=False, work=work)
             # Those that may pay most come first.
             within = np.flatnonzero(np.cumsum(choices) <= _MOST_CHOICES * width)
-            bins, choices, is_complete = bins.select(within), choices[within], False
-        bins = _with_item(instance, duals, bins, int(item), choices)
-        least = duals.bin_costs[bins.bin_types] - bins.paid - later.pay(step, bins)
-        kept = np.flatnonzero(least <= gap)
-        bins, least = bins.select(kept), least[kept]
-        least = np.maximum(least, duals.bin_costs[bins.bin_types] - bins.paid - later.pay_alone(step, bins))
-        kept = np.flatnonzero(least <= gap)
-        work += len(least) * (len(order) - step)
+            bins, choices, least, is_complete = bins.select(within), choices[within], least[within], False
+        bins = _with_item(instance, duals, bins, int(item), choices, least)
+        below = duals.bin_costs[bins.bin_types] - bins.paid - later.pay(step, bins)
+        kept = np.flatnonzero(below <= gap)
+        bins, below = bins.select(kept), below[kept]
+        below = np.maximum(below, duals.bin_costs[bins.bin_types] - bins.paid - later.pay_alone(step, bins))
+        kept = np.flatnonzero(below <= gap)
+        work += len(below) * (len(order) - step)
         if len(kept) > width and not goes_on:
             return Listed(_none(instance), np.zeros(0), is_complete=False, work=work)
         if len(kept) > width:
             costs = np.maximum(instance.costs[bins.bin_types[kept]], 1e-9)
-            kept = kept[np.argsort(least[kept] / costs, kind="stable")[:width]]
+            kept = kept[np.argsort(below[kept] / costs, kind="stable")[:width]]
             is_complete = False
         bins = bins.select(kept)
     bins = bins.select(np.flatnonzero(bins.counts.any(axis=1)))
@@ -96,10 +107,14 @@ def _none(instance: PackingInstance) -> Patterns:
     return Patterns(np.zeros(0, dtype=np.int64), np.zeros((0, len(instance.demands)), dtype=np.int64))
 
 
-def _with_item(instance: PackingInstance, duals: PatternDuals, bins: _Bins, item: int, choices: Ints) -> _Bins:
-    """Each bin with every number of copies of the item that it may get; ``choices``: int64[bins], how many they are."""
+def _with_item(
+    instance: PackingInstance, duals: PatternDuals, bins: _Bins, item: int, choices: Ints, least: Ints
+) -> _Bins:
+    """Each bin with every number of copies of the item that it may get; ``choices``: int64[bins], how many they are;
+    ``least``: int64[bins], the first of them.
+    """
     parent = np.repeat(np.arange(len(choices)), choices)
-    copies = np.arange(len(parent)) - np.repeat(np.cumsum(choices) - choices, choices)
+    copies = np.arange(len(parent)) - np.repeat(np.cumsum(choices) - choices - least, choices)
     filled = bins.select(parent)
     filled.counts[:, item] = copies
     filled.free = filled.free - copies[:, None] * instance.sizes[item]

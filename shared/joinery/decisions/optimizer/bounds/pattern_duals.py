@@ -72,7 +72,7 @@ def pattern_duals(formulation: CompactFormulation, duals: Floats) -> PatternDual
     formulation may have a reduced cost of -e. Each bin of a packing has one variable for its type and at most one for
     each of its items, so its reduced cost may be as low as -e (1 + items).
     """
-    program, instance = formulation.program.relaxation, formulation.constrained.instance
+    program, instance = formulation.program, formulation.constrained.instance
     duals = of_right_sign(program, duals)
     coupling = duals.copy()
     coupling[formulation.capacity_rows.start : formulation.first_coupling_row] = 0.0
@@ -103,7 +103,7 @@ def pattern_duals(formulation: CompactFormulation, duals: Floats) -> PatternDual
 
 def _by_coupling(formulation: CompactFormulation, coupling: Floats) -> tuple[float, Floats, Floats]:
     """``base``, ``bin_costs`` and ``item_duals`` of these duals (float64[rows])."""
-    program = formulation.program.relaxation
+    program = formulation.program
     ends = np.where(coupling > 0, program.row_lower, program.row_upper)
     base = float((coupling * np.where(coupling == 0, 0.0, ends)).sum())
     bin_types, pairs = formulation.bin_type_count, formulation.bin_type_count + formulation.pair_count

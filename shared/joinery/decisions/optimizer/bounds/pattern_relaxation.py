@@ -17,7 +17,7 @@ from joinery.decisions.optimizer.bounds.compact import CompactFormulation
 from joinery.decisions.optimizer.bounds.duality import of_right_sign
 from joinery.decisions.optimizer.bounds.listing import Listed, list_patterns
 from joinery.decisions.optimizer.bounds.pattern_duals import PatternDuals
-from joinery.decisions.optimizer.linear.highs import LinearProgram, Solver
+from joinery.decisions.optimizer.linear.highs import LinearProgram, Patience, Solver
 
 _ROUNDS = 80
 #: Bins that are filled in part while patterns are sought, times the items.
@@ -39,20 +39,20 @@ _CLOSE = 1e-5
 _NO_ROWS: Floats = np.zeros(0)
 
 
-def converge(formulation: CompactFormulation, duals: PatternDuals) -> PatternDuals:
+def converge(formulation: CompactFormulation, duals: PatternDuals, patience: Patience | None = None) -> PatternDuals:
     """The best duals that were proven. ``duals``: of the compact formulation's optimum."""
-    return _Generation(formulation, duals).run()
+    return _Generation(formulation, duals, patience).run()
 
 
 class _Generation:
     """Between ``best``, duals at which no pattern has a negative reduced cost, and the master's."""
 
-    def __init__(self, formulation: CompactFormulation, duals: PatternDuals) -> None:
+    def __init__(self, formulation: CompactFormulation, duals: PatternDuals, patience: Patience | None) -> None:
         self._formulation, self._instance = formulation, formulation.constrained.instance
         self._best = duals
         self._rows = np.flatnonzero(_is_coupling(formulation))
         self._by_type, self._by_item = _coefficients(formulation, self._rows)
-        self._solver = Solver(self._without_columns(), grows=True, exact=True)
+        self._solver = Solver(self._without_columns(), grows=True, exact=True, patience=patience)
 
     def run(self) -> PatternDuals:
         near, left = _NEAR, _ALLOWANCE
@@ -106,7 +106,7 @@ class _Generation:
 
     def _without_columns(self) -> LinearProgram:
         """Copies without a bin only, each for the cost of a known packing; columns come after them."""
-        constrained, program = self._formulation.constrained, self._formulation.program.relaxation
+        constrained, program = self._formulation.constrained, self._formulation.program
         demands = np.arange(len(constrained.demands))
         lower, upper = program.row_lower[self._rows], program.row_upper[self._rows].copy()
         if not constrained.limits_items:
@@ -124,7 +124,7 @@ class _Generation:
     def _of_right_sign(self, duals: Floats) -> Floats:
         """The duals (float64[coupling rows]) with zero for those that lean on an end which their row does not have."""
         constrained = self._formulation.constrained
-        kept = of_right_sign(self._formulation.program.relaxation, self._whole(duals))[self._rows]
+        kept = of_right_sign(self._formulation.program, self._whole(duals))[self._rows]
         if not constrained.limits_items:
             # A copy too many may be left out, so the demands are "at least" rows.
             number = len(constrained.demands)
@@ -140,14 +140,14 @@ class _Generation:
 
 def _is_coupling(formulation: CompactFormulation) -> Mask:
     """bool[rows]: those that are not of one bin alone."""
-    rows = np.arange(len(formulation.program.relaxation.row_lower))
+    rows = np.arange(len(formulation.program.row_lower))
     coupling: Mask = (rows < formulation.demand_rows.stop) | (rows >= formulation.first_coupling_row)
     return coupling
 
 
 def _coefficients(formulation: CompactFormulation, rows: Ints) -> tuple[Floats, Floats]:
     """float64[rows, bin types] and float64[rows, items]: what a bin, and a copy on it, counts in the coupling rows."""
-    program, instance = formulation.program.relaxation, formulation.constrained.instance
+    program, instance = formulation.program, formulation.constrained.instance
     place = np.full(len(program.row_lower), -1)
     place[rows] = np.arange(len(rows))
     by_type, by_item = np.zeros((len(rows), len(instance.costs))), np.zeros((len(rows), len(instance.demands)))

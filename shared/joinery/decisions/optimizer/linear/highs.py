@@ -66,6 +66,10 @@ class Patience:
     is_time_up: Callable[[], bool] | None = None
     ran_out: bool = field(default=False, init=False)
 
+    def is_over(self) -> bool:
+        """Whether the stopwatch says that time is up."""
+        return self.is_time_up is not None and self.is_time_up()
+
 
 class Solver:
     """A program that HiGHS keeps, with its last basis. Single-threaded and deterministic.
@@ -160,10 +164,6 @@ class Solver:
         columns: Indices = np.arange(len(upper), dtype=np.int32)
         self._highs.changeColsBounds(len(upper), columns, np.zeros(len(upper)), upper)
 
-    def set_bounds(self, lower: Floats, upper: Floats) -> None:
-        """Other bounds on all variables."""
-        self._highs.changeColsBounds(len(lower), np.arange(len(lower), dtype=np.int32), lower, upper)
-
     def set_row_upper(self, first: int, upper: Floats) -> None:
         """Other upper ends, and no lower ones, of the rows from ``first`` on."""
         rows: Indices = np.arange(first, first + len(upper), dtype=np.int32)
@@ -217,13 +217,6 @@ class Solver:
         return LinearSolution(
             np.asarray(solution.col_value), np.asarray(solution.col_dual), np.asarray(solution.row_dual)
         )
-
-    def farkas_ray(self) -> Floats | None:
-        """float64[rows]: a dual ray of the program just found infeasible (a Farkas certificate); None if HiGHS has
-        none.
-        """
-        status, is_there, *ray = self._highs.getDualRay()
-        return np.asarray(ray[0]) if is_there and ray else None
 
 
 def _by_column(program: LinearProgram) -> tuple[Indices, Indices, Floats]:

@@ -119,7 +119,7 @@ def _proven(
     instances = ProofInstances(work, demands, nodes, pools)
     if sum(demand.count for demand in demands) <= SMALL_DEMAND and not effort.is_over():
         _, constrained = instances.constrained()
-        result = solve_exactly(constrained, price) if is_small(constrained) else None
+        result = solve_exactly(constrained, price, patience=effort.patience()) if is_small(constrained) else None
         # A bound above the price means that the plan reads some rule in another way than the rows do. Then they prove
         # nothing of it.
         if result and result.bound <= price * (1 + _ROUNDING):

@@ -45,7 +45,7 @@ def dealt_for_less(work: Workspace, bought: NewNodes, deferred: Sequence[Deferre
     items, constrained = ProofInstances(work, demands, nodes, pools, preferences, keys).constrained()
     if not is_small(constrained):
         return {}
-    result = solve_exactly(constrained, cost_of(work, bought, factors), is_thorough=False)
+    result = solve_exactly(constrained, cost_of(work, bought, factors), patience=effort.patience())
     return _dealt(items, demands, result.patterns or ())
 
 

@@ -85,7 +85,7 @@ class Rebuilding:
             return None
         is_limited = any(self._work.pools[int(index)].limits for index in np.unique(bin_types.pool))
         if is_limited and int(instance.demands.sum()) <= SMALL_DEMAND and not effort.is_over():
-            bin_types, instance, patterns = self._within_limits(incumbent, uses, bin_types, instance, patterns)
+            bin_types, instance, patterns = self._within_limits(incumbent, uses, bin_types, instance, patterns, effort)
         resilience_cost = selection.preference_cost()
         effort.begin_placing()
         # The dearest first, so that what the limit of a pool refuses are the cheap ones.
@@ -107,6 +107,7 @@ class Rebuilding:
         bin_types: BinTypes,
         instance: PackingInstance,
         packed: list[Pattern],
+        effort: Effort,
     ) -> tuple[BinTypes, PackingInstance, list[Pattern]]:
         """Bins that keep the limits of pools, where few pods need some and they cost less than the incumbent; they are
         of more bin types. What was ``packed`` keeps them only by chance.
@@ -122,7 +123,7 @@ class Rebuilding:
             demands=larger.demands,
             side_constraints=tuple(rows),
         )
-        result = solve_exactly(constrained, cutoff, is_thorough=False) if is_small(constrained) else None
+        result = solve_exactly(constrained, cutoff, patience=effort.patience()) if is_small(constrained) else None
         if result is None or result.patterns is None:
             return bin_types, instance, packed
         return many, larger, list(result.patterns)
