@@ -2,8 +2,9 @@
 
 1. ``waiting``: which pods that wait need no new node. ``candidates``: which nodes may go at all, and for what.
    ``validation.eligible``: for what budgets let them go.
-2. ``consolidation.compiling`` and ``consolidation.choosing``: which of them should, all at once, so that the price of
-   nodes and of moves is least; with a bound.
+2. ``consolidation.at_rest``: whether anything is to be gained. ``consolidation.compiling`` and
+   ``consolidation.choosing``: which of them should go, all at once, so that the price of nodes and of moves is least;
+   with a bound.
 3. ``consolidation.attempts``: plans of that choice. ``consolidation.simulation`` says where the pods really go, by the
    packing core; a node whose pods have no other place stays. ``consolidation.grouping`` makes commands that are each
    right by themselves, and ``validation`` says which of them may start now.
@@ -38,7 +39,7 @@ from joinery.decisions.disruption.validation.validate import StartRules, nodes_o
 from joinery.decisions.disruption.waiting import with_pods_bound
 from joinery.decisions.optimizer.consolidation.choice import BOUND
 from joinery.decisions.optimizer.consolidation.instance import Consolidation
-from joinery.decisions.optimizer.consolidation.relaxation import KeepRelaxation
+from joinery.decisions.optimizer.consolidation.patterns import lower_bound
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.solve import GRACE, Stopwatch
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -261,12 +262,7 @@ def _saved_at_most(
     if effort.is_over():
         return instance.cost_as_it_is - loose.forced - bound
     if len(instance.bins.demands) and (loose is not model or choice.cost > bound * (1 + _FAR)):
-        relaxation = KeepRelaxation(instance, effort.patience())
-        if loose is not model:
-            relaxed = relaxation.solve()
-            bound = relaxed.cost if relaxed else 0.0
-        if choice.cost > bound * (1 + _FAR) and not effort.is_over():
-            bound = max(bound, relaxation.bound_of_whole_bins())
+        bound = max(bound, lower_bound(instance, effort, choice.cost / (1 + _FAR)))
     return instance.cost_as_it_is - loose.forced - bound
 
 

@@ -97,7 +97,7 @@ MARGINS, SWIFT_MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08), (0.0, 0.03)
 #: Shares of a bound. A solution so near the relaxation is not improved; so near the relaxation over patterns it gets no
 #: whole patterns, which take seconds; only one farther than the last is stepped to from further starts, each of which
 #: takes as long again.
-NEAR_RELAXATION, NEAR_PATTERNS, FAR_FROM_RELAXATION = 0.001, 0.004, 0.01
+NEAR_RELAXATION, NEAR_PATTERNS, FAR_FROM_RELAXATION = 0.001, 0.005, 0.01
 #: Times that a solution is looked at again.
 REPETITIONS = 3
 #: Bins that each kind of small step is tried with.
@@ -112,6 +112,9 @@ ORDER_NOISES, MORE_ORDER_NOISES = (0.0, 0.1, 0.3, 0.6), (0.05, 0.1, 0.2, 0.3, 0.
 DRY_ROUNDS = 4
 #: Rounds of pricing at most, and pairs of an item and a bin that are priced in all of them.
 PATTERN_ROUNDS, PRICED_PAIRS = 120, 400_000
+#: Rounds after those in which bins are filled best; how often that is proven for bins of many small items, which takes
+#: a second; and the share of the optimum to which a bound is near enough.
+EXACT_ROUNDS, PROOFS, NEAR_BOUND = 20, 2, 0.01
 #: The integer program chooses among so many patterns, those of the least reduced cost, in so many branch-and-bound
 #: nodes.
 COLUMNS, BRANCHES = 350, 5

@@ -106,6 +106,7 @@ class _Search:
         pairs = int(instance.bins.compatible.sum())
         self._is_small = not is_swift and pairs <= tuning.FEW_BIN_PAIRS
         self._is_large = pairs > tuning.MANY_BIN_PAIRS
+        self._bound = relaxed.cost
         # What each bin would be missed for, the least missed first.
         worth = relaxed.item_duals @ instance.residents - instance.keeping
         self._least_missed = np.argsort(worth, kind="stable")
@@ -113,39 +114,40 @@ class _Search:
     def run(self, stay: Consolidation) -> Consolidation:
         """The cheapest of what several ways lead to."""
         best = self._cheaper_of(stay, self._by_rounding(stay))
+        if self._is_small and not self._is_done(best):
+            best = self._by_patterns(best)
         if self._is_swift and not self._is_done(best):
             # From what stands, which may be the solution that is looked at again.
             as_it_is = Placing.begin(self._instance, stay.keep)
             best = self._cheaper_of(best, self._stepped(_Priced(as_it_is, stay.cost)))
-        if not self._is_done(best):
+        if best.cost > self._bound * (1 + tuning.NEAR_PATTERNS) and not self._effort.is_over():
             best = self._cheaper_of(best, self._by_packing(is_kept(self._relaxed.keep), best))
-        if self._is_small and not self._is_done(best):
-            best = self._by_patterns(best)
         if best is stay and self._effort.is_over():
             # What the relaxation keeps is a better guess than nothing.
             keep = is_kept(self._relaxed.keep) | ~self._instance.may_retire
             best = replace(stay, keep=keep, cost=self._relaxed.cost, method="relaxation")
-        return best
+        return replace(best, bound=self._bound)
 
     def _is_done(self, best: Consolidation) -> bool:
-        return self._effort.is_over() or best.cost <= self._relaxed.cost * (1 + tuning.NEAR_RELAXATION)
+        return self._effort.is_over() or best.cost <= self._bound * (1 + tuning.NEAR_RELAXATION)
 
     def _cheaper_of(self, best: Consolidation, other: Consolidation | None) -> Consolidation:
         return other if other is not None and other.cost < best.cost - _NEGLIGIBLE else best
 
     def _by_patterns(self, best: Consolidation) -> Consolidation:
-        """What the relaxation over patterns keeps; and whole patterns, where that leaves much to gain."""
-        patterns = PatternSearch(self._instance, self._relaxed.item_duals, self._effort)
+        """Whole patterns, and what the relaxation over patterns keeps, where those leave much to gain."""
+        patterns = PatternSearch(self._instance, self._relaxed, self._effort)
         keep = patterns.relax()
-        if keep is None:
-            return best
-        best = self._cheaper_of(best, self._by_packing(is_kept(keep), best))
-        if self._effort.is_over() or best.cost <= patterns.relaxed * (1 + tuning.NEAR_PATTERNS):
+        self._bound = patterns.bound
+        enough = patterns.relaxed * (1 + tuning.NEAR_PATTERNS)
+        if keep is None or self._effort.is_over() or best.cost <= enough:
             return best
         choice = patterns.choose(best.cost)
-        if choice is None:
+        if choice is not None:
+            best = Consolidation(choice.keep, choice.inflow, choice.new, choice.cost, self._bound, "patterns")
+        if self._effort.is_over() or best.cost <= enough:
             return best
-        return Consolidation(choice.keep, choice.inflow, choice.new, choice.cost, self._relaxed.cost, "patterns")
+        return self._cheaper_of(best, self._by_packing(is_kept(keep), best))
 
     # --- rounding ---
 
@@ -162,7 +164,7 @@ class _Search:
     def _is_worth_more(self, stepped: Consolidation) -> bool:
         """Whether another start may lead to much less than this end of the first, in a time that is worth it."""
         is_far = stepped.cost > self._relaxed.cost * (1 + tuning.FAR_FROM_RELAXATION)
-        return is_far and not (self._is_large or self._is_swift or self._effort.is_over())
+        return is_far and not (self._is_small or self._is_large or self._is_swift or self._effort.is_over())
 
     def _starts(self, least: float) -> list["_Priced"]:
         """What the relaxation keeps more than half of, with more and more room to waste."""

@@ -9,9 +9,12 @@ that were found::
     subject to  sum_q a_iq z_q        >= demand_i
                 sum_{q of group g} z_q <= bins of g    standing bins that are alike in everything are one group
 
-Pricing is heuristic, so the optimum over these patterns is no bound.
+Bins are filled greedily as long as that finds patterns that pay, and then filled best (``knapsack``) until none pays.
+So there is a bound, whenever that ends: at duals y of the demands, of which no new bin holds more than it costs, every
+solution costs at least y . demand, and for each standing bin what keeping it costs less than it holds at best.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +22,8 @@ import numpy as np
 from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.consolidation.instance import ConsolidationInstance
+from joinery.decisions.optimizer.consolidation.knapsack import BestContent, best_content, proven_content
+from joinery.decisions.optimizer.consolidation.relaxation import KeepRelaxation, KeepSolution
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.patterns import Pattern, cost_of
 from joinery.decisions.optimizer.linear.highs import LinearProgram, Solver
@@ -40,10 +45,13 @@ class PatternChoice:
 
 
 class PatternSearch:
-    """Column generation for one instance. ``duals``: float64[items], where to begin, from the relaxation."""
+    """Column generation for one instance. ``relaxed``: where to begin."""
 
-    def __init__(self, instance: ConsolidationInstance, duals: Floats, effort: Effort) -> None:
+    def __init__(self, instance: ConsolidationInstance, relaxed: KeepSolution, effort: Effort) -> None:
         self._instance, self._effort = instance, effort
+        #: $/h that no solution undercuts, moves included, as far as is known.
+        self.bound = relaxed.cost
+        duals = relaxed.item_duals
         self._random = np.random.default_rng(effort.seed)
         self._group, self._first, self._count = _groups(instance)
         standing, types = instance.standing, len(instance.bins.costs) - instance.standing
@@ -81,7 +89,7 @@ class PatternSearch:
             dry = 0 if added else dry + 1
             if not self._solve():
                 return None
-        if not len(self._copies):
+        if not len(self._copies) or not self._converge():
             return None
         kept = np.zeros(len(self._bin_types))
         np.add.at(kept, np.array(self._rows, dtype=np.int64), self._copies)
@@ -146,6 +154,63 @@ class PatternSearch:
         reduced = self._costs - covers @ self._duals - self._group_duals
         pays = np.arange(len(reduced)) if is_first else np.flatnonzero(reduced < -1e-6)
         return self._add(pays, covers[pays])
+
+    def _converge(self) -> bool:
+        """Fill the bin of every row best, until no pattern pays or there is little left to prove. False where HiGHS has
+        no optimum.
+
+        Not where the relaxation proves it, nor under rules over bins, which the filling does not know.
+        """
+        bins, fixed = self._instance.bins, self._instance.fixed_cost
+        if bins.cardinality_limits or bins.has_conflicting_items:
+            return True
+        proofs = 0
+        for _ in range(tuning.EXACT_ROUNDS):
+            is_near = self._value + fixed - self.bound <= tuning.NEAR_BOUND * (self._value + fixed)
+            if is_near or self._effort.is_over():
+                break
+            if not self._add_best(best_content):
+                proofs += 1
+                if proofs > tuning.PROOFS or not self._add_best(proven_content):
+                    break
+            if not self._solve():
+                return False
+        return True
+
+    def _add_best(self, content: Callable[[Floats, Ints, Ints, Ints, float], BestContent]) -> int:
+        """Fill the bin of every row best, and add what pays; how many patterns that are. There is a bound then, unless
+        time is up.
+        """
+        bins, rows, covers = self._instance.bins, list[int](), list[Ints]()
+        most = np.minimum(bins.max_per_bin[:, self._bin_types].T, bins.demands)
+        room = np.maximum(bins.capacities[self._bin_types], 0)
+        asked = self._costs - self._base @ self._duals - self._group_duals
+        worth = np.zeros(len(asked))
+        for row, above in enumerate(asked.tolist()):
+            if self._effort.is_over():
+                return 0
+            best = best_content(self._duals, bins.sizes, room[row], most[row], above + 1e-6)
+            if not best.is_near:
+                best = content(self._duals, bins.sizes, room[row], most[row], above + 1e-6)
+            worth[row] = best.value
+            if best.counts is not None:
+                rows.append(row)
+                covers.append(best.counts + self._base[row])
+        self.bound = max(self.bound, self._bound_at(worth))
+        return self._add(np.array(rows, dtype=np.int64), np.array(covers, dtype=np.int64))
+
+    def _bound_at(self, worth: Floats) -> float:
+        """$/h that no solution undercuts, at the duals of the demands. They count less where a new bin would hold more
+        than it costs (Farley 1990, "A note on bounding a class of linear programming problems").
+        """
+        groups, bins = len(self._first), self._instance.bins
+        new = self._bin_types[groups:]
+        is_limited, costs = bins.is_limited[new], self._costs[groups:]
+        scale = min(1.0, float((costs / np.maximum(worth[groups:], 1e-12))[~is_limited].min(initial=np.inf)))
+        held = scale * (self._base @ self._duals + worth)
+        limited = np.minimum(costs - held[groups:], 0.0)[is_limited] @ bins.available[new][is_limited]
+        kept = np.minimum(self._costs[:groups] - held[:groups], 0.0) @ self._count
+        return self._instance.fixed_cost + scale * float(self._duals @ bins.demands) + float(kept + limited)
 
     def _add(self, rows: Ints, covers: Ints) -> int:
         """New columns; how many were not known."""
@@ -224,6 +289,20 @@ class PatternSearch:
             values=np.concatenate([covers.T[item, column].astype(np.float64), np.ones(len(standing))]),
             integers=len(rows),
         )
+
+
+def lower_bound(instance: ConsolidationInstance, effort: Effort, enough: float) -> float:
+    """$/h that no solution undercuts; a tighter one is sought where it is below ``enough``."""
+    relaxation = KeepRelaxation(instance, effort.patience())
+    relaxed = relaxation.solve()
+    if relaxed is None or relaxed.cost >= enough or effort.is_over():
+        return relaxed.cost if relaxed else 0.0
+    bound = max(relaxed.cost, relaxation.bound_of_whole_bins())
+    if bound >= enough or int(instance.bins.compatible.sum()) > tuning.FEW_BIN_PAIRS or effort.is_over():
+        return bound
+    patterns = PatternSearch(instance, relaxed, effort)
+    patterns.relax()
+    return max(bound, patterns.bound)
 
 
 def _groups(instance: ConsolidationInstance) -> tuple[Ints, Ints, Ints]:

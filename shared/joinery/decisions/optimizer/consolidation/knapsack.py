@@ -1,0 +1,156 @@
+"""The most that the copies in one bin can be worth: branch and bound over how many of each item it holds.
+
+A bin holds few copies of large items, and then this takes some hundred steps. Of many small items it would take
+millions: after ``_STEPS`` of them what is known at the root is the answer, unless HiGHS is asked (``proven_content``),
+which takes as long for every bin.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from joinery.decisions.optimizer.arrays import Floats, Ints
+from joinery.decisions.optimizer.linear.highs import Solver
+from joinery.decisions.optimizer.linear.rows import RowWriter
+
+_STEPS, _BRANCHES = 2_000, 50
+#: What a value may be wrong by as a sum of floats, as a share of it.
+_ROUNDING = 1e-9
+#: A share of a value so small that it is not sought.
+_ENOUGH = 5e-4
+#: Of the first resource, the rest of the second.
+_BLENDS = (0.2, 0.4, 0.5, 0.6, 0.8)
+
+
+@dataclass(frozen=True, eq=False)
+class BestContent:
+    """``value``: $/h that nothing in the bin exceeds, or what was asked for. ``counts``: int64[items], the best copies
+    that were found; None if none are worth more than what was asked for. ``is_near``: whether the value is.
+    """
+
+    value: float
+    counts: Ints | None
+    is_near: bool = True
+
+
+def best_content(prices: Floats, sizes: Ints, room: Ints, most: Ints, above: float) -> BestContent:
+    """What is worth most in a bin with so much ``room`` (int64[resources]), if it is worth more than ``above`` ($/h).
+
+    ``prices``: float64[items], of a copy. ``sizes``: int64[items, resources]. ``most``: int64[items], copies at most.
+    """
+    items = np.flatnonzero((most > 0) & (prices > 0))
+    if not len(items):
+        return BestContent(max(above, 0.0), None)
+    blend, together = _scarcest(prices[items], sizes[items] / np.maximum(room, 1), most[items])
+    order = np.argsort(-prices[items] / np.maximum(together, 1e-12), kind="stable")
+    items = items[order]
+    search = _Search(
+        prices=prices[items].tolist(),
+        sizes=sizes[items].tolist(),
+        together=together[order].tolist(),
+        most=most[items].tolist(),
+        above=max(above, 0.0),
+    )
+    value = search.run(room.tolist(), blend)
+    if search.best is None:
+        return BestContent(value, None, search.is_done)
+    counts = np.zeros(len(prices), dtype=np.int64)
+    counts[items] = search.best
+    return BestContent(value, counts, search.is_done)
+
+
+def proven_content(prices: Floats, sizes: Ints, room: Ints, most: Ints, above: float) -> BestContent:
+    """The same by integer programming."""
+    items, rows = np.flatnonzero((most > 0) & (prices > 0)), RowWriter()
+    shares = sizes[items] / np.maximum(room, 1)
+    for resource in np.flatnonzero(shares.any(axis=0)):
+        rows.add(np.zeros(len(items), dtype=np.int64), np.arange(len(items)), shares[:, resource])
+        rows.close_at_most(np.ones(1))
+    if not rows.height:
+        return BestContent(max(above, float(prices[items] @ most[items])), most if len(items) else None)
+    program = rows.program(-prices[items], most[items].astype(np.float64), integers=len(items))
+    solver = Solver(program)
+    copies = solver.solve_integer(_BRANCHES)
+    value = max(above, -solver.integer_bound(_BRANCHES)) * (1 + _ROUNDING)
+    counts = np.zeros(len(prices), dtype=np.int64)
+    counts[items] = 0 if copies is None else np.round(copies)
+    is_better = bool((counts @ sizes <= room).all()) and float(prices @ counts) > above
+    return BestContent(value, counts if is_better else None)
+
+
+def _scarcest(prices: Floats, shares: Floats, most: Ints) -> tuple[float, Floats]:
+    """The blend of resources that bounds what is in the bin most: how much of it there is, and float64[items], what a
+    copy takes.
+
+    Whatever fits takes no more of any blend than there is, so each blend is a knapsack of one resource, in fractions.
+    """
+    resources = shares.shape[1]
+    blends = [np.eye(resources)[one] for one in range(resources)]
+    for weight in _BLENDS:
+        blends.append(np.array([weight, 1 - weight, *[0.0] * resources])[:resources])
+    best: tuple[float, float, Floats] = (np.inf, 0.0, np.zeros(len(prices)))
+    for blend in blends:
+        together = shares @ blend
+        order = np.argsort(-prices / np.maximum(together, 1e-12), kind="stable")
+        taken = np.cumsum(together[order] * most[order])
+        part = np.clip(
+            (blend.sum() - (taken - together[order] * most[order])) / np.maximum(together[order], 1e-12), 0, most[order]
+        )
+        value = float(part @ prices[order])
+        if value < best[0]:
+            best = (value, float(blend.sum()), together)
+    return best[1], best[2]
+
+
+@dataclass
+class _Search:
+    """``above``: what the content must be worth more than. ``together``: what a copy takes of the scarcest blend.
+    ``best``: the best that was found, None if none is.
+    """
+
+    prices: list[float]
+    sizes: list[list[int]]
+    together: list[float]
+    most: list[int]
+    above: float
+    best: list[int] | None = None
+    is_done: bool = False
+    _steps: int = 0
+    _left_out: float = 0.0
+
+    def run(self, room: list[int], blend: float) -> float:
+        """$/h that nothing in the room exceeds, or ``above``."""
+        root = max(self.above, self._at_most(0, blend))
+        self._branch(0, room, blend, 0.0, [0] * len(self.prices))
+        self.is_done = self._steps <= _STEPS
+        known = root if self._steps > _STEPS else max(self.above, self._left_out)
+        return known * (1 + _ROUNDING)
+
+    def _at_most(self, item: int, blend: float) -> float:
+        """What copies from this item on are worth at most in so much of the blend: fractions of the densest."""
+        worth = 0.0
+        for index in range(item, len(self.prices)):
+            taken = self.together[index] * self.most[index]
+            if taken >= blend:
+                return worth + self.prices[index] * blend / self.together[index] if self.together[index] > 0 else worth
+            blend -= taken
+            worth += self.prices[index] * self.most[index]
+        return worth
+
+    def _branch(self, item: int, room: list[int], blend: float, value: float, counts: list[int]) -> None:
+        if value > self.above:
+            self.above, self.best = value, counts.copy()
+        self._steps += 1
+        if self._steps > _STEPS:
+            return
+        most = value + self._at_most(item, blend)
+        if most <= self.above * (1 + _ENOUGH):
+            self._left_out = max(self._left_out, most)
+            return
+        sizes, each = self.sizes[item], self.together[item]
+        fits = (left // size for left, size in zip(room, sizes, strict=True) if size > 0)
+        for count in range(min(self.most[item], *fits), -1, -1):
+            counts[item] = count
+            left = [have - count * size for have, size in zip(room, sizes, strict=True)]
+            self._branch(item + 1, left, max(blend - count * each, 0.0), value + count * self.prices[item], counts)
+        counts[item] = 0
