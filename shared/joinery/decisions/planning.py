@@ -14,10 +14,11 @@ from types import MappingProxyType
 
 import msgspec
 
+from joinery.decisions.scheduling.interruptions import solve_at_risk
 from joinery.decisions.scheduling.packing import Packing, Unplaced, placed_pods
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject, SubjectKind
-from joinery.decisions.scheduling.solve import Stopwatch, solve
+from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.decisions.verification.verify import verify
 from joinery.decisions.verification.violation import Violation, ViolationCode
 from joinery.objects.kubernetes.core import Pod
@@ -81,7 +82,7 @@ def plan(
     """
     return checked(
         problem,
-        lambda variant, left_out: solve(variant, stopwatch=stopwatch, refused={**refused, **left_out}),
+        lambda variant, left_out: solve_at_risk(variant, stopwatch=stopwatch, refused={**refused, **left_out}),
         is_late=lateness(problem, stopwatch),
     )
 

@@ -26,6 +26,7 @@ cost. With a NodePool's price 0 only pods with a price of their own cost anythin
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
@@ -34,6 +35,7 @@ from typing import TypeVar
 from joinery.decisions.disruption.expiration import expires_at
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.constraints.resources import requests_of
+from joinery.decisions.scheduling.problem import EvictionPrices
 from joinery.objects.annotations.displacement import displacement_of
 from joinery.objects.karpenter.disruption import OUR_DELETION_COST, dollars_of, payback_of, switch_of
 from joinery.objects.karpenter.duration import spoken
@@ -176,6 +178,19 @@ class MovePrices:
         price = self._with_losses(pod, view, hourly, terms) if terms.ordinary else _FREE
         return MovePrice(price.dollars, price.parts, unread) if unread else price
 
+    def evictions(self, pods: Iterable[Pod]) -> EvictionPrices:
+        """What the evictions alone cost, of pods that may have no node yet. A price that cannot be read is none."""
+        own, weights = {}, {}
+        for pod in pods:
+            if DISRUPTION_PRICE in pod.metadata.annotations:
+                with suppress(ValueError):
+                    own[pod.key] = _own_price(pod).dollars
+            weight = self.weight(pod) * (2 if self._is_only_replica(pod) else 1)
+            if weight != 1.0:
+                weights[pod.key] = weight
+        ordinary = {name: terms.ordinary for name, terms in self._terms.items()}
+        return EvictionPrices(own=own, weights=weights, ordinary=ordinary)
+
     def _terms_of(self, pool: NodePool) -> PoolTerms:
         ordinary, not_priced = _read(pool, DISRUPTION_PRICE, dollars_of, self._options.move_price)
         payback, not_timed = _read(pool, PAYBACK, payback_of, self._options.payback)
@@ -232,6 +247,14 @@ class MovePrices:
             if left < terms.payback:
                 gainless = hourly * share * ((terms.payback - left) / _HOUR)
                 yield MovePart(MoveCause.ENDS_SOON, gainless, f"it ends by itself within {spoken(left)}")
+
+
+def eviction_prices(problem: DisruptionProblem) -> EvictionPrices:
+    """What an interruption of a pod's node would cost.
+
+    What a pod that runs to completion loses is not in it: nobody knows how long it will have run by then.
+    """
+    return MovePrices(problem).evictions(problem.packing.snapshot.pods)
 
 
 def _displaced(snapshot: Snapshot) -> Mapping[str, float]:

@@ -98,15 +98,25 @@ class PackingAttempt:
         """Whether the price is far above what is proven, so that more ways of packing are worth their time."""
         return self.packing.hourly > self.bounds.keeping * (1 + WEAK)
 
-    def bounded(self) -> Packing:
-        """The packing with its bounds."""
+    def bounded(self, at: Problem | None = None) -> Packing:
+        """The packing with its bounds. ``at``: the same problem with the prices that they are of, if others than nodes
+        were chosen by.
+        """
+        found = self.bounds if at is None else self._bounds_at(at)
         return replace(
             self.packing,
-            lower_bound=self.bounds.hard,
-            kept_bound=self.bounds.keeping,
-            kept=self.bounds.kept,
-            weaknesses=self.bounds.weaknesses,
+            lower_bound=found.hard,
+            kept_bound=found.keeping,
+            kept=found.kept,
+            weaknesses=found.weaknesses,
         )
+
+    def _bounds_at(self, other: Problem) -> Bounds:
+        pools = Workspace(other).pools
+        prices = {pool.name: pool.market.prices for pool in pools}
+        bought = self.packer.bought
+        price = sum(float(prices[node.pool.name][node.cheapest(), node.columns].min()) for node in bought)
+        return bounds(self.work, bought, pools, price, self.effort)
 
     def rank(self, *, by_price: bool = True) -> "Rank":
         """How this packing compares with others of the same problem.

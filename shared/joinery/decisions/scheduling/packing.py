@@ -111,6 +111,8 @@ class Packing:
     passed_over       domains (canonical topology key, value) in which nothing could be bought. Spreads do not wait for
                       them, so more pods have a place
     resilience_cost   $/h, about: what preferred node sizes and a choice of types for spot add to the price
+    risk_premium      $/h: by how much the plan is dearer than one that is made without rates of interruptions
+    risk_spared       $/h: by how much less its interruptions are expected to cost than that one's
     """
 
     existing: tuple[ExistingPlacement, ...] = ()
@@ -126,6 +128,8 @@ class Packing:
     limit_struck: bool = False
     passed_over: frozenset[tuple[str, str]] = frozenset()
     resilience_cost: float = 0.0
+    risk_premium: float = 0.0
+    risk_spared: float = 0.0
 
     @property
     def hourly(self) -> float:
@@ -148,8 +152,8 @@ class Packing:
         return self._above(max(self.lower_bound, self.kept_bound))
 
     def without_bounds(self) -> "Packing":
-        """The same plan, with nothing proven of it."""
-        return replace(self, lower_bound=0.0, kept_bound=0.0, kept=(), weaknesses=())
+        """The same plan, with nothing proven of it, and compared with no other."""
+        return replace(self, lower_bound=0.0, kept_bound=0.0, kept=(), weaknesses=(), risk_premium=0.0, risk_spared=0.0)
 
     def _above(self, bound: float) -> float:
         above = self.hourly - bound

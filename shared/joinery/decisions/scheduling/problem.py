@@ -79,6 +79,45 @@ class Wishes:
 
 
 @dataclass(frozen=True, kw_only=True)
+class EvictionPrices:
+    """Dollars that the eviction of a pod costs, as consolidation prices it (``disruption.moves.eviction_prices``).
+
+    own        by pod (namespace/name) that has a price of its own
+    weights    by pod (namespace/name): how many ordinary evictions its counts as; 1 where it is missing
+    ordinary   by NodePool: of an ordinary pod
+    """
+
+    own: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    ordinary: Mapping[str, float] = field(default_factory=dict)
+
+    def of(self, pod: str, node_pool: str) -> float:
+        """Of the pod on a node of that NodePool."""
+        return self.own[pod] if pod in self.own else self.weights.get(pod, 1.0) * self.ordinary[node_pool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interruptions:
+    """How often EC2 takes spot nodes back, and what that costs.
+
+    rates       by instance type: the share of its spot nodes that are interrupted within a month
+    unrated     the same of types that are not among them
+    evictions   what the eviction of each pod costs
+    weight      what a dollar of expected interruptions counts as beside a dollar of price; 0 where they only are
+                reported
+    """
+
+    rates: Mapping[str, float]
+    unrated: float
+    evictions: EvictionPrices
+    weight: float = 1.0
+
+    def rate(self, instance_type: str) -> float:
+        """The share of the type's spot nodes that are interrupted within a month."""
+        return self.rates.get(instance_type, self.unrated)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Problem:
     """What is to be planned.
 
@@ -88,6 +127,7 @@ class Problem:
     wishes           where pods should go, from whoever has worked that out already (``disruption.consolidation``)
     is_by_choice     whether pods are moved that could stay. Then no existing node is given more of its NodePool's pods
                      than ``joinery.dev/max-node-share`` allows a new one
+    interruptions    what is known of spot; None where nothing is
     """
 
     snapshot: Snapshot
@@ -95,6 +135,7 @@ class Problem:
     options: Options = field(default_factory=Options)
     wishes: Wishes = field(default_factory=Wishes)
     is_by_choice: bool = False
+    interruptions: Interruptions | None = None
 
     @property
     def kinds(self) -> Iterator[InstanceType]:

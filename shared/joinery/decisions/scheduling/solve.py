@@ -37,13 +37,15 @@ def solve(
     stopwatch: Stopwatch = lambda: 0.0,
     refused: Mapping[str, Unplaced] = MappingProxyType({}),
     is_bounded: bool = True,
+    bounded_at: Problem | None = None,
 ) -> Packing:
     """Where every pending pod goes and what to buy for it.
 
     Pure and deterministic: one problem gives one packing, whatever the order of its objects, unless the time limit
     strikes. ``stopwatch`` gives the seconds since the caller began; pods that are ``refused`` are not packed.
     ``is_bounded``: whether to compute a lower bound on their cost. That takes about a second for ten
-    thousand pods in fifty classes. A pod without a place is a result with reasons, never an exception.
+    thousand pods in fifty classes. ``bounded_at``: the same problem with the prices that the bound is of, where nodes
+    are chosen by others. A pod without a place is a result with reasons, never an exception.
     """
     effort = Effort.until(problem.options.time_limit, stopwatch, problem.options.seed, GRACE)
     driver = _Driver(problem, effort)
@@ -55,7 +57,7 @@ def solve(
             break
         staying |= newly_staying
     unplaced = sorted((*best.packing.unplaced, *staying.values()), key=lambda pod: pod.pod)
-    return replace(best.bounded() if is_bounded else best.packing, unplaced=tuple(unplaced))
+    return replace(best.bounded(bounded_at) if is_bounded else best.packing, unplaced=tuple(unplaced))
 
 
 @dataclass(frozen=True)

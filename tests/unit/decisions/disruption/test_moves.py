@@ -6,7 +6,14 @@ from typing import Any
 import pytest
 
 from joinery.decisions.disruption.decide import decide
-from joinery.decisions.disruption.moves import MoveCause, MovePrice, MovePrices, replicas_of, workloads_of
+from joinery.decisions.disruption.moves import (
+    MoveCause,
+    MovePrice,
+    MovePrices,
+    eviction_prices,
+    replicas_of,
+    workloads_of,
+)
 from joinery.objects.karpenter.labels import DISRUPTION_PRICE, PAYBACK, POD_DELETION_COST
 from joinery.objects.karpenter.validation import validate
 from joinery.objects.kubernetes.core import Pod, PriorityClass
@@ -314,3 +321,24 @@ class TestPricesThatUsersSet:
         assert str(_prices({key: text}, {}, []).terms("default").unread) == (
             f"its NodePool default has the annotation {key}, and {fault}"
         )
+
+
+class TestEvictionsOfPodsWithoutANode:
+    """What an interruption of the node that they will have would cost."""
+
+    def test_it_costs_as_much_as_the_eviction_by_consolidation(self) -> None:
+        """By the NodePool's price, the pod's own, its weight and whether it is the only one; one that cannot be read is
+        none."""
+        pods = [
+            builders.pod("plain"),
+            builders.pod("own", annotations={DISRUPTION_PRICE: "2.5"}),
+            builders.pod("wrong", annotations={DISRUPTION_PRICE: "much"}),
+            builders.pod("heavy", priority=2**25),
+            builders.pod("alone", owner=builders.owner("StatefulSet", "db")),
+        ]
+        pools = [annotated(builders.node_pool(), {}), annotated(builders.node_pool("dear"), {DISRUPTION_PRICE: "0.5"})]
+        cluster = Cluster(pools=pools, pods=pods)
+        prices = eviction_prices(cluster.problem(replicas={"StatefulSet default/db": 1}))
+        usual, dear = ([prices.of(pod.key, pool) for pod in pods] for pool in ("default", "dear"))
+        assert usual == [0.01, 2.5, 0.01, 0.02, 0.02]
+        assert dear == [0.5, 2.5, 0.5, 1.0, 1.0]
