@@ -85,6 +85,14 @@ CatalogOption = Annotated[
         help="Instance types and prices: a file, or aws to read them. Default: the last stored ones, or the sample.",
     ),
 ]
+RatesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--interruption-rates",
+        metavar="FILE",
+        help="How often EC2 interrupts spot: AWS Spot Advisor's JSON, or a map of instance types to monthly shares.",
+    ),
+]
 NowOption = Annotated[str | None, typer.Option(metavar="RFC3339", help="The moment to decide for. Default: now.")]
 TimeLimitOption = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="Stop looking for something better after so many seconds.")

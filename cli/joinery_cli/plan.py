@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,6 +20,7 @@ from joinery_cli.options import (
     NodeSize,
     NowOption,
     PreferenceOption,
+    RatesOption,
     Recursive,
     RegionOption,
     TimeLimitOption,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from joinery.objects.snapshot.snapshot import Snapshot
     from joinery_cli.decision_input import DecisionInput
     from joinery_cli.notices import UserNotice
+    from joinery_cli.reading.interruption_rates import Rates
     from joinery_cli.view.plan_view import PlanView
 
 _SHOWN_VIOLATIONS = 10
@@ -58,6 +60,13 @@ def plan(
     max_hourly: Annotated[
         float | None, typer.Option(metavar="DOLLARS", help="Launch for at most so many $/h, as MaxHourly does.")
     ] = None,
+    interruption_rates: RatesOption = None,
+    interruption_weight: Annotated[
+        float,
+        typer.Option(
+            help="What a dollar of expected interruptions counts as beside one of price. 0: only report them."
+        ),
+    ] = 1.0,
     output: Annotated[
         DecisionFormat, typer.Option("-o", "--output", help="How to print the plan.")
     ] = DecisionFormat.TABLE,
@@ -79,6 +88,8 @@ def plan(
     check_time_limit(time_limit)
     if max_hourly is not None and not 0 <= max_hourly < math.inf:
         raise ConfigurationError(f"--max-hourly {max_hourly:g}: must be a number of dollars an hour")
+    if not 0 <= interruption_weight < math.inf:
+        raise ConfigurationError(f"--interruption-weight {interruption_weight:g}: must be a number, 0 or more")
     paths = [*(files or ()), *(more_files or ())]
     inputs = decision_input(
         paths,
@@ -97,8 +108,9 @@ def plan(
         best_effort_min_values=min_values_policy is MinValuesPolicy.BEST_EFFORT,
         caps=Caps(max_launches=max_launches, max_hourly=max_hourly),
     )
-    solution = _solve(inputs, options, explained or ())
-    notices = (*inputs.notices, *_notices_of_plan(inputs.snapshot, solution))
+    rates = _rates(inputs, interruption_rates) if interruption_rates else None
+    solution = _solve(inputs, options, explained or (), rates, interruption_weight)
+    notices = (*inputs.notices, *(rates.notices if rates else ()), *_notices_of_plan(inputs.snapshot, solution))
     _refuse_if_wrong(solution.plan)
     problem, packing = solution.problem, solution.plan.packing
     costs, seconds = costs_of(problem, packing, inputs.catalogue.sold), solution.seconds
@@ -124,8 +136,36 @@ class _Solution:
     seconds: float
 
 
-def _solve(inputs: "DecisionInput", options: "Options", explained: Sequence[str]) -> _Solution:
-    """Make the plan. Raises ``ConfigurationError`` before that where ``explained`` names no pod."""
+def _rates(inputs: "DecisionInput", path: str) -> "Rates":
+    """The rates of the file, for the cluster's region. Whatever a person should know of them is printed at once."""
+    from joinery.objects.karpenter.labels import SPOT
+    from joinery_cli.decision_input import tell_now
+    from joinery_cli.reading.interruption_rates import read_rates
+
+    prices, sold = inputs.prices, inputs.catalogue.sold
+    on_spot = [name for name in sorted(sold) if any(offering.capacity_type == SPOT for offering in sold[name])]
+    rates = read_rates(path, prices.cluster_region or prices.region, on_spot)
+    tell_now(*rates.notices)
+    return rates
+
+
+def _with_interruptions(problem: "Problem", inputs: "DecisionInput", rates: "Rates", weight: float) -> "Problem":
+    from joinery.decisions.disruption.moves import eviction_prices
+    from joinery.decisions.disruption.problem import DisruptionProblem
+    from joinery.decisions.scheduling.problem import Interruptions
+
+    evictions = eviction_prices(DisruptionProblem(packing=problem, replicas=inputs.replicas))
+    interruptions = Interruptions(rates=rates.by_type, unrated=rates.unrated, evictions=evictions, weight=weight)
+    return replace(problem, interruptions=interruptions)
+
+
+def _solve(
+    inputs: "DecisionInput", options: "Options", explained: Sequence[str], rates: "Rates | None", weight: float
+) -> _Solution:
+    """Make the plan. Raises ``ConfigurationError`` before that where ``explained`` names no pod.
+
+    ``weight``: what a dollar of expected interruptions counts as.
+    """
     from joinery.decisions.capping import plan_within_caps
     from joinery.decisions.scheduling.problem import Problem
     from joinery.gateways.ec2.offline import instance_types
@@ -135,6 +175,8 @@ def _solve(inputs: "DecisionInput", options: "Options", explained: Sequence[str]
     snapshot = inputs.snapshot
     types = instance_types(snapshot.node_classes, inputs.catalogue, snapshot.now)
     problem = Problem(snapshot=snapshot, instance_types=types, options=options)
+    if rates:
+        problem = _with_interruptions(problem, inputs, rates, weight)
     pods = pods_meant(explained, problem) if explained else ()
     plan = plan_within_caps(problem, stopwatch=lambda: time.perf_counter() - started)
     return _Solution(problem, plan, pods, time.perf_counter() - started)

@@ -106,6 +106,7 @@ def _cost(packing: Packing, costs: Costs) -> Mapping[str, Any]:
         **_kept(packing),
         **({"weaknesses": packing.weaknesses} if packing.weaknesses else {}),
         "resilience": round(packing.resilience_cost, DIGITS),
+        **({"interruptions": costs.interruptions.document()} if costs.interruptions else {}),
         "onDemand": round(costs.on_demand, DIGITS),
         "existing": {
             "hourly": round(running.hourly, DIGITS),

@@ -89,6 +89,10 @@ def _figures(plan: PlanView) -> tuple[Figure, ...]:
                     "resilience", "Resilience", f"{money(packing.resilience_cost)}/h", "smaller nodes, more spot types"
                 )
             )
+    if plan.costs.interruptions:
+        found = plan.costs.interruptions
+        expected = f"{money(found.monthly)} a month expected"
+        figures.append(Figure("interruptions", "Interruptions", f"{found.risk.interrupted:.2g} a month", expected))
     figures.append(Figure("launches", "New nodes", f"{len(packing.launches):,}", _kinds(plan)))
     figures.append(Figure("placed", "Pods placed", f"{plan.placed:,}", _where(plan)))
     kind = "bad" if pending else "good"

@@ -25,6 +25,7 @@ from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.snapshot.offerings import Offering, price_among
 from joinery_cli.notices import some_of
 from joinery_cli.view.figures import count, money
+from joinery_cli.view.interruptions import InterruptionFigures, interruption_figures
 
 #: AWS bills every Region but China's in US dollars, and the price list that a catalogue is read from is in them.
 CURRENCY = "USD"
@@ -71,6 +72,7 @@ class Costs:
 
     ``on_demand``: of the same nodes, were they all on demand. A node's price is shared by its pods, by the mean of what
     each takes of all that its pods request of CPU, memory and devices: daemons and free room are everybody's.
+    ``interruptions``: of its spot nodes; None where no rates are known.
     """
 
     by_node_pool: Mapping[str, float] = field(default_factory=dict)
@@ -78,6 +80,7 @@ class Costs:
     by_namespace: Mapping[str, float] = field(default_factory=dict)
     on_demand: float = 0.0
     running: Running = field(default_factory=Running)
+    interruptions: InterruptionFigures | None = None
 
 
 def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
@@ -96,6 +99,9 @@ def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
         by_namespace=_ranked(namespaces),
         on_demand=sum(_on_demand(launch, sold) for launch in packing.launches),
         running=_running(problem.snapshot.nodes, sold),
+        interruptions=interruption_figures(problem.interruptions, packing, lambda launch: _on_demand(launch, sold))
+        if problem.interruptions
+        else None,
     )
 
 
