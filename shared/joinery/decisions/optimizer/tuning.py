@@ -90,7 +90,8 @@ REPAIR_NOISES = (0.0, 0.005, 0.02)
 
 #: Of items and bins that are compatible. Patterns, and packing with all care, are for no more than the former: beyond,
 #: they take too long, and what placing wastes is little. With more than the latter small steps are made from the
-#: cheapest start alone: with a thousand bins each start takes a minute.
+#: cheapest start alone, and a solution is not looked at again: of 600 to 5,000 bins that found nothing in a fifth of
+#: the time.
 FEW_BIN_PAIRS, MANY_BIN_PAIRS = 6_000, 20_000
 #: The room that whole copies may waste, as a share of all, in turn: with more, the relaxation keeps more bins.
 MARGINS, SWIFT_MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08), (0.0, 0.03)

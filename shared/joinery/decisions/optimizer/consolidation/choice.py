@@ -34,7 +34,8 @@ def consolidate(instance: ConsolidationInstance, effort: Effort, *, is_swift: bo
     ``is_swift``: rounding and small steps only, for a look at what else could be chosen.
     """
     best = _searched(instance, effort, is_swift=is_swift)
-    return best if is_swift else _repeated(instance, best, effort)
+    is_large = int(instance.bins.compatible.sum()) > tuning.MANY_BIN_PAIRS
+    return best if is_swift or is_large else _repeated(instance, best, effort)
 
 
 def _searched(instance: ConsolidationInstance, effort: Effort, *, is_swift: bool) -> Consolidation:
