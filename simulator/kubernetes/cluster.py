@@ -321,7 +321,8 @@ class InMemoryCluster:
     # --- inside ---------------------------------------------------------------------------------------------------
 
     def _all(self, kind: str) -> tuple[Any, ...]:
-        return tuple(item for _, item in sorted(self.api.objects(kind).items()))
+        stored = self.api.objects(kind)
+        return tuple(stored[key] for key in sorted(stored))
 
     def _at_version(self, before: T) -> T:
         """The stored object, if it is still the one that was read."""

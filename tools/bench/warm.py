@@ -83,8 +83,10 @@ class Cluster:
                 used[number] += int(given["cpu"][:-1])
                 pod = builders.pod(f"{given['owner']}-{index:03}", node=_node_name(number), **given)
                 running[number][pod.key] = pod
-        for number, there in running.items():
-            add(*_machine(number, there), *there.values(), _daemon(number))
+        machines = [item for number, there in running.items() for item in _machine(number, there)]
+        all_pods = [*map(_daemon, running), *(pod for there in running.values() for pod in there.values())]
+        # In the order in which an API server lists them, and mirrors have them.
+        add(*machines, *sorted(all_pods, key=lambda pod: pod.key))
 
     def _emptiest(self, used: Sequence[int]) -> Iterator[int]:
         """The nodes of a Deployment's pods: those of which least is used, from one zone after the other."""

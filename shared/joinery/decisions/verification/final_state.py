@@ -152,18 +152,21 @@ class FinalState:
     def put(self, node: FinalNode, pod: Pod, *, planned_as: str = "") -> None:
         """Place a pod on a node; ``planned_as`` is its name where the plan put it there."""
         pod_class = self.class_of(pod)
-        self._count(node, pod_class, 1)
+        self._count(node, pod_class)
         if planned_as:
             node.planned.setdefault(pod_class, []).append(planned_as)
 
     def put_running(self, node: FinalNode, running: "Running") -> None:
-        """Place all pods that run on a node."""
+        """Place all pods that run on a node, which has none yet."""
+        # A loop without calls, because a large cluster has tens of thousands of such pairs.
+        classes = self.classes
         for key, (pod, number) in running.alike.items():
-            self._count(node, self._class_of(key, pod), number)
+            pod_class = classes.get(key) or self._class_of(key, pod)
+            pod_class.places[node] = node.pods[pod_class] = number
 
-    def _count(self, node: FinalNode, pod_class: EquivalenceClass, number: int) -> None:
-        pod_class.places[node] = pod_class.places.get(node, 0) + number
-        node.pods[pod_class] = node.pods.get(pod_class, 0) + number
+    def _count(self, node: FinalNode, pod_class: EquivalenceClass) -> None:
+        pod_class.places[node] = pod_class.places.get(node, 0) + 1
+        node.pods[pod_class] = node.pods.get(pod_class, 0) + 1
 
     def put_daemons(self, node: FinalNode, running: Iterable[str] = (), *, is_there: bool = False) -> None:
         """Add the DaemonSets' pods that the node does not run yet;
@@ -173,7 +176,7 @@ class FinalState:
         """
         for pod_class in self.daemon_sets.missing(node, frozenset(running)):
             if not is_there or fits(pod_class.requests, node.room):
-                self._count(node, pod_class, 1)
+                self._count(node, pod_class)
 
 
 def final_state(problem: Problem, packing: Packing) -> FinalState:

@@ -3,10 +3,14 @@
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import is_
 
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.derived import Derives
 from joinery.objects.snapshot.pods import is_active, is_daemon, is_terminal
+
+#: How many pods of two lists are compared at first.
+_RUN = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,31 +27,61 @@ class PodGroups:
 
     pods: tuple[Pod, ...] = ()
     by_node: Mapping[str, PodGroup] = field(default_factory=dict)
-    _by_id: Mapping[int, Pod] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[PodGroup]:
         return iter(self.by_node.values())
 
     def following(self, pods: tuple[Pod, ...]) -> "PodGroups":
-        """The groups of these pods. Costs a microsecond for ten pods that were there before."""
+        """The groups of these pods. Costs little for those that were there before, in the same order."""
         if pods is self.pods:
             return self
-        # Ids, because to compare thirty thousand pods would take as long as to group them. Those of the pods of before
-        # are not given to others, because these groups keep the pods.
-        by_id = {id(pod): pod for pod in pods}
-        newcomers: dict[str, list[Pod]] = defaultdict(list)
-        for key, pod in by_id.items():
-            if key not in self._by_id:
-                newcomers[place_of(pod)].append(pod)
-        went = (pod for key, pod in self._by_id.items() if key not in by_id)
+        went, came = set[int](), defaultdict[str, list[Pod]](list)
+        for before, after in differing(self.pods, pods):
+            went.update(map(id, before))
+            for pod in after:
+                came[place_of(pod)].append(pod)
+        left = [place_of(pod) for pod in self.pods if id(pod) in went] if went else ()
         groups = dict(self.by_node)
-        for node in dict.fromkeys((*newcomers, *map(place_of, went))):
+        for node in dict.fromkeys((*came, *left)):
             before = groups[node].pods if node in groups else ()
-            there = [*(pod for pod in before if id(pod) in by_id), *newcomers[node]]
+            there = [*(pod for pod in before if id(pod) not in went), *came[node]]
             groups[node] = PodGroup(node, tuple(sorted(there, key=_key)))
             if not there:
                 del groups[node]
-        return PodGroups(pods, groups, by_id)
+        return PodGroups(pods, groups)
+
+
+def differing(before: tuple[Pod, ...], after: tuple[Pod, ...]) -> Iterator[tuple[tuple[Pod, ...], tuple[Pod, ...]]]:
+    """The runs of pods in which two lists differ: what stands there before and after.
+
+    Lists of an API server are in the order of names, so of two that differ in ten pods nearly all is found to be the
+    same objects in long runs, which takes a thousandth of asking one after the other.
+    """
+    here, there = 0, 0
+    while here < len(before) or there < len(after):
+        same = _same(before, after, here, there)
+        here, there = here + same, there + same
+        first, second = here, there
+        while here < len(before) and there < len(after) and before[here] is not after[there]:
+            # Whichever comes first by name is not in the other list; of one name, the object is another one.
+            one, other = before[here].key, after[there].key
+            here, there = here + (one <= other), there + (other <= one)
+        if here == len(before) or there == len(after):
+            here, there = len(before), len(after)
+        if (first, second) != (here, there):
+            yield before[first:here], after[second:there]
+
+
+def _same(before: tuple[Pod, ...], after: tuple[Pod, ...], here: int, there: int) -> int:
+    """How many pods from there on are the same objects."""
+    size, found = _RUN, 0
+    while size:
+        one, other = before[here + found : here + found + size], after[there + found : there + found + size]
+        if len(one) == len(other) == size and all(map(is_, one, other)):
+            found, size = found + size, 2 * size
+        else:
+            size //= 2
+    return found
 
 
 def place_of(pod: Pod) -> str:

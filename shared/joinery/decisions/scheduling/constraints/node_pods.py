@@ -4,16 +4,24 @@ Most of the pods that run are of no concern to a plan. What matters of them is w
 view keeps it (``joinery.objects.snapshot.derived``): a plan takes as long as there is something new to know.
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from joinery.decisions.scheduling.constraints.mounted_claims import claims_of
 from joinery.decisions.scheduling.constraints.resources import HostPort, host_ports_of, requests_of
-from joinery.decisions.scheduling.constraints.topology_rules import selector_keys
+from joinery.decisions.scheduling.constraints.selectors import Namespaces
+from joinery.decisions.scheduling.constraints.topology_rules import (
+    TopologyRule,
+    required_anti_affinity,
+    required_anti_affinity_terms,
+    selector_keys,
+)
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import Resources, total
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import comes_with_node, is_daemon, is_terminating
+
+_NONE = Namespaces(())
 
 
 class Sort(NamedTuple):
@@ -88,17 +96,37 @@ def labels_looked_at(view: NodeView) -> frozenset[str]:
     return selector_keys(view.pods)
 
 
-def keeping_apart(view: NodeView) -> Sequence[Pod]:
-    """The pods that have anti-affinity."""
-    return [pod for pod in view.pods if pod.spec.affinity is not None and pod.spec.affinity.pod_anti_affinity]
+class Apart(NamedTuple):
+    """The required anti-affinity of pods.
+
+    ``rules``: those that look at namespaces by name. ``others``: the pods with rules that select namespaces by their
+    labels, which may change.
+    """
+
+    rules: Sequence[TopologyRule]
+    others: Sequence[Pod]
 
 
-def sorts(view: NodeView) -> Mapping[Hashable, Sort]:
+def keeping_apart(view: NodeView) -> Apart:
+    """The rules by which the pods keep others away."""
+    rules: list[TopologyRule] = []
+    others = []
+    for pod in view.pods:
+        terms = required_anti_affinity_terms(pod)
+        if any(term.namespace_selector is not None for term in terms):
+            others.append(pod)
+        elif terms:
+            rules += required_anti_affinity(pod, _NONE)
+    return Apart(rules, others)
+
+
+def sorts(view: NodeView) -> Mapping[str, Sort]:
     """The pods by namespace, labels, and whether they are on their way out."""
-    found: dict[Hashable, Sort] = {}
+    found: dict[str, Sort] = {}
     for pod in view.pods:
         labels = tuple(sorted(pod.metadata.labels.items()))
-        key = pod.metadata.namespace or "default", labels, is_terminating(pod)
+        # A text, because it remembers its hash: thousands are looked up in every plan.
+        key = str((pod.metadata.namespace or "default", labels, is_terminating(pod)))
         found[key] = Sort(found[key].example, found[key].number + 1) if key in found else Sort(pod, 1)
     return found
 

@@ -4,7 +4,7 @@ Pods that say the same thing (kind, topology key, selectors, numbers, node filte
 are then counted once for all of them.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -155,6 +155,14 @@ def required_anti_affinity(pod: Pod, namespaces: Namespaces) -> tuple[TopologyRu
         return ()
     listed = _affinity_rules("anti-affinity", affinity.pod_anti_affinity, pod, namespaces)
     return tuple(rule for rule in listed if rule.weight is None)
+
+
+def required_anti_affinity_terms(pod: Pod) -> Sequence[PodAffinityTerm]:
+    """What those rules are made of."""
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.pod_anti_affinity is None:
+        return ()
+    return affinity.pod_anti_affinity.required_during_scheduling_ignored_during_execution
 
 
 def selector_keys(pods: Iterable[Pod]) -> frozenset[str]:

@@ -26,7 +26,7 @@ from joinery.decisions.scheduling.pools.node_size import own_pods
 from joinery.decisions.scheduling.topology.groups import UNLIMITED
 from joinery.objects.karpenter.labels import HOSTNAME, INSTANCE_TYPE
 from joinery.objects.kubernetes.core import CSINode
-from joinery.objects.kubernetes.quantity import fits, total
+from joinery.objects.kubernetes.quantity import Resources, fits, total
 from joinery.objects.snapshot.nodes import NodeView
 
 
@@ -167,12 +167,17 @@ class NodeRoom:
     def _missing_daemons(self, views: Sequence[NodeView]) -> Amounts:
         """What DaemonSets will still take: all that belong there, less those that already run."""
         expected, present = [], []
+        # Nodes are of a few kinds, by the DaemonSets that run there.
+        known: dict[tuple[int, ...], Resources] = {}
         for view in views:
             daemons = self._daemons_of(view)
-            names = {daemon.name for daemon in daemons}
-            expected.append(total(daemon.requests for daemon in daemons))
+            names, kind = [daemon.name for daemon in daemons], tuple(map(id, daemons))
+            if kind not in known:
+                known[kind] = total(daemon.requests for daemon in daemons)
+            expected.append(known[kind])
             running = view.derived(of_daemon_sets) if names else ()
-            present.append(total(requests for owners, requests in running if not names.isdisjoint(owners)))
+            there = [requests for owners, requests in running if not owners.isdisjoint(names)]
+            present.append(there[0] if len(there) == 1 else total(there))
         missing: Amounts = np.maximum(self.axis.matrix(expected) - self.axis.matrix(present), 0)
         return missing
 

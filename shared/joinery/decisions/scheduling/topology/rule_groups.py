@@ -169,15 +169,16 @@ class RuleGroups:
     def _count_running(self, namespaces: Namespaces) -> None:
         """Count the pods of existing nodes, and note whom their required anti-affinity keeps away."""
         for view in self._nodes:
-            for pod in view.derived(keeping_apart):
-                for rule in required_anti_affinity(pod, namespaces):
-                    identity = rule.identity, frozenset[str]()
-                    if identity not in self._by_identity:
-                        self._by_identity[identity] = self._new(rule)
-                    group = self._by_identity[identity]
-                    group.is_hard = True
-                    if rule.key in view.labels:
-                        group.add_owners(view.labels[rule.key], 1)
+            apart = view.derived(keeping_apart)
+            selecting = (rule for pod in apart.others for rule in required_anti_affinity(pod, namespaces))
+            for rule in (*apart.rules, *selecting):
+                identity = rule.identity, frozenset[str]()
+                if identity not in self._by_identity:
+                    self._by_identity[identity] = self._new(rule)
+                group = self._by_identity[identity]
+                group.is_hard = True
+                if rule.key in view.labels:
+                    group.add_owners(view.labels[rule.key], 1)
         running = RunningPods(self._nodes)
         for group in self:
             if group.is_asked or group.rule.key != HOSTNAME:

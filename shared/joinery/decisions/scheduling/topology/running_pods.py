@@ -1,7 +1,7 @@
 """The pods of nodes that exist, as topology rules count them."""
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 
 from joinery.decisions.scheduling.constraints.node_pods import sorts
@@ -18,8 +18,8 @@ class RunningPods:
 
     def __init__(self, nodes: Sequence[NodeView]) -> None:
         self._nodes = nodes
-        examples: dict[Hashable, Pod] = {}
-        where: dict[Hashable, dict[int, int]] = {}
+        examples: dict[str, Pod] = {}
+        where: dict[str, dict[int, int]] = {}
         for number, view in enumerate(nodes):
             for key, sort in view.derived(sorts).items():
                 if key not in where:

@@ -4,9 +4,10 @@ Each of thousands of classes may have rules of its own about all others. So a se
 for each (``ClassSet``): to intersect two, or to count one in a domain, takes a microsecond.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from itertools import chain
 
 from joinery.decisions.verification.final_state import FinalState
 from joinery.decisions.verification.labelled import Labelled, as_set
@@ -114,22 +115,30 @@ class Tally:
     """
 
     def __init__(self, nodes: Iterable[FinalNode], key: str) -> None:
-        pods: dict[str, Counter[int]] = defaultdict(Counter)
+        self._nodes: dict[str, list[FinalNode]] = defaultdict(list)
         planned: dict[str, set[int]] = defaultdict(set)
         for node in nodes:
             if key in node.labels:
-                here = pods[node.labels[key]]
-                for pod_class, number in node.pods.items():
-                    here[pod_class.index] += number
-                planned[node.labels[key]].update(pod_class.index for pod_class in node.planned)
-        self._by_domain = {domain: _by_number(here) for domain, here in pods.items()}
+                self._nodes[node.labels[key]].append(node)
+                if node.planned:
+                    planned[node.labels[key]].update(pod_class.index for pod_class in node.planned)
         self._planned = {domain: as_set(here) for domain, here in planned.items()}
-        self._everywhere = _by_number(sum_of(pods.values()))
+        self._by_domain: dict[str, Mapping[int, ClassSet]] = {}
         self._counts: dict[ClassSet, dict[str, int]] = {}
+
+    def _in(self, domain: str) -> Mapping[int, ClassSet]:
+        """By a number of pods, the classes that have so many in the domain: few of thousands of hosts are asked for."""
+        if domain not in self._by_domain:
+            self._by_domain[domain] = _by_number(_pods_on(self._nodes.get(domain, ())))
+        return self._by_domain[domain]
+
+    @cached_property
+    def _everywhere(self) -> Mapping[int, ClassSet]:
+        return _by_number(_pods_on(chain.from_iterable(self._nodes.values())))
 
     def number(self, classes: ClassSet, domain: str) -> int:
         """How many pods of the classes run in the domain."""
-        return _number(self._by_domain.get(domain, {}), classes)
+        return _number(self._in(domain), classes) if domain in self._nodes else 0
 
     def planned(self, domain: str) -> ClassSet:
         """The classes of which the plan puts pods into the domain."""
@@ -144,16 +153,17 @@ class Tally:
         if classes not in self._counts:
             if len(self._counts) >= REMEMBERED:
                 self._counts.clear()
-            self._counts[classes] = {domain: self.number(classes, domain) for domain in self._by_domain}
+            self._counts[classes] = {domain: self.number(classes, domain) for domain in self._nodes}
         return self._counts[classes]
 
 
-def sum_of(counters: Iterable[Counter[int]]) -> Counter[int]:
-    """All of them together."""
-    result: Counter[int] = Counter()
-    for counter in counters:
-        result.update(counter)
-    return result
+def _pods_on(nodes: Iterable[FinalNode]) -> Mapping[int, int]:
+    """How many pods of each class run on the nodes together, by its index."""
+    pods: dict[int, int] = defaultdict(int)
+    for node in nodes:
+        for pod_class, number in node.pods.items():
+            pods[pod_class.index] += number
+    return pods
 
 
 def _by_number(pods: Mapping[int, int]) -> Mapping[int, ClassSet]:
