@@ -3,9 +3,9 @@
 Labels, names and taints are kept, because decisions read them: a secret there is told to everybody who may list pods.
 """
 
-import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from joinery.controllers.reporting.record import decision_document
@@ -104,6 +104,8 @@ def test_a_record_keeps_no_value_of_a_hostile_object(name: str, write: Write) ->
     """Environments, command lines, probes, hooks, volumes, annotations, managed fields, messages."""
     path = write("objects.json", {"apiVersion": "v1", "kind": "List", "items": [HOSTILE[name]]})
     snapshot = load([path]).snapshot(builders.EPOCH)
-    record = json.dumps(decision_document(Problem(snapshot=snapshot, instance_types={}), Packing(), ()))
+    record = msgspec.json.encode(
+        decision_document(Problem(snapshot=snapshot, instance_types={}), Packing(), ())
+    ).decode()
     assert HOSTILE[name]["metadata"]["name"] in record
     assert SECRET not in record, [line for line in record.split(",") if SECRET in line][:5]

@@ -77,7 +77,7 @@ def _snapshot(path: str) -> Snapshot:
 
 
 def _record(snapshot: Snapshot) -> str:
-    return json.dumps(decision_document(Problem(snapshot=snapshot, instance_types={}), Packing(), ()))
+    return msgspec.json.encode(decision_document(Problem(snapshot=snapshot, instance_types={}), Packing(), ())).decode()
 
 
 def test_no_secret_gets_into_a_record(planted: str, write: Write) -> None:

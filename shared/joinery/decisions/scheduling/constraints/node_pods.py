@@ -4,6 +4,7 @@ Most of the pods that run are of no concern to a plan. What matters of them is w
 view keeps it (``joinery.objects.snapshot.derived``): a plan takes as long as there is something new to know.
 """
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -125,8 +126,8 @@ def sorts(view: NodeView) -> Mapping[str, Sort]:
     found: dict[str, Sort] = {}
     for pod in view.pods:
         labels = tuple(sorted(pod.metadata.labels.items()))
-        # A text, because it remembers its hash: thousands are looked up in every plan.
-        key = str((pod.metadata.namespace or "default", labels, is_terminating(pod)))
+        # A text, because it remembers its hash: tens of thousands are looked up in every plan. A few are kept.
+        key = sys.intern(str((pod.metadata.namespace or "default", labels, is_terminating(pod))))
         found[key] = Sort(found[key].example, found[key].number + 1) if key in found else Sort(pod, 1)
     return found
 
