@@ -79,3 +79,12 @@ def test_a_pod_keeps_what_its_scheduling_depends_on(form: Form) -> None:
     assert read.spec.containers[0].resources.requests["cpu"] == "750m"
     assert (read.spec.node_selector, read.metadata.labels) == ({"disk": "ssd"}, APP)
     assert [(c.type, c.reason) for c in read.status.conditions] == [("PodScheduled", "Unschedulable")]
+
+
+def test_a_node_about_which_nothing_has_changed_keeps_its_view(form: Form) -> None:
+    """So a warm function need not work out anew what is the same."""
+    form.put(builders.node("n1"), builders.node("n2"), builders.pod("p1", node="n1"))
+    first, second = form.cluster.snapshot().views
+    form.put(builders.pod("p2", node="n2"))
+    assert form.cluster.snapshot().views[0] is first
+    assert form.cluster.snapshot().views[1] != second

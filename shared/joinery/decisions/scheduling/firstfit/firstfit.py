@@ -211,11 +211,13 @@ class FirstFit:
         Once the node is initialised, the plan binds only pods that are still pending, and pods of a node that it
         replaces.
         """
+        waiting = self.work.waiting
         planned = {
             name: node
             for node in self.work.nodes
+            if not node.view.is_initialized or node.view.replaces or not waiting.isdisjoint(node.view.planned)
             for name in node.view.planned
-            if not node.view.is_initialized or node.view.replaces or name in self.work.waiting
+            if not node.view.is_initialized or node.view.replaces or name in waiting
         }
         wished = self.work.problem.wishes.nodes
         nodes = {node.view.node: node for node in self.work.nodes if node.view.node} if wished else {}
