@@ -100,8 +100,9 @@ class DaemonSets:
         """The classes of the pods that the node will run and does not run yet;
         ``running``: DaemonSets that have theirs there.
         """
-        wanted = self.on(node)
-        return (pod_class for name, pod_class in self._pods if pod_class in wanted and name not in running)
+        left = [pod_class for name, pod_class in self._pods if name not in running]
+        wanted = self.on(node) if left else ()
+        return (pod_class for pod_class in left if pod_class in wanted)
 
     def _runs(self, daemon: Pod, node: FinalNode) -> bool:
         is_selected = self._selections.of(daemon.spec).selects(node.labels, node.name)
