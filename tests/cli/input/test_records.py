@@ -12,6 +12,7 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
 from joinery.objects.karpenter.labels import MAX_NODE_SHARE, NODE_SIZE, REBALANCE
 from joinery.objects.karpenter.validation import validate
+from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.reading.inputs import load
 from simulator.builders import (
@@ -52,6 +53,21 @@ def test_a_record_reads_back_as_the_snapshot_it_was_made_of(write: Write) -> Non
     inputs = load([write("record.json", record)])
     assert inputs.all_notices() == []
     assert inputs.snapshot(EPOCH) == SNAPSHOT
+
+
+def test_a_pod_that_has_changed_is_recorded_as_it_is_now() -> None:
+    """What was recorded of the others is kept from one record to the next."""
+    known = Known()
+    before, after = (pod("pod-1", node="node-1", labels={"at": at}) for at in ("first", "then"))
+    same = pod("pod-2", node="node-2")
+    for changing in (before, after):
+        known.pods = (changing, same)
+        snapshot = replace(SNAPSHOT, pods=known.pods, known=known)
+        written = msgspec.json.encode(decision_document(Problem(snapshot=snapshot, instance_types={}), Packing(), ()))
+        anew = replace(snapshot, known=Known())
+        assert written == msgspec.json.encode(
+            decision_document(Problem(snapshot=anew, instance_types={}), Packing(), ())
+        )
 
 
 def test_a_record_can_be_planned_again(run: Run, write: Write) -> None:
