@@ -3,7 +3,7 @@ all patterns.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from joinery.decisions.optimizer.bounds.exact import ExactResult, is_small, solv
 from joinery.decisions.optimizer.columns.descent import descend
 from joinery.decisions.optimizer.columns.generation import generate_and_dive
 from joinery.decisions.optimizer.effort import Effort
+from joinery.decisions.optimizer.instance.decomposition import Subinstance, independent_parts
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance, is_little
 from joinery.decisions.optimizer.instance.patterns import Pattern, cost_of
 from joinery.decisions.optimizer.instance.reachable import with_reachable_capacities
@@ -26,6 +27,8 @@ from joinery.decisions.optimizer.rounding.rounding import RoundingRule
 _ROUNDING = 1e-9
 #: A packing that columns are generated from: how good it is makes no difference to where they end.
 _HASTY = RoundingRule(share=1.0, tolerance=0.2, keeps_duals=True)
+#: A packing of a part, which may be what is bought, or where columns are generated from.
+_SWIFT = RoundingRule(tolerance=0.01)
 
 
 def pack(
@@ -36,6 +39,9 @@ def pack(
     ``block``: int64[bin types], see ``decomposition``; blocks are packed by themselves at first. ``selection``: of the
     instance, if there is one already.
     """
+    parts = independent_parts(instance) if len(instance.demands) > tuning.MAX_ITEMS else []
+    if len(parts) > 1:
+        return _packed_in_parts(parts, block, effort)
     random = np.random.default_rng(effort.seed)
     best, is_best = _searched(instance, block, effort, selection, random)
     result = None if is_best else _solved_exactly(instance, best, effort)
@@ -46,92 +52,143 @@ def pack(
     tightened = with_reachable_capacities(instance, instance.demands)
     other, _ = _searched(tightened, block, effort, selection, random)
     is_cheaper = cost_of(instance, other) < cost_of(instance, best) * (1 - _ROUNDING)
-    return other if is_cheaper and _packed(other) == instance.demands.sum() else best
+    return other if is_cheaper and _copies_on(other) == instance.demands.sum() else best
+
+
+def _packed_in_parts(parts: Sequence[Subinstance], block: Ints, effort: Effort) -> list[Pattern]:
+    """All parts are rounded before the first one is improved: whenever time is up there are bins for all of them. Each
+    has its share of the effort.
+    """
+    random = np.random.default_rng(effort.seed)
+    begun = [(part, _begin(part.instance, block[part.bin_types], effort, None, random, is_part=True)) for part in parts]
+    copies = sum(int(part.instance.demands.sum()) for part in parts)
+    patterns: list[Pattern] = []
+    for part, start in begun:
+        better = _improved(start, effort, part.instance.demands.sum() / copies, random)
+        patterns += map(part.lift, better)
+    return patterns
 
 
 def _searched(
     instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None, random: np.random.Generator
 ) -> tuple[list[Pattern], bool]:
     """Rounded, and improved where that does not take too long; and whether nothing better is likely to be found."""
-    core = _core(instance, selection, effort)
-    restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
-    # Which items get the bins of a limited supply is decided with more care than by a hasty rule.
-    rule = _HASTY if _has_few_pairs(restricted) and not restricted.is_limited.any() else RoundingRule()
-    start, duals = _started(restricted, block[core], rule, effort, random)
-    best, result = _of_whole(core, start), None
+    start = _begin(instance, block, effort, selection, random, is_part=False)
+    best, result = start.of_whole(start.patterns), None
     if instance.demands.sum() <= tuning.SOON_SOLVED:
         result = _solved_exactly(instance, best, effort)
         best = list((result and result.patterns) or best)
         if result is not None and result.is_tight:
             return best, True
-    if duals is not None and _has_few_pairs(restricted):
-        improved = _of_whole(core, _improved(restricted, block[core], start, duals, effort, random))
-        if cost_of(instance, improved) < cost_of(instance, best) * (1 - _ROUNDING):
-            return improved, False
+    improved = _improved(start, effort, 1.0, random)
+    if cost_of(instance, improved) < cost_of(instance, best) * (1 - _ROUNDING):
+        return improved, False
     return best, result is not None
 
 
-def _core(instance: PackingInstance, selection: CoreSelection | None, effort: Effort) -> Ints:
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """A packing to improve. ``core``: int64[core], bin types of the instance (indices). ``instance``: with these only.
+    ``block``: int64[core]. ``patterns``: of that; ``duals``: of its relaxations, None where copies have no bin.
+    """
+
+    core: Ints
+    instance: PackingInstance
+    block: Ints
+    patterns: list[Pattern]
+    duals: MergedDuals | None
+
+    def of_whole(self, patterns: Sequence[Pattern]) -> list[Pattern]:
+        """Patterns of the core as those of the whole instance."""
+        return [replace(pattern, bin_type=int(self.core[pattern.bin_type])) for pattern in patterns]
+
+
+def _begin(
+    instance: PackingInstance,
+    block: Ints,
+    effort: Effort,
+    selection: CoreSelection | None,
+    random: np.random.Generator,
+    *,
+    is_part: bool,
+) -> _Start:
+    """Rounded in the core. ``is_part``: of an instance with more parts, which may not all be improved before time is
+    up.
+    """
+    core = _core(instance, selection, effort, tuning.CORE_CLASSES_OF_PART if is_part else tuning.CORE_CLASSES)
+    restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
+    has_few_pairs = _has_few_pairs(restricted)
+    rule = RoundingRule()
+    if is_part:
+        rule = _SWIFT
+    elif has_few_pairs and not restricted.is_limited.any():
+        # Which items get the bins of a limited supply is decided with more care than by a hasty rule.
+        rule = _HASTY
+    is_swift = is_part or not has_few_pairs
+    patterns, duals = _rounded(restricted, block[core], rule, effort, random, is_swift=is_swift)
+    return _Start(core, restricted, block[core], patterns, duals)
+
+
+def _core(instance: PackingInstance, selection: CoreSelection | None, effort: Effort, classes: int) -> Ints:
     if is_little(instance) and _has_few_pairs(instance):
         return np.arange(len(instance.costs))
-    return (selection or CoreSelection(instance, patience=effort.patience())).core(tuning.CORE_CLASSES)
-
-
-def _of_whole(core: Ints, patterns: list[Pattern]) -> list[Pattern]:
-    """Patterns of the core as those of the whole instance."""
-    return [replace(pattern, bin_type=int(core[pattern.bin_type])) for pattern in patterns]
+    return (selection or CoreSelection(instance, patience=effort.patience())).core(classes)
 
 
 def _solved_exactly(instance: PackingInstance, best: list[Pattern], effort: Effort) -> ExactResult | None:
     """The cheapest bins of all, where the instance is small and ``best`` packs all of it; None elsewhere."""
     constrained = unconstrained(instance)
-    if effort.is_over() or _packed(best) < instance.demands.sum() or not is_small(constrained):
+    if effort.is_over() or _copies_on(best) < instance.demands.sum() or not is_small(constrained):
         return None
     return solve_exactly(constrained, cost_of(instance, best), patience=effort.patience())
 
 
-def _packed(patterns: Sequence[Pattern]) -> int:
+def _copies_on(patterns: Sequence[Pattern]) -> int:
     """How many copies are on the bins."""
     return sum(int(pattern.counts.sum()) * pattern.copies for pattern in patterns)
 
 
-def _improved(
-    instance: PackingInstance,
-    block: Ints,
-    best: list[Pattern],
-    duals: MergedDuals,
-    effort: Effort,
-    random: np.random.Generator,
-) -> list[Pattern]:
-    """A packing of the same items that costs no more: by column generation over all blocks at once, then by local
-    search. For instances of few pairs.
+def _improved(start: _Start, effort: Effort, share: float, random: np.random.Generator) -> list[Pattern]:
+    """Bins of the whole instance that cost no more: by column generation over all blocks at once, then by local search,
+    if there are few pairs. ``share``: of the effort.
     """
+    instance, block, best, duals = start.instance, start.block, start.patterns, start.duals
+    if duals is None or not _has_few_pairs(instance):
+        return start.of_whole(best)
     near = np.flatnonzero((duals.reduced_costs <= tuning.NEAR_FOR_REPAIR * instance.costs) | instance.is_limited)
     of_near = instance.restrict(np.arange(len(instance.demands)), near, instance.demands)
-    rounding = BlockRounding(of_near, block[near], effort, random, is_swift=False)
+    rounding = BlockRounding(of_near, block[near], effort, random, is_swift=share < 1.0)
 
     def finish(residual: Ints, available: Ints, below: float) -> list[Pattern] | None:
         patterns, rest_duals = rounding.pack(residual, available[near], RoundingRule(), below)
-        return None if rest_duals is None else _of_whole(near, patterns)
+        if rest_duals is None:
+            return None
+        return [replace(pattern, bin_type=int(near[pattern.bin_type])) for pattern in patterns]
 
     enough = duals.cost * tuning.GOOD_ENOUGH
-    effort.begin(instance)
+    effort.begin(instance, share)
     if cost_of(instance, best) > enough:
         best = generate_and_dive(instance, duals, best, finish, effort, random)
     if is_little(instance) and cost_of(instance, best) > enough:
         best = descend(instance, duals, best, effort, random)
-    return destroy_and_repair(instance, block, best, duals, enough, effort, random)
+    return start.of_whole(destroy_and_repair(instance, block, best, duals, enough, effort, random))
 
 
-def _started(
-    instance: PackingInstance, block: Ints, rule: RoundingRule, effort: Effort, random: np.random.Generator
+def _rounded(
+    instance: PackingInstance,
+    block: Ints,
+    rule: RoundingRule,
+    effort: Effort,
+    random: np.random.Generator,
+    *,
+    is_swift: bool,
 ) -> tuple[list[Pattern], MergedDuals | None]:
     """A packing to start from, and the duals of its relaxations.
 
     Where limited supplies hold some items and not all, which ones they hold decides what is bought for the others.
     Then it is the cheaper of two packings: by the relaxation's wishes, and by opportunity cost.
     """
-    rounding = BlockRounding(instance, block, effort, random, is_swift=not _has_few_pairs(instance))
+    rounding = BlockRounding(instance, block, effort, random, is_swift=is_swift)
     best, duals = rounding.pack(instance.demands, instance.available, rule)
     if duals is None or not instance.is_limited.any():
         return best, duals

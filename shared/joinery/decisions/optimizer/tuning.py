@@ -25,8 +25,9 @@ SOON_REPAIRED = 18
 
 # --- the core ---
 
-#: Classes of bin types in the core.
-CORE_CLASSES = 50
+#: Classes of bin types in the core; fewer in that of a part of an instance. With 50 the parts of apart-3000 take half
+#: as long again, and cost .1 % more.
+CORE_CLASSES, CORE_CLASSES_OF_PART = 50, 30
 #: More bin types than that are a core only if they are of few classes.
 MANY_BIN_TYPES = 300
 
@@ -35,6 +36,8 @@ MANY_BIN_TYPES = 300
 #: An item of which at most so many fit on a bin may get a cardinality row of its own. With more, a fraction of a copy
 #: is little.
 FEW_FIT = 16
+#: Rows for limits of one item each are in the program from the start, if there are no more; else as they are broken.
+FEW_LIMIT_ROWS = 1_500
 #: How often cardinality rows are added to one program.
 CUT_ROUNDS = 8
 #: A residual program is written anew once no more than this share of its items is left. Writing it, and losing the

@@ -1,5 +1,7 @@
 """Instances of more items than a relaxation takes: their aggregation guides, and the bound is proven all the same."""
 
+from itertools import count
+
 import numpy as np
 import pytest
 
@@ -7,12 +9,13 @@ from joinery.decisions.optimizer.arrays import UNLIMITED
 from joinery.decisions.optimizer.bounds.assignment_bound import item_charges
 from joinery.decisions.optimizer.bounds.lower_bound import lower_bound
 from joinery.decisions.optimizer.effort import Effort
-from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
+from joinery.decisions.optimizer.instance.decomposition import independent_parts
+from joinery.decisions.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.decisions.optimizer.instance.patterns import cost_of
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.decisions.optimizer.search import pack
 from joinery.decisions.optimizer.tuning import MAX_ITEMS
-from tests.unit.decisions.optimizer.instances import seeded, wrong
+from tests.unit.decisions.optimizer.instances import one_block, seeded, wrong
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -72,3 +75,47 @@ def test_standing_nodes_lower_the_bound_of_many_items_by_what_they_save() -> Non
     assert bounds == sorted(bounds, reverse=True)
     assert bounds[1] < bounds[0]
     assert bounds[-1] == 0
+
+
+def side_by_side(parts: int, items: int) -> PackingInstance:
+    """So many instances, of which no bin type is for items of another one; each copy is alone with its like."""
+    each = [seeded(items, seed=seed) for seed in range(1, parts + 1)]
+    is_own = np.kron(np.eye(parts, dtype=np.bool_), np.ones((items, len(each[0].costs)), dtype=np.bool_))
+    return PackingInstance(
+        sizes=np.concatenate([one.sizes for one in each]),
+        demands=np.concatenate([one.demands for one in each]) * 3,
+        costs=np.concatenate([one.costs for one in each]),
+        capacities=np.concatenate([one.capacities for one in each]),
+        compatible=np.concatenate([np.tile(one.compatible, parts) for one in each]) & is_own,
+        cardinality_limits=tuple(CardinalityLimit(np.array([item]), 1) for item in range(parts * items)),
+        conflicts=np.eye(parts * items, dtype=np.bool_),
+    )
+
+
+def test_parts_that_nothing_connects_are_packed_close_to_their_bound() -> None:
+    """Three parts of seventy items, more than a relaxation takes at once, whose replicas are apart."""
+    instance = side_by_side(3, 70)
+    assert len(instance.demands) > MAX_ITEMS
+    patterns = pack(instance, one_block(instance), Effort())
+    proven = lower_bound(instance)
+    assert wrong(instance, patterns) == []
+    assert 0 < proven <= cost_of(instance, patterns) < 1.05 * proven
+
+
+def test_parts_are_all_packed_before_any_is_improved() -> None:
+    """Time is up once all of them have bins: nothing is left without one."""
+    instance = side_by_side(3, 70)
+    asked = count()
+    effort = Effort(pricing_rounds=0, repairs=0, is_time_up=lambda: next(asked) < 0)
+    rounded = pack(instance, one_block(instance), effort)
+    needed, asked = next(asked), count()
+    hurried = pack(instance, one_block(instance), Effort(is_time_up=lambda: next(asked) >= needed))
+    assert wrong(instance, rounded) == wrong(instance, hurried) == []
+
+
+def test_the_bound_of_parts_is_the_sum_of_theirs() -> None:
+    """Nothing is lost by proving it of each part."""
+    instance = side_by_side(2, 30)
+    of_each = [lower_bound(part.instance) for part in independent_parts(instance)]
+    assert len(of_each) == 2
+    assert lower_bound(instance) == pytest.approx(sum(of_each))

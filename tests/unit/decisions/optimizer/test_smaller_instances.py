@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.decisions.optimizer.instance.aggregation import aggregate
-from joinery.decisions.optimizer.instance.decomposition import decompose
+from joinery.decisions.optimizer.instance.decomposition import decompose, independent_parts
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.decisions.optimizer.relaxation.core import CoreSelection
@@ -139,3 +139,30 @@ def test_a_plain_packing_is_as_good_a_beginning_as_nothing(items: int) -> None:
     assert swift is not None
     assert slow is not None
     assert swift.cost == pytest.approx(slow.cost, rel=0.01)
+
+
+@examples(100)
+@given(instances(most_copies=12, limited=True))
+def test_nothing_connects_independent_parts(instance: PackingInstance) -> None:
+    """Every item that some bin type is for is in one part, with all bin types that are for it; no supply is in two."""
+    parts = independent_parts(instance)
+    items = [item for part in parts for item in part.items.tolist()]
+    assert sorted(items) == np.flatnonzero(instance.compatible.any(axis=1)).tolist()
+    supplies = [set(instance.supply[part.bin_types].tolist()) for part in parts]
+    assert sum(map(len, supplies)) == len(set().union(*supplies))
+    for part in parts:
+        outside = np.setdiff1d(np.arange(len(instance.costs)), part.bin_types)
+        assert not instance.compatible[np.ix_(part.items, outside)].any()
+
+
+@examples(100)
+@given(instances(most_copies=12))
+def test_a_relaxation_keeps_limits_that_it_did_not_begin_with(instance: PackingInstance) -> None:
+    """Of one item that alone counts for a limit, a bin type's bins have no more copies than the limit allows them."""
+    relaxation = AssignmentRelaxation(instance)
+    for demands in (instance.demands, np.maximum(instance.demands - 1, 0)):
+        solution = relaxation.solve(demands)
+        assert solution is not None
+        for limit in instance.cardinality_limits:
+            held = solution.assigned[limit.items].sum(axis=0)
+            assert (held <= limit.cap * solution.bins + 1e-6).all()

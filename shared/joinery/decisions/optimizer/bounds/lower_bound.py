@@ -18,6 +18,7 @@ from joinery.decisions.optimizer.arrays import Floats, Ints
 from joinery.decisions.optimizer.bounds.assignment_bound import item_charges, price_directions
 from joinery.decisions.optimizer.bounds.market_bound import market_bound, shares
 from joinery.decisions.optimizer.instance.aggregation import aggregate
+from joinery.decisions.optimizer.instance.decomposition import independent_parts
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.linear.highs import Patience
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
@@ -33,17 +34,23 @@ _ROUNDS = 3
 
 
 def lower_bound(instance: PackingInstance, patience: Patience | None = None) -> float:
-    """$/h that no packing of all demands can undercut. The proof is in ``assignment_bound``.
+    """$/h that no packing of all demands can undercut: that of its parts together. The proofs are in
+    ``assignment_bound`` and ``market_bound``, whichever says more.
 
-    ``patience``: how long each linear program may take. Where it runs out, ``market_bound`` has to do.
+    ``patience``: how long each linear program may take.
     """
-    patience = patience or Patience()
+    parts = [part.instance for part in independent_parts(instance)]
+    return sum((max(market_bound(part), _by_relaxation(part, patience or Patience())) for part in parts), 0.0)
+
+
+def _by_relaxation(instance: PackingInstance, patience: Patience) -> float:
+    """Zero where patience runs out."""
     every: Ints = np.arange(len(instance.costs))
     has_many_items, core = len(instance.demands) > tuning.MAX_ITEMS, every
     if instance.compatible.sum() > _FEW_PAIRS:
         selection = CoreSelection(instance, patience=patience)
         if patience.ran_out:
-            return market_bound(instance)
+            return 0.0
         core = np.union1d(selection.core(_CORE_CLASSES), np.flatnonzero(instance.is_limited))
     for _ in range(_ROUNDS):
         restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
@@ -54,7 +61,7 @@ def lower_bound(instance: PackingInstance, patience: Patience | None = None) -> 
         )
         solution = relaxation.solve(solved.demands)
         if solution is None:
-            return market_bound(instance)
+            return 0.0
         charges, excess = item_charges(restricted, solution.duals)
         directions = price_directions(solved, solution)
         unproven = _charging_less(instance, np.setdiff1d(every, core), directions, charges)

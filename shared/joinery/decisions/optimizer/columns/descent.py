@@ -32,7 +32,7 @@ def descend(
         Patterns(np.array([pattern.bin_type for pattern in best]), np.array([pattern.counts for pattern in best]))
     )
     demands, available = instance.demands, instance.available
-    rounds = effort.pricing_rounds
+    rounds = effort.rounds
     solution = _generated(master, pricing, demands, available, rounds, random) if rounds else None
     least = np.inf if solution is None else solution.cost
     for number in range(tuning.DIVES):

@@ -70,7 +70,7 @@ def _generate(
     pricing = PricingHeuristic(instance, instance.sizes @ duals.capacity_duals.T, near)
     widths = iter(tuning.BOX_WIDTHS)
     width, before = next(widths), np.inf
-    for _ in range(effort.pricing_rounds):
+    for _ in range(effort.rounds):
         solution = master.solve(instance.demands, instance.available, width)
         if solution is None or effort.is_over():
             return None

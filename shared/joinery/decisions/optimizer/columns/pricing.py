@@ -107,13 +107,15 @@ class PricingHeuristic:
         """bool[patterns, items]: which item may have one more copy on each bin."""
         instance, bin_types, counts = self._instance, patterns.bin_types, patterns.counts
         free = instance.capacities[bin_types] - counts @ instance.sizes
-        fits: Mask = instance.compatible.T[bin_types] & (counts < instance.demands)
+        fits: Mask = counts < np.minimum(instance.demands, instance.max_per_bin.T[bin_types])
         for resource in np.flatnonzero((instance.sizes > 0).any(axis=0)):
             fits &= instance.sizes[:, resource] <= free[:, [resource]]
         for limit in instance.cardinality_limits:
-            fits[np.ix_(counts[:, limit.items].sum(axis=1) >= limit.cap, limit.items)] = False
-        for item in np.flatnonzero(instance.conflicts.any(axis=1)):
-            fits[np.ix_(counts[:, item] > 0, instance.conflicts[item])] = False
+            if len(limit.items) > 1:
+                fits[np.ix_(counts[:, limit.items].sum(axis=1) >= limit.cap, limit.items)] = False
+        if instance.has_conflicting_items:
+            for item in np.flatnonzero(instance.conflicts.any(axis=1)):
+                fits[np.ix_(counts[:, item] > 0, instance.conflicts[item])] = False
         return fits
 
 

@@ -43,11 +43,32 @@ def decompose(instance: PackingInstance, block: Ints, demands: Ints) -> list[Sub
     shares = _dealt_out(instance, demands, possible)
     parts = []
     for b in range(count):
-        items, bin_types = np.flatnonzero(shares[:, b]), np.flatnonzero(block == b)
-        if len(items):
+        for items, bin_types in _components(instance, np.flatnonzero(shares[:, b]), np.flatnonzero(block == b)):
             restricted = instance.restrict(items, bin_types, shares[items, b])
             parts.append(Subinstance(items, bin_types, restricted, len(demands)))
     return parts
+
+
+def independent_parts(instance: PackingInstance) -> list[Subinstance]:
+    """The instance taken apart where nothing connects two parts: no bin type is for items of both, and no supply."""
+    every = np.arange(len(instance.demands)), np.arange(len(instance.costs))
+    parts = _components(instance, *every)
+    return [
+        Subinstance(items, bin_types, instance.restrict(items, bin_types, instance.demands[items]), len(every[0]))
+        for items, bin_types in parts
+    ]
+
+
+def _components(instance: PackingInstance, items: Ints, bin_types: Ints) -> list[tuple[Ints, Ints]]:
+    """These items and bin types (indices), taken apart where no bin type or supply is for items of two parts."""
+    compatible = instance.compatible[np.ix_(items, bin_types)]
+    supplies = np.unique(instance.supply[bin_types], return_inverse=True)[1].ravel()
+    parts: list[Mask] = []
+    for row in np.unique(compatible, axis=0):
+        reached = np.isin(supplies, supplies[row])
+        touching = [part for part in parts if (part & reached).any()]
+        parts = [part for part in parts if not (part & reached).any()] + [np.logical_or.reduce([reached, *touching])]
+    return [(items[compatible[:, part].any(axis=1)], bin_types[part]) for part in parts]
 
 
 def _dealt_out(instance: PackingInstance, demands: Ints, possible: Mask) -> Ints:

@@ -2,7 +2,7 @@
 columns or costs.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -158,6 +158,14 @@ class Solver:
     def add_row(self, columns: Indices, values: Floats, upper: float = 0.0) -> None:
         """One more row: the sum of these columns times these values is at most ``upper``."""
         self._highs.addRow(-np.inf, upper, len(columns), columns.astype(np.int32), values)
+
+    def add_rows(self, rows: Sequence[tuple[Indices, Floats]]) -> None:
+        """More rows: of each the sum of these columns times these values is at most zero."""
+        if rows:
+            columns, values = (np.concatenate(part) for part in zip(*rows, strict=True))
+            starts = np.cumsum([0, *(len(columns) for columns, _ in rows[:-1])]).astype(np.int32)
+            lower, upper = np.full(len(rows), -np.inf), np.zeros(len(rows))
+            self._highs.addRows(len(rows), lower, upper, len(columns), starts, columns.astype(np.int32), values)
 
     def set_upper_bounds(self, upper: Floats) -> None:
         """Other upper bounds on the first variables."""

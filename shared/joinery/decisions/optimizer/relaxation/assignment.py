@@ -6,12 +6,13 @@ item's demand row is what one more copy would cost in the cheapest mix, so a bin
 wastes nothing.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from joinery.decisions.optimizer import tuning
-from joinery.decisions.optimizer.arrays import Floats, Ints
+from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.linear.highs import LinearSolution, Patience, Solver
 from joinery.decisions.optimizer.relaxation.assignment_program import AssignmentProgram, CardinalityRow, bin_bounds
@@ -62,7 +63,7 @@ class AssignmentRelaxation:
 
     ``swift``: start from a plain packing instead of from nothing. That takes a third of the time. It ends at another
     of the optimal vertices, which in the mean rounds a quarter of a percent worse.
-    ``cuts``: add cardinality rows for items of which few fit on a bin. ``cut_tolerance``: stop adding them when the
+    ``cuts``: add cardinality rows for items of which few fit on a bin. ``cut_tolerance``: stop adding rows when the
     optimum rises by no more than this share; below zero: never for that reason. ``patience``: how long each solve may
     take.
     """
@@ -76,14 +77,22 @@ class AssignmentRelaxation:
         cut_tolerance: float = -1.0,
         patience: Patience | None = None,
     ) -> None:
-        self._instance, self._costs, self._swift = instance, instance.costs, swift
-        self._program = AssignmentProgram(instance)
-        self._rows = list(self._program.limit_rows)
+        self._instance, self._costs, self._swift, self._patience = instance, instance.costs, swift, patience
         # More copies than are wanted never share a bin, though its capacity would hold them.
         self._most = np.minimum(instance.max_per_bin, np.maximum(instance.demands, 1)[:, None])
-        self._solver = Solver(self._program.linear_program(), patience=patience)
         self._cut_tolerance = cut_tolerance
         self._cut_rounds = 0 if cuts else tuning.CUT_ROUNDS
+        program = AssignmentProgram(instance, lists_own=False)
+        are_few = (program.own_limit >= 0).sum() <= tuning.FEW_LIMIT_ROWS
+        lists_own = are_few or bool(program.limit_rows)
+        self._begin(AssignmentProgram(instance, lists_own=True) if lists_own else program, lists_own=lists_own)
+
+    def _begin(self, program: AssignmentProgram, *, lists_own: bool) -> None:
+        """From nothing. ``lists_own``: the program has rows for limits of one item."""
+        self._program = program
+        self._is_unlisted = (program.own_limit >= 0) & (not lists_own)
+        self._rows = list(program.limit_rows)
+        self._solver = Solver(program.linear_program(), patience=self._patience)
         self._is_solved = False
 
     def solve(self, demands: Ints, available: Ints | None = None) -> RelaxationSolution | None:
@@ -92,53 +101,75 @@ class AssignmentRelaxation:
 
         ``available``: int64[bin types], what is left if some bins were bought already.
         """
+        solution = self._optimum(demands, available)
+        if solution is not None and not self._is_solved and self._breaks_most_limits(solution):
+            self._begin(AssignmentProgram(self._instance, lists_own=True), lists_own=True)
+            solution = self._optimum(demands, available)
+        self._is_solved = solution is not None
+        while solution is not None and self._add_violated(solution):
+            before = self._cost(solution)
+            solution = self._solver.solve(demands.astype(np.float64), demands.astype(np.float64))
+            if solution is not None and self._cost(solution) <= before * (1 + self._cut_tolerance):
+                self._cut_rounds = tuning.CUT_ROUNDS
+                break
+        return None if solution is None else self._read(solution)
+
+    def _optimum(self, demands: Ints, available: Ints | None) -> LinearSolution | None:
+        """With the rows that there are."""
         if available is not None and self._instance.is_limited.any():
             self._solver.set_upper_bounds(bin_bounds(available))
             self._solver.set_row_upper(self._program.first_supply_row, self._program.supply_ends(available))
         if self._swift and not self._is_solved and self._instance.compatible.any(axis=1).all():
             self._solver.warm_start(*self._program.plain_basis(demands))
-        solution = self._solve_with_cuts(demands.astype(np.float64))
-        if solution is None:
-            return None
-        self._is_solved = True
-        return self._read(solution)
+        return self._solver.solve(demands.astype(np.float64), demands.astype(np.float64))
 
     def set_costs(self, costs: Floats) -> None:
         """Other costs of the bin types from the next solve on, which goes on from the last optimum."""
         self._costs = costs
         self._solver.set_costs(costs)
 
-    def _solve_with_cuts(self, demands: Floats) -> LinearSolution | None:
-        """Solve, add the rows that the optimum violates, solve again.
+    def _breaks_most_limits(self, solution: LinearSolution) -> bool:
+        """Whether more than half of the items that have a limit of their own break it. To add all of those rows takes
+        longer than to begin with them.
+        """
+        limited = self._is_unlisted.any(axis=1)
+        return bool(limited.any()) and self._broken(solution).any(axis=1).sum() > limited.sum() / 2
+
+    def _add_violated(self, solution: LinearSolution) -> bool:
+        """Add rows for items of which more copies are put on a bin type than its bins hold; whether there were any.
 
         There could be a cardinality row for every item on every bin type. Nearly all would be slack, and each would
         slow every pivot, so they are cutting planes (Dantzig, Fulkerson and Johnson 1954, "Solution of a large-scale
         traveling-salesman problem"): with all of them 120 items took 3.8 s, with the violated ones 0.5 s.
         """
-        solution = self._solver.solve(demands, demands)
-        while solution is not None and self._cut_rounds < tuning.CUT_ROUNDS and self._add_cuts(solution):
-            before = self._cost(solution)
-            solution = self._solver.solve(demands, demands)
-            if solution is not None and self._cost(solution) <= before * (1 + self._cut_tolerance):
-                self._cut_rounds = tuning.CUT_ROUNDS
-        return solution
+        rows = [*self._limits(self._broken(solution)), *self._cuts(solution)]
+        self._solver.add_rows([self._program.entries(row) for row in rows])
+        self._rows += rows
+        return bool(rows)
 
-    def _add_cuts(self, solution: LinearSolution) -> bool:
-        """Add a row for every item of which more copies are put on a bin type than its bins hold; whether there were
-        any.
-        """
-        allowed = self._most * solution.values[: self._program.bin_type_count]
-        few_fit = (self._most > 0) & (self._most <= tuning.FEW_FIT)
-        is_violated = few_fit & (self._assigned(solution) > allowed + _VIOLATED)
-        cuts = [
-            CardinalityRow(np.array([item]), int(bin_type), int(self._most[item, bin_type]))
-            for item, bin_type in zip(*np.nonzero(is_violated), strict=True)
-        ]
-        for row in cuts:
-            self._solver.add_row(*self._program.entries(row))
-        self._rows += cuts
-        self._cut_rounds += 1
-        return bool(cuts)
+    def _broken(self, solution: LinearSolution) -> Mask:
+        """bool[items, bin types]: limits of one item that have no rows yet, and are broken."""
+        bins = solution.values[: self._program.bin_type_count]
+        return self._is_unlisted & (self._assigned(solution) > self._program.own_cap * bins + _VIOLATED)
+
+    def _limits(self, is_broken: Mask) -> Iterator[CardinalityRow]:
+        """An item that breaks its limit on one bin type would break it on the next, so it gets all of its rows."""
+        is_listed: Mask = self._is_unlisted & is_broken.any(axis=1, keepdims=True)
+        self._is_unlisted &= ~is_listed
+        for item, bin_type in zip(*np.nonzero(is_listed), strict=True):
+            cap, limit = self._program.own_cap[item, bin_type], self._program.own_limit[item, bin_type]
+            yield CardinalityRow(np.array([item]), int(bin_type), int(cap), int(limit))
+
+    def _cuts(self, solution: LinearSolution) -> Iterator[CardinalityRow]:
+        """Of items of which few fit, and fewer than a limit says."""
+        if self._cut_rounds < tuning.CUT_ROUNDS:
+            self._cut_rounds += 1
+            few_fit = (self._most > 0) & (self._most <= tuning.FEW_FIT) & (self._most < self._program.own_cap)
+            allowed = self._most * solution.values[: self._program.bin_type_count]
+            for item, bin_type in zip(
+                *np.nonzero(few_fit & (self._assigned(solution) > allowed + _VIOLATED)), strict=True
+            ):
+                yield CardinalityRow(np.array([item]), int(bin_type), int(self._most[item, bin_type]))
 
     def _read(self, solution: LinearSolution) -> RelaxationSolution:
         program, instance = self._program, self._instance

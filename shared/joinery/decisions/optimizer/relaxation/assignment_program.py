@@ -45,18 +45,25 @@ class AssignmentProgram:
 
     ``resources``: int64[used], those that some item asks for: others have no rows. ``shared_supplies``: the bin types
     (indices) of each supply that several of them share. ``limit_rows``: the rows that the cardinality limits need from
-    the start.
+    the start. ``own_limit``: int64[items, bin types], the limit (index) that no other item of the bin type counts for,
+    -1 where there is none; ``own_cap``: its cap.
+
+    ``lists_own``: limits of one item have rows from the start too.
     """
 
-    def __init__(self, instance: PackingInstance) -> None:
+    def __init__(self, instance: PackingInstance, *, lists_own: bool) -> None:
         self.instance = instance
         self.item_count, self.bin_type_count = instance.compatible.shape
         self.pair_items, self.pair_bin_types = np.nonzero(instance.compatible)
         self.resources = np.flatnonzero((instance.sizes > 0).any(axis=0))
         self.shared_supplies = _shared_supplies(instance)
         self._limited_bin_types = [
-            np.flatnonzero(instance.compatible[limit.items].any(axis=0)) for limit in instance.cardinality_limits
+            np.flatnonzero(instance.compatible[limit.items].sum(axis=0) > (0 if lists_own else 1))
+            for limit in instance.cardinality_limits
         ]
+        self.own_limit = _own_limits(instance)
+        caps = np.append(instance.limit_caps, UNLIMITED)
+        self.own_cap: Ints = caps[self.own_limit]
         self.limit_rows = [
             CardinalityRow(limit.items, int(bin_type), limit.cap, number)
             for number, (limit, bin_types) in enumerate(self._limits())
@@ -178,6 +185,17 @@ class AssignmentProgram:
         cost = cost + np.where(instance.is_limited, instance.costs.sum() + 1.0, 0.0)
         cheapest: Ints = np.where(instance.compatible, cost, np.inf).argmin(axis=1)
         return cheapest
+
+
+def _own_limits(instance: PackingInstance) -> Ints:
+    """int64[items, bin types]: see ``AssignmentProgram``; of several limits the one with the least cap."""
+    own: Ints = np.full(instance.compatible.shape, -1)
+    order = sorted(range(len(instance.cardinality_limits)), key=lambda number: -instance.cardinality_limits[number].cap)
+    for number in order:
+        items = instance.cardinality_limits[number].items
+        is_alone = instance.compatible[items] & (instance.compatible[items].sum(axis=0) == 1)
+        own[items] = np.where(is_alone, number, own[items])
+    return own
 
 
 def bin_bounds(available: Ints) -> Floats:

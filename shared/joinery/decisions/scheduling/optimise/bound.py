@@ -37,6 +37,8 @@ WEAK = 0.05
 _WORK = 200_000_000
 #: Classes of which the simplest bound takes a moment, even where time is up.
 _SOON_BOUNDED = 300
+#: Classes of which the relaxation's bound takes seconds.
+_MANY_CLASSES = 150
 _NO_TIME = "the time limit struck before a better one was proven"
 _TOO_MUCH = "the pods differ too much from each other to prove a better one"
 #: A bound may exceed the price of a plan by so small a share, for sums of floats.
@@ -81,29 +83,26 @@ def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], pri
         return Bounds(weaknesses=(_NO_TIME,))
     # What users want of a node's size is no rule, so no part of the bound.
     pools = [replace(pool, room=pool.market.allocatable - pool.overhead) for pool in pools]
-    bound = _proven(work, demands, nodes, pools, price, effort)
-    hard = keeping = bound.cost
-    is_small_plan = sum(len(node.pods) for node in nodes) <= SMALL_DEMAND
     kept = kept_by(nodes, pools)
-    # For larger plans a bound that keeps preferences would take as long as packing them.
-    keeps_more = Kept.WEIGHTS in kept or (is_small_plan and Kept.PREFERENCES in kept)
-    if hard < price * (1 - _ROUNDING) and keeps_more and not effort.is_over():
+    # Of many classes a proof takes seconds. What is kept is most of the difference, so the other bound gets them.
+    is_brief = bool(kept) and len(demands) > _MANY_CLASSES
+    bound = _proven(work, demands, nodes, pools, price, effort, is_brief=is_brief)
+    hard = keeping = bound.cost
+    if hard < price * (1 - _ROUNDING) and kept and not effort.is_over():
         demands = kept_demands(nodes)
         bound = _proven(work, demands, nodes, pools, price, effort)
         keeping = max(hard, bound.cost)
     else:
         kept = ()
-    weak = _weaknesses(demands, nodes, pools, bound) if price > keeping * (1 + WEAK) else ()
+    weak = _weaknesses(demands, nodes, bound) if price > keeping * (1 + WEAK) else ()
     return Bounds(hard=hard, keeping=keeping, kept=kept, weaknesses=weak)
 
 
-def _weaknesses(
-    demands: Sequence[ProofDemand], nodes: Sequence[NewNode], pools: Sequence[Pool], bound: _Bound
-) -> tuple[str, ...]:
+def _weaknesses(demands: Sequence[ProofDemand], nodes: Sequence[NewNode], bound: _Bound) -> tuple[str, ...]:
     if bound.cut_short:
         # What else the proof leaves out may matter less than that.
-        return bound.cut_short, *weaknesses(demands, nodes, pools, is_tight=True)
-    return weaknesses(demands, nodes, pools, is_tight=bound.is_tight)
+        return bound.cut_short, *weaknesses(demands, nodes, is_tight=True)
+    return weaknesses(demands, nodes, is_tight=bound.is_tight)
 
 
 def _proven(
@@ -113,8 +112,12 @@ def _proven(
     pools: Sequence[Pool],
     price: float,
     effort: Effort,
+    *,
+    is_brief: bool = False,
 ) -> _Bound:
-    """The best bound for its time; no more than ``price``, because nodes that cost so much are known."""
+    """The best bound for its time, or ``is_brief`` the one that takes a moment; no more than ``price``, because nodes
+    that cost so much are known.
+    """
     demands = with_gathered(work, demands)
     instances = ProofInstances(work, demands, nodes, pools)
     if sum(demand.count for demand in demands) <= SMALL_DEMAND and not effort.is_over():
@@ -124,7 +127,8 @@ def _proven(
         # nothing of it.
         if result and result.bound <= price * (1 + _ROUNDING):
             return _Bound(min(result.bound, price), result.is_tight)
-    return _of_any_size(instances.plain(), effort)
+    plain = instances.plain()
+    return _Bound(market_bound(plain), cut_short=_TOO_MUCH) if is_brief else _of_any_size(plain, effort)
 
 
 def _of_any_size(instance: PackingInstance, effort: Effort) -> _Bound:
@@ -137,17 +141,11 @@ def _of_any_size(instance: PackingInstance, effort: Effort) -> _Bound:
     return _Bound(cost, cut_short=_NO_TIME if effort.struck else _TOO_MUCH)
 
 
-def weaknesses(
-    demands: Sequence[ProofDemand], nodes: Sequence[NewNode], pools: Sequence[Pool], *, is_tight: bool
-) -> tuple[str, ...]:
+def weaknesses(demands: Sequence[ProofDemand], nodes: Sequence[NewNode], *, is_tight: bool) -> tuple[str, ...]:
     """``is_tight``: the bound is tight for what the proof knows of, so that only what it leaves out can explain the
     gap.
     """
     reasons = [*_of_rules(demands), *_of_min_values(nodes)]
-    # Of small plans a second bound keeps preferences, and of all plans weights.
-    is_small_plan = sum(demand.count for demand in demands) <= SMALL_DEMAND
-    if not is_small_plan and kept_by(nodes, pools) == (Kept.PREFERENCES,):
-        reasons.append("preferences that are kept count as if they were given up")
     if not is_tight:
         reasons.append("the ways to fill nodes are too many to try all, so that fractions of nodes count")
     return tuple(dict.fromkeys(reasons))

@@ -78,7 +78,8 @@ class Rebuilding:
         uses = _pool_uses(self._work, self._orders, across_tiers=self._across_tiers)
         bin_types = bin_types_for(self._work.pools, requests, uses, self._preferences)
         instance = self._instance(requests, bin_types)
-        selection = CoreSelection(instance, bin_types.prices, effort.patience())
+        is_paid = np.array_equal(bin_types.costs, bin_types.prices)
+        selection = None if is_paid else CoreSelection(instance, bin_types.prices, effort.patience())
         patterns = pack(instance, _blocks(bin_types, self._work.pools), effort, selection)
         if not patterns and effort.is_over():
             # To buy for all of the pods one by one is what first-fit has done already, or will do.
@@ -86,7 +87,7 @@ class Rebuilding:
         is_limited = any(self._work.pools[int(index)].limits for index in np.unique(bin_types.pool))
         if is_limited and int(instance.demands.sum()) <= SMALL_DEMAND and not effort.is_over():
             bin_types, instance, patterns = self._within_limits(incumbent, uses, bin_types, instance, patterns, effort)
-        resilience_cost = selection.preference_cost()
+        resilience_cost = selection.preference_cost() if selection else 0.0
         effort.begin_placing()
         # The dearest first, so that what the limit of a pool refuses are the cheap ones.
         for pattern in sorted(patterns, key=lambda pattern: -instance.costs[pattern.bin_type]):
