@@ -56,6 +56,7 @@ class Effort:
 
     def __post_init__(self) -> None:
         self._began = self.stopwatch()
+        self.rounds = self.pricing_rounds
 
     @classmethod
     def until(cls, limit: float | None, stopwatch: Callable[[], float], seed: int, grace: float = math.inf) -> "Effort":
