@@ -1,7 +1,8 @@
 """How hard to search. Counted in work that a machine of any speed does alike, so that one problem gives one answer."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance, is_little
@@ -50,6 +51,7 @@ class Effort:
     rounds: int = field(default=0, init=False)
     struck: bool = field(default=False, init=False)
     _is_late: bool = field(default=False, init=False)
+    _is_undivided: bool = field(default=False, init=False)
     _began: float = field(default=0.0, init=False)
     _first: float = field(default=math.inf, init=False)
     _left: float = field(default=0.0, init=False)
@@ -99,8 +101,19 @@ class Effort:
             self.placing_ends = max(self.placing_ends, now + self._to_follow + least)
             self._is_late = False
 
+    @contextmanager
+    def undivided(self) -> Iterator[None]:
+        """Whatever is placed meanwhile is placed to its end: half of it would be wrong."""
+        before, self._is_undivided = self._is_undivided, True
+        try:
+            yield
+        finally:
+            self._is_undivided = before
+
     def is_late(self) -> bool:
         """Whether it is too late to place anything more."""
+        if self._is_undivided:
+            return False
         if not self._is_late and not math.isinf(self.placing_ends):
             self._is_late = self.stopwatch() + self._to_follow >= self.placing_ends
             self.struck |= self._is_late

@@ -1,5 +1,6 @@
 """What becomes of pods when the time limit strikes before they have a place."""
 
+from collections import Counter
 from dataclasses import replace
 from itertools import count
 from typing import Any
@@ -11,8 +12,9 @@ from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.reason import ReasonCode
 from joinery.decisions.scheduling.solve import GRACE, solve
 from joinery.decisions.verification.verify import verify
+from joinery.objects.karpenter.labels import ZONE
 from joinery.objects.kubernetes.core import Pod
-from simulator.builders import instance_type, node_pool, pod
+from simulator.builders import ZONES, instance_type, node_pool, pod
 from tests.unit.decisions.verification.plans import problem
 
 LIMITED = Options(time_limit=1.0)
@@ -115,3 +117,26 @@ def test_a_pod_with_a_problem_of_its_own_says_that_whatever_the_time() -> None:
         "nodeSelectorTerms": []}}})  # fmt: skip
     plan = _late(replace(_asked(wrong)), 0)
     assert [one.reasons[0].code for one in plan.unplaced] == [ReasonCode.REQUIREMENTS]
+
+
+EVENLY = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+
+
+@pytest.mark.parametrize("after", range(0, 60, 4))
+def test_pods_that_spread_are_even_whenever_time_is_up(after: int) -> None:
+    """A class is never left with its pods in the first zones only: that plan would be wrong, and so for nothing."""
+    services = [
+        pod(f"web-{app}-{number}", cpu="900m", labels={"app": f"web-{app}"}, spread=[_of(f"web-{app}")])
+        for app in range(3)
+        for number in range(9)
+    ]
+    types = (instance_type("m7a.large", zones=ZONES),)
+    asked = problem(node_pool(), *services, types=types, options=LIMITED)
+    plan = _late(asked, after)
+    assert verify(asked, plan) == ()
+    placed = Counter(name.rsplit("-", 1)[0] for name in placed_pods(plan.existing, plan.launches))
+    assert set(placed.values()) <= {9}
+
+
+def _of(app: str) -> dict[str, Any]:
+    return {**EVENLY, "labelSelector": {"matchLabels": {"app": app}}}

@@ -11,6 +11,7 @@ A class is dealt out before anything is bought: each pod goes where the fewest a
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import nullcontext
 from types import MappingProxyType
 
 from joinery.decisions.optimizer.effort import Effort
@@ -61,8 +62,11 @@ class Allotment:
         ``with_room`` on existing nodes come last: a spread may let more pods in there once others are elsewhere.
         """
         refused: list[Domains] = []
+        is_bound = bool(self._topology.binding(demand.pod_class).keys(demand.variant.rules))
         while True:
-            placed, newly_refused = self._buy_where_dealt(demand, names, with_room, refused)
+            # A spread lets pods into one domain because of those that come to the next.
+            with self._effort.undivided() if is_bound else nullcontext():
+                placed, newly_refused = self._buy_where_dealt(demand, names, with_room, refused)
             if placed or not newly_refused or self._effort.is_late():
                 return placed
             refused += newly_refused

@@ -30,6 +30,10 @@ from joinery.decisions.scheduling.pools.reserved import only_reservations
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME
 
+#: Pods of a class that are placed at once when time is up: a class that spreads is placed to its end, so that this is
+#: how long the plan goes on.
+_AT_ONCE_WHEN_OVER = 1_000
+
 
 class FirstFit:
     """One run over a workspace.
@@ -170,7 +174,8 @@ class FirstFit:
                 if self._effort.is_late():
                     break
                 names = self.left[pod_class]
-                placed = self._place_class(pod_class, names) if names else 0
+                wanted = names[:_AT_ONCE_WHEN_OVER] if self._effort.is_over() else names
+                placed = self._place_class(pod_class, wanted) if names else 0
                 self.left[pod_class] = names[placed:]
                 progress |= placed > 0
         self.left = {pod_class: names for pod_class, names in self.left.items() if names}
