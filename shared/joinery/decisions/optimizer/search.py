@@ -74,7 +74,7 @@ def _searched(
 ) -> tuple[list[Pattern], bool]:
     """Rounded, and improved where that does not take too long; and whether nothing better is likely to be found."""
     start = _begin(instance, block, effort, selection, random, is_part=False)
-    best, result = start.of_whole(start.patterns), None
+    best, result = _of_whole(start.core, start.patterns), None
     if instance.demands.sum() <= tuning.SOON_SOLVED:
         result = _solved_exactly(instance, best, effort)
         best = list((result and result.patterns) or best)
@@ -98,9 +98,10 @@ class _Start:
     patterns: list[Pattern]
     duals: MergedDuals | None
 
-    def of_whole(self, patterns: Sequence[Pattern]) -> list[Pattern]:
-        """Patterns of the core as those of the whole instance."""
-        return [replace(pattern, bin_type=int(self.core[pattern.bin_type])) for pattern in patterns]
+
+def _of_whole(core: Ints, patterns: Sequence[Pattern]) -> list[Pattern]:
+    """Patterns of some bin types (indices) as those of the whole instance."""
+    return [replace(pattern, bin_type=int(core[pattern.bin_type])) for pattern in patterns]
 
 
 def _begin(
@@ -154,16 +155,14 @@ def _improved(start: _Start, effort: Effort, share: float, random: np.random.Gen
     """
     instance, block, best, duals = start.instance, start.block, start.patterns, start.duals
     if duals is None or not _has_few_pairs(instance):
-        return start.of_whole(best)
+        return _of_whole(start.core, best)
     near = np.flatnonzero((duals.reduced_costs <= tuning.NEAR_FOR_REPAIR * instance.costs) | instance.is_limited)
     of_near = instance.restrict(np.arange(len(instance.demands)), near, instance.demands)
     rounding = BlockRounding(of_near, block[near], effort, random, is_swift=share < 1.0)
 
     def finish(residual: Ints, available: Ints, below: float) -> list[Pattern] | None:
         patterns, rest_duals = rounding.pack(residual, available[near], RoundingRule(), below)
-        if rest_duals is None:
-            return None
-        return [replace(pattern, bin_type=int(near[pattern.bin_type])) for pattern in patterns]
+        return None if rest_duals is None else _of_whole(near, patterns)
 
     enough = duals.cost * tuning.GOOD_ENOUGH
     effort.begin(instance, share)
@@ -171,7 +170,8 @@ def _improved(start: _Start, effort: Effort, share: float, random: np.random.Gen
         best = generate_and_dive(instance, duals, best, finish, effort, random)
     if is_little(instance) and cost_of(instance, best) > enough:
         best = descend(instance, duals, best, effort, random)
-    return start.of_whole(destroy_and_repair(instance, block, best, duals, enough, effort, random))
+    best = destroy_and_repair(instance, block, best, duals, enough, effort, random)
+    return _of_whole(start.core, best)
 
 
 def _rounded(
