@@ -82,15 +82,12 @@ class AssignmentRelaxation:
         self._most = np.minimum(instance.max_per_bin, np.maximum(instance.demands, 1)[:, None])
         self._cut_tolerance = cut_tolerance
         self._cut_rounds = 0 if cuts else tuning.CUT_ROUNDS
-        program = AssignmentProgram(instance, lists_own=False)
-        are_few = (program.own_limit >= 0).sum() <= tuning.FEW_LIMIT_ROWS
-        lists_own = are_few or bool(program.limit_rows)
-        self._begin(AssignmentProgram(instance, lists_own=True) if lists_own else program, lists_own=lists_own)
+        self._begin(AssignmentProgram(instance))
 
-    def _begin(self, program: AssignmentProgram, *, lists_own: bool) -> None:
-        """From nothing. ``lists_own``: the program has rows for limits of one item."""
+    def _begin(self, program: AssignmentProgram) -> None:
+        """From nothing."""
         self._program = program
-        self._is_unlisted = (program.own_limit >= 0) & (not lists_own)
+        self._is_unlisted = (program.own_limit >= 0) & (not program.lists_own)
         self._rows = list(program.limit_rows)
         self._solver = Solver(program.linear_program(), patience=self._patience)
         self._is_solved = False
@@ -103,7 +100,7 @@ class AssignmentRelaxation:
         """
         solution = self._optimum(demands, available)
         if solution is not None and not self._is_solved and self._breaks_most_limits(solution):
-            self._begin(AssignmentProgram(self._instance, lists_own=True), lists_own=True)
+            self._begin(AssignmentProgram(self._instance, lists_own=True))
             solution = self._optimum(demands, available)
         self._is_solved = solution is not None
         while solution is not None and self._add_violated(solution):
@@ -166,9 +163,8 @@ class AssignmentRelaxation:
             self._cut_rounds += 1
             few_fit = (self._most > 0) & (self._most <= tuning.FEW_FIT) & (self._most < self._program.own_cap)
             allowed = self._most * solution.values[: self._program.bin_type_count]
-            for item, bin_type in zip(
-                *np.nonzero(few_fit & (self._assigned(solution) > allowed + _VIOLATED)), strict=True
-            ):
+            is_violated = few_fit & (self._assigned(solution) > allowed + _VIOLATED)
+            for item, bin_type in zip(*np.nonzero(is_violated), strict=True):
                 yield CardinalityRow(np.array([item]), int(bin_type), int(self._most[item, bin_type]))
 
     def _read(self, solution: LinearSolution) -> RelaxationSolution:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import UNLIMITED, Floats, Ints
 from joinery.decisions.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.decisions.optimizer.linear.highs import Indices, LinearProgram
@@ -46,24 +47,23 @@ class AssignmentProgram:
     ``resources``: int64[used], those that some item asks for: others have no rows. ``shared_supplies``: the bin types
     (indices) of each supply that several of them share. ``limit_rows``: the rows that the cardinality limits need from
     the start. ``own_limit``: int64[items, bin types], the limit (index) that no other item of the bin type counts for,
-    -1 where there is none; ``own_cap``: its cap.
-
-    ``lists_own``: limits of one item have rows from the start too.
+    -1 where there is none; ``own_cap``: its cap. ``lists_own``: those limits have rows from the start too, because it
+    is asked for, because they are few, or because others have rows anyway.
     """
 
-    def __init__(self, instance: PackingInstance, *, lists_own: bool) -> None:
+    def __init__(self, instance: PackingInstance, *, lists_own: bool = False) -> None:
         self.instance = instance
         self.item_count, self.bin_type_count = instance.compatible.shape
         self.pair_items, self.pair_bin_types = np.nonzero(instance.compatible)
         self.resources = np.flatnonzero((instance.sizes > 0).any(axis=0))
         self.shared_supplies = _shared_supplies(instance)
-        self._limited_bin_types = [
-            np.flatnonzero(instance.compatible[limit.items].sum(axis=0) > (0 if lists_own else 1))
-            for limit in instance.cardinality_limits
-        ]
         self.own_limit = _own_limits(instance)
         caps = np.append(instance.limit_caps, UNLIMITED)
         self.own_cap: Ints = caps[self.own_limit]
+        sharing = [instance.compatible[limit.items].sum(axis=0) for limit in instance.cardinality_limits]
+        are_few = (self.own_limit >= 0).sum() <= tuning.FEW_LIMIT_ROWS
+        self.lists_own = bool(lists_own or are_few or any((items > 1).any() for items in sharing))
+        self._limited_bin_types = [np.flatnonzero(items > (0 if self.lists_own else 1)) for items in sharing]
         self.limit_rows = [
             CardinalityRow(limit.items, int(bin_type), limit.cap, number)
             for number, (limit, bin_types) in enumerate(self._limits())
