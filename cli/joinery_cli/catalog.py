@@ -62,11 +62,13 @@ def catalog(
 
 
 def _save(loaded: "Loaded", path: str) -> None:
+    from joinery_cli.notices import tell, warning
     from joinery_cli.sources import save_catalog
 
     if not loaded.catalog.instance_types:
         raise ConfigurationError(f"--save {path}: {loaded.source} does not hold the types as EC2 describes them")
     save_catalog(loaded.catalog, path)
+    tell(warning(f"{path} is not whole: {each}") for each in loaded.catalog.missing)
     types, offerings = len(loaded.catalog.instance_types), len(loaded.catalog.offerings)
     print(
         (

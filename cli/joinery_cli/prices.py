@@ -25,6 +25,8 @@ class Prices:
     """Zones of the cluster's region that the catalogue does not have: nothing can be bought there."""
     guessed_zone_ids: tuple[str, ...] = ()
     """Ids of zones of which nothing says the names."""
+    missing: tuple[str, ...] = ()
+    """What could not be read when the catalogue was made, and what stands in for it."""
 
     @property
     def is_sample(self) -> bool:
@@ -82,6 +84,7 @@ class Prices:
                 f"GUESSED: which zones have the ids {', '.join(self.guessed_zone_ids)}. Every account has an order of "
                 "its own: its Nodes, the status of an EC2NodeClass, or a catalogue of its region would tell"
             )
+        yield from (warning(f"the catalogue of {self.source} is not whole: {each}") for each in self.missing)
         if self.lacking:
             yield warning(
                 f"the catalogue has no zone {', '.join(self.lacking)} of {self.region}: nothing can be bought there. "

@@ -95,6 +95,7 @@ def prices_of(loaded: Loaded, snapshot: "Snapshot", region: str = "") -> tuple["
         if is_foreign or cluster != catalog.region
         else tuple(zone for zone in zones_asked_for(snapshot, cluster) if zone not in sold),
         guessed_zone_ids=asked_ids if is_foreign else (),
+        missing=tuple(map(str, catalog.missing)),
     )
     if not is_foreign:
         return catalog, prices

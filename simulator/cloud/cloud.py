@@ -178,9 +178,9 @@ class InMemoryCloud:
 
     # --- Cloud ---
 
-    def catalog(self, earlier: Catalog | None = None) -> Catalog:
+    def catalog(self, earlier: Catalog | None = None, *, in_full: bool = False) -> Catalog:
         self._fail("catalog")
-        current = self._catalog if earlier is None else _repriced(earlier, self._catalog)
+        current = self._catalog if earlier is None or in_full else _repriced(earlier, self._catalog)
         if not self.reserved:
             return current
         return msgspec.structs.replace(current, capacity_reservations=self._as_they_are(sorted(self.reserved)))

@@ -65,7 +65,7 @@ class MetalCloud:
         self._machines: dict[str, Instance] = {}
         self._answers: dict[str, LaunchResult] = {}
 
-    def catalog(self, earlier: Catalog | None = None) -> Catalog:
+    def catalog(self, earlier: Catalog | None = None, *, in_full: bool = False) -> Catalog:
         offerings = (CatalogOffering(size, rack, labels.ON_DEMAND, _PRICES[size]) for size, rack in STOCK)
         zones = tuple(Zone(rack) for _, rack in STOCK)
         return Catalog(

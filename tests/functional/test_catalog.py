@@ -8,8 +8,8 @@ import pytest
 
 from joinery.controllers.catalog import LISTED_EVERY, CatalogController
 from joinery.gateways.doorbell.gateway import Bell
-from joinery.gateways.ec2.catalog.document import Catalog
-from joinery.objects.errors import ConfigurationError, JoineryError, UnavailableError
+from joinery.gateways.ec2.catalog.document import Catalog, Missing
+from joinery.objects.errors import ConfigurationError, UnavailableError
 from joinery.objects.karpenter.labels import ON_DEMAND, SPOT
 from simulator.cloud.cloud import InMemoryCloud
 from tests.functional.fuse import Fuse
@@ -92,13 +92,31 @@ def test_a_catalogue_that_does_not_say_its_age_is_read_anew(stand: Stand) -> Non
     assert _at_nine(stand) == set()
 
 
-def test_spot_prices_are_new_although_the_price_list_fails(stand: Stand) -> None:
-    """The failure is raised all the same, for whoever mends it."""
-    _dear(stand, LISTED_EVERY)
-    fuse = Fuse(failing="cloud.catalog", error=UnavailableError("throttled"), about=lambda earlier: earlier is None)
-    with pytest.raises(JoineryError, match="throttled"):
-        CatalogController(fuse.protect(stand.gateways), stand.world.clock.now).reconcile()
-    assert SPOT not in _at_nine(stand)
+class _HalfBlind(InMemoryCloud):
+    """A cloud whose price list may not be read. ``asked``: whether everything was, each time."""
+
+    missing: tuple[Missing, ...] = (Missing("on-demand prices", "estimates stand in", "AccessDenied"),)
+
+    def catalog(self, earlier: Catalog | None = None, *, in_full: bool = False) -> Catalog:
+        vars(self).setdefault("asked", []).append(in_full)
+        read = super().catalog(earlier, in_full=in_full)
+        return msgspec.structs.replace(read, missing=self.missing, listed=self.clock.now().isoformat())
+
+
+def test_a_catalogue_that_lacks_a_source_is_stored_and_the_run_fails(stand: Stand) -> None:
+    """Pods get nodes, and the alarm rings for whoever has to give the right. The next run asks for everything again."""
+    stand.world.store.stored = None
+    cloud = _HalfBlind(stand.world.clock, stand.world.cloud.catalog())
+    controller = CatalogController(replace(stand.gateways, cloud=cloud), stand.world.clock.now)
+    for _ in range(2):
+        with pytest.raises(UnavailableError, match="on-demand prices could not be read: estimates stand in"):
+            controller.reconcile()
+    assert stand.world.store.catalog().offerings == cloud.catalog(in_full=True).offerings
+    assert stand.rung() == {Bell.PROVISIONING}
+    cloud.missing = ()
+    for _ in range(2):
+        controller.reconcile()
+    assert vars(cloud)["asked"] == [True, True, True, True, False]
 
 
 @pytest.mark.parametrize(("lost", "ago"), [(SPOT, timedelta(0)), (SPOT, LISTED_EVERY), (ON_DEMAND, LISTED_EVERY)])

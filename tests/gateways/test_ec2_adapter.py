@@ -17,7 +17,7 @@ from joinery.gateways.ec2.adapter import Ec2Cloud
 from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering
 from joinery.gateways.ec2.gateway import LaunchRequest, Override
 from joinery.gateways.ec2.instancetypes.resolve import resolve
-from joinery.objects.errors import ConfigurationError, NotFoundError, UnavailableError
+from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery_cli.main import main
 from joinery_cli.sources import load_catalog
@@ -129,12 +129,6 @@ def test_the_live_catalogue_holds_what_has_a_price(catalog: Catalog) -> None:
     assert {o.price for o in catalog.sold["m5.metal"] if o.capacity_type == "on-demand"} == {4.608}
     assert {o.capacity_type for o in catalog.sold["c5.large"]} == {"spot"}
     assert {kind.name: kind for kind in resolve(catalog, node_class())}["m5.large"].allocatable["cpu"] == 1930
-
-
-def test_without_a_price_list_there_is_no_catalogue(cloud: Ec2Cloud) -> None:
-    """The run fails, and the catalogue stored last stays in use."""
-    with pytest.raises((ConfigurationError, UnavailableError), match="reading the price list"):
-        cloud.catalog()
 
 
 def test_subnets_come_by_id_or_by_tags(cloud: Ec2Cloud) -> None:
@@ -303,12 +297,13 @@ def test_a_catalogue_that_is_known_gets_new_spot_prices_alone(catalog: Catalog, 
     """Types and on-demand prices are taken over, also where the price list does not answer. What was spot and has no
     price any more is not sold as spot.
     """
-    zones = ("us-east-1a", "on-demand"), ("us-east-1a", "spot"), ("nowhere-1a", "spot")
+    zones = [(zone, way) for zone in ("nowhere-1a", "us-east-1a") for way in ("on-demand", "spot")]
     known = msgspec.structs.replace(
         catalog, offerings=tuple(CatalogOffering("m5.large", zone, way, 9.0) for zone, way in zones)
     )
     current = cloud.catalog(known)
     assert [(o.zone, o.capacity_type, o.price) for o in current.offerings] == [
+        ("nowhere-1a", "on-demand", 9.0),
         ("us-east-1a", "on-demand", 9.0),
         ("us-east-1a", "spot", 0.00001),
     ]

@@ -191,8 +191,8 @@ def test_a_cluster_that_is_not_there_is_not_found(eks: None) -> None:
 # --- the catalogue ---
 
 
-def catalogue(clients: Clients, types: dict[str, Any] | None = None) -> Catalog:
-    """The live catalogue, of what the answers say; ``types`` may say less than the one that is sold."""
+def questions(types: dict[str, Any] | None = None) -> list[tuple[str, str, Any]]:
+    """What is asked for a catalogue, and answered; ``types`` may say less than the one that is sold."""
     whole = read("describe-instance-types")
     sold = [
         {"InstanceType": kind["InstanceType"], "LocationType": "availability-zone", "Location": f"us-east-1{zone}"}
@@ -202,7 +202,7 @@ def catalogue(clients: Clients, types: dict[str, Any] | None = None) -> Catalog:
     prices = {kind["InstanceType"]: "1.0" for kind in whole["InstanceTypes"]}
     listed = [*read("pricing-get-products")["PriceList"], *(_price(*item) for item in prices.items())]
     zones = [{"ZoneName": "us-east-1a", "ZoneId": "use1-az4"}, {"ZoneName": "us-east-1b", "ZoneId": "use1-az6"}]
-    script: Any = (
+    return [
         ("pricing", "get_products", {"PriceList": listed}),
         ("pricing", "get_products", {"PriceList": []}),
         ("ec2", "describe_spot_price_history", read("describe-spot-price-history")),
@@ -210,8 +210,12 @@ def catalogue(clients: Clients, types: dict[str, Any] | None = None) -> Catalog:
         ("ec2", "describe_instance_type_offerings", {"InstanceTypeOfferings": sold}),
         ("ec2", "describe_availability_zones", {"AvailabilityZones": zones}),
         ("ec2", "describe_capacity_reservations", read("describe-capacity-reservations")),
-    )
-    with answering(clients, *script):
+    ]
+
+
+def catalogue(clients: Clients, types: dict[str, Any] | None = None) -> Catalog:
+    """The live catalogue, of what the answers say."""
+    with answering(clients, *questions(types)):
         return listing.read(clients, NOW)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.gateways.ec2.catalog.document import Catalog
-from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
+from joinery.objects.errors import ConfigurationError, NotFoundError, UnavailableError
 
 #: How old instance types and on-demand prices may become, of which there are new ones every few days (Karpenter asks
 #: for both every twelve hours). To read them takes ten times as long as spot prices do.
@@ -26,35 +26,22 @@ class CatalogController:
     def reconcile(self) -> Mapping[str, Any]:
         """Read what may have changed of the catalogue and store it. Returns how much there is in it.
 
-        Raises what kept it from being read. Where all of it was due and cannot be read, spot prices are still new.
+        Raises what kept it from being read; and ``UnavailableError``, once it is stored, where a part of it could not
+        be read. That is read again by the next run.
         """
         earlier = self._stored()
-        if earlier is not None and not self._is_due(earlier):
-            catalog = self._refreshed(earlier, earlier)
-        else:
-            try:
-                catalog = self._refreshed(None, earlier)
-            except JoineryError:
-                if earlier is not None:
-                    self._refreshed(earlier, earlier)
-                raise
+        catalog = self._gateways.cloud.catalog(earlier, in_full=earlier is None or self._is_due(earlier))
+        gone = (_capacity_types(earlier) if earlier else set()) - _capacity_types(catalog)
+        if gone:
+            # The answer lacked it, not the cloud.
+            raise UnavailableError(f"the catalogue has no {', '.join(sorted(gone))} price any more: the last one stays")
+        self._gateways.store.put_catalog(catalog)
         if earlier is None:
             # Pods may have waited for it, and after a few tries only the schedule would ring.
             self._gateways.doorbell.ring(Bell.PROVISIONING)
+        if catalog.missing:
+            raise UnavailableError("the catalogue lacks: " + "; ".join(map(str, catalog.missing)))
         return {"instance_types": len(catalog.instance_types), "offerings": len(catalog.offerings)}
-
-    def _refreshed(self, kept: Catalog | None, last: Catalog | None) -> Catalog:
-        """The live catalogue, stored. ``kept``: only its spot prices and reservations are read (``Cloud.catalog``).
-        ``last``: the one stored last.
-
-        Raises ``UnavailableError`` where everything of a capacity type is gone: the answer lacked it, not the cloud.
-        """
-        catalog = self._gateways.cloud.catalog(kept)
-        gone = (_capacity_types(last) if last else set()) - _capacity_types(catalog)
-        if gone:
-            raise UnavailableError(f"the catalogue has no {', '.join(sorted(gone))} price any more: the last one stays")
-        self._gateways.store.put_catalog(catalog)
-        return catalog
 
     def _stored(self) -> Catalog | None:
         """The last catalogue; None for one that cannot be read, which is to be replaced."""
@@ -64,6 +51,9 @@ class CatalogController:
             return None
 
     def _is_due(self, earlier: Catalog) -> bool:
+        """Whether types and on-demand prices are to be read anew."""
+        if earlier.missing:
+            return True
         try:
             listed = datetime.fromisoformat(earlier.listed)
         except ValueError:  # of an older version, or written by hand

@@ -134,8 +134,8 @@ class ReadOnlyCloud:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
 
-    def catalog(self, earlier: Catalog | None = None) -> Catalog:
-        return self._cloud.catalog(earlier)
+    def catalog(self, earlier: Catalog | None = None, *, in_full: bool = False) -> Catalog:
+        return self._cloud.catalog(earlier, in_full=in_full)
 
     def status_of(self, node_class: NodeClass) -> NodeClassStatus:
         return self._cloud.status_of(node_class)

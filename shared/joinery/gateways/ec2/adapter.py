@@ -26,6 +26,7 @@ from joinery.gateways.ec2.nodeclass.profiles import Profiles
 from joinery.gateways.ec2.nodeclass.readiness import SelectedResources, Unmet, status
 from joinery.gateways.ec2.nodeclass.selections import Selections
 from joinery.gateways.ec2.nodeclass.tags import OWNER_PREFIX, is_of_cluster
+from joinery.gateways.workers import Threads
 from joinery.objects.codes import SUBNET_FULL
 from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter import labels
@@ -39,6 +40,8 @@ ProfileOf = Callable[[EC2NodeClass], str]
 
 #: How long EC2 may take for one page of its instance types.
 _LISTING_SECONDS = 60
+#: How many sources of the catalogue are read at a time. Each has a quota of its own.
+_LISTED_AT_A_TIME = 6
 #: How many values a filter may have (EC2 API, "Filters").
 _MOST_FILTER_VALUES = 200
 #: The states of an instance that still exists.
@@ -82,12 +85,14 @@ class Ec2Cloud:
             answer: Any = self._clients.eks.describe_cluster(name=self._cluster)
         return cluster_facts(cluster_of(answer, self._cluster))
 
-    def catalog(self, earlier: Catalog | None = None) -> Catalog:
+    def catalog(self, earlier: Catalog | None = None, *, in_full: bool = False) -> Catalog:
         # No run that is short waits for this: the function that lists has minutes, and a person has, too.
         patient = Clients(self._clients.region, self._clients.log, read_seconds=_LISTING_SECONDS)
-        if earlier:
-            return listing.repriced(patient, earlier, self._now())
-        return listing.read(patient, self._now(), prices_are_estimated=self._prices_are_estimated)
+        workers = Threads(_LISTED_AT_A_TIME)
+        if earlier and not in_full:
+            return listing.repriced(patient, earlier, self._now(), workers=workers)
+        estimated = self._prices_are_estimated
+        return listing.read(patient, self._now(), earlier, workers=workers, prices_are_estimated=estimated)
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
         return self._status(of_ec2(node_class), "find", self._profiles.find)

@@ -116,11 +116,15 @@ class LaunchResult:
 class Cloud(Protocol):
     """A cloud, in our words."""
 
-    def catalog(self, earlier: Catalog | None = None) -> Catalog:
+    def catalog(self, earlier: Catalog | None = None, *, in_full: bool = False) -> Catalog:
         """Every instance type of the region, where it is sold and for how much, read live. Slow: half a minute.
 
         With an ``earlier`` one only what changes by the hour is read, in seconds: spot prices and capacity
         reservations. Its instance types, zones and on-demand prices are taken over, and the moment that they are of.
+        With ``in_full`` these are read too.
+
+        What cannot be read is taken from the earlier one, and the catalogue says what it is ``missing``. Raises only
+        where nothing could be sold.
         """
         ...
 

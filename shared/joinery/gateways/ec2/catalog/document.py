@@ -37,6 +37,17 @@ class CatalogOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):
     available: bool = True
 
 
+class Missing(msgspec.Struct, frozen=True, rename="camel"):
+    """A source that could not be read: what it tells, what stands in for it, and why."""
+
+    source: str
+    instead: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.source} could not be read: {self.instead} ({self.reason})"
+
+
 class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=True):
     """What a region sells.
 
@@ -44,7 +55,7 @@ class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=Tr
     on-demand prices are of, if they were taken over from an earlier catalogue; empty where a document does not say it.
     ``instance_types``: entries as the cloud describes them, unchanged and undecoded, for EC2 of DescribeInstanceTypes;
     ``entry`` makes one. ``capacity_reservations``: entries of DescribeCapacityReservations with what is left of each; a
-    document may leave them out.
+    document may leave them out. ``missing``: what could not be read when it was made.
     """
 
     api_version: str = "joinery.dev/v1"
@@ -56,6 +67,7 @@ class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=Tr
     instance_types: tuple[msgspec.Raw, ...] = ()
     offerings: tuple[CatalogOffering, ...] = ()
     capacity_reservations: tuple[CapacityReservation, ...] = ()
+    missing: tuple[Missing, ...] = ()
 
     @cached_property
     def described(self) -> tuple[Description, ...]:

@@ -1,150 +1,145 @@
 """The live catalogue: every instance type of the region, where it is sold, and for how much.
 
-(EC2 API DescribeInstanceTypes, DescribeInstanceTypeOfferings.) Nothing is remembered between runs. If EC2 or the price
-list fails, the run fails, and the catalogue that was stored last stays in use. An offering without a price is left out
-until it has one.
+A source that cannot be read, because a right is missing or AWS does not answer, keeps nobody from the others. The
+earlier catalogue stands in for it, or what is known without (``_WITHOUT``), and the catalogue says so. An offering
+without a price is left out until it has one.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
-from joinery.gateways.answers import at, entries
-from joinery.gateways.aws import Clients, translated
+from joinery.gateways.aws import Clients
 from joinery.gateways.ec2.catalog import pricing
-from joinery.gateways.ec2.catalog.description import Description, converted
-from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering, Zone, entry
-from joinery.gateways.ec2.catalog.reservation_queries import active_reservations
-from joinery.objects.errors import ConfigurationError
+from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering, Missing, Zone
+from joinery.gateways.ec2.catalog.sources import Parts, parts_of, questions
+from joinery.gateways.workers import OneByOne, Workers
+from joinery.objects.errors import ConfigurationError, JoineryError
 from joinery.objects.karpenter import labels
-from joinery.objects.kubernetes.decoding import without_nulls
+from joinery.objects.wording import shortened
 
-_TYPES, _ZONES = "EC2 DescribeInstanceTypes", "EC2 DescribeAvailabilityZones"
-_PLACES = "EC2 DescribeInstanceTypeOfferings"
-#: Fields without which no node can be planned. A type that is only announced may not have them yet.
-_WHOLE = ("InstanceType", "VCpuInfo.DefaultVCpus", "MemoryInfo.SizeInMiB", "NetworkInfo")
-_ARCHITECTURE = "processor-info.supported-architecture"
-_FILTERS = {
-    "supported-virtualization-type": ["hvm"],
-    _ARCHITECTURE: ["x86_64", "arm64"],
+#: What each source tells, and what stands in for it where there is no earlier catalogue. Nothing does for the types.
+_WITHOUT = {
+    "prices": ("on-demand prices", "estimates stand in, which are those of us-east-1"),
+    "spot": ("spot prices", "nothing is sold as spot"),
+    "types": ("instance types", ""),
+    "places": ("the zones of instance types", "each is sold where it has a spot price"),
+    "zone_ids": ("zone ids", "none is known"),
+    "reservations": ("capacity reservations", "none is known"),
 }
+#: What changes by the hour.
+_HOURLY = ("spot", "reservations")
+#: What the moment ``listed`` is about.
+_LISTED = {"prices", "types", "places"}
+
+Questions = Mapping[str, Callable[[], Any]]
 
 
-def read(clients: Clients, now: datetime, *, prices_are_estimated: bool = False) -> Catalog:
-    """The catalogue of the clients' region. It takes seconds and some sixty requests.
+def read(
+    clients: Clients,
+    now: datetime,
+    earlier: Catalog | None = None,
+    *,
+    workers: Workers | None = None,
+    prices_are_estimated: bool = False,
+) -> Catalog:
+    """The catalogue of the clients' region. It takes seconds and some fifty requests.
 
+    ``earlier``: stands in for what cannot be read. ``workers``: ask several things at a time.
     ``prices_are_estimated``: those on demand, because the price list cannot be reached.
 
-    Raises ``ConfigurationError`` if the region sells nothing at all.
+    Raises what keeps the instance types from being read, where none are known; ``ConfigurationError`` if the region
+    sells nothing at all.
     """
-    prices = pricing.on_demand(clients, is_estimated=prices_are_estimated)
-    spot = pricing.spot(clients, now)
-    types = _types(clients)
-    places = _places(clients)
-    usage = {name: at(entry, "SupportedUsageClasses") or () for name, entry in types.items()}
-    offerings = tuple(_offerings(places, usage, prices, spot))
-    if not offerings:
-        raise ConfigurationError(f"no instance type has a price in {clients.region}")
-    return Catalog(
-        region=clients.region,
-        priced=_moment(now),
-        listed=_moment(now),
-        zones=_zones(clients, {zone for zones in places.values() for zone in zones}),
-        instance_types=tuple(entry(types[name]) for name in sorted(types)),
-        offerings=offerings,
-        capacity_reservations=tuple(active_reservations(clients, [])),
-    )
+    asked = questions(clients, now, prices_are_estimated=prices_are_estimated)
+    if earlier is None or (known := _known(earlier)) is None:
+        nothing = Parts(pricing.estimates(clients.region), {}, {}, {}, {}, ())
+        return _catalog(asked, nothing, None, now, workers, clients.region)
+    return _catalog(asked, known, earlier, now, workers, clients.region)
 
 
-def repriced(clients: Clients, earlier: Catalog, now: datetime) -> Catalog:
+def repriced(clients: Clients, earlier: Catalog, now: datetime, *, workers: Workers | None = None) -> Catalog:
     """The earlier catalogue with the spot prices and reservations of this moment: some ten requests, in seconds.
 
     A type is sold as spot where EC2 says a price, in the zones in which the catalogue has it.
     """
-    prices = pricing.spot(clients, now)
-    zones: dict[str, set[str]] = {}
-    for offering in earlier.offerings:
-        zones.setdefault(offering.instance_type, set()).add(offering.zone)
-    kept = (offering for offering in earlier.offerings if offering.capacity_type != labels.SPOT)
-    spot = (
-        CatalogOffering(name, zone, labels.SPOT, price)
-        for (name, zone), price in prices.items()
-        if zone in zones.get(name, ())
+    known = _known(earlier)
+    if known is None:
+        return read(clients, now, workers=workers)
+    asked = questions(clients, now)
+    return _catalog({name: asked[name] for name in _HOURLY}, known, earlier, now, workers, earlier.region)
+
+
+def _known(earlier: Catalog) -> Parts | None:
+    """None for one whose types cannot be read: it is to be replaced."""
+    try:
+        return parts_of(earlier)
+    except ConfigurationError:
+        return None
+
+
+def _catalog(
+    asked: Questions, known: Parts, earlier: Catalog | None, now: datetime, workers: Workers | None, region: str
+) -> Catalog:
+    answers = dict(zip(asked, (workers or OneByOne()).run(list(asked.values())), strict=True))
+    errors = {name: answer for name, answer in answers.items() if isinstance(answer, JoineryError)}
+    found: dict[str, Any] = {name: answer for name, answer in answers.items() if name not in errors}
+    parts = replace(known, **found)
+    if not parts.types and "types" in errors:
+        raise errors["types"]
+    if not parts.places:
+        parts = replace(parts, places=_zones_by_type(parts.spot))
+    offerings = tuple(_offerings(parts))
+    if not offerings:
+        raise ConfigurationError(f"no instance type has a price in {region}")
+    moment = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Catalog(
+        region=region,
+        priced=moment if earlier is None or "spot" in found else earlier.priced,
+        listed=moment if earlier is None or found.keys() >= _LISTED else earlier.listed or earlier.priced,
+        zones=_zones(parts) if earlier is None or "places" in found else earlier.zones,
+        instance_types=tuple(parts.types[name].entry for name in sorted(parts.types)),
+        offerings=offerings,
+        capacity_reservations=parts.reservations,
+        missing=tuple(_missing(asked, errors, earlier)),
     )
-    return msgspec.structs.replace(
-        earlier,
-        priced=_moment(now),
-        listed=earlier.listed or earlier.priced,
-        # In the order of ``read``, so that the document changes only where prices do.
-        offerings=tuple(sorted((*kept, *spot), key=lambda o: (o.instance_type, o.zone, o.capacity_type))),
-        capacity_reservations=tuple(active_reservations(clients, [])),
-    )
 
 
-def _moment(now: datetime) -> str:
-    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def _missing(asked: Questions, errors: Mapping[str, JoineryError], earlier: Catalog | None) -> Iterator[Missing]:
+    """What could not be read, and what was not asked for now and could not be read before.
 
-
-def _offerings(
-    places: Mapping[str, Iterable[str]],
-    usage: Mapping[str, Iterable[str]],
-    prices: Mapping[str, float],
-    spot: Mapping[tuple[str, str], float],
-) -> Iterable[CatalogOffering]:
-    """The offerings that have a price.
-
-    By type: the zones, the capacity types and the on-demand price; by type and zone: the spot price.
+    What stood in for a source before is standing in still.
     """
-    for name in sorted(usage):
-        for zone in sorted(places.get(name, ())):
-            if labels.ON_DEMAND in usage[name] and name in prices:
-                yield CatalogOffering(name, zone, labels.ON_DEMAND, prices[name])
-            if labels.SPOT in usage[name] and (name, zone) in spot:
-                yield CatalogOffering(name, zone, labels.SPOT, spot[name, zone])
+    before = {missing.source: missing for missing in earlier.missing} if earlier else {}
+    for name, (source, instead) in _WITHOUT.items():
+        if source in before and name not in asked:
+            yield before[source]
+        elif name in errors:
+            if earlier is not None:
+                age = earlier.priced if name in _HOURLY else earlier.listed or earlier.priced
+                instead = before[source].instead if source in before else f"those of {age} stand in"
+            yield Missing(source, instead, shortened(str(errors[name])))
 
 
-def _types(clients: Clients) -> dict[str, Mapping[str, Any]]:
-    filters = [{"Name": name, "Values": values} for name, values in _FILTERS.items()]
-    with translated("describing instance types"):
-        pages = clients.ec2.get_paginator("describe_instance_types").paginate(Filters=filters)  # type: ignore[arg-type]
-        listed = [
-            entry
-            for page in pages
-            for entry in entries(page, "InstanceTypes", *_WHOLE, call=_TYPES, log=clients.log)
-            if _boots(entry)
-        ]
-    # The entries themselves are kept. They are decoded here only to leave out what no decision could read.
-    decoded = converted(listed, Description, "InstanceType", call=_TYPES, log=clients.log)
-    readable = {description.instance_type for description in decoded}
-    return {entry["InstanceType"]: without_nulls(entry) for entry in listed if entry["InstanceType"] in readable}
+def _offerings(parts: Parts) -> Iterator[CatalogOffering]:
+    """The offerings that have a price."""
+    for name in sorted(parts.types):
+        bought_as = parts.types[name].bought_as
+        for zone in sorted(parts.places.get(name, ())):
+            if labels.ON_DEMAND in bought_as and name in parts.prices:
+                yield CatalogOffering(name, zone, labels.ON_DEMAND, parts.prices[name])
+            if labels.SPOT in bought_as and (name, zone) in parts.spot:
+                yield CatalogOffering(name, zone, labels.SPOT, parts.spot[name, zone])
 
 
-def _boots(entry: Mapping[str, Any]) -> bool:
-    """Whether a node can run on the type.
-
-    Macs have an architecture of their own (``arm64_mac``), which Kubernetes does not know.
-    """
-    return any(name in _FILTERS[_ARCHITECTURE] for name in at(entry, "ProcessorInfo.SupportedArchitectures") or ())
-
-
-def _places(clients: Clients) -> dict[str, set[str]]:
-    """Instance type to the zones in which it is sold."""
+def _zones_by_type(spot: Mapping[tuple[str, str], float]) -> Mapping[str, Collection[str]]:
     places: dict[str, set[str]] = {}
-    with translated("describing instance type offerings"):
-        pages = clients.ec2.get_paginator("describe_instance_type_offerings")
-        for page in pages.paginate(LocationType="availability-zone"):
-            for offering in entries(
-                page, "InstanceTypeOfferings", "InstanceType", "Location", call=_PLACES, log=clients.log
-            ):
-                places.setdefault(offering["InstanceType"], set()).add(offering["Location"])
+    for name, zone in spot:
+        places.setdefault(name, set()).add(zone)
     return places
 
 
-def _zones(clients: Clients, names: set[str]) -> tuple[Zone, ...]:
-    with translated("describing zones"):
-        answer = clients.ec2.describe_availability_zones(AllAvailabilityZones=False)
-    listed = entries(answer, "AvailabilityZones", "ZoneName", call=_ZONES, log=clients.log)
-    ids = {zone["ZoneName"]: zone.get("ZoneId") or "" for zone in listed}
-    return tuple(Zone(name, ids.get(name, "")) for name in sorted(names))
+def _zones(parts: Parts) -> tuple[Zone, ...]:
+    names = {zone for zones in parts.places.values() for zone in zones}
+    return tuple(Zone(name, parts.zone_ids.get(name, "")) for name in sorted(names))

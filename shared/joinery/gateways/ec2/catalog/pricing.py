@@ -18,6 +18,7 @@ import msgspec
 from joinery.gateways.answers import Log, unlogged
 from joinery.gateways.aws import Clients, translated
 from joinery.gateways.partitions import partition_of, pricing_region
+from joinery.objects.errors import UnavailableError
 from joinery.objects.kubernetes.decoding import decode
 
 #: Yuan for a dollar, roughly.
@@ -68,7 +69,10 @@ class _PriceListEntry(msgspec.Struct, frozen=True):
 
 
 def on_demand(clients: Clients, *, is_estimated: bool = False) -> dict[str, float]:
-    """Instance type to $/h (CNY/h in China), bare metal included. ``is_estimated``: the price list is not asked."""
+    """Instance type to $/h (CNY/h in China), bare metal included. ``is_estimated``: the price list is not asked.
+
+    Raises ``UnavailableError`` where the list has no price at all.
+    """
     if is_estimated or not pricing_region(clients.region):
         return estimates(clients.region)
     currency = "CNY" if _is_in_china(clients.region) else "USD"
@@ -80,6 +84,8 @@ def on_demand(clients: Clients, *, is_estimated: bool = False) -> dict[str, floa
             filters = [{"Type": "TERM_MATCH", "Field": key, "Value": value} for key, value in terms.items()]
             for page in pages.paginate(ServiceCode="AmazonEC2", Filters=filters):  # type: ignore[arg-type]
                 prices |= on_demand_prices(page.get("PriceList") or (), currency, log=clients.log)
+    if not prices:
+        raise UnavailableError(f"reading the price list: it has no price of {clients.region}")
     return prices
 
 
