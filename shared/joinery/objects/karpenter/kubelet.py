@@ -106,8 +106,21 @@ def _invalid(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield name, "the kubelet has no such setting" + (f"; is it {meant}?" if meant else "")
     for name, wanted in kubelet_settings.misshapen(given):
         yield name, f"{given[name]!r} is not {wanted}"
+    for address in given.get("clusterDNS", ()):
+        if not is_address(address):
+            yield "clusterDNS", f"{address!r} is no IP address"
     if "registerWithTaints" in given:
         yield "registerWithTaints", "Joinery sets it, from the taints of the NodeClaim"
+
+
+def is_address(text: str) -> bool:
+    """Whether it is an IP address, of either family, and no name."""
+    from ipaddress import ip_address
+
+    try:
+        return bool(ip_address(text))
+    except ValueError:
+        return False
 
 
 def _invalid_signals(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

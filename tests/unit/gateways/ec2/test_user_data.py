@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joinery.gateways.ec2.launch.bootstrap import Bootstrap, bootstrap
 from joinery.gateways.ec2.launch.facts import ClusterFacts, cluster_facts
-from joinery.gateways.ec2.launch.userdata import Bootstrap, bootstrap, user_data, user_data_problem
+from joinery.gateways.ec2.launch.userdata import user_data, user_data_problem
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassSpec
 from joinery.objects.karpenter.meta import Taint
@@ -29,6 +30,7 @@ LABELS = {
 }
 TAINT = Taint(key="gpu", value="true", effect="NoSchedule")
 
+ARCHIVE = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\n"
 SCRIPT = """\
 MIME-Version: 1.0
 Content-Type: multipart/mixed; boundary="//"
@@ -144,6 +146,8 @@ def test_local_disks_become_one() -> None:
         ("\n  # mine\n  apiVersion: node.eks.aws/v1alpha1\n  kind: NodeConfig", "application/node.eks.aws"),
         ('{"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig"}', "application/node.eks.aws"),
         ("{ echo hello; }", "text/x-shellscript"),
+        ("#cloud-config\nruncmd: [ls]", "text/cloud-config"),
+        ("#include\nhttps://example.com/x", "text/x-include-url"),
     ],
 )
 def test_the_users_own_data_comes_first(own: str, kind: str) -> None:
@@ -223,6 +227,14 @@ def test_user_data_that_is_too_long_even_then_is_refused() -> None:
         ("AL2023", "#!/bin/sh\necho hello\n", None),
         ("AL2023", "Content-Type: text/plain\n\nhello", "InvalidUserData"),
         ("Bottlerocket", "[", "InvalidUserData"),
+        ("Bottlerocket", "settings = 1", "InvalidUserData"),
+        ("Bottlerocket", '[settings]\nkubernetes = "x"', "InvalidUserData"),
+        ("Bottlerocket", '[settings.kubernetes]\nnode-labels = "x"', "InvalidUserData"),
+        ("Bottlerocket", "[settings.kubernetes.node-labels]\nx = 1", "InvalidUserData"),
+        ("Bottlerocket", "[settings]\nautoscaling = 3", "InvalidUserData"),
+        ("Bottlerocket", f"a = {'[' * 9999}", "InvalidUserData"),
+        ("AL2023", "MIME-Version: 1.0\nContent-Type: multipart/mixed", "InvalidUserData"),
+        ("AL2023", f"{ARCHIVE}Content-Type: multipart/mixed; boundary=//\n\nx\n--B--", "InvalidUserData"),
         ("Bottlerocket", "", None),
         ("Custom", "x" * 16384, None),
         ("Custom", "x" * 16385, "UserDataSizeLimitExceeded"),
@@ -350,6 +362,23 @@ def test_the_unregistered_taint_is_there_once() -> None:
     """A caller that adds it itself changes nothing."""
     unregistered = Taint(key="karpenter.sh/unregistered", effect="NoExecute")
     assert of_spot_node(taints=(unregistered,)).taints == of_spot_node(taints=()).taints == (unregistered,)
+
+
+@pytest.mark.parametrize(
+    ("labelled", "taint", "said"),
+    [
+        ({"team": "a,admin=true"}, ("gpu", "true"), r"metadata.labels\[team\]: 'a,admin=true' is no label of a node"),
+        ({"a b": "c"}, ("gpu", "true"), r"metadata.labels\[a b\]"),
+        ({}, ("gpu", "true:NoSchedule,x=y"), r"spec.taints\[gpu\]: 'true:NoSchedule,x=y' is no taint of a node"),
+    ],
+)
+def test_what_a_kubelet_would_take_for_several_labels_or_taints_is_refused(
+    labelled: dict[str, str], taint: tuple[str, str], said: str
+) -> None:
+    """An API server refuses most of it; a user's own hands or another controller may still write it into a claim."""
+    given = Taint.model_construct(key=taint[0], value=taint[1], effect="NoSchedule")
+    with pytest.raises(ConfigurationError, match=said):
+        bootstrap(FACTS, labelled=labelled, taints=(given,), capacity_type="spot", max_pods=29)
 
 
 def test_an_ipv6_cluster_is_recognised() -> None:

@@ -80,6 +80,7 @@ def test_a_class_of_an_older_api_may_go_on_asking_for_what_its_nodes_are_not_tol
         ({"registryPullQPS": "20"}, "spec.kubelet.registryPullQPS: '20' is not a whole number"),
         ({"registryPullQPS": True}, "spec.kubelet.registryPullQPS: True is not a whole number"),
         ({"featureGates": ["NodeSwap"]}, "spec.kubelet.featureGates: ['NodeSwap'] is not an object"),
+        ({"clusterDNS": ["10.0.0.10' ; touch X ; echo '"]}, "is no IP address"),
         ({"registerWithTaints": []}, "spec.kubelet.registerWithTaints: Joinery sets it"),
         ({"evictionMinimumReclaim": {"memory": "1Gi"}}, "spec.kubelet.evictionMinimumReclaim: memory is no signal"),
         ({"evictionHard": {"memory.available": "-1Gi"}}, "spec.kubelet.evictionHard: '-1Gi' is negative"),

@@ -15,6 +15,7 @@ from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec, KubeletConf
 from joinery.objects.karpenter.meta import Taint
 
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
+_AUTOSCALING = ("settings", "autoscaling")
 # `apiclient ephemeral-storage bind` has default directories only since Bottlerocket 1.46.
 _DIRECTORIES = ["/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]
 
@@ -30,17 +31,17 @@ def settings(
 ) -> str:
     """The user data of a node. ``own``: the user's settings, as TOML. Raises ``ConfigurationError`` if they are not."""
     document = _parsed(own)
-    kubernetes: dict[str, Any] = document.setdefault("settings", {}).setdefault("kubernetes", {})
+    kubernetes = _table_at(document, "settings", "kubernetes")
     if facts.dns:
         kubernetes.setdefault("cluster-dns-ip", facts.dns)
     kubernetes |= _cluster(facts) | _kubelet(spec.kubelet or KubeletConfiguration()) | {"max-pods": max_pods}
-    kubernetes["node-labels"] = {**kubernetes.get("node-labels", {}), **labels}
+    kubernetes["node-labels"] = _labels(_table_at(document, "settings", "kubernetes", "node-labels"), labels)
     kubernetes["node-taints"] = _taints(taints)
-    if "should-wait" in document["settings"].get("autoscaling", {}):
+    if "autoscaling" in document["settings"] and "should-wait" in (group := _table_at(document, *_AUTOSCALING)):
         # Nodes of ours are in no Auto Scaling group, and kubelet would wait for one for ever.
-        document["settings"]["autoscaling"]["should-wait"] = False
+        group["should-wait"] = False
     if spec.instance_store_policy == "RAID0":
-        document["settings"].setdefault("bootstrap-commands", {})["000-mount-instance-storage"] = {
+        _table_at(document, "settings", "bootstrap-commands")["000-mount-instance-storage"] = {
             "commands": [
                 ["apiclient", "ephemeral-storage", "init"],
                 ["apiclient", "ephemeral-storage", "bind", "--dirs", *_DIRECTORIES],
@@ -56,6 +57,15 @@ def _parsed(own: str) -> dict[str, Any]:
         return tomllib.loads(own)
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(f"spec.userData is not TOML: {error}") from error
+
+
+def _table_at(document: dict[str, Any], *path: str) -> dict[str, Any]:
+    """The table there, made where there is none. Raises ``ConfigurationError`` if the user's settings say otherwise."""
+    for depth, key in enumerate(path, 1):
+        document = document.setdefault(key, {})
+        if not isinstance(document, dict):
+            raise ConfigurationError(f"spec.userData: {'.'.join(path[:depth])}: {document!r} is no table")
+    return document
 
 
 def _cluster(facts: ClusterFacts) -> dict[str, Any]:
@@ -80,6 +90,13 @@ def _kubelet(kubelet: KubeletConfiguration) -> dict[str, Any]:
         "cpu-cfs-quota-enforced": kubelet.cpu_cfs_quota,
     }
     return {key: value for key, value in given.items() if value not in (None, {})}
+
+
+def _labels(own: Mapping[str, Any], ours: Mapping[str, str]) -> dict[str, str]:
+    for key, value in own.items():
+        if not isinstance(value, str):
+            raise ConfigurationError(f"spec.userData: settings.kubernetes.node-labels: {key} is {value!r} and no text")
+    return {**own, **ours}
 
 
 def _taints(taints: Iterable[Taint]) -> dict[str, list[str]]:

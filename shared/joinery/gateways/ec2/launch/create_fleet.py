@@ -19,11 +19,12 @@ from joinery.gateways.ec2.gateway import Instance, LaunchedInstance, LaunchReque
 from joinery.gateways.ec2.instancetypes.families import FAMILIES
 from joinery.gateways.ec2.instancetypes.typelabels import type_labels
 from joinery.gateways.ec2.launch.addresses import Addresses, LaunchSubnets
+from joinery.gateways.ec2.launch.bootstrap import bootstrap
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.fleet import fleet, full_subnets, out_of, result, subnets_by_zone
 from joinery.gateways.ec2.launch.running import described
 from joinery.gateways.ec2.launch.templates import Machine, Template, tag_specifications, template
-from joinery.gateways.ec2.launch.userdata import bootstrap, user_data
+from joinery.gateways.ec2.launch.userdata import user_data
 from joinery.gateways.ec2.nodeclass.discovery import free_addresses
 from joinery.gateways.ec2.nodeclass.tags import instance_tags
 from joinery.objects.codes import ALREADY_EXISTS, CAPACITY, SUBNET_FULL, TEMPLATE_NOT_FOUND, TOKEN_REUSED

@@ -1,0 +1,83 @@
+"""Bootstrap scripts, with kubelet's settings as its flags: of images that take no configuration file.
+
+Rules about this file: what an object says goes through ``_flag`` or ``_quoted``, and nothing else. A shell reads the
+script, the image's own script reads the arguments, and a service manager splits the flags into words: three readers
+with quotes of their own, so that a flag's value has no character that means something to one of them.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from joinery.gateways.ec2.launch.bootstrap import Bootstrap
+from joinery.objects.errors import ConfigurationError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
+from joinery.objects.karpenter.kubelet import is_address
+
+_PLAIN = re.compile(r"[A-Za-z0-9._/:%=<,+-]*")
+
+
+def of_al2(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
+    """The script that calls AL2's ``/etc/eks/bootstrap.sh``."""
+    facts, kubelet = boot.facts, spec.kubelet or KubeletConfiguration()
+    dns = _dns(kubelet, boot)
+    command = [
+        f"/etc/eks/bootstrap.sh {_quoted(facts.name)}"
+        f" --apiserver-endpoint {_quoted(facts.endpoint)} --b64-cluster-ca {_quoted(facts.ca)}",
+        *(["--ip-family ipv6"] if facts.ipv6 else []),
+        *([f"--dns-cluster-ip {_quoted(dns)}"] if dns else []),
+        "--use-max-pods false",
+        f"--kubelet-extra-args {_quoted(' '.join(_flags(kubelet, boot)))}",
+        *(["--local-disks raid0"] if spec.instance_store_policy == "RAID0" else []),
+    ]
+    log = "exec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1"
+    return f"#!/bin/bash -xe\n{log}\n" + " \\\n".join(command)
+
+
+def _dns(kubelet: KubeletConfiguration, boot: Bootstrap) -> str:
+    """The cluster's DNS server: the class's, or else the cluster's own."""
+    if not kubelet.cluster_dns:
+        return boot.facts.dns
+    address = kubelet.cluster_dns[0]
+    if not is_address(address):
+        raise ConfigurationError(f"spec.kubelet.clusterDNS: {address!r} is no IP address")
+    return address
+
+
+def _quoted(text: str) -> str:
+    """One word for bash."""
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def _flags(kubelet: KubeletConfiguration, boot: Bootstrap) -> Iterator[str]:
+    if boot.labels:
+        yield _flag("node-labels", f'"{boot.node_labels}"')
+    yield _flag("register-with-taints", f'"{",".join(f"{t.key}={t.value}:{t.effect}" for t in boot.taints)}"')
+    yield _flag("max-pods", str(boot.max_pods))
+    for name, value in (
+        ("pods-per-core", kubelet.pods_per_core),
+        ("system-reserved", _pairs(kubelet.system_reserved, "=")),
+        ("kube-reserved", _pairs(kubelet.kube_reserved, "=")),
+        ("eviction-hard", _pairs(kubelet.eviction_hard, "<")),
+        ("eviction-soft", _pairs(kubelet.eviction_soft, "<")),
+        ("eviction-soft-grace-period", _pairs(kubelet.eviction_soft_grace_period, "=")),
+        ("eviction-max-pod-grace-period", kubelet.eviction_max_pod_grace_period),
+        ("image-gc-high-threshold", kubelet.image_gc_high_threshold_percent),
+        ("image-gc-low-threshold", kubelet.image_gc_low_threshold_percent),
+        ("cpu-cfs-quota", None if kubelet.cpu_cfs_quota is None else str(kubelet.cpu_cfs_quota).lower()),
+    ):
+        if value not in (None, ""):
+            yield _flag(name, str(value))
+
+
+def _flag(name: str, value: str) -> str:
+    """``--name=value``, where the value is quoted as a whole or not at all.
+
+    Raises ``ConfigurationError`` for a value that its readers might take for more than a value.
+    """
+    if not _PLAIN.fullmatch(value.removeprefix('"').removesuffix('"')):
+        raise ConfigurationError(f"spec.kubelet: {value} cannot be passed on as --{name}")
+    return f"--{name}={value}"
+
+
+def _pairs(values: Mapping[str, str], sign: str) -> str:
+    return f'"{",".join(f"{key}{sign}{values[key]}" for key in sorted(values))}"' if values else ""
