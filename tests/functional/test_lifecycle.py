@@ -1,5 +1,7 @@
 """Every claim one step further, whatever happens to the others."""
 
+from itertools import pairwise
+
 import pytest
 
 from joinery.gateways.doorbell.gateway import Bell
@@ -46,6 +48,20 @@ def test_a_node_is_met_steered_and_made_fit(stand: Stand) -> None:
     (node,) = stand.world.cluster.nodes.values()
     assert node.spec.taints == []
     assert stand.rung() == set()
+
+
+def test_a_run_tags_fifty_instances_at_most(stand: Stand) -> None:
+    """Each takes a call, and EC2 takes ten a second (EC2 API, "Request throttling"): a surge is tagged run by run."""
+    stand.pods(60, cpu="3")
+    stand.provision()
+    stand.boot()
+    stand.live()
+    stand.bind()
+    numbers = []
+    for _ in range(4):
+        stand.live()
+        numbers.append(sum("Name" in (instance.tags or {}) for instance in stand.world.cloud.instances()))
+    assert (max(b - a for a, b in pairwise([0, *numbers])), numbers[-1]) == (50, len(stand.world.cloud.instances()))
 
 
 def test_ticks_go_on_while_something_is_in_progress(stand: Stand) -> None:

@@ -11,7 +11,7 @@ from joinery.gateways.ec2.launch.create_fleet import CreateFleet
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.objects.errors import CapacityError, ConfigurationError, UnavailableError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
-from joinery.objects.snapshot.offerings import OfferingKey
+from joinery.objects.snapshot.offerings import OfferingKey, Reservation
 from simulator.clock import Clock
 from tests.real.answers import ERRORS, REAL, answering, node_class, read
 
@@ -138,6 +138,23 @@ def test_a_call_refused_for_want_of_capacity_names_all_its_pools(clients: Client
     with pytest.raises(CapacityError, match=code) as caught:
         launched(clients, asked, ("create_fleet", refusal))
     assert caught.value.pools == {OfferingKey("m5.large", f"us-east-1{zone}", "spot") for zone in "abc"}
+
+
+def test_a_call_names_the_cheapest_of_many_templates(clients: Clients) -> None:
+    """At most fifty (EC2 API CreateFleet, ``LaunchTemplateConfigs``): 55 reservations would make 55. What EC2 was not
+    asked for is not called out of stock."""
+    pools = tuple(
+        Override("m5.large", f"us-east-1{number:02}", 1 - number / 100, 58, Reservation(f"cr-{number}"))
+        for number in range(55)
+    )
+    asked = replace(request(capacity_type="reserved"), overrides=pools)
+    m5 = {"InstanceTypes": [{**read("describe-instance-types")["InstanceTypes"][0], "InstanceType": "m5.large"}]}
+    templates = [("ec2", "create_launch_template", {})] * 50
+    refusal = ERRORS["ec2:CreateFleet InsufficientInstanceCapacity"]
+    script = [("ec2", "describe_instance_types", m5), *templates, ("ec2", "create_fleet", refusal)]
+    with answering(clients, *script), pytest.raises(CapacityError) as caught:
+        CreateFleet(clients, Clock().now).launch(asked, FACTS)
+    assert {pool.reservation for pool in caught.value.pools} == {f"cr-{number}" for number in range(5, 55)}
 
 
 FULL = "InsufficientFreeAddressesInSubnet"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from joinery.controllers.acting.actor import Actor
@@ -44,6 +44,9 @@ from joinery.objects.snapshot.snapshot import Invalid
 #: Seconds that are left after a call to the cloud for calls to the API server: where the cloud is silent, nodes join
 #: and drain all the same.
 _ACTING_SECONDS = cluster.LONGEST_CALL + 2
+#: How many instances a run tags, each by a call of its own, because each has another name. EC2 takes ten calls of
+#: CreateTags a second and a hundred at once (EC2 API, "Request throttling"), and others of the account make some, too.
+_MOST_TAGGED = 50
 
 
 class LifecycleController:
@@ -149,7 +152,8 @@ class LifecycleController:
         launched = self._launch(decision.launches, actor, invocation)
         actor.carry_out(*decision.garbage, *((invitation,) for invitation in decision.invitations))
         actor.carry_out(*(step.commands for step in decision.ends))
-        actor.carry_out(*(step.tagging for step in decision.steps), decision.blocked_repairs)
+        untagged = (step.tagging for step in decision.steps if step.tagging and not actor.waits(step.tagging[0]))
+        actor.carry_out(*islice(untagged, _MOST_TAGGED), decision.blocked_repairs)
         if decision.in_progress or actor.is_cut_short:
             is_at_rest = decision.rest and not actor.is_cut_short
             actor.ring(Bell.LIFECYCLE, actor.now + decision.rest if is_at_rest else None)

@@ -108,9 +108,9 @@ class Actor:
         """Whether that was refused when it was asked last."""
         return request(ask) in self._gateways.refusals.at(self.now)
 
-    def waits(self, ask: Ask) -> bool:
+    def waits(self, asked: Change | Ask) -> bool:
         """Whether that was refused a moment ago."""
-        refusal = self._gateways.refusals.at(self.now).get(request(ask))
+        refusal = self._gateways.refusals.at(self.now).get(request(asked))
         return refusal is not None and not refusal.is_due(self.now)
 
     def answered(self, ask: Ask, error: Exception | None, *, with_event: bool = True) -> str:

@@ -18,6 +18,7 @@ from joinery.gateways.ec2.launch.facts import ClusterFacts, cluster_facts
 from joinery.gateways.ec2.launch.impaired import impaired
 from joinery.gateways.ec2.launch.running import described
 from joinery.gateways.ec2.launch.shifts import ZonalShifts
+from joinery.gateways.ec2.launch.terminations import terminate
 from joinery.gateways.ec2.launch.userdata import user_data_problem
 from joinery.gateways.ec2.nodeclass import discovery
 from joinery.gateways.ec2.nodeclass.images import AliasError
@@ -167,12 +168,8 @@ class Ec2Cloud:
         return impaired(self._clients)
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
-        if not instance_ids:
-            return
-        try:
-            self._terminate(instance_ids)
-        except NotFoundError:
-            self._terminate_each(instance_ids)
+        if instance_ids:
+            terminate(self._clients, instance_ids)
 
     def reboot(self, instance_id: str) -> None:
         with translated(f"rebooting instance {instance_id}"):
@@ -220,21 +217,6 @@ class Ec2Cloud:
     def _version(self) -> str:
         """Kubernetes' minor version of the cluster, such as 1.33."""
         return str(needed({"version": self.facts.version}, "version", call=f"EKS DescribeCluster {self._cluster}"))
-
-    def _terminate(self, instance_ids: Sequence[str]) -> None:
-        with translated("terminating instances"):
-            self._clients.ec2.terminate_instances(InstanceIds=list(instance_ids))
-
-    def _terminate_each(self, instance_ids: Sequence[str]) -> None:
-        """Terminate one by one, because EC2 refuses a whole call for one id that it has forgotten."""
-        missing = 0
-        for instance_id in instance_ids:
-            try:
-                self._terminate([instance_id])
-            except NotFoundError:
-                missing += 1
-        if missing == len(instance_ids):
-            raise NotFoundError(f"none of the instances exists: {', '.join(instance_ids)}")
 
 
 def _ids(instance_ids: Sequence[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import chain
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -36,6 +37,8 @@ from joinery.objects.snapshot.offerings import Reservation
 _TYPES = "EC2 DescribeInstanceTypes"
 #: How many types DescribeInstanceTypes may be asked for by name in one call.
 _MOST_TYPES = 100
+#: How many launch templates one call may name (EC2 API CreateFleet, ``LaunchTemplateConfigs``: at most 50 items).
+_MOST_CONFIGS = 50
 #: How many calls a launch may take where subnets have addresses for some of its instances only: each takes seconds.
 _MOST_CALLS = 3
 
@@ -75,9 +78,12 @@ class CreateFleet:
         # One launch reads the types, and those beside it find them read.
         with self._describing:
             images = self._images(request, node_class)
+        by_template = _by_template(request.overrides, images)
+        # EC2 says nothing of what it is not asked for.
+        request = replace(request, overrides=tuple(chain.from_iterable(by_template.values())))
         configs = [
             (_template(request, node_class, facts, key, self._clients.region), pools)
-            for key, pools in _by_template(request.overrides, images).items()
+            for key, pools in by_template.items()
         ]
         if not configs:
             raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: no image boots any requested type")
@@ -287,7 +293,10 @@ def _as_described(launched: LaunchedInstance, instance: Instance | None) -> Laun
 
 
 def _by_template(overrides: Iterable[Override], images: Mapping[str, str]) -> dict[TemplateKey, list[Override]]:
-    """The pools of each template. ``images``: by instance type, the id of its image."""
+    """The pools of each template, of as many templates as a call may name: those with the cheapest pools.
+
+    ``images``: by instance type, the id of its image.
+    """
     pools: dict[TemplateKey, list[Override]] = {}
     seen: set[tuple[str, str]] = set()
     for override in overrides:
@@ -297,7 +306,10 @@ def _by_template(overrides: Iterable[Override], images: Mapping[str, str]) -> di
             seen.add(pool)
             key = TemplateKey(images[override.instance_type], override.max_pods, override.efa, override.reservation)
             pools.setdefault(key, []).append(override)
-    return pools
+    if len(pools) <= _MOST_CONFIGS:
+        return pools
+    cheapest = sorted(pools, key=lambda key: min(pool.price for pool in pools[key]))
+    return {key: pools[key] for key in cheapest[:_MOST_CONFIGS]}
 
 
 def _template(
