@@ -11,9 +11,11 @@ import msgspec
 from joinery.gateways.doorbell.gateway import DELAYS, Bell, message, slot
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.memory.bucket import sealed
-from joinery.gateways.memory.unavailable import LONGEST_MARK, MARKED_FOR
+from joinery.gateways.memory.unavailable import LONGEST_MARK
 from joinery.objects.errors import NotFoundError
+from joinery.objects.snapshot import shortages
 from joinery.objects.snapshot.offerings import OfferingKey
+from joinery.objects.snapshot.shortages import Shortage
 from simulator.clock import Clock
 
 
@@ -90,9 +92,16 @@ class InMemoryUnavailableOfferings:
 
     until: dict[OfferingKey, datetime] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._known = {pool: Shortage(end) for pool, end in self.until.items()}
+
     def at(self, now: datetime) -> frozenset[OfferingKey]:
-        return frozenset(pool for pool, end in self.until.items() if now < end <= now + LONGEST_MARK)
+        known = {pool: mark for pool, mark in self._known.items() if mark.until <= now + LONGEST_MARK}
+        return shortages.unavailable(known, now)
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
-        for pool in pools:
-            self.until[pool] = now + MARKED_FOR
+        self._known |= {pool: shortages.renewed(pool, self._known.get(pool), now) for pool in pools}
+
+    def forget(self, pools: Iterable[OfferingKey]) -> None:
+        for pool in shortages.refuted(self._known, pools):
+            del self._known[pool]

@@ -269,7 +269,7 @@ class Narrator:
         marked = [str(line.get("command", "")) for line in lines if _is_carried_out(line)]
         pools = sorted(text.partition(" ")[2] for text in marked if text.startswith("MarkUnavailable"))
         if pools:
-            self.say(door, "avoids", counted(len(pools), "pool"), f"{names(pools, most=2)}, for three minutes")
+            self.say(door, "avoids", counted(len(pools), "pool"), f"{names(pools, most=2)}, for a while")
 
     def _tell(self) -> None:
         """Turn what was collected since into lines."""

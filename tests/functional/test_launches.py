@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
@@ -43,6 +44,31 @@ def test_without_the_role_for_spot_everything_is_bought_on_demand(stand: Stand) 
     stand.pods(1)
     stand.provision()
     assert [claim.metadata.labels[CAPACITY_TYPE] for claim in stand.claims] == [ON_DEMAND]
+
+
+def test_a_zone_whose_only_subnet_is_full_is_not_bought_in(stand: Stand) -> None:
+    """Whichever run found it full; and the call is told, for zones that have another subnet."""
+    (subnet,) = (id for id, zone in stand.world.cluster.node_classes["default"].subnets if zone == "us-east-1a")
+    full = OfferingKey("", "us-east-1a", "", scope=subnet)
+    stand.world.unavailable.mark([full], now=stand.world.clock.now(), reason="InsufficientFreeAddressesInSubnet")
+    stand.pods(3, labels={"app": "web"}, affinity=APART)
+    stand.provision()
+    (request,) = stand.world.cloud.requests
+    assert {override.zone for override in request.overrides} == {"us-east-1b", "us-east-1c"}
+    assert request.full_subnets == {subnet}
+
+
+def test_a_launch_from_a_pool_ends_what_was_known_of_it(stand: Stand) -> None:
+    """The next time it is out, it is left alone for three minutes again."""
+    now = stand.world.clock.now()
+    pools = _everything_of(stand.world, SPOT)
+    stand.world.unavailable.mark(pools, now=now - timedelta(minutes=4), reason="out")
+    stand.pods(1)
+    stand.provision()
+    (instance,) = stand.world.cloud.instances()
+    stand.world.unavailable.mark(pools, now=now, reason="out")
+    still_out = stand.world.unavailable.at(now + timedelta(minutes=4))
+    assert (instance.offering in still_out, still_out >= set(pools) - {instance.offering}) == (False, True)
 
 
 class _Refusing:

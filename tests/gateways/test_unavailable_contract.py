@@ -11,12 +11,14 @@ from joinery.gateways.memory.table import EXPIRES, KEY
 from joinery.gateways.memory.unavailable import MARKED_FOR, UnavailableOfferings
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.snapshot.offerings import ALL_SPOT, OfferingKey
+from joinery.objects.snapshot.shortages import REMEMBERED
 from simulator.aws import InMemoryUnavailableOfferings
 
 NOW = datetime(2026, 8, 24, 9, 0, tzinfo=UTC)
 LARGE = OfferingKey("m7a.large", "us-east-1a", "spot")
 SMALL = OfferingKey("t3.small", "us-east-1b", "on-demand")
 RESERVED = OfferingKey("m7a.large", "us-east-1a", "reserved", "cr-1")
+FULL = OfferingKey("", "us-east-1a", "", scope="subnet-1")
 
 
 @pytest.fixture(params=["memory", "dynamodb"])
@@ -52,6 +54,19 @@ def test_marking_again_extends_it(offerings: UnavailableOfferings) -> None:
     offerings.mark([LARGE, SMALL], now=NOW, reason="x")
     offerings.mark([LARGE], now=NOW + timedelta(minutes=2), reason="x")
     assert offerings.at(NOW + timedelta(minutes=4)) == {LARGE}
+
+
+def test_what_is_out_again_is_marked_for_twice_as_long_until_it_serves(offerings: UnavailableOfferings) -> None:
+    """Whichever process finds it out again. What else is known of other pools stays."""
+    offerings.mark([LARGE, RESERVED, ALL_SPOT, FULL], now=NOW, reason="x")
+    later = NOW + timedelta(minutes=4)
+    assert offerings.at(later) == frozenset()
+    offerings.mark([LARGE, RESERVED, FULL], now=later, reason="x")
+    assert offerings.at(later + timedelta(minutes=5)) == {LARGE, RESERVED}
+    offerings.forget([LARGE])
+    assert offerings.at(later + timedelta(minutes=5)) == {RESERVED}
+    offerings.mark([LARGE], now=later + timedelta(minutes=5), reason="x")
+    assert offerings.at(later + timedelta(minutes=8)) == frozenset()
 
 
 def test_many_pools_are_marked_at_once(offerings: UnavailableOfferings) -> None:
@@ -116,7 +131,7 @@ def test_the_tables_ttl_can_read_when_an_item_expires(aws: object) -> None:
     """Whole seconds since 1970: "if you use any other format, the TTL processes ignore the item"."""
     over_dynamodb().mark([LARGE], now=NOW + timedelta(milliseconds=250), reason="x")
     (item,) = boto3.client("dynamodb").scan(TableName="joinery")["Items"]
-    assert item[EXPIRES] == {"N": str(int((NOW + MARKED_FOR).timestamp()))}
+    assert item[EXPIRES] == {"N": str(int((NOW + MARKED_FOR + REMEMBERED).timestamp()))}
 
 
 def test_all_of_spot_may_be_marked(offerings: UnavailableOfferings) -> None:

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from joinery.gateways.aws import Clients
-from joinery.gateways.ec2.gateway import LaunchRequest, LaunchResult, Override
+from joinery.gateways.ec2.gateway import LaunchRequest, LaunchResult, Override, capacity_pools
+from joinery.gateways.ec2.launch.addresses import Addresses
 from joinery.gateways.ec2.launch.create_fleet import CreateFleet
 from joinery.gateways.ec2.launch.facts import ClusterFacts
+from joinery.objects.codes import QUOTA_USED_UP
 from joinery.objects.errors import CapacityError, ConfigurationError, UnavailableError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
-from joinery.objects.snapshot.offerings import OfferingKey, Reservation
+from joinery.objects.snapshot.offerings import ALL_SPOT, OfferingKey, Reservation
 from simulator.clock import Clock
 from tests.real.answers import ERRORS, REAL, answering, node_class, read
 
@@ -131,13 +133,17 @@ def test_every_launch_has_a_row() -> None:
     ],
 )  # fmt: skip
 def test_a_call_refused_for_want_of_capacity_names_all_its_pools(clients: Clients, code: str, message: str) -> None:
-    """EC2 may also say so for the whole call: then none of what was asked for is asked for again at once."""
+    """EC2 may also say so for the whole call: then none of what was asked for is asked for again at once. A quota is
+    used up for all that counts against it.
+    """
     refusal = ERRORS["ec2:CreateFleet InsufficientInstanceCapacity"]
     refusal = {**refusal, "Error": {"Code": code, "Message": message}}
     asked = request("m5.large", capacity_type="spot")
     with pytest.raises(CapacityError, match=code) as caught:
         launched(clients, asked, ("create_fleet", refusal))
-    assert caught.value.pools == {OfferingKey("m5.large", f"us-east-1{zone}", "spot") for zone in "abc"}
+    pools = {OfferingKey("m5.large", f"us-east-1{zone}", "spot") for zone in "abc"}
+    of_quota = {OfferingKey("", "", "spot", scope="quota/standard")}
+    assert caught.value.pools == (of_quota if code in QUOTA_USED_UP else pools)
 
 
 def test_a_call_names_the_cheapest_of_many_templates(clients: Clients) -> None:
@@ -149,9 +155,12 @@ def test_a_call_names_the_cheapest_of_many_templates(clients: Clients) -> None:
     )
     asked = replace(request(capacity_type="reserved"), overrides=pools)
     m5 = {"InstanceTypes": [{**read("describe-instance-types")["InstanceTypes"][0], "InstanceType": "m5.large"}]}
-    templates = [("ec2", "create_launch_template", {})] * 50
     refusal = ERRORS["ec2:CreateFleet InsufficientInstanceCapacity"]
-    script = [("ec2", "describe_instance_types", m5), *templates, ("ec2", "create_fleet", refusal)]
+    script = [
+        ("ec2", "describe_instance_types", m5),
+        *[("ec2", "create_launch_template", {})] * 50,
+        ("ec2", "create_fleet", refusal),
+    ]
     with answering(clients, *script), pytest.raises(CapacityError) as caught:
         CreateFleet(clients, Clock().now).launch(asked, FACTS)
     assert {pool.reservation for pool in caught.value.pools} == {f"cr-{number}" for number in range(5, 55)}
@@ -201,7 +210,7 @@ def test_a_launch_is_split_where_a_subnet_has_addresses_for_some_of_its_nodes(cl
 
 @pytest.mark.parametrize("second", ["serves", "is full", "is refused"])
 def test_where_a_subnet_is_full_the_rest_is_launched_in_another_of_its_zone(clients: Clients, second: str) -> None:
-    """The pool is out only once none of its zone's subnets has an address. What was launched is never forgotten."""
+    """The subnet alone is full, and stays so for whoever launches next. What was launched is never forgotten."""
     first = node_class().status.subnets[0].id
     asked = two_subnets_in_the_first_zone(request("m5.large", capacity_type="spot", count=3))
     more = {
@@ -213,7 +222,10 @@ def test_where_a_subnet_is_full_the_rest_is_launched_in_another_of_its_zone(clie
     result = launched(clients, asked, free(first=600, second=60), *fleets)
     assert len(result.instances) == {"serves": 3, "is full": 2, "is refused": 1}[second]
     assert {i.zone for i in result.instances} == {"us-east-1a"}
-    assert [f.code for f in result.failures] == ([] if second == "serves" else [FULL])
+    full = {
+        OfferingKey("", "us-east-1a", "", scope=subnet) for subnet in (first, "subnet-2nd")[: 1 + (second == "is full")]
+    }
+    assert capacity_pools(result.failures) == full
 
 
 def test_a_zone_without_another_subnet_is_out_though_its_neighbour_zone_serves(clients: Clients) -> None:
@@ -224,7 +236,36 @@ def test_a_zone_without_another_subnet_is_out_though_its_neighbour_zone_serves(c
     asked = two_subnets_in_the_first_zone(request("m5.large", capacity_type="spot", count=1))
     fleets = (("create_fleet", both), ("create_fleet", answer_of("subnet-2nd")))
     result = launched(clients, asked, free(first=600, second=60), *fleets)
-    assert (len(result.instances), [f.pool.zone for f in result.failures]) == (1, ["us-east-1b"])
+    assert (len(result.instances), {f.scope for f in capacity_pools(result.failures)}) == (1, {first, other})
+
+
+def test_a_subnet_that_was_full_lately_is_passed_over(clients: Clients) -> None:
+    """Another run found it full; EC2 need not say so again."""
+    first = node_class().status.subnets[0].id
+    asked = two_subnets_in_the_first_zone(request("m5.large", capacity_type="spot"))
+    asked = replace(asked, overrides=asked.overrides[:1], full_subnets=frozenset({first}))
+    with answering(clients):
+        places = Addresses(lambda names: {}, Clock().now).choose(asked, asked.full_subnets)
+    assert places.subnets["us-east-1a"] == "subnet-2nd"
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "expected"),
+    [
+        ("InstanceLimitExceeded", "no", OfferingKey("m5.large", "", "spot")),
+        ("VolumeTypeNotAvailableInZone", "no", OfferingKey("", "us-east-1a", "", scope="class/default")),
+        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "no", ALL_SPOT),
+        ("InsufficientInstanceCapacity", "no", OfferingKey("m5.large", "us-east-1a", "spot")),
+    ],
+)
+def test_a_shortage_is_as_wide_as_its_code_says(
+    clients: Clients, code: str, message: str, expected: OfferingKey
+) -> None:
+    """EC2 API, error codes: a limit of a type's instances, a zone without the class's disks, no spot at all."""
+    answer = answer_of(full=node_class().status.subnets[0].id)
+    answer["Errors"][0] |= {"ErrorCode": code, "ErrorMessage": message}
+    result = launched(clients, request("m5.large", capacity_type="spot"), ("create_fleet", answer))
+    assert capacity_pools(result.failures) == {expected}
 
 
 def test_a_full_subnet_that_has_no_neighbour_is_not_asked_again(clients: Clients) -> None:

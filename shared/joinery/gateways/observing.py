@@ -191,3 +191,6 @@ class ReadOnlyUnavailableOfferings:
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
         pass
+
+    def forget(self, pools: Iterable[OfferingKey]) -> None:
+        pass

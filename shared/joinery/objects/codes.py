@@ -78,8 +78,12 @@ TRANSIENT = _THROTTLED | _BROKEN | _BUSY | _EXPIRED | {"PendingVerification"}
 SUBNET_FULL = "InsufficientFreeAddressesInSubnet"
 #: There is no spot at all until an administrator creates the service-linked role.
 SPOT_ROLE_LACKING = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
-#: The pool has nothing to give now: remember it, try another (EC2 API, error codes). A quota counts as one: it is a
-#: family's, or spot's, or on-demand's, so another pool may be within its own.
+#: A quota of vCPUs is used up, which counts several families of types; or one of a single type's instances.
+QUOTA_USED_UP, QUOTA_OF_TYPE = frozenset({"MaxSpotInstanceCountExceeded", "VcpuLimitExceeded"}), "InstanceLimitExceeded"
+#: The zone has no disks of the kind that a node class asks for.
+NO_VOLUMES_IN_ZONE = frozenset({"InsufficientVolumeCapacity", "VolumeTypeNotAvailableInZone"})
+#: The pool has nothing to give now: remember it, try another (EC2 API, error codes). A quota counts as one:
+#: another pool may be within its own.
 CAPACITY = frozenset(
     {
         "InsufficientAddressCapacity",
@@ -118,6 +122,15 @@ TEMPLATE_NOT_FOUND = frozenset({"InvalidLaunchTemplateName.NotFoundException", "
 #: EC2's words for a type that a zone does not have. RunInstances calls that ``Unsupported``. CreateFleet has one code
 #: for it and for mistakes of the request, and says it mostly of local zones and of spot.
 _NOT_SOLD_THERE = "is not supported in your requested Availability Zone"
+
+
+#: A spread placement group takes seven instances a zone, whatever their type (Karpenter for AWS, ``pkg/errors``).
+_SPREAD_LIMIT = "limit of instances in this spread placement group"
+
+
+def is_of_whole_group(message: str) -> bool:
+    """Whether EC2 says that a placement group takes no more instances in a zone."""
+    return _SPREAD_LIMIT in message
 
 
 def is_capacity(code: str, message: str = "") -> bool:

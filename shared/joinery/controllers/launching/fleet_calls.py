@@ -1,5 +1,6 @@
 """CreateFleet calls and their answers, as the claims see them that share a call."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from joinery.decisions.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome
@@ -11,7 +12,7 @@ from joinery.objects.karpenter.labels import NO_EXECUTE, NODE_POOL, UNREGISTERED
 from joinery.objects.karpenter.meta import Taint
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.instances import Instance
-from joinery.objects.snapshot.offerings import EFA
+from joinery.objects.snapshot.offerings import EFA, OfferingKey, full_subnets
 
 _UNREGISTERED = Taint(key=UNREGISTERED_TAINT, effect=NO_EXECUTE)
 
@@ -25,7 +26,10 @@ def outcome_of_earlier_call(instances: tuple[Instance, ...]) -> FleetOutcome:
     )
 
 
-def request_of(group: FleetGroup, node_class: NodeClass, filtered_types: FilteredTypes) -> LaunchRequest:
+def request_of(
+    group: FleetGroup, node_class: NodeClass, filtered_types: FilteredTypes, unavailable: Iterable[OfferingKey]
+) -> LaunchRequest:
+    """``unavailable``: what EC2 was out of lately."""
     claim = group.waiting[0]
     return LaunchRequest(
         token=group.token,
@@ -34,6 +38,7 @@ def request_of(group: FleetGroup, node_class: NodeClass, filtered_types: Filtere
         node_class=node_class,
         capacity_type=filtered_types.capacity_type,
         overrides=_overrides(filtered_types, with_efa=group.requests.get(EFA, 0) > 0),
+        full_subnets=full_subnets(unavailable),
         tenancy=tenancy(claim),
         min_values_relaxed=is_relaxed(claim),
         labels=claim.metadata.labels,

@@ -108,7 +108,7 @@ class Launcher:
         self._snapshot = snapshot
         self._now = snapshot.now
         self._node_classes = snapshot.classes_by_name
-        self._types = supply.types
+        self._types, self._unavailable = supply.types, supply.unavailable
 
     def launch(
         self, wanted: Iterable[NodeClaim], claims: Iterable[NodeClaim], instances: Iterable[Instance] = ()
@@ -163,7 +163,7 @@ class Launcher:
         filtered_types = filtered(group.claims[0], self._types.get(node_class.metadata.name, ()), group.requests)
         if filtered_types is None:
             return _Result(losses=tuple(insufficient(claim, _SOLD_OUT) for claim in group.waiting))
-        return _Call(group, request_of(group, node_class, filtered_types))
+        return _Call(group, request_of(group, node_class, filtered_types, self._unavailable))
 
     def _ask(self, request: LaunchRequest) -> LaunchResult:
         """One CreateFleet call, beside others; none where it might not end in time.
@@ -203,6 +203,7 @@ class Launcher:
         self._actor.answered(whole, failure)
         if isinstance(answer, LaunchResult) and answer.was_asked:
             self._actor.answered(alike, refusal_of(answer))
+            self._gateways.unavailable.forget(call.request.served_by(answer))
 
     def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass) -> "_Result":
         types = {instance_type.name: instance_type for instance_type in self._types.get(node_class.metadata.name, ())}

@@ -15,6 +15,7 @@ from joinery.gateways.bundles import Gateways
 from joinery.objects.errors import JoineryError
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.offerings import InstanceType, OfferingKey, offered_in, without
+from joinery.objects.snapshot.shortages import as_met_by
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,13 @@ def read_supply(
     # A plan that may buy in an impaired zone is better than no plan.
     if shifted := known_shifts(_answer_about_shifts(gateways)):
         unavailable |= offered_in(chain.from_iterable(types.values()), shifted)
-    return Supply({name: without(listed, unavailable) for name, listed in types.items()}, unavailable)
+    return Supply(
+        {
+            node_class.metadata.name: without(types[node_class.metadata.name], as_met_by(node_class, unavailable))
+            for node_class in node_classes
+        },
+        unavailable,
+    )
 
 
 def _shortages(gateways: Gateways, now: datetime) -> frozenset[OfferingKey]:

@@ -43,7 +43,7 @@ from joinery.decisions.lifecycle.launching.asks import launching
 from joinery.decisions.lifecycle.launching.fleet_groups import postponed
 from joinery.decisions.lifecycle.state.cluster import ClusterState, LifecycleStep
 from joinery.decisions.termination.taint import is_disrupted
-from joinery.objects.actions import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
+from joinery.objects.actions import Announce, Change, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.objects.annotations.disruption import is_postponed, replaces_of
 from joinery.objects.annotations.plans import unserved, unserved_needs
 from joinery.objects.karpenter.labels import INSTANCE_TAGGED, INTERRUPTED_AT, TERMINATION_FINALIZER
@@ -192,7 +192,7 @@ def _joined(state: ClusterState, claim: NodeClaim) -> tuple[NodeClaim, Node | No
     return unjoined(state, claim) if has_lost_node(claim, state.snapshot.now) else (claim, None, ())
 
 
-def _tagging(state: ClusterState, claim: NodeClaim) -> tuple[Command, ...]:
+def _tagging(state: ClusterState, claim: NodeClaim) -> tuple[Change, ...]:
     """Tag the instance with the names of its node and claim, once (Karpenter for AWS, nodeclaim/tagging).
 
     At its launch the node had no name yet. The tags are for people and for bills, so they come last: after

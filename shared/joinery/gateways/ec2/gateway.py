@@ -50,7 +50,8 @@ class LaunchRequest:
 
     ``token``: a retry with the same token returns the same instances. ``count``: how many. ``overrides``: where they
     may come from, at least one. ``labels`` and ``taints``: of their nodes. ``tenancy``: EC2's word.
-    ``min_values_relaxed``: the overrides are less varied than the NodePool's ``minValues`` demand.
+    ``min_values_relaxed``: the overrides are less varied than the NodePool's ``minValues`` demand. ``full_subnets``:
+    the ids of those that had no free address lately.
     """
 
     token: str
@@ -63,6 +64,7 @@ class LaunchRequest:
     taints: tuple[Taint, ...] = ()
     tenancy: str = SHARED_TENANCY
     min_values_relaxed: bool = False
+    full_subnets: frozenset[str] = frozenset()
 
     @property
     def pools(self) -> frozenset[OfferingKey]:
@@ -72,7 +74,17 @@ class LaunchRequest:
     def pool(self, override: Override) -> OfferingKey:
         """The capacity pool that an override means."""
         reservation = override.reservation.id if override.reservation else ""
-        return OfferingKey(override.instance_type, override.zone, self.capacity_type, reservation)
+        scope = self.node_class.placement_group
+        return OfferingKey(override.instance_type, override.zone, self.capacity_type, reservation, scope)
+
+    def served_by(self, result: "LaunchResult") -> frozenset[OfferingKey]:
+        """The pools that gave all that was asked of them."""
+        scope = self.node_class.placement_group
+        launched = (
+            OfferingKey(each.instance_type, each.zone, each.capacity_type, each.reservation, scope)
+            for each in result.instances
+        )
+        return frozenset(launched) - {failure.pool for failure in result.failures}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +105,14 @@ class LaunchFailure:
     """Why a pool gave fewer instances than were asked for (one of CreateFleet's ``Errors``).
 
     ``is_capacity``: the cloud was out of that pool, so others should be tried. Otherwise a person has to act.
+    ``shortage``: what it is out of, where that is more than the pool, or what this class alone cannot have of it.
     """
 
     pool: OfferingKey
     code: str
     message: str
     is_capacity: bool
+    shortage: OfferingKey | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,5 +207,5 @@ class Cloud(Protocol):
 
 
 def capacity_pools(failures: Iterable[LaunchFailure]) -> frozenset[OfferingKey]:
-    """The pools that the cloud was out of."""
-    return frozenset(failure.pool for failure in failures if failure.is_capacity)
+    """What the cloud was out of."""
+    return frozenset(failure.shortage or failure.pool for failure in failures if failure.is_capacity)

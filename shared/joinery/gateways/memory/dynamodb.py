@@ -5,15 +5,17 @@ Refusals are read once a process, and written when something is refused or grant
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from joinery.gateways.memory.table import EXPIRES, KEY, Table
-from joinery.gateways.memory.unavailable import LONGEST_MARK, MARKED_FOR, RememberedRefusals
+from joinery.gateways.memory.unavailable import LONGEST_MARK, RememberedRefusals
 from joinery.objects.annotations.marks import MOST_AHEAD
 from joinery.objects.errors import JoineryError
 from joinery.objects.refusals import REMEMBERED, Refusal, Refusals
+from joinery.objects.snapshot import shortages
 from joinery.objects.snapshot.offerings import OfferingKey
+from joinery.objects.snapshot.shortages import MARKED_FOR, Shortage
 
 _OFFERING, _REFUSED = "offering#", "refused#"
 
@@ -27,34 +29,81 @@ class DynamoUnavailableOfferings(Table):
 
     def __init__(self, table: str, region: str) -> None:
         super().__init__(table, region)
-        self._unwritten: dict[OfferingKey, datetime] = {}
+        self._known: dict[OfferingKey, Shortage] = {}
+        self._unwritten: dict[OfferingKey, Shortage] = {}
 
     def at(self, now: datetime) -> frozenset[OfferingKey]:
-        items = self.items(_OFFERING, now, until=now + LONGEST_MARK)
-        taken = frozenset(pool for item in items if (pool := _pool(item[KEY]["S"])) is not None)
-        return taken | {pool for pool, until in self._unwritten.items() if until > now}
+        items = self.items(_OFFERING, now, until=now + LONGEST_MARK + shortages.REMEMBERED)
+        self._known = dict(_marks(items, now)) | self._unwritten
+        return shortages.unavailable(self._known, now)
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
-        marked, until = sorted(set(pools)), now + MARKED_FOR
-        expires = str(int(until.timestamp()))
-        items = [{KEY: {"S": _key(pool)}, EXPIRES: {"N": expires}, "reason": {"S": reason}} for pool in marked]
+        marked = {pool: shortages.renewed(pool, self._known.get(pool), now) for pool in sorted(set(pools))}
+        self._known |= marked
         try:
-            self.write({"PutRequest": {"Item": item}} for item in items)
+            self.write({"PutRequest": {"Item": _marked(pool, marked[pool], reason)}} for pool in marked)
         except JoineryError:
-            kept = {pool: end for pool, end in self._unwritten.items() if end > now}
-            self._unwritten = kept | dict.fromkeys(marked, until)
+            kept = {pool: shortage for pool, shortage in self._unwritten.items() if shortage.until > now}
+            self._unwritten = kept | marked
             raise
+
+    def forget(self, pools: Iterable[OfferingKey]) -> None:
+        over = shortages.refuted(self._known, pools)
+        for known in (self._known, self._unwritten):
+            for pool in over:
+                known.pop(pool, None)
+        with suppress(JoineryError):
+            self.write({"DeleteRequest": {"Key": {KEY: {"S": _key(pool)}}}} for pool in sorted(over))
+
+
+def _marked(pool: OfferingKey, shortage: Shortage, reason: str) -> Mapping[str, Any]:
+    """An item. It is kept for longer than the mark, so that the next one can be longer."""
+    expires = shortage.until + shortages.REMEMBERED
+    return {
+        KEY: {"S": _key(pool)},
+        EXPIRES: {"N": str(int(expires.timestamp()))},
+        "until": {"N": str(shortage.until.timestamp())},
+        "lasts": {"N": str(shortage.lasts.total_seconds())},
+        "reason": {"S": reason},
+    }
+
+
+def _marks(items: Iterable[Mapping[str, Any]], now: datetime) -> Iterator[tuple[OfferingKey, Shortage]]:
+    """The marks of the items that can be read: another version of Joinery may write them in another way.
+
+    Up to 0.1 an item had no ``until``, and expired when its mark did.
+    """
+    for item in items:
+        pool = _pool(item[KEY]["S"])
+        ends, lasts = _number(item, "until") or _number(item, EXPIRES), _number(item, "lasts")
+        until = datetime.fromtimestamp(ends, UTC) if ends else now + MARKED_FOR
+        if pool is not None and until <= now + LONGEST_MARK:
+            yield pool, Shortage(until, timedelta(seconds=lasts) if lasts else MARKED_FOR)
+
+
+def _number(item: Mapping[str, Any], name: str) -> float | None:
+    try:
+        return float(item[name]["N"])
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 def _key(pool: OfferingKey) -> str:
-    reservation = f"#{pool.reservation}" if pool.reservation else ""
-    return f"{_OFFERING}{pool.instance_type}#{pool.zone}#{pool.capacity_type}{reservation}"
+    parts = [pool.instance_type, pool.zone, pool.capacity_type]
+    parts += [pool.reservation] if pool.reservation or pool.scope else []
+    return _OFFERING + "#".join((*parts, f"@{pool.scope}") if pool.scope else parts)
 
 
 def _pool(key: str) -> OfferingKey | None:
     """The pool of an item; None for one that another version of Joinery has written in another way."""
-    parts = key.removeprefix(_OFFERING).split("#")
-    return OfferingKey(*parts) if len(parts) in (3, 4) else None
+    pool, has_scope, scope = key.removeprefix(_OFFERING).partition("#@")
+    match pool.split("#"):
+        case [instance_type, zone, capacity_type, reservation]:
+            return OfferingKey(instance_type, zone, capacity_type, reservation, scope)
+        case [instance_type, zone, capacity_type] if not has_scope:
+            return OfferingKey(instance_type, zone, capacity_type)
+        case _:
+            return None
 
 
 class DynamoRefusals(RememberedRefusals):

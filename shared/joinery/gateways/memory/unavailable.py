@@ -1,31 +1,40 @@
 """What would fail again: offerings that EC2 was out of a moment ago, and requests that were refused."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
 from joinery.objects.annotations.marks import MOST_AHEAD
 from joinery.objects.refusals import Refusal, Refusals
 from joinery.objects.snapshot.offerings import OfferingKey
+from joinery.objects.snapshot.shortages import LONGEST
+from joinery.objects.snapshot.shortages import MARKED_FOR as MARKED_FOR
 
-#: How long an offering stays marked (Karpenter for AWS `UnavailableOfferingsTTL`).
-MARKED_FOR = timedelta(minutes=3)
 #: No mark that is true ends later than this from now. One that does would keep an offering from being bought for ever.
-LONGEST_MARK = MARKED_FOR + MOST_AHEAD
+LONGEST_MARK = LONGEST + MOST_AHEAD
 
 
 class UnavailableOfferings(Protocol):
     """The offerings that are marked unavailable: asking again so soon would cost a launch that fails.
 
-    Both methods raise ``UnavailableError`` where they cannot be read or written.
+    ``at`` and ``mark`` raise ``UnavailableError`` where they cannot be read or written.
     """
 
     def at(self, now: datetime) -> frozenset[OfferingKey]:
-        """Those that are marked at that moment, but for marks that last longer than any of ours."""
+        """Those that are marked at that moment, and what follows from them (``objects.snapshot.shortages``), but for
+        marks that last longer than any of ours.
+        """
         ...
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
-        """Mark them for three minutes from ``now``. Marking again extends the time. ``reason`` is for people."""
+        """Mark them for three minutes from ``now``, or twice as long as the last time. ``reason`` is for people.
+
+        The last time is known from what was read last.
+        """
+        ...
+
+    def forget(self, pools: Iterable[OfferingKey]) -> None:
+        """Instances were launched from these pools. What cannot be forgotten ends by itself, so nothing raises."""
         ...
 
 

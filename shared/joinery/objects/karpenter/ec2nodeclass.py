@@ -254,6 +254,10 @@ class EC2NodeClass(NodeClass):
         return tuple((subnet.zone, subnet.zone_id) for subnet in self.status.subnets)
 
     @property
+    def subnets(self) -> tuple[tuple[str, str], ...]:
+        return tuple((subnet.id, subnet.zone) for subnet in self.status.subnets)
+
+    @property
     def expiring_reservations(self) -> frozenset[str]:
         """Capacity blocks: the status says "expiring" forty minutes before one ends."""
         return frozenset(entry.id for entry in self.status.capacity_reservations if entry.state == "expiring")

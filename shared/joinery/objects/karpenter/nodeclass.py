@@ -182,6 +182,16 @@ class NodeClass(CustomResource):
         return ()
 
     @property
+    def subnets(self) -> tuple[tuple[str, str], ...]:
+        """Id and zone of every subnet in which instances may be launched, as the status says."""
+        return ()
+
+    @property
+    def placement_group(self) -> str:
+        """The id of the placement group that instances are launched into; empty for none."""
+        return ""
+
+    @property
     def expiring_reservations(self) -> frozenset[str]:
         """The ids of capacity reservations from which the cloud is about to take instances back."""
         return frozenset()

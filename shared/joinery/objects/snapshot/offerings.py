@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from joinery.objects.karpenter.labels import RESERVATION_ID, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE, SPOT
 from joinery.objects.kubernetes.quantity import Resources
+from joinery.objects.snapshot.quotas import is_quota, quota_of
 
 CAPACITY_BLOCK = "capacity-block"
 RESERVATION_KINDS = ("default", CAPACITY_BLOCK)
@@ -21,12 +22,16 @@ class OfferingKey:
 
     ``reservation``: the id of the capacity reservation. There may be several of a type in a zone, and what one of them
     lacks says nothing of the others.
+
+    Of a shortage (``objects.snapshot.shortages``) an empty field means any. ``scope``: what it is confined to: the id
+    of a subnet or of a placement group, a node class (``class_scope``), a quota (``objects.snapshot.quotas``).
     """
 
     instance_type: str
     zone: str
     capacity_type: str
     reservation: str = ""
+    scope: str = ""
 
 
 #: Every spot offering at once.
@@ -118,26 +123,57 @@ def key_of(instance_type: InstanceType, offering: Offering) -> OfferingKey:
     return OfferingKey(instance_type.name, offering.zone, offering.capacity_type, offering.reservation_id)
 
 
+def is_subnet(scope: str) -> bool:
+    """Whether a scope is a subnet's id."""
+    return scope.startswith("subnet-")
+
+
+def full_subnets(unavailable: Iterable[OfferingKey]) -> frozenset[str]:
+    """The ids of the subnets that have no free address."""
+    return frozenset(pool.scope for pool in unavailable if is_subnet(pool.scope))
+
+
+def class_scope(node_class: str) -> str:
+    """The scope of what instances of one node class alone cannot get, by the class's name."""
+    return f"class/{node_class}"
+
+
+def covers(shortage: OfferingKey, pool: OfferingKey) -> bool:
+    """Whether a shortage is one of this pool. Whether its scope is the pool's is not asked, unless that is a quota."""
+    pairs = (
+        (shortage.instance_type, pool.instance_type),
+        (shortage.zone, pool.zone),
+        (shortage.capacity_type, pool.capacity_type),
+        (shortage.reservation, pool.reservation),
+    )
+    if is_quota(shortage.scope) and shortage.scope != quota_of(pool.instance_type):
+        return False
+    return all(said in ("", asked) for said, asked in pairs)
+
+
 def without(types: Iterable[InstanceType], unavailable: frozenset[OfferingKey]) -> tuple[InstanceType, ...]:
-    """The same types, with the offerings that EC2 was out of lately marked unavailable."""
+    """The same types, with the offerings that EC2 was out of lately marked unavailable.
+
+    ``unavailable``: without scopes, except for quotas (``objects.snapshot.shortages.as_met_by``).
+    """
     # Usually EC2 is out of a handful of types. Nothing is copied of the hundreds of others.
-    lacking, no_spot = {pool.instance_type for pool in unavailable}, ALL_SPOT in unavailable
+    wide = tuple(pool for pool in unavailable if not (pool.instance_type and pool.zone))
+    lacking = {pool.instance_type for pool in unavailable}
     return tuple(
-        _without(instance_type, unavailable) if no_spot or instance_type.name in lacking else instance_type
+        _without(instance_type, unavailable, wide) if wide or instance_type.name in lacking else instance_type
         for instance_type in types
     )
 
 
-def _without(instance_type: InstanceType, unavailable: frozenset[OfferingKey]) -> InstanceType:
+def _without(
+    instance_type: InstanceType, unavailable: frozenset[OfferingKey], wide: tuple[OfferingKey, ...]
+) -> InstanceType:
     def is_out(offering: Offering) -> bool:
-        if offering.capacity_type == SPOT and ALL_SPOT in unavailable:
-            return True
-        return key_of(instance_type, offering) in unavailable
+        key = key_of(instance_type, offering)
+        return key in unavailable or any(covers(shortage, key) for shortage in wide)
 
-    return replace(
-        instance_type,
-        offerings=tuple(replace(each, available=False) if is_out(each) else each for each in instance_type.offerings),
-    )
+    offerings = tuple(replace(each, available=False) if is_out(each) else each for each in instance_type.offerings)
+    return instance_type if offerings == instance_type.offerings else replace(instance_type, offerings=offerings)
 
 
 def offered_in(types: Iterable[InstanceType], zone_ids: frozenset[str]) -> frozenset[OfferingKey]:

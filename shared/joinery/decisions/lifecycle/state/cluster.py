@@ -52,7 +52,7 @@ class LifecycleStep:
     """
 
     commands: tuple[Command, ...] = ()
-    tagging: tuple[Command, ...] = ()
+    tagging: tuple[Change, ...] = ()
     launch: NodeClaim | None = None
     in_progress: bool = False
     rest: timedelta = timedelta()

@@ -22,13 +22,13 @@ from joinery.gateways.ec2.instancetypes.typelabels import type_labels
 from joinery.gateways.ec2.launch.addresses import Addresses, LaunchSubnets
 from joinery.gateways.ec2.launch.bootstrap import bootstrap
 from joinery.gateways.ec2.launch.facts import ClusterFacts
-from joinery.gateways.ec2.launch.fleet import fleet, full_subnets, out_of, result, subnets_by_zone
+from joinery.gateways.ec2.launch.fleet import fleet, full_subnets, out_of, result
 from joinery.gateways.ec2.launch.running import described
 from joinery.gateways.ec2.launch.templates import Machine, Template, tag_specifications, template
 from joinery.gateways.ec2.launch.userdata import user_data
 from joinery.gateways.ec2.nodeclass.discovery import free_addresses
 from joinery.gateways.ec2.nodeclass.tags import instance_tags
-from joinery.objects.codes import ALREADY_EXISTS, CAPACITY, SUBNET_FULL, TEMPLATE_NOT_FOUND, TOKEN_REUSED
+from joinery.objects.codes import ALREADY_EXISTS, CAPACITY, TEMPLATE_NOT_FOUND, TOKEN_REUSED
 from joinery.objects.errors import CapacityError, ConfigurationError, NotFoundError, UnavailableError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
@@ -89,12 +89,12 @@ class CreateFleet:
             raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: no image boots any requested type")
         tags = {**instance_tags(facts.name, node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
         try:
-            answered = self._call(request, configs, tags, images)
+            answered = self._call(request, configs, tags, images, request.full_subnets)
         except (CapacityError, NotFoundError) as refused:
             if isinstance(refused, NotFoundError) and refused.code not in CAPACITY:
                 raise
             # The whole call was refused, so EC2 was out of everything that it was asked for.
-            raise CapacityError(str(refused), out_of(request, refused.code)) from refused
+            raise CapacityError(str(refused), out_of(request, refused.code, str(refused))) from refused
         return self._launched_before(request) if answered is None else answered
 
     def _call(
@@ -103,7 +103,7 @@ class CreateFleet:
         configs: Configs,
         tags: Mapping[str, str],
         images: Mapping[str, str],
-        full: frozenset[str] = frozenset(),
+        full: frozenset[str],
         calls: int = _MOST_CALLS,
     ) -> LaunchResult | None:
         """What came of one call, and of another for the rest where its subnets have addresses for some instances only,
@@ -129,9 +129,8 @@ class CreateFleet:
             return answered
         if more is None:
             return None
-        again = subnets_by_zone(of_ec2(request.node_class), passed_over)
-        final = tuple(f for f in answered.failures if f.code != SUBNET_FULL or f.pool.zone not in again)
-        return LaunchResult(answered.instances + more.instances, tuple(dict.fromkeys(final + more.failures)))
+        failures = dict.fromkeys(answered.failures + more.failures)
+        return LaunchResult(answered.instances + more.instances, tuple(failures))
 
     def _answered(
         self,
@@ -148,7 +147,7 @@ class CreateFleet:
             answer = self._create_fleet(call, [template for template, _ in configs])
             if answer is None:
                 return None
-            said = result(request, answer, images)
+            said = result(request, answer, images, places.subnets)
             if any(failure.code in TEMPLATE_NOT_FOUND for failure in said.failures):
                 # EC2 may say so of single pools, too. The next call makes what it needs.
                 self._made.clear()

@@ -11,11 +11,20 @@ from typing import Any
 from joinery.gateways.answers import at, entries
 from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
 from joinery.gateways.ec2.launch.templates import tag_specifications
-from joinery.objects.codes import SPOT_ROLE_LACKING, SUBNET_FULL, is_capacity
+from joinery.objects.codes import (
+    NO_VOLUMES_IN_ZONE,
+    QUOTA_OF_TYPE,
+    QUOTA_USED_UP,
+    SPOT_ROLE_LACKING,
+    SUBNET_FULL,
+    is_capacity,
+    is_of_whole_group,
+)
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
-from joinery.objects.snapshot.offerings import ALL_SPOT, CAPACITY_BLOCK, OfferingKey
+from joinery.objects.snapshot.offerings import ALL_SPOT, CAPACITY_BLOCK, OfferingKey, class_scope
+from joinery.objects.snapshot.quotas import quota_of
 
 _INTERRUPTIBLE = "reserved-capacity"
 _CALL = "EC2 CreateFleet"
@@ -112,12 +121,18 @@ def _override(pool: Override, subnet: str) -> dict[str, Any]:
     }
 
 
-def result(request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[str, str]) -> LaunchResult:
+def result(
+    request: LaunchRequest,
+    answer: Mapping[str, Any],
+    images: Mapping[str, str],
+    subnets: Mapping[str, str] | None = None,
+) -> LaunchResult:
     """What came of the call.
 
-    ``images``: by instance type, the id of its image. EC2 may list several instances in one entry, or not.
+    ``images``: by instance type, the id of its image. ``subnets``: by zone, the one that was asked for; None for the
+    class's first. EC2 may list several instances in one entry, or not.
     """
-    known = _Request(request)
+    known = _Request(request, subnets)
     launched = [
         _launched(instance_id, entry, known, images)
         for entry in entries(answer, "Instances", "InstanceIds", call=_CALL)
@@ -127,16 +142,19 @@ def result(request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[st
     return LaunchResult(tuple(launched), tuple(dict.fromkeys(failures)))
 
 
-def out_of(request: LaunchRequest, code: str) -> frozenset[OfferingKey]:
+def out_of(request: LaunchRequest, code: str, message: str) -> frozenset[OfferingKey]:
     """What EC2 has nothing of where it refuses the whole request with that code."""
-    return frozenset({ALL_SPOT}) if code == SPOT_ROLE_LACKING else request.pools
+    known = _Request(request)
+    return frozenset(known.shortage(pool, code, message) for pool in request.pools)
 
 
 class _Request:
     """A request, by what an answer repeats of it."""
 
-    def __init__(self, request: LaunchRequest) -> None:
+    def __init__(self, request: LaunchRequest, subnets: Mapping[str, str] | None = None) -> None:
         self.sent = request
+        known = subnets_by_zone(of_ec2(request.node_class), request.full_subnets) if subnets is None else subnets
+        self._subnets = known
         self._zones = {subnet.id: subnet.zone for subnet in of_ec2(request.node_class).status.subnets}
         # Of a type and zone a call names one reservation, so an entry of the answer need not say which it is.
         self._pools = {(pool.instance_type, pool.zone): pool for pool in request.pools}
@@ -148,6 +166,25 @@ class _Request:
         zone = at(override, "AvailabilityZone") or self._zones.get(at(override, "SubnetId") or "", "")
         unknown = OfferingKey(instance_type, zone, self.sent.capacity_type)
         return self._pools.get((instance_type, zone), unknown)
+
+    def shortage(self, pool: OfferingKey, code: str, message: str) -> OfferingKey:
+        """What EC2 is out of where it says that code of a pool of the request: the pool, or more than that, or what
+        only this class needs of it.
+        """
+        node_class = self.sent.node_class
+        if code == SPOT_ROLE_LACKING:
+            return ALL_SPOT
+        if code in QUOTA_USED_UP and pool.instance_type:
+            return OfferingKey("", "", pool.capacity_type, scope=quota_of(pool.instance_type))
+        if code == QUOTA_OF_TYPE and pool.instance_type:
+            return OfferingKey(pool.instance_type, "", pool.capacity_type)
+        if code == SUBNET_FULL and pool.zone in self._subnets:
+            return OfferingKey("", pool.zone, "", scope=self._subnets[pool.zone])
+        if code in NO_VOLUMES_IN_ZONE and pool.zone:
+            return OfferingKey("", pool.zone, "", scope=class_scope(node_class.metadata.name))
+        if is_of_whole_group(message) and pool.scope and pool.zone:
+            return OfferingKey("", pool.zone, "", scope=pool.scope)
+        return pool
 
     def pools_like(self, pool: OfferingKey) -> Sequence[OfferingKey]:
         """The pools of the request that may be meant by it: what it does not say may be any. Itself without one."""
@@ -180,8 +217,9 @@ def _failures(entry: Mapping[str, Any], request: _Request) -> Iterable[LaunchFai
     """
     code, message = at(entry, "ErrorCode") or "", at(entry, "ErrorMessage") or ""
     pool, has_no_capacity = request.pool(entry), is_capacity(code, message)
-    failed: Iterable[OfferingKey] = request.pools_like(pool) if has_no_capacity else (pool,)
-    if code == SPOT_ROLE_LACKING:
-        failed = out_of(request.sent, code)
-    for one in failed:
-        yield LaunchFailure(one, code, message, has_no_capacity)
+    if not has_no_capacity:
+        yield LaunchFailure(pool, code, message, has_no_capacity)
+        return
+    for one in request.pools_like(pool) if code != SPOT_ROLE_LACKING else (ALL_SPOT,):
+        shortage = request.shortage(one, code, message)
+        yield LaunchFailure(one, code, message, has_no_capacity, None if shortage == one else shortage)
