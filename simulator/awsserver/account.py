@@ -64,8 +64,11 @@ class Account:
             corrections.enter_context(listing)
             yield
 
-    def seed_images(self, alias: str, version: str, created_at: datetime) -> list[str]:
-        """EKS-optimised images and the SSM parameters that name them. Their ids, in the order of the variants."""
+    def seed_images(self, alias: str, version: str, created_at: datetime, *, release: str = "") -> list[str]:
+        """EKS-optimised images and the SSM parameters that name them. Their ids, in the order of the variants.
+
+        ``release``: what their ids end with.
+        """
         from moto.ec2.models import ec2_backends
         from moto.ec2.models.amis import Ami
         from moto.ssm.models import Parameter, ssm_backends
@@ -73,7 +76,7 @@ class Account:
         ec2, ssm = ec2_backends[ACCOUNT][REGION], ssm_backends[ACCOUNT][REGION]
         images = []
         for variant in variants(AMISelectorTerm(alias=alias), version):
-            image = f"ami-{alias.partition('@')[0]}{variant.arch}{''.join(variant.kinds)}"
+            image = f"ami-{alias.partition('@')[0]}{variant.arch}{''.join(variant.kinds)}{release}"
             ec2.amis[image] = Ami(
                 ec2, image, name=image, owner_id="amazon", public=True, creation_date=created_at,
                 architecture=_ARCHES[variant.arch], virtualization_type="hvm", hypervisor="xen",

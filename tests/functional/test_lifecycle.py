@@ -229,6 +229,25 @@ def test_a_class_that_cannot_be_resolved_does_not_stop_the_others(stand: Stand) 
     assert stand.world.cluster.node_classes["second"].status.conditions
 
 
+def test_a_new_class_that_cannot_be_resolved_says_so(stand: Stand) -> None:
+    """Its pools launch nothing, and its user would read logs. It says what it is as soon as somebody could look."""
+    stand.world.cluster.add(builders.node_class("second", ready=False))
+    for _ in range(2):  # whichever of the two comes first
+        stand.world.cloud.fail_next("status_of", UnavailableError("describing subnets: RequestLimitExceeded"))
+    with pytest.raises(UnavailableError, match="RequestLimitExceeded"):
+        stand.live()
+    assert _ready(stand, "second") == ("Unknown", "NotResolved", "describing subnets: RequestLimitExceeded")
+    assert _ready(stand, "default")[0] == "True"
+    stand.live()
+    assert _ready(stand, "second")[0] == "True"
+
+
+def _ready(stand: Stand, name: str) -> tuple[str, str, str]:
+    ready = stand.world.cluster.node_classes[name].ready
+    assert ready is not None
+    return ready.status, ready.reason, ready.message
+
+
 def test_a_class_that_finds_no_subnet_keeps_its_pools_out(stand: Stand) -> None:
     """The pool says why, and its pods are told the same."""
     stand.world.cloud.network.subnets.clear()

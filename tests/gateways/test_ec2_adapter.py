@@ -17,7 +17,7 @@ from joinery.gateways.ec2.adapter import Ec2Cloud
 from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering
 from joinery.gateways.ec2.gateway import LaunchRequest, Override
 from joinery.gateways.ec2.instancetypes.resolve import resolve
-from joinery.objects.errors import ConfigurationError, NotFoundError
+from joinery.objects.errors import NotFoundError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery_cli.main import main
 from joinery_cli.sources import load_catalog
@@ -153,21 +153,6 @@ def test_an_alias_without_images_is_explained(cloud: Ec2Cloud) -> None:
     conditions = {c.type: c for c in cloud.prepare(node_class(amiSelectorTerms=[{"alias": "al2@latest"}])).conditions}
     assert conditions["AMIsReady"].reason == "UnsupportedAlias"
     assert "no images for Kubernetes 1.33" in conditions["AMIsReady"].message
-
-
-def test_a_class_keeps_its_images_while_they_may_not_be_looked_up(cloud: Ec2Cloud) -> None:
-    """A right that is lacking is no word about the class, which has images and nodes. A new class says what it is."""
-    new = node_class()
-    known = new.model_copy(update={"status": cloud.prepare(new)})
-    cloud = Ec2Cloud("joinery", REGION, now=Clock().now)
-    with Stubber(cloud._clients.ssm) as ssm:
-        for _ in range(2):
-            ssm.add_client_error("get_parameter", "AccessDeniedException", "no", http_status_code=400)
-        with pytest.raises(ConfigurationError, match="AccessDeniedException"):
-            cloud.prepare(known)
-        conditions = {condition.type: condition for condition in cloud.prepare(new).conditions}
-    assert conditions["AMIsReady"].reason == "AMIsNotResolved"
-    assert "AccessDeniedException" in conditions["Ready"].message
 
 
 @pytest.mark.parametrize(("generation", "ready"), [(1, "True"), (2, "False")])

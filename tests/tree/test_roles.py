@@ -49,8 +49,8 @@ CALLS: Mapping[str, set[str]] = {
     "disruption": _BELLS | _POLLER | _CLUSTER | _CATALOGUE | _LAUNCH | {"s3:PutObject"},
     "lifecycle": _BELLS | _POLLER | _CLUSTER | _CATALOGUE | _LAUNCH | {
         "ec2:TerminateInstances", "ec2:RebootInstances", "ec2:DescribeImages",
-        "ec2:DescribeSecurityGroups", "ssm:GetParameter", "iam:GetInstanceProfile", "iam:CreateInstanceProfile",
-        "iam:TagInstanceProfile", "iam:AddRoleToInstanceProfile",
+        "ec2:DescribeSecurityGroups", "ssm:GetParameter", "iam:GetInstanceProfile", "iam:ListInstanceProfiles",
+        "iam:CreateInstanceProfile", "iam:TagInstanceProfile", "iam:AddRoleToInstanceProfile",
     },
     "interruption": _BELLS | _POLLER | _CLUSTER | {
         "ec2:DescribeInstanceStatus", "dynamodb:Scan", "dynamodb:BatchWriteItem",

@@ -23,6 +23,7 @@ from joinery.controllers.telemetry import REASON, Count, count, logger, metrics
 from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.lifecycle.decision import LifecycleDecision, decide
 from joinery.decisions.lifecycle.draining.surging import leaving_pods, surges
+from joinery.decisions.lifecycle.pools.readiness import unresolved
 from joinery.decisions.lifecycle.state.cluster import ClusterState, state_of, unlisted
 from joinery.decisions.metrics.pods import Arrivals
 from joinery.gateways.bundles import Gateways
@@ -115,7 +116,7 @@ class LifecycleController:
         return replace(state, surges=surges(state, listed, owners))
 
     def _resolve(self, node_classes: Iterable[NodeClass], actor: Actor) -> Mapping[str, NodeClassStatus]:
-        """What the cloud says of each class, by name; a class that it could not look at is left out."""
+        """The status of each class that was looked at, by name."""
         classes = [node_class for node_class in node_classes if not actor.waits(_looking_at(node_class))]
         answers = self._gateways.workers.run([partial(self._prepare, node_class, actor) for node_class in classes])
         statuses = {}
@@ -126,6 +127,7 @@ class LifecycleController:
                 actor.leave(1)
             elif isinstance(answer, Exception):
                 actor.note(f"{node_class.kind} {name} could not be resolved", answer)
+                statuses[name] = unresolved(node_class, answer, actor.now)
             else:
                 statuses[name] = answer
         return statuses

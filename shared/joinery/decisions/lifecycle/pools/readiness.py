@@ -6,6 +6,7 @@ and its status says why. Pools of another provider's classes are left to that pr
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
@@ -25,6 +26,7 @@ from joinery.objects.karpenter.conditions import (
     find,
     put,
     true,
+    unknown,
     with_ready,
 )
 from joinery.objects.karpenter.hashing import HASH_VERSION, node_pool_hash
@@ -87,6 +89,19 @@ def readiness(
         if ready != pool:
             events = (*shift_events(pool, ready), *health_events(pool, ready))
             yield UpdatePool(pool, ready, _why(ready.status.conditions)), *events
+
+
+def unresolved(node_class: NodeClass, why: Exception, now: datetime) -> NodeClassStatus:
+    """The status of a class that the cloud could not be asked about.
+
+    What was resolved of it as it is written today stays, because it is good for launches. Otherwise it says why nobody
+    knows whether it is ready.
+    """
+    before, at = node_class.ready, Observation(now=now, generation=node_class.metadata.generation)
+    if before and before.status != "Unknown" and before.observed_generation == at.generation:
+        return node_class.status
+    unknown_yet = unknown(READY, "NotResolved", str(why), at)
+    return node_class.status.model_copy(update={"conditions": put(node_class.status.conditions, unknown_yet)})
 
 
 def _used_classes(snapshot: Snapshot) -> set[str]:

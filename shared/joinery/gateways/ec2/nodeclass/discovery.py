@@ -7,7 +7,7 @@ because its tags must all match.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from joinery.gateways.answers import entries
 from joinery.gateways.aws import Clients, translated
@@ -28,7 +28,16 @@ from joinery.objects.karpenter.ec2nodeclass import (
     SubnetStatus,
 )
 
+T = TypeVar("T")
 _SUBNETS, _GROUPS = "EC2 DescribeSubnets", "EC2 DescribeSecurityGroups"
+
+
+class Found(list[T]):
+    """What was selected, and the ids of the VPCs that it is of."""
+
+    def __init__(self, selected: Iterable[T], described: Iterable[Mapping[str, Any]]) -> None:
+        super().__init__(selected)
+        self.vpcs = frozenset(each["VpcId"] for each in described if each.get("VpcId"))
 
 
 def filters_of(name: str, values: Iterable[str], tags: Iterable[Mapping[str, str]]) -> list[Filters]:
@@ -41,7 +50,7 @@ def filters_of(name: str, values: Iterable[str], tags: Iterable[Mapping[str, str
     return calls + [tag_filters(term) for term in tags if term]
 
 
-def subnets(clients: Clients, terms: Sequence[SubnetSelectorTerm]) -> list[SubnetStatus]:
+def subnets(clients: Clients, terms: Sequence[SubnetSelectorTerm]) -> Found[SubnetStatus]:
     """The subnets that any term selects, the one with the most free addresses first.
 
     Subnets without IPv4 are left out: EKS runs nodes in IPv4 and dual-stack subnets only, also in IPv6 clusters.
@@ -54,12 +63,13 @@ def subnets(clients: Clients, terms: Sequence[SubnetSelectorTerm]) -> list[Subne
                 listed = entries(page, "Subnets", "SubnetId", "AvailabilityZone", call=_SUBNETS, log=clients.log)
                 by_id |= {subnet["SubnetId"]: subnet for subnet in listed if not subnet.get("Ipv6Native")}
     ranked = sorted(by_id.values(), key=_most_free)
-    return [
+    selected = (
         SubnetStatus(
             id=subnet["SubnetId"], zone=subnet["AvailabilityZone"], zone_id=subnet.get("AvailabilityZoneId") or ""
         )
         for subnet in ranked
-    ]
+    )
+    return Found(selected, ranked)
 
 
 def free_addresses(clients: Clients, names: Sequence[str]) -> dict[str, int]:
@@ -75,18 +85,19 @@ def _most_free(subnet: Mapping[str, Any]) -> tuple[int, str]:
     return -(subnet.get("AvailableIpAddressCount") or 0), subnet["SubnetId"]
 
 
-def security_groups(clients: Clients, terms: Sequence[SecurityGroupSelectorTerm]) -> list[SecurityGroupStatus]:
+def security_groups(clients: Clients, terms: Sequence[SecurityGroupSelectorTerm]) -> Found[SecurityGroupStatus]:
     """The security groups that any term selects, by id."""
     calls = filters_of("group-id", (term.id for term in terms), (term.tags for term in terms))
     calls += filters_of("group-name", (term.name for term in terms), ())
-    names: dict[str, str] = {}
+    by_id: dict[str, Any] = {}
     with translated("describing security groups"):
         pages = clients.ec2.get_paginator("describe_security_groups")
         for filters in calls:
             for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
                 listed = entries(page, "SecurityGroups", "GroupId", call=_GROUPS, log=clients.log)
-                names |= {group["GroupId"]: group.get("GroupName") or "" for group in listed}
-    return [SecurityGroupStatus(id=key, name=names[key]) for key in sorted(names)]
+                by_id |= {group["GroupId"]: group for group in listed}
+    selected = (SecurityGroupStatus(id=key, name=by_id[key].get("GroupName") or "") for key in sorted(by_id))
+    return Found(selected, by_id.values())
 
 
 def capacity_reservations(clients: Clients, spec: EC2NodeClassSpec, now: datetime) -> list[CapacityReservationStatus]:

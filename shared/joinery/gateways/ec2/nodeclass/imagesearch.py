@@ -1,7 +1,7 @@
 """Finding the images that an EC2NodeClass selects, in SSM and EC2 (SSM API GetParameter, EC2 API DescribeImages)."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,6 +9,7 @@ from joinery.gateways.answers import at, entries, needed
 from joinery.gateways.aws import Clients, translated
 from joinery.gateways.ec2.catalog.reservation_queries import Filters, tag_filters
 from joinery.gateways.ec2.nodeclass.images import Image, statuses, variants
+from joinery.gateways.ec2.nodeclass.lookups import Look, Lookups
 from joinery.objects.errors import NotFoundError
 from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm, AMIStatus
 
@@ -22,11 +23,15 @@ class ImageSearch:
     """Looks images up.
 
     ``version``: the cluster's, such as 1.33, needed for aliases only. ``now``: decides what is deprecated.
-    ``is_windows``: which images are looked at, because a name or a tag may select images of both systems.
+    ``is_windows``: which images are looked at, because a name or a tag may select images of both systems. ``look``:
+    shares answers with other classes.
     """
 
-    def __init__(self, clients: Clients, version: str, now: datetime, *, is_windows: bool = False) -> None:
+    def __init__(
+        self, clients: Clients, version: str, now: datetime, *, is_windows: bool = False, look: Look | None = None
+    ) -> None:
         self._clients, self._version, self._now, self._is_windows = clients, version, now, is_windows
+        self._look = look or Lookups(lambda: now).anew()
 
     def find(self, terms: Sequence[AMISelectorTerm]) -> list[AMIStatus]:
         """The status entries, newest first. Raises ``AliasError`` for an alias that stands for nothing."""
@@ -53,6 +58,9 @@ class ImageSearch:
 
     def _parameter(self, name: str) -> str:
         """The image id in an SSM parameter; empty where there is no such parameter."""
+        return self._look.ask(f"parameter {name}", lambda: self._read(name))
+
+    def _read(self, name: str) -> str:
         try:
             with translated(f"reading SSM parameter {name}"):
                 answer = self._clients.ssm.get_parameter(Name=name)
@@ -73,6 +81,9 @@ class ImageSearch:
         call: dict[str, Any] = {"Filters": [*filters, {"Name": "state", "Values": ["available"]}]}
         if owners:
             call["Owners"] = owners
+        return self._look.ask(f"images {self._is_windows} {call}", lambda: self._describe(call))
+
+    def _describe(self, call: Mapping[str, Any]) -> list[Image]:
         with translated("describing images"):
             pages = self._clients.ec2.get_paginator("describe_images").paginate(IncludeDeprecated=True, **call)
             return [

@@ -7,14 +7,16 @@ remembering it, and another role gets another profile.
 from hashlib import sha256
 from typing import Any
 
-from joinery.gateways.answers import at
+from joinery.gateways.answers import at, entries
 from joinery.gateways.aws import Clients, code, translated
+from joinery.gateways.ec2.nodeclass.lookups import Look
 from joinery.gateways.ec2.nodeclass.tags import ownership
 from joinery.objects.codes import ALREADY_EXISTS
-from joinery.objects.errors import NotFoundError
+from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 
 _LONGEST = 128
+_LIST = "IAM ListInstanceProfiles"
 
 
 def profile_name(cluster: str, region: str, node_class: EC2NodeClass) -> str:
@@ -30,37 +32,59 @@ class Profiles:
     def __init__(self, clients: Clients, cluster: str) -> None:
         self._clients, self._cluster = clients, cluster
 
-    def find(self, node_class: EC2NodeClass) -> str:
+    def find(self, node_class: EC2NodeClass, look: Look) -> str:
         """The name of a profile with the class's role; empty if there is none."""
         current, own = node_class.status.instance_profile, self._name(node_class)
         # Karpenter names profiles by a hash of its own. The one in the status is kept if it has the class's role.
         for candidate in dict.fromkeys(filter(None, (current, own))):
-            if self._role(candidate) == _base(node_class.spec.role):
+            if self._role(candidate, look) == _base(node_class.spec.role):
                 return candidate
         return ""
 
-    def ensure(self, node_class: EC2NodeClass) -> str:
+    def ensure(self, node_class: EC2NodeClass, look: Look) -> str:
         """The same, but one that does not exist is made. Raises ``NotFoundError`` if there is no such role."""
-        existing = self.find(node_class)
+        existing = self.find(node_class, look)
         if existing:
             return existing
         name = self._name(node_class)
         self._create(name, node_class)
         return name
 
+    @property
+    def _path(self) -> str:
+        return f"/karpenter/{self._clients.region}/{self._cluster}/"
+
     def _name(self, node_class: EC2NodeClass) -> str:
         return profile_name(self._cluster, self._clients.region, node_class)
 
-    def _role(self, name: str) -> str | None:
+    def _role(self, name: str, look: Look) -> str | None:
         """The name of the role in a profile, None where there is no such profile or no role in it."""
+        return look.ask("instance profiles", self._roles).get(name) or self._read(name)
+
+    def _roles(self) -> dict[str, str]:
+        """The role in each profile that was made for a class of the cluster, by Karpenter or by us: one call for all.
+
+        Those that are new may be left out (IAM, "Eventual consistency"); all of them where they may not be listed.
+        """
+        try:
+            with translated("listing instance profiles"):
+                pages = self._clients.iam.get_paginator("list_instance_profiles").paginate(PathPrefix=self._path)
+                listed = [
+                    each
+                    for page in pages
+                    for each in entries(page, "InstanceProfiles", "InstanceProfileName", call=_LIST)
+                ]
+        except ConfigurationError:
+            return {}
+        return {each["InstanceProfileName"]: role for each in listed if (role := _role_in(each))}
+
+    def _read(self, name: str) -> str | None:
         try:
             with translated(f"reading instance profile {name}"):
                 profile: dict[str, Any] = self._clients.iam.get_instance_profile(InstanceProfileName=name)
         except NotFoundError:
             return None
-        roles = at(profile, "InstanceProfile.Roles") or [None]
-        name_of_role: str | None = at(roles[0], "RoleName")
-        return name_of_role
+        return _role_in(at(profile, "InstanceProfile"))
 
     def _create(self, name: str, node_class: EC2NodeClass) -> None:
         from botocore.exceptions import ClientError
@@ -68,7 +92,7 @@ class Profiles:
         region = self._clients.region
         tags = node_class.spec.tags | ownership(self._cluster, node_class.metadata.name)
         tags |= {"topology.kubernetes.io/region": region}
-        path = f"/karpenter/{region}/{self._cluster}/{node_class.metadata.uid or node_class.metadata.name}/"
+        path = f"{self._path}{node_class.metadata.uid or node_class.metadata.name}/"
         with translated(f"creating instance profile {name}"):
             try:
                 self._clients.iam.create_instance_profile(
@@ -82,6 +106,12 @@ class Profiles:
             self._clients.iam.add_role_to_instance_profile(
                 InstanceProfileName=name, RoleName=_base(node_class.spec.role)
             )
+
+
+def _role_in(profile: Any) -> str | None:
+    roles = at(profile, "Roles") or [None]
+    name: str | None = at(roles[0], "RoleName")
+    return name
 
 
 def _base(role: str) -> str:

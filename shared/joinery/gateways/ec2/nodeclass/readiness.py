@@ -1,16 +1,16 @@
 """The status of an EC2NodeClass: what its selectors found, and whether that is all that a launch needs.
 
-(Karpenter for AWS, nodeclass controller.) ``Ready`` is True if all other conditions are. If not, it repeats the reason
-of the first that is False, because NodePools of such a class launch nothing and their users must learn what to do.
+(Karpenter for AWS, nodeclass controller.) ``Ready`` is True if no other condition is False. If one is, it repeats the
+reason of the first, because NodePools of such a class launch nothing and their users must learn what to do.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from joinery.gateways.ec2.nodeclass.reservations import READY as RESERVATIONS_READY
 from joinery.gateways.ec2.nodeclass.tags import restricted
-from joinery.objects.karpenter.conditions import READY, Observation, false, put, true
+from joinery.objects.karpenter.conditions import READY, Observation, false, put, true, unknown
 from joinery.objects.karpenter.ec2nodeclass import (
     AMIStatus,
     CapacityReservationStatus,
@@ -22,21 +22,28 @@ from joinery.objects.karpenter.ec2nodeclass import (
 from joinery.objects.karpenter.meta import Condition
 from joinery.objects.karpenter.nodeclass import Unsupported
 
+SUBNETS_READY, GROUPS_READY, IMAGES_READY = "SubnetsReady", "SecurityGroupsReady", "AMIsReady"
+PROFILE_READY, VALID = "InstanceProfileReady", "ValidationSucceeded"
+
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """Why a condition is False: its reason in CamelCase, and a sentence."""
+    """Why a condition is not True: its reason in CamelCase, and a sentence.
+
+    ``is_known``: False where nobody could look, and what was found before is used on.
+    """
 
     reason: str
     message: str
+    is_known: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectedResources:
     """What the selectors of a class found.
 
-    ``ami_problem`` and ``profile_problem``: why images or a profile could not be found. ``user_data_problem``: why no
-    node could boot with the class's user data.
+    ``problems``: by the condition's type, why something could not be found, or not be used. ``user_data_problem``: why
+    no node could boot with the class's user data.
     """
 
     subnets: Sequence[SubnetStatus] = ()
@@ -44,8 +51,7 @@ class SelectedResources:
     amis: Sequence[AMIStatus] = ()
     capacity_reservations: Sequence[CapacityReservationStatus] = ()
     instance_profile: str = ""
-    ami_problem: Unmet | None = None
-    profile_problem: Unmet | None = None
+    problems: Mapping[str, Unmet] = field(default_factory=dict)
     user_data_problem: Unmet | None = None
 
 
@@ -63,23 +69,22 @@ def status(node_class: EC2NodeClass, selection: SelectedResources, now: datetime
 
 def _conditions(node_class: EC2NodeClass, selection: SelectedResources, now: datetime) -> list[Condition]:
     unsupported = {field.condition: field for field in reversed(node_class.unsupported)}
-    problems = {
-        "SubnetsReady": _missing(selection.subnets, "SubnetsNotFound", "subnetSelectorTerms select no subnet"),
-        "SecurityGroupsReady": _missing(
+    lacking = {
+        SUBNETS_READY: _missing(selection.subnets, "SubnetsNotFound", "subnetSelectorTerms select no subnet"),
+        GROUPS_READY: _missing(
             selection.security_groups, "SecurityGroupsNotFound", "securityGroupSelectorTerms select no security group"
         ),
-        "AMIsReady": selection.ami_problem
-        or _missing(selection.amis, "AMINotFound", "amiSelectorTerms select no image"),
-        "InstanceProfileReady": selection.profile_problem
-        or _missing(selection.instance_profile, "InstanceProfileNotFound", "the instance profile does not exist"),
+        IMAGES_READY: _missing(selection.amis, "AMINotFound", "amiSelectorTerms select no image"),
+        PROFILE_READY: _missing(
+            selection.instance_profile, "InstanceProfileNotFound", "the instance profile does not exist"
+        ),
         # A class may select no reservation: what is not reserved is bought.
         RESERVATIONS_READY: None,
         "PlacementGroupReady": _lacks(unsupported.get("PlacementGroupReady")),
-        "ValidationSucceeded": _forbidden(node_class)
-        or _lacks(unsupported.get("ValidationSucceeded"))
-        or selection.user_data_problem,
+        VALID: _forbidden(node_class) or _lacks(unsupported.get(VALID)) or selection.user_data_problem,
     }
-    problems[READY] = next(filter(None, problems.values()), None)
+    problems = {name: selection.problems.get(name) or unmet for name, unmet in lacking.items()}
+    problems[READY] = next((unmet for unmet in problems.values() if unmet and unmet.is_known), None)
     return _updated(node_class, problems, now)
 
 
@@ -88,8 +93,14 @@ def _updated(node_class: EC2NodeClass, problems: Mapping[str, Unmet | None], now
     at = Observation(now=now, generation=node_class.metadata.generation)
     conditions = [condition for condition in node_class.status.conditions if condition.type in problems]
     for name, unmet in problems.items():
-        conditions = put(conditions, false(name, unmet.reason, unmet.message, at) if unmet else true(name, at))
+        conditions = put(conditions, _condition(name, unmet, at))
     return conditions
+
+
+def _condition(name: str, unmet: Unmet | None, at: Observation) -> Condition:
+    if unmet is None:
+        return true(name, at)
+    return (false if unmet.is_known else unknown)(name, unmet.reason, unmet.message, at)
 
 
 def _missing(selected: object, reason: str, message: str) -> Unmet | None:

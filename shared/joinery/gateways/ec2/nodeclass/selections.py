@@ -7,6 +7,7 @@ looked at anew.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from threading import Lock
 
@@ -22,13 +23,32 @@ TIME_TO_LIVE = timedelta(minutes=1)
 SILENCE_REMEMBERED = timedelta(seconds=30)
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """``images``: those that the class's status named then."""
+
+    key: str
+    at: datetime
+    selection: SelectedResources
+    images: frozenset[str]
+
+    def agrees_with(self, node_class: EC2NodeClass) -> bool:
+        """Whether it is whole, and nobody else has written anything else of the class since."""
+        selected = frozenset(image.id for image in self.selection.amis)
+        return (
+            _is_whole(self.selection)
+            and node_class.status.instance_profile in ("", self.selection.instance_profile)
+            and node_class.images in (frozenset(), selected, self.images)
+        )
+
+
 class Selections:
     """The last selection of each class, by what it was key for. Safe to use from several threads."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._lock = Lock()
-        self._kept: dict[str, tuple[str, datetime, SelectedResources]] = {}
+        self._kept: dict[str, _Kept] = {}
         self._silences: dict[str, tuple[str, datetime, UnavailableError]] = {}
 
     def of(self, node_class: EC2NodeClass, purpose: str, select: Callable[[], SelectedResources]) -> SelectedResources:
@@ -36,19 +56,18 @@ class Selections:
         alone is remembered.
 
         ``purpose``: selections for different purposes are different, as one may make what another only looks for. A
-        class whose spec has changed, that lacks something, or whose status names another instance profile is looked at
-        anew.
+        class whose spec has changed, that lacks something, or whose status names another instance profile or other
+        images is looked at anew.
         """
         name, now = node_class.metadata.name, self._now()
         key = f"{purpose}/{node_class.metadata.uid}/{node_class.spec.model_dump_json()}"
         with self._lock:
-            before, at, selection = self._kept.get(name, ("", now, SelectedResources()))
-        agrees = node_class.status.instance_profile in ("", selection.instance_profile)
-        if before == key and now - at < TIME_TO_LIVE and _is_whole(selection) and agrees:
-            return selection
+            kept = self._kept.get(name)
+        if kept and kept.key == key and now - kept.at < TIME_TO_LIVE and kept.agrees_with(node_class):
+            return kept.selection
         selection = self._selected(name, key, now, select)
         with self._lock:
-            self._kept[name] = (key, now, selection)
+            self._kept[name] = _Kept(key, now, selection, node_class.images)
         return selection
 
     def forget(self, name: str) -> None:
@@ -77,4 +96,4 @@ class Selections:
 def _is_whole(selection: SelectedResources) -> bool:
     """Whether a node can be launched with it. Somebody is waiting to see that what was missing is there now."""
     needed = (selection.subnets, selection.security_groups, selection.amis, selection.instance_profile)
-    return all(needed) and not (selection.ami_problem or selection.profile_problem)
+    return all(needed) and not selection.problems

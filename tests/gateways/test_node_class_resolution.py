@@ -1,0 +1,218 @@
+"""What a node class stands for, asked of AWS: once for all classes, anew after an upgrade, and what is refused."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import boto3
+import pytest
+from botocore.awsrequest import AWSResponse, HTTPHeaders
+from botocore.stub import Stubber
+
+from joinery.gateways.ec2.adapter import Ec2Cloud
+from joinery.objects.errors import NotFoundError
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from simulator.awsserver.account import DISCOVERY, REGION, Account
+from simulator.clock import Clock
+from tests.gateways.eks import create_cluster
+
+RESERVED = {"capacityReservationSelectorTerms": [{"tags": {"team": "a"}}]}
+
+
+@pytest.fixture
+def clock(account: Account) -> Clock:
+    """The clock of the functions, in an account with a cluster of 1.33 and a role for its nodes."""
+    create_cluster(account)
+    return Clock()
+
+
+def function(clock: Clock) -> Ec2Cloud:
+    """A function that has asked nothing yet."""
+    return Ec2Cloud("joinery", REGION, now=clock.now)
+
+
+def node_class(name: str = "default", **spec: Any) -> EC2NodeClass:
+    """A class that selects by the discovery tag, nobody has looked at."""
+    wire = {
+        "subnetSelectorTerms": [{"tags": DISCOVERY}],
+        "securityGroupSelectorTerms": [{"tags": DISCOVERY}],
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "role": "nodes",
+    }
+    metadata = {"name": name, "uid": f"uid-{name}", "generation": 1}
+    return EC2NodeClass.model_validate({"metadata": metadata, "spec": wire | spec})
+
+
+def prepared(cloud: Ec2Cloud, known: EC2NodeClass) -> EC2NodeClass:
+    """The class with the status that the function writes."""
+    return known.model_copy(update={"status": cloud.prepare(known)})
+
+
+def conditions(known: EC2NodeClass) -> dict[str, tuple[str, str, str]]:
+    """Condition type to status, reason and message."""
+    return {each.type: (each.status, each.reason, each.message) for each in known.status.conditions}
+
+
+def upgrade(account: Account) -> None:
+    """The cluster runs 1.34, and Amazon's images for it are newer."""
+    eks: Any = boto3.client("eks")
+    subnets = eks.describe_cluster(name="joinery")["cluster"]["resourcesVpcConfig"]["subnetIds"]
+    eks.delete_cluster(name="joinery")
+    arn = "arn:aws:iam::123456789012:role/eks"
+    eks.create_cluster(name="joinery", version="1.34", roleArn=arn, resourcesVpcConfig={"subnetIds": subnets})
+    account.seed_images("al2023@latest", "1.34", datetime(2026, 11, 1, tzinfo=UTC), release="-of-1.34")
+
+
+@contextmanager
+def counted(cloud: Ec2Cloud) -> Iterator[Counter[str]]:
+    """How often each call of AWS is made inside the ``with``."""
+    calls: Counter[str] = Counter()
+
+    def count(model: Any, **_: Any) -> None:
+        calls[model.name] += 1
+
+    clients = [getattr(cloud._clients, name) for name in ("ec2", "eks", "iam", "ssm")]
+    for client in clients:
+        client.meta.events.register("before-call", count)
+    yield calls
+    for client in clients:
+        client.meta.events.unregister("before-call", count)
+
+
+def is_of_the_upgrade(known: EC2NodeClass) -> bool:
+    """Whether the class's images are those of 1.34. They are all of one version."""
+    (upgraded,) = {image.id.endswith("-of-1.34") for image in known.status.amis}
+    return upgraded
+
+
+def test_a_warm_function_sees_an_upgrade(account: Account, clock: Clock) -> None:
+    """Within five minutes: the class's images, and what new nodes are told of their cluster."""
+    warm = function(clock)
+    before = prepared(warm, node_class())
+    upgrade(account)
+    clock.advance(timedelta(minutes=2))
+    assert not is_of_the_upgrade(prepared(warm, before))
+    clock.advance(timedelta(minutes=4))
+    assert is_of_the_upgrade(prepared(warm, before))
+    assert warm.facts.version == "1.34"
+
+
+def test_images_do_not_go_back_where_two_functions_are_warm(account: Account, clock: Clock) -> None:
+    """Nodes would drift to and fro: the one that has not seen the upgrade looks again before it changes the class."""
+    first, second = function(clock), function(clock)
+    known = prepared(first, node_class())
+    assert prepared(second, known) == known
+    upgrade(account)
+    clock.advance(timedelta(minutes=6))
+    known = prepared(first, known)
+    assert is_of_the_upgrade(known)
+    assert prepared(second, known).status.amis == known.status.amis
+
+
+@pytest.mark.parametrize("after", [timedelta(seconds=10), timedelta(minutes=4)])
+def test_what_another_function_wrote_is_looked_at_anew(account: Account, clock: Clock, after: timedelta) -> None:
+    """It has described the cluster since, and this one remembers what it said a moment before."""
+    warm = function(clock)
+    known = prepared(warm, node_class())
+    upgrade(account)
+    clock.advance(after)
+    known = prepared(function(clock), known)
+    assert is_of_the_upgrade(known)
+    assert is_of_the_upgrade(prepared(warm, known))
+
+
+def test_launches_go_on_while_eks_does_not_answer(clock: Clock) -> None:
+    """With what it said last. It is not asked again for a minute."""
+    warm = function(clock)
+    before = warm.facts
+    clock.advance(timedelta(minutes=6))
+    with Stubber(warm._clients.eks) as eks:
+        for _ in range(2):
+            eks.add_client_error("describe_cluster", "ThrottlingException", "slow down", http_status_code=400)
+        assert (warm.facts, warm.facts) == (before, before)
+        clock.advance(timedelta(minutes=2))
+        assert warm.facts == before
+        eks.assert_no_pending_responses()
+
+
+def test_ten_classes_ask_a_dozen_times(clock: Clock) -> None:
+    """In a cold function. What they have in common is asked once, and once more a minute later."""
+    classes = [prepared(function(clock), node_class(f"class-{number}")) for number in range(10)]
+    cold = function(clock)
+    for _ in range(2):
+        with counted(cold) as calls:
+            assert [prepared(cold, known) for known in classes] == classes
+        assert calls.total() <= 12, calls
+        clock.advance(timedelta(minutes=2))
+
+
+@pytest.mark.parametrize(
+    ("client", "call", "condition", "spec"),
+    [
+        ("ec2", "DescribeSubnets", "SubnetsReady", {}),
+        ("ec2", "DescribeSecurityGroups", "SecurityGroupsReady", {}),
+        (
+            "ec2",
+            "DescribeImages",
+            "AMIsReady",
+            {"amiSelectorTerms": [{"id": "ami-al2023amd64standard"}], "amiFamily": "AL2023"},
+        ),
+        ("ssm", "GetParameter", "AMIsReady", {}),
+        ("eks", "DescribeCluster", "AMIsReady", {}),
+        ("iam", "InstanceProfile", "InstanceProfileReady", {}),
+        ("ec2", "DescribeCapacityReservations", "CapacityReservationsReady", RESERVED),
+    ],
+)
+def test_a_call_that_is_denied_is_a_condition(
+    clock: Clock, client: str, call: str, condition: str, spec: dict[str, Any]
+) -> None:
+    """It names the call and what AWS says, the same each time. The class's other parts are looked at all the same.
+
+    A class that was resolved before keeps what it had and stays Ready: see its reason.
+    """
+    known = prepared(function(clock), node_class(**spec))
+    for tried, status in ((node_class(**spec), "False"), (known, "Unknown")):
+        denied = _denied(function(clock), client, call, tried)
+        assert conditions(denied)[condition][:2] == (status, f"{condition.removesuffix('Ready')}NotResolved")
+        message = conditions(denied)[condition][2]
+        assert "not authorized" in message
+        assert "Encoded" not in message
+        others = {name: each for name, each in conditions(known).items() if name not in (condition, "Ready")}
+        assert others.items() <= conditions(denied).items()
+        if status == "False":
+            assert conditions(denied)["Ready"] == conditions(denied)[condition]
+    assert conditions(denied)["Ready"] == conditions(known)["Ready"]
+    assert denied.status.model_dump(exclude={"conditions"}) == known.status.model_dump(exclude={"conditions"})
+
+
+def _denied(cloud: Ec2Cloud, client: str, call: str, known: EC2NodeClass) -> EC2NodeClass:
+    """The class as it is where calls of that name are not allowed."""
+
+    def deny(model: Any, **_: Any) -> tuple[Any, dict[str, Any]] | None:
+        if call not in model.name:
+            return None
+        text = "You are not authorized to perform this operation. Encoded authorization failure message: x1Y-"
+        return AWSResponse("", 403, HTTPHeaders(), None), {"Error": {"Code": "UnauthorizedOperation", "Message": text}}
+
+    getattr(cloud._clients, client).meta.events.register("before-call", deny)
+    return prepared(cloud, known)
+
+
+def test_a_security_group_of_another_vpc_is_said(clock: Clock) -> None:
+    """EC2 refuses every launch: "belong to different networks"."""
+    ec2 = boto3.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
+    group = ec2.create_security_group(GroupName="theirs", Description="of another VPC", VpcId=vpc)["GroupId"]
+    found = conditions(prepared(function(clock), node_class(securityGroupSelectorTerms=[{"id": group}])))
+    assert found["SecurityGroupsReady"][:2] == ("False", "SecurityGroupsOfAnotherVPC")
+    assert vpc in found["Ready"][2]
+
+
+def test_a_cluster_that_is_not_there_is_said(clock: Clock) -> None:
+    """Of a class with an alias. Launches say it, too."""
+    cloud = Ec2Cloud("absent", REGION, now=clock.now)
+    assert conditions(prepared(cloud, node_class()))["AMIsReady"][:2] == ("False", "AMIsNotResolved")
+    with pytest.raises(NotFoundError, match="absent"):
+        _ = cloud.facts
