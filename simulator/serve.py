@@ -55,13 +55,14 @@ class Served:
     """What is served.
 
     ``kubernetes``, ``aws``: their URLs. ``environment``: what a door needs in its environment. ``cluster``: behind the
-    first.
+    first; ``account``: behind the second.
     """
 
     kubernetes: str
     aws: str
     environment: Mapping[str, str]
     cluster: InMemoryCluster
+    account: Account
 
 
 @contextmanager
@@ -78,7 +79,7 @@ def serving(host: str = "127.0.0.1", *, kubernetes_port: int = 0, aws_port: int 
         environment = {**_fill(account, kubernetes.url, aws), "AWS_ENDPOINT_URL_PRICING": prices}
         with _exported(environment):
             cluster.add(_resolved(node_class(**_SELECTORS), clock), node_pool(), *pending())
-        yield Served(kubernetes.url, aws, environment, cluster)
+        yield Served(kubernetes.url, aws, environment, cluster, account)
 
 
 _SELECTORS: dict[str, Any] = {

@@ -29,19 +29,21 @@ _ARCHES = {"amd64": "x86_64", "arm64": "arm64"}
 class Account:
     """The pools that are out, the launches by their token, and how the account is filled.
 
-    ``reservations``: as EC2 prints them.
+    ``reservations``: as EC2 prints them. ``is_vague``: whether CreateFleet leaves out types and zones of instances.
     """
 
     out_of: set[OfferingKey] = field(default_factory=set)
     answers: dict[str, tuple[str, Any]] = field(default_factory=dict)
     errors: list[dict[str, Any]] = field(default_factory=list)
     reservations: list[dict[str, Any]] = field(default_factory=list)
+    is_vague: bool = False
 
     def reset(self) -> None:
         """Empty the account, except what moto itself keeps."""
         self.out_of.clear()
         self.answers.clear()
         self.reservations.clear()
+        self.is_vague = False
 
     @contextmanager
     def corrected(self) -> Iterator[None]:
@@ -154,6 +156,10 @@ def _answering(account: Account, create_fleet: Callable[[Any], Any]) -> Callable
             account.errors = []
             answered = create_fleet(response)
             answered.result["Errors"] = account.errors
+            if account.is_vague:
+                answered.result["Instances"] = [
+                    {"InstanceIds": launched["InstanceIds"]} for launched in answered.result.get("Instances", ())
+                ]
             account.answers[token] = (asked, answered)
         if account.answers[token][0] != asked:
             raise EC2ClientError("IdempotentParameterMismatch", "The token was used with other parameters.")

@@ -1,10 +1,9 @@
-"""What each function's role may call of AWS: exactly what its code calls, and every call of the code is somebody's."""
+"""What each function's role may call of AWS, as the template has it. What doors call is recorded: ``tests/rights``."""
 
 import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,11 @@ import pytest
 
 from joinery_cli.doctor.allowed import account_rights
 from joinery_cli.doctor.findings import CheckStatus
+from simulator.iam.policies import Request, Statement, is_allowed
 from tests.functional.doctored import FakeAws, site
 from tests.tree.resources import setting
+from tools.cloudformation import Stack
+from tools.roles import statements_of
 from tools.template import ROOT, doors, load
 
 TEMPLATE = load()
@@ -24,43 +26,6 @@ SERVICES = {"dynamodb", "ec2", "eks", "iam", "s3", "ssm", "pricing", "functions"
 PREFIXES = {"functions": "lambda", "stacks": "cloudformation", "secrets": "secretsmanager", "arc": "arc-zonal-shift"}
 #: What IAM calls otherwise than the API does.
 RENAMED = {"lambda:Invoke": "lambda:InvokeFunction"}
-#: Actions that another call needs (Service Authorization Reference), and what makes Lambda's pollers need theirs.
-IMPLIED = {
-    "ec2:RunInstances": "ec2:CreateFleet",
-    "iam:PassRole": "ec2:CreateFleet",
-    "iam:TagInstanceProfile": "iam:CreateInstanceProfile",
-    "s3:ListBucket": "s3:GetObject",
-    "eks:TagResource": "eks:CreateAccessEntry",
-}
-_POLLER = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
-
-_BELLS = {"sqs:SendMessage"}
-_CLUSTER = {"eks:DescribeCluster"}
-_CATALOGUE = {"s3:GetObject", "s3:ListBucket"}
-_LAUNCH = {
-    "ec2:CreateFleet", "ec2:RunInstances", "ec2:CreateLaunchTemplate", "ec2:CreateTags", "iam:PassRole",
-    "ec2:DescribeInstances", "ec2:DescribeInstanceTypes", "ec2:DescribeCapacityReservations", "ec2:DescribeSubnets",
-    "arc-zonal-shift:GetManagedResource", "dynamodb:Scan", "dynamodb:BatchWriteItem",
-}  # fmt: skip
-#: By door, what its code calls. A door that calls more must say so here, and be given it.
-CALLS: Mapping[str, set[str]] = {
-    "webhook": _BELLS | {"secretsmanager:GetSecretValue"},
-    "provisioning": _BELLS | _POLLER | _CLUSTER | _CATALOGUE | _LAUNCH | {"s3:PutObject"},
-    "disruption": _BELLS | _POLLER | _CLUSTER | _CATALOGUE | _LAUNCH | {"s3:PutObject"},
-    "lifecycle": _BELLS | _POLLER | _CLUSTER | _CATALOGUE | _LAUNCH | {
-        "ec2:TerminateInstances", "ec2:RebootInstances", "ec2:DescribeImages",
-        "ec2:DescribeSecurityGroups", "ssm:GetParameter", "iam:GetInstanceProfile", "iam:ListInstanceProfiles",
-        "iam:CreateInstanceProfile", "iam:TagInstanceProfile", "iam:AddRoleToInstanceProfile",
-    },
-    "interruption": _BELLS | _POLLER | _CLUSTER | {
-        "ec2:DescribeInstanceStatus", "dynamodb:Scan", "dynamodb:BatchWriteItem",
-    },
-    "expiration": _BELLS | _CLUSTER,
-    "catalog": _BELLS | _CATALOGUE | {
-        "s3:PutObject", "pricing:GetProducts", "ec2:DescribeAvailabilityZones", "ec2:DescribeCapacityReservations",
-        "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes", "ec2:DescribeSpotPriceHistory",
-    },
-}  # fmt: skip
 
 
 def listed(value: Any) -> list[Any]:
@@ -77,13 +42,8 @@ def statements(document: Any) -> list[dict[str, Any]]:
     return found
 
 
-def granted(door: str) -> set[str]:
-    """The actions that the door's role has from its function, from managed policies and from policies for roles."""
-    return {action for statement in allowing(door) for action in listed(statement["Action"])}
-
-
 def allowing(door: str) -> list[dict[str, Any]]:
-    """The statements that allow them."""
+    """What the door's role has from its function, from managed policies and from policies for roles."""
     (logical,) = (one.logical_id for one in doors(TEMPLATE).values() if one.name == door)
     policies = RESOURCES[logical]["Properties"].get("Policies", [])
     given = [one if "Statement" in one else RESOURCES[one["Ref"]]["Properties"]["PolicyDocument"] for one in policies]
@@ -96,48 +56,23 @@ def allowing(door: str) -> list[dict[str, Any]]:
     return [one for document in given for one in statements(document) if one["Effect"] == "Allow"]
 
 
-@pytest.mark.parametrize("door", CALLS)
-def test_a_role_may_call_what_its_code_calls_and_nothing_else(door: str) -> None:
-    """A stolen role is worth as little as the door's own work."""
-    assert granted(door) == CALLS[door]
-
-
-#: What the stand-in of a site gives the stack's names.
-_WRITTEN = {
-    "AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "123456789012", "ClusterName": "blue",
-    "NamedRole": "KarpenterNodeRole-blue", "Bucket.Arn": "arn:aws:s3:::bucket", "AWS::URLSuffix": "amazonaws.com",
-}  # fmt: skip
-
-
-def written(value: Any) -> str:
-    """A value of a policy as CloudFormation writes it."""
-    text = value if isinstance(value, str) else value.get("Fn::Sub") or "${" + value["Ref"] + "}"
-    return re.sub(r"\$\{([^}]+)\}", lambda name: _WRITTEN.get(name[1], name[1]), text)
-
-
-def is_met(statement: Mapping[str, Any], action: str, resource: str, context: Mapping[str, str]) -> bool:
-    """Whether a statement allows a call."""
-    return (
-        action in listed(statement["Action"])
-        and any(fnmatchcase(resource, written(one)) for one in listed(statement["Resource"]))
-        and all(
-            any(fnmatchcase(context.get(written(key), ""), written(one)) for one in listed(values))
-            for block in statement.get("Condition", {}).values()
-            for key, values in block.items()
-        )
-    )
+def stack(**settings: str) -> Mapping[str, tuple[Statement, ...]]:
+    """What the roles of the doctor's site may do, by door."""
+    given = "; ".join(f"{name}={value}" for name, value in settings.items())
+    return statements_of(Stack({"ClusterName": "blue", "Settings": given}, {"Bucket.Arn": "arn:aws:s3:::bucket"}))
 
 
 def test_the_doctor_asks_for_rights_that_the_roles_have() -> None:
     """Each role of an untouched stack, simulated by the template's own statements."""
-    asked = []
+    asked, roles = [], stack()
 
     def simulated(**call: Any) -> dict[str, Any]:
         asked.extend(call["ActionNames"])
-        context = {one["ContextKeyName"]: one["ContextKeyValues"][0] for one in call["ContextEntries"]}
-        (action,), (resource,), door = call["ActionNames"], call["ResourceArns"], call["PolicySourceArn"]
-        is_allowed = any(is_met(one, action, resource, context) for one in allowing(door.removeprefix("fn-").lower()))
-        return {"EvaluationResults": [{"EvalDecision": "allowed" if is_allowed else "implicitDeny"}]}
+        context = {one["ContextKeyName"]: one["ContextKeyValues"] for one in call["ContextEntries"]}
+        (action,), (resource,) = call["ActionNames"], call["ResourceArns"]
+        door = call["PolicySourceArn"].removeprefix("fn-").lower()
+        decision = "allowed" if is_allowed(roles[door], Request(action, resource, context)) else "implicitDeny"
+        return {"EvaluationResults": [{"EvalDecision": decision}]}
 
     of_a_function = {"get_function_configuration": lambda **asked: {"Role": asked["FunctionName"]}}
     aws = FakeAws(simulate_principal_policy=simulated, **of_a_function)
@@ -150,18 +85,18 @@ def test_the_doctor_asks_for_rights_that_the_roles_have() -> None:
 @pytest.mark.parametrize(("given", "may_read"), [("", False), ("/images/*", True), ("/images/al2023", True)])
 def test_parameters_of_the_users_own_may_be_read_where_the_stack_names_them(given: str, may_read: bool) -> None:
     """They may hold anything. AWS's own, which hold its images, may always be read."""
-    (reading,) = (one for one in allowing("lifecycle") if one["Action"] == "ssm:GetParameter")
-    resources = [written(one).replace("ImageParameters", given) for one in reading["Resource"]]
+    lifecycle = stack(ImageParameters=given)["lifecycle"]
     own = "arn:aws:ssm:us-east-1:123456789012:parameter/images/al2023"
-    assert any(fnmatchcase(own, one) for one in resources) is may_read
-    assert any(fnmatchcase("arn:aws:ssm:us-east-1::parameter/aws/service/x/y", one) for one in resources)
+    assert is_allowed(lifecycle, Request("ssm:GetParameter", own, {})) is may_read
+    public = "arn:aws:ssm:us-east-1::parameter/aws/service/x/y"
+    assert is_allowed(lifecycle, Request("ssm:GetParameter", public, {}))
 
 
 def test_only_lifecycle_may_tag_what_runs_already() -> None:
     """Others tag what they create while they create it: tags say whose an instance is."""
     later = {
         door
-        for door in CALLS
+        for door in doors(TEMPLATE)
         for one in allowing(door)
         if "ec2:CreateTags" in listed(one["Action"]) and "ec2:CreateAction" not in json.dumps(one["Condition"])
     }
@@ -190,20 +125,11 @@ def called() -> Iterator[tuple[str, Path]]:
             yield f"{'sqs' if target[0] == 'AmazonSQS' else target[0]}:{target[1]}", path
 
 
-def test_every_call_in_the_code_is_in_somebodys_rights_and_no_right_is_without_a_call() -> None:
-    """A right outlives the code that needed it, unless somebody counts."""
-    calls = {action for action, _ in called()}
-    table = set().union(*CALLS.values())
-    own = [one["Properties"]["PolicyDocument"] for name, one in RESOURCES.items() if _is_of_installer(name)]
-    installers = {action for document in own for one in statements(document) for action in listed(one["Action"])}
-    installers -= {"logs:CreateLogStream", "logs:PutLogEvents"}  # Lambda's own
-    assert calls - table - installers == set()
-    unused = {one for one in table | installers if one not in calls and IMPLIED.get(one) not in calls}
-    assert unused == _POLLER
-
-
-def _is_of_installer(name: str) -> bool:
-    return name.startswith("Installer") and bool(RESOURCES[name]["Type"] == "AWS::IAM::Policy")
+def test_every_call_in_the_code_is_in_somebodys_rights() -> None:
+    """Also one that no scene of ``tests/rights`` has met: what that records says the rest."""
+    allowed = {action for statements in stack().values() for one in statements for action in one.actions}
+    lacking = {f"{action}, called by {path.relative_to(ROOT)}" for action, path in called() if action not in allowed}
+    assert not lacking, f"add to a policy of template.yaml, and to a scene of tests/rights/story.py: {lacking}"
 
 
 def test_a_profile_is_tagged_only_if_it_is_this_clusters_already() -> None:

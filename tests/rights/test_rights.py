@@ -1,0 +1,120 @@
+"""IAM both ways: the template's policies allow whatever a door asks of AWS, and nothing that no door asks.
+
+The policies are evaluated as IAM does, with actions, resources and conditions. What the doors ask is recorded while
+they work (``story``), and not what somebody has written down.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from simulator.awsserver.account import ACCOUNT, REGION
+from simulator.iam.policies import Request, Statement, is_allowed, is_like
+from simulator.serve import BUCKET, CLUSTER, ROLE, TABLE
+from tests.rights import story
+from tools.cloudformation import Stack
+from tools.roles import statements_of
+
+pytestmark = pytest.mark.xdist_group("rights")
+
+
+def _queue(name: str) -> str:
+    return f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}"
+
+
+#: The stack whose resources are those of the story.
+STACK = Stack(
+    parameters={"ClusterName": CLUSTER, "Settings": story.SETTINGS},
+    names={
+        "Bucket.Arn": f"arn:aws:s3:::{BUCKET}",
+        "Table.Arn": f"arn:aws:dynamodb:{REGION}:{ACCOUNT}:table/{TABLE}",
+        "ProvisioningQueue.Arn": _queue("provisioning.fifo"),
+        "LifecycleQueue.Arn": _queue("lifecycle.fifo"),
+        "DisruptionQueue.Arn": _queue("disruption.fifo"),
+        "InterruptionQueue.Arn": _queue("interruption"),
+        "WebhookSecret": story.SECRET_ARN,
+        "NodeRole": ROLE,
+        "NodeRole.Arn": f"arn:aws:iam::{ACCOUNT}:role/{ROLE}",
+        "NodeInstanceProfile.Arn": f"arn:aws:iam::{ACCOUNT}:instance-profile/{story.NODES_PROFILE}",
+        "CatalogFunction.Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:{story.CATALOG_FUNCTION}",
+        "InstallerFunction.Arn": f"arn:aws:lambda:{REGION}:{ACCOUNT}:function:installer",
+        "InstallerRole": "installer",
+        "InstallerRole.Arn": story.INSTALLER,
+    },
+)
+ROLES = statements_of(STACK)
+#: What Lambda does in the name of a role: it polls the queue (Lambda Developer Guide, "Using Lambda with Amazon SQS"),
+#: writes the log, and sends on what failed for good ("Capturing records of Lambda asynchronous invocations").
+BY_LAMBDA = {"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes", "logs:CreateLogStream"}
+BY_LAMBDA |= {"logs:PutLogEvents"}
+SENT_ON = "InstallerPolicy, statement TellOfAFailure"
+Needed = Mapping[str, list[Request]]
+
+
+@pytest.fixture(scope="module")
+def needed() -> Needed:
+    """What each door has asked for. Lambda gives each call of the installer's function the function's ARN."""
+    with pytest.MonkeyPatch.context() as environment:
+        recorded = story.told(environment).needed
+    function = {"lambda:SourceFunctionArn": [STACK.names["InstallerFunction.Arn"]]}
+    own = [Request(one.action, one.resource, {**one.context, **function}) for one in recorded["installer"]]
+    return {**recorded, "installer": own}
+
+
+def test_every_door_may_do_what_it_does(needed: Needed) -> None:
+    """A right that is lacking is a door that fails in production alone."""
+    assert set(needed) == set(ROLES)
+    denied = {_advice(door, one) for door, asked in needed.items() for one in asked if not is_allowed(ROLES[door], one)}
+    assert not denied, "\n".join(["", *sorted(denied)])
+
+
+def test_no_door_may_do_what_none_of_its_work_needs(needed: Needed) -> None:
+    """A stolen role is worth as little as the door's own work. Every action is asked for by each door that has it, and
+    every resource by one of those that share the policy.
+    """
+    spare = {*_spare_actions(needed), *_spare_resources(needed)}
+    assert not spare, "\n".join(["", *sorted(spare)])
+
+
+def _advice(door: str, denied: Request) -> str:
+    """Which line of which policy to add: that of the statement which comes nearest."""
+    text = f"{door} calls {denied.action} on {denied.resource}, which template.yaml does not allow."
+    nearest = [one for one in ROLES[door] if one.effect == "Allow" and _names(one, denied.action)]
+    if not nearest:
+        policies = sorted({one.name.partition(",")[0] for one in ROLES[door]})
+        return f"{text} No statement of its policies ({', '.join(policies)}) has it: add Action {denied.action}."
+    return "\n  ".join([text, *(f"{one.name}: add {one.lacking(denied)}" for one in nearest)])
+
+
+def _names(statement: Statement, action: str) -> bool:
+    return any(is_like(action, one) for one in statement.actions)
+
+
+def _spare_actions(needed: Needed) -> Iterator[str]:
+    for door, statement in _allowing():
+        used = {one.action for one in needed[door] if statement.applies(one)}
+        for action in set(statement.actions) - used:
+            yield f"template.yaml, {statement.name}: {door} never calls {action} so. {_REMEDY}"
+
+
+def _spare_resources(needed: Needed) -> Iterator[str]:
+    doors: dict[str, list[Request]] = {}
+    by_name = {statement.name: statement for _, statement in _allowing()}
+    for door, statement in _allowing():
+        doors.setdefault(statement.name, []).extend(one for one in needed[door] if statement.applies(one))
+    for name, statement in by_name.items():
+        for resource in statement.resources:
+            if not any(is_like(one.resource, resource) for one in doors[name]):
+                yield f"template.yaml, {name}: nobody needs Resource {resource}. {_REMEDY}"
+
+
+_REMEDY = "Remove the line, or add the scene of tests/rights/story.py that needs it."
+
+
+def _allowing() -> Iterator[tuple[str, Statement]]:
+    """Statements that allow what a door's own code does, by door."""
+    for door, statements in ROLES.items():
+        for statement in statements:
+            is_lambdas = BY_LAMBDA.issuperset(statement.actions) or statement.name == SENT_ON
+            if statement.effect == "Allow" and not is_lambdas:
+                yield door, statement

@@ -1,0 +1,36 @@
+"""What IAM lets the roles of the template's functions do: the statements of every policy that each has."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from simulator.iam.policies import Statement, statements
+from tools.cloudformation import Stack
+from tools.template import doors, load
+
+_POLICIES = ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+INSTALLER_ROLE = "InstallerRole"
+
+
+def statements_of(stack: Stack) -> Mapping[str, tuple[Statement, ...]]:
+    """By door. SAM adds to them what writing logs takes, and network interfaces in a VPC."""
+    resources = stack.resources
+    return {door.name: tuple(_statements(door.logical_id, resources, stack)) for door in doors(load()).values()}
+
+
+def _statements(function: str, resources: Mapping[str, Any], stack: Stack) -> Iterator[Statement]:
+    properties = load()["Resources"][function]["Properties"]
+    for policy in properties.get("Policies", ()):
+        if "Ref" in policy:
+            document = resources[policy["Ref"]]["Properties"]["PolicyDocument"]
+            yield from statements(policy["Ref"], _parsed(document))
+        else:
+            yield from statements(f"{function}'s own policy", stack.resolved(policy))
+    role = {"Ref": INSTALLER_ROLE if "Role" in properties else f"{function}Role"}
+    for name, resource in load()["Resources"].items():
+        if name in resources and resource["Type"] in _POLICIES and role in resource["Properties"].get("Roles", ()):
+            yield from statements(name, _parsed(resources[name]["Properties"]["PolicyDocument"]))
+
+
+def _parsed(document: Any) -> Any:
+    return json.loads(document) if isinstance(document, str) else document
