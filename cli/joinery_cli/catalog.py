@@ -11,6 +11,7 @@ from joinery_cli.options import CatalogOption, Files, Format, MoreFiles, Recursi
 
 if TYPE_CHECKING:
     from joinery.objects.karpenter.nodeclass import NodeClass
+    from joinery.objects.kubernetes.quantity import Resources
     from joinery.objects.snapshot.offerings import InstanceType
     from joinery_cli.sources import Loaded
 
@@ -91,14 +92,21 @@ def _choose(node_classes: Sequence["NodeClass"], name: str | None) -> "NodeClass
 
 
 def entry(kind: "InstanceType") -> Mapping[str, Any]:
-    """One instance type of the contract; quantities are Kubernetes' strings."""
+    """One instance type of the contract; quantities are Kubernetes' strings.
+
+    ``partial``: the parts of GPUs that a node shows as GPUs, which only pods get that ask for parts.
+    """
+    from joinery.objects.karpenter.labels import GPU_FRACTIONAL, GPU_RESOURCES
     from joinery.objects.kubernetes.quantity import texts
 
+    partial = {
+        name: kind.capacity[name] for name in GPU_RESOURCES if name in kind.capacity and GPU_FRACTIONAL in kind.labels
+    }
     return {
         "name": kind.name,
         "labels": {key: _one_or_many(kind.labels[key]) for key in sorted(kind.labels)},
-        "capacity": texts(kind.capacity),
-        "allocatable": texts(kind.allocatable),
+        "capacity": texts(_without(kind.capacity, partial)),
+        "allocatable": texts(_without(kind.allocatable, partial)),
         "offerings": [
             {
                 "zone": o.zone,
@@ -114,7 +122,12 @@ def entry(kind: "InstanceType") -> Mapping[str, Any]:
             for o in sorted(kind.offerings, key=lambda o: (o.zone, o.capacity_type, o.reservation_id))
         ],
         **({"attachments": dict(kind.attachments)} if kind.attachments else {}),
+        **({"partial": texts(partial)} if partial else {}),
     }
+
+
+def _without(resources: "Resources", others: "Resources") -> "Resources":
+    return {name: amount for name, amount in resources.items() if name not in others}
 
 
 def _one_or_many(values: Iterable[str]) -> str | list[str]:

@@ -18,6 +18,7 @@ from joinery_cli.options import (
     MinValuesOption,
     MoreFiles,
     NowOption,
+    OrdinaryOption,
     PreferenceOption,
     Recursive,
     RegionOption,
@@ -65,6 +66,7 @@ def disrupt(
     ] = "off",
     preference_policy: PreferenceOption = PreferencePolicy.RESPECT,
     min_values_policy: MinValuesOption = MinValuesPolicy.STRICT,
+    ordinary_types: OrdinaryOption = True,
     time_limit: TimeLimitOption = None,
     output: Annotated[
         DecisionFormat, typer.Option("-o", "--output", help="How to print the decision.")
@@ -111,6 +113,7 @@ def disrupt(
         only_marked_unschedulable=not paths,
         respect_preferences=preference_policy is PreferencePolicy.RESPECT,
         best_effort_min_values=min_values_policy is MinValuesPolicy.BEST_EFFORT,
+        ordinary_types=ordinary_types,
         time_limit=time_limit,
     )
     problem = disruption_problem(inputs, options, packing)

@@ -39,6 +39,13 @@ MinValuesOption = Annotated[
     MinValuesPolicy,
     typer.Option("--min-values-policy", help="What to do where minValues cannot be met, as MinValuesPolicy."),
 ]
+OrdinaryOption = Annotated[
+    bool,
+    typer.Option(
+        "--ordinary-types/--all-types",
+        help="What NodePools that say nothing of kinds of instance types get, as the stack's OrdinaryTypes.",
+    ),
+]
 Files = Annotated[
     list[str] | None,
     typer.Option(

@@ -19,6 +19,7 @@ from joinery_cli.options import (
     MoreFiles,
     NodeSize,
     NowOption,
+    OrdinaryOption,
     PreferenceOption,
     RatesOption,
     Recursive,
@@ -54,6 +55,7 @@ def plan(
     ] = NodeSize.BALANCED,
     preference_policy: PreferenceOption = PreferencePolicy.RESPECT,
     min_values_policy: MinValuesOption = MinValuesPolicy.STRICT,
+    ordinary_types: OrdinaryOption = True,
     max_launches: Annotated[
         int | None, typer.Option(min=0, help="Launch at most so many nodes, as the stack's MaxLaunches does.")
     ] = None,
@@ -106,6 +108,7 @@ def plan(
         node_size=node_size.value,
         respect_preferences=preference_policy is PreferencePolicy.RESPECT,
         best_effort_min_values=min_values_policy is MinValuesPolicy.BEST_EFFORT,
+        ordinary_types=ordinary_types,
         caps=Caps(max_launches=max_launches, max_hourly=max_hourly),
     )
     rates = _rates(inputs, interruption_rates) if interruption_rates else None

@@ -103,6 +103,11 @@ class Settings:
         MinValuesPolicy.STRICT, "Strict", "`Strict`, `BestEffort`",
         "Where a NodePool's minValues cannot be met, Strict buys nothing, and BestEffort lowers them and buys.",
     )
+    ordinary_types: bool = _setting(
+        True, "true", "`true`, `false`",
+        "Whether NodePools that say nothing of instance type, family, category, generation or size get ordinary types. "
+        "With false they get burstable ones, old ones, bare metal and HPC too, where these are cheaper.",
+    )
     node_repair: str = _setting(
         NodeRepair.OFF, "off", "`off`, `replace`, `reboot`",
         "What becomes of a node that is unhealthy for too long. reboot does that once, and then replaces it.",

@@ -20,6 +20,8 @@ class Options:
                                 `pod.IsProvisionable`). Files are often partial: there every unbound pod is
     respect_preferences         whether preferences count at all (Karpenter PREFERENCE_POLICY)
     best_effort_min_values      minValues are lowered where they cannot be met (Karpenter MIN_VALUES_POLICY BestEffort)
+    ordinary_types              NodePools that say nothing of kinds of instance types get ordinary ones
+                                (``pools.ordinary``)
     launch_types                how many instance types a launch carries at most (EC2 API CreateFleet)
     spot_types                  how many a spot launch should carry at least, where the rules allow: fewer are
                                 interrupted more often
@@ -34,6 +36,7 @@ class Options:
     only_marked_unschedulable: bool = True
     respect_preferences: bool = True
     best_effort_min_values: bool = False
+    ordinary_types: bool = True
     launch_types: int = 60
     spot_types: int = 15
     seed: int = 0
@@ -49,6 +52,7 @@ class Options:
             node_size=settings.node_size,
             respect_preferences=settings.preference_policy == PreferencePolicy.RESPECT,
             best_effort_min_values=settings.min_values_policy == MinValuesPolicy.BEST_EFFORT,
+            ordinary_types=settings.ordinary_types,
             caps=caps,
             time_limit=time_limit,
         )

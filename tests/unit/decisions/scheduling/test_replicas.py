@@ -15,7 +15,7 @@ from joinery.decisions.scheduling.reason import ReasonCode
 from joinery.decisions.scheduling.replicas import replenish
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.verification.verify import verify
-from joinery.objects.karpenter.labels import CAPACITY_TYPE, INTERRUPTED_AT, RESERVED, ZONE
+from joinery.objects.karpenter.labels import AWS_GROUP, CAPACITY_TYPE, INTERRUPTED_AT, RESERVED, ZONE
 from joinery.objects.snapshot.offerings import InstanceType, Offering, OfferingKey, Reservation, without
 from joinery.objects.snapshot.snapshot import Invalid
 from simulator.builders import EPOCH, daemon_set, foreign, instance_type, node, node_claim, node_pool, pod
@@ -208,3 +208,10 @@ def test_as_many_nodes_as_possible_spread_as_evenly_as_possible(
         assert zone not in sold_out
         assert after[zone] == min(after[other] for other in (A, B, C) if other not in sold_out)
         after[zone] += 1
+
+
+def test_a_static_pool_that_says_nothing_of_kinds_of_types_gets_ordinary_ones() -> None:
+    """Nobody asks for a burstable one; where there is no other it is bought all the same."""
+    cheap = instance_type("t3.large", price=0.001, labels={f"{AWS_GROUP}/instance-category": ["t"]})
+    assert {new.instance_types for new in _launches(node_pool(replicas=2), types=(cheap, LARGE))} == {("m7a.xlarge",)}
+    assert {new.instance_types for new in _launches(node_pool(replicas=2), types=(cheap,))} == {("t3.large",)}

@@ -17,6 +17,7 @@ from joinery.decisions.scheduling.pools.daemonsets import Daemon
 from joinery.decisions.scheduling.pools.deaths import closed_images, launch_holds
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Market, Mask, market_of
 from joinery.decisions.scheduling.pools.node_size import most_pods
+from joinery.decisions.scheduling.pools.ordinary import peculiar, says_kinds
 from joinery.decisions.scheduling.pools.pool import Fit, HostPorts, Pool, Resident
 from joinery.decisions.scheduling.pools.rejections import STATIC, nothing_for_sale, unmet_min_values, unusable
 from joinery.decisions.scheduling.problem import Problem
@@ -65,7 +66,7 @@ def build_static_pools(
     builder = _Builder(problem, axis, daemons, nodes, pending=0)
     node_pools = problem.snapshot.pools_by_name
     outcomes = {name: builder.build(node_pools[name]) for name in sorted(names)}
-    pools = tuple(outcome for outcome in outcomes.values() if isinstance(outcome, Pool))
+    pools = tuple(_without_apart(outcome) for outcome in outcomes.values() if isinstance(outcome, Pool))
     rejections = tuple(
         replace(outcome, subject=Subject.node_pool(name))
         for name, outcome in outcomes.items()
@@ -142,7 +143,14 @@ class _Builder:
             limits=self._left_of_limits(node_pool),
             launch_types=self._problem.options.launch_types,
             residents=_residents(running, types, admitted.columns),
+            apart=self._apart(template, types),
         )
+
+    def _apart(self, template: Pool, types: Mask) -> Mask | None:
+        if not self._problem.options.ordinary_types or says_kinds(template.requirements):
+            return None
+        apart: Mask = peculiar(template.market) & types
+        return apart if apart.any() else None
 
     def _running(self, template: Pool, admitted: Fit) -> _Running:
         """Without daemons that are too large for whatever the pool may buy: kube-scheduler leaves them pending."""
@@ -192,6 +200,13 @@ class _Builder:
             if view.pool == node_pool.metadata.name and not view.is_leaving
         )
         return {name: limit - used.get(name, 0) for name, limit in limits.items()}
+
+
+def _without_apart(pool: Pool) -> Pool:
+    """A pool for whose nodes no pod asks: of ordinary types, where it may have any."""
+    if pool.apart is None or not (pool.types & ~pool.apart).any():
+        return pool
+    return replace(pool, types=pool.types & ~pool.apart)
 
 
 def _template_requirements(node_pool: NodePool) -> Requirements:

@@ -9,6 +9,7 @@ import numpy as np
 from joinery.decisions.scheduling.constraints.requirements import Requirements
 from joinery.decisions.scheduling.constraints.resources import names_types
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts, Market, Mask, Prices
+from joinery.decisions.scheduling.pools.ordinary import names_kinds
 from joinery.objects.karpenter.labels import (
     CAPACITY_TYPE,
     NODE_POOL,
@@ -61,6 +62,8 @@ class Pool:
     launch_types   how many instance types a launch carries at most
     type_choices   answers of ``type_choice.choose_types``, remembered because they are costly with minValues
     residents      the DaemonSets' pods that its nodes run
+    apart          bool[types]: bought only for pods that ask for them (``pools.ordinary``), or where nothing else will
+                   do. None where it has no such types
     """
 
     node_pool: NodePool
@@ -78,6 +81,7 @@ class Pool:
     type_choices: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
     _fits: "dict[Hashable, Fit]" = field(default_factory=dict, init=False)
     residents: tuple[Resident, ...] = ()
+    apart: Mask | None = None
 
     @property
     def name(self) -> str:
@@ -264,7 +268,11 @@ def _fit(pool: Pool, wanted: Requirements) -> Fit:
             return Fit(joint, types, columns, pool.market, key)
     if wanted.whole_gpus and not names_types(joint):
         types = types & ~pool.market.parts_of_gpus
-    return Fit(joint, types, columns, pool.market)
+    fit = Fit(joint, types, columns, pool.market)
+    if pool.apart is None or names_kinds(wanted):
+        return fit
+    ordinary = replace(fit, types=types & ~pool.apart)
+    return ordinary if ordinary.sold.any() else fit
 
 
 def _is_defined(key: str, pool: Pool) -> bool:

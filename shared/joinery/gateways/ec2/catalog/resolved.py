@@ -32,6 +32,7 @@ class _ResolvedEntry(msgspec.Struct, frozen=True, rename="camel"):
     allocatable: dict[str, str | int | float]
     offerings: list[_Offering] = []
     attachments: dict[str, int] = {}
+    partial: dict[str, str | int | float] = {}
 
 
 class ResolvedType(msgspec.Struct, frozen=True):
@@ -100,7 +101,7 @@ def _resolved(entries: list[_ResolvedEntry]) -> Iterator[ResolvedType]:
     for entry in entries:
         labels = {key: (value,) if isinstance(value, str) else tuple(value) for key, value in entry.labels.items()}
         reserved = tuple(_reserved(sold) for sold in entry.offerings if sold.capacity_reservation)
-        room = amounts(entry.capacity), amounts(entry.allocatable)
+        room = amounts(entry.capacity | entry.partial), amounts(entry.allocatable | entry.partial)
         yield ResolvedType(entry.name, labels, *room, reserved, entry.attachments)
 
 
