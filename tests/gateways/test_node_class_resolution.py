@@ -12,7 +12,7 @@ from botocore.awsrequest import AWSResponse, HTTPHeaders
 from botocore.stub import Stubber
 
 from joinery.gateways.ec2.adapter import Ec2Cloud
-from joinery.objects.errors import NotFoundError
+from joinery.objects.errors import NotFoundError, UnavailableError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from simulator.awsserver.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
@@ -189,15 +189,19 @@ def test_a_call_that_is_denied_is_a_condition(
 
 def _denied(cloud: Ec2Cloud, client: str, call: str, known: EC2NodeClass) -> EC2NodeClass:
     """The class as it is where calls of that name are not allowed."""
-
-    def deny(model: Any, **_: Any) -> tuple[Any, dict[str, Any]] | None:
-        if call not in model.name:
-            return None
-        text = "You are not authorized to perform this operation. Encoded authorization failure message: x1Y-"
-        return AWSResponse("", 403, HTTPHeaders(), None), {"Error": {"Code": "UnauthorizedOperation", "Message": text}}
-
-    getattr(cloud._clients, client).meta.events.register("before-call", deny)
+    text = "You are not authorized to perform this operation. Encoded authorization failure message: x1Y-"
+    refuse(cloud, client, call, "UnauthorizedOperation", text)
     return prepared(cloud, known)
+
+
+def refuse(cloud: Ec2Cloud, client: str, call: str, code: str, text: str) -> None:
+    """From now on AWS refuses calls of that name."""
+
+    def answer(model: Any, **_: Any) -> tuple[Any, dict[str, Any]] | None:
+        refusal = {"Error": {"Code": code, "Message": text}}
+        return (AWSResponse("", 403, HTTPHeaders(), None), refusal) if call in model.name else None
+
+    getattr(cloud._clients, client).meta.events.register("before-call", answer)
 
 
 def test_a_security_group_of_another_vpc_is_said(clock: Clock) -> None:
@@ -216,3 +220,74 @@ def test_a_cluster_that_is_not_there_is_said(clock: Clock) -> None:
     assert conditions(prepared(cloud, node_class()))["AMIsReady"][:2] == ("False", "AMIsNotResolved")
     with pytest.raises(NotFoundError, match="absent"):
         _ = cloud.facts
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "text", "reason"),
+    [
+        ("CreateLaunchTemplate", "UnauthorizedOperation", "no", "CreateLaunchTemplateAuthCheckFailed"),
+        ("CreateFleet", "UnauthorizedOperation", "no", "CreateFleetAuthCheckFailed"),
+        ("RunInstances", "UnauthorizedOperation", "no", "RunInstancesAuthCheckFailed"),
+        ("RunInstances", "InvalidGroup.NotFound", "The security group does not exist", "RunInstancesDryRunFailed"),
+        ("CreateLaunchTemplate", "InvalidUserData.Malformed", "limited to 16384 bytes", "UserDataSizeLimitExceeded"),
+        ("RunInstances", "Unsupported", "m5.large is not supported in your requested Availability Zone", ""),
+    ],
+)
+def test_what_a_launch_would_be_refused_for_is_said_before(
+    clock: Clock, call: str, code: str, text: str, reason: str
+) -> None:
+    """By dry runs (Karpenter for AWS, nodeclass/validation). What EC2 says of the tried type alone counts for nothing.
+
+    As soon as the right is there, the class is ready.
+    """
+    cloud = function(clock)
+    refuse(cloud, "ec2", call, code, text)
+    found = prepared(cloud, node_class())
+    expected = ("False", reason) if reason else ("True", "ValidationSucceeded")
+    assert conditions(found)["ValidationSucceeded"][:2] == expected
+    assert conditions(found)["Ready"][0] == expected[0]
+    assert conditions(prepared(function(clock), found))["Ready"][0] == "True"
+    assert boto3.client("ec2").describe_launch_templates()["LaunchTemplates"] == []
+
+
+def test_an_instance_profile_that_is_not_there_is_said(clock: Clock) -> None:
+    """Of a class that names one, without asking IAM, which may be out of reach. It is tried again after a minute."""
+    cloud, named = function(clock), node_class()
+    named = named.model_copy(update={"spec": named.spec.model_copy(update={"role": "", "instance_profile": "mine"})})
+    with counted(cloud) as calls:
+        found = conditions(prepared(cloud, named))
+    assert found["ValidationSucceeded"][:2] == ("False", "InstanceProfileNotFound")
+    assert "mine" in found["Ready"][2]
+    assert not any("Profile" in call for call in calls)
+    boto3.client("iam").create_instance_profile(InstanceProfileName="mine")
+    clock.advance(timedelta(minutes=2))
+    assert conditions(prepared(cloud, named))["Ready"][0] == "True"
+
+
+def test_a_new_instance_profile_is_waited_for(clock: Clock) -> None:
+    """EC2 sees it seconds later than IAM has made it, and would refuse launches until then."""
+    cloud = function(clock)
+    text = "Value (p) for parameter iamInstanceProfile.name is invalid. Invalid IAM Instance Profile name"
+    refuse(cloud, "ec2", "RunInstances", "InvalidParameterValue", text)
+    with pytest.raises(UnavailableError, match="does not see instance profile"):
+        cloud.prepare(node_class())
+
+
+def test_a_class_is_tried_once_and_after_half_an_hour_again(clock: Clock) -> None:
+    """A function that is cold believes what the class says. Where the class has changed, or a launch was refused, it is
+    tried at once.
+    """
+    known = prepared(function(clock), node_class())
+    cold = function(clock)
+    assert _tries(cold, known) == 0
+    clock.advance(timedelta(minutes=31))
+    assert (_tries(cold, known), _tries(cold, known)) == (1, 0)
+    tagged = known.spec.model_copy(update={"tags": {"team": "a"}})
+    assert _tries(cold, known.model_copy(update={"spec": tagged})) == 1
+
+
+def _tries(cloud: Ec2Cloud, known: EC2NodeClass) -> int:
+    with counted(cloud) as calls:
+        assert conditions(prepared(cloud, known))["Ready"][0] == "True"
+    assert calls["CreateFleet"] == calls["RunInstances"]
+    return calls["RunInstances"]

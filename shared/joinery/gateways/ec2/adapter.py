@@ -1,6 +1,7 @@
 """The cloud gateway over boto3: EC2, with EKS, SSM and IAM for what a launch needs besides."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from joinery.gateways.ec2.catalog.reservation_queries import reservations_by_id
 from joinery.gateways.ec2.gateway import Instance, LaunchRequest, LaunchResult
 from joinery.gateways.ec2.instancetypes.remembered import types_of
 from joinery.gateways.ec2.launch.create_fleet import CreateFleet
+from joinery.gateways.ec2.launch.dryruns import DryRuns
 from joinery.gateways.ec2.launch.facts import ClusterFacts, KnownCluster
 from joinery.gateways.ec2.launch.impaired import impaired
 from joinery.gateways.ec2.launch.running import described
@@ -19,7 +21,7 @@ from joinery.gateways.ec2.launch.shifts import ZonalShifts
 from joinery.gateways.ec2.launch.terminations import terminate
 from joinery.gateways.ec2.nodeclass.lookups import Lookups
 from joinery.gateways.ec2.nodeclass.profiles import Profiles
-from joinery.gateways.ec2.nodeclass.readiness import SelectedResources, status
+from joinery.gateways.ec2.nodeclass.readiness import VALID, SelectedResources, status
 from joinery.gateways.ec2.nodeclass.selections import Selections
 from joinery.gateways.ec2.nodeclass.tags import OWNER_PREFIX, is_of_cluster
 from joinery.gateways.ec2.resolution import Resolution
@@ -27,6 +29,7 @@ from joinery.gateways.workers import Threads
 from joinery.objects.codes import SUBNET_FULL
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.conditions import READY, is_true
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus, of_ec2
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.instances import InstanceStatus
@@ -69,6 +72,7 @@ class Ec2Cloud:
         self._lookups = Lookups(now)
         self._described = KnownCluster(self._clients, cluster, now)
         self._create_fleet = CreateFleet(self._clients, now)
+        self._dry_runs = DryRuns(self._clients, now)
         self._profiles = Profiles(self._clients, cluster)
         self._selections = Selections(now)
         self._shifts = ZonalShifts(self._clients, now) if zonal_shift else None
@@ -99,9 +103,18 @@ class Ec2Cloud:
     def _status(self, ec2_class: EC2NodeClass, purpose: str) -> EC2NodeClassStatus:
         def select() -> SelectedResources:
             looking = Resolution(self._clients, self._described, self._lookups, ec2_class, self._now())
-            return looking.selected(self._profiles, may_make=purpose == "prepare")
+            found = looking.selected(self._profiles, may_make=purpose == "prepare")
+            return self._tried(ec2_class, found) if purpose == "prepare" else found
 
         return status(ec2_class, self._selections.of(ec2_class, purpose, select), self._now())
+
+    def _tried(self, ec2_class: EC2NodeClass, found: SelectedResources) -> SelectedResources:
+        """What was found, with what is wrong with it that only a launch would tell."""
+        expected = status(ec2_class, found, self._now())
+        if not is_true(expected.conditions, READY):
+            return found
+        problem = self._dry_runs.problem(ec2_class, expected, lambda: self.facts)
+        return replace(found, problems={**found.problems, VALID: problem}) if problem else found
 
     def instance_types(
         self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
@@ -116,13 +129,17 @@ class Ec2Cloud:
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
         facts = self.facts
+        name = request.node_class.metadata.name
         try:
             result = self._create_fleet.launch(request, facts)
         except ConfigurationError:
-            self._selections.forget(request.node_class.metadata.name)
+            self._selections.forget(name)
+            self._dry_runs.forget(name)
             raise
         if not all(failure.is_capacity and failure.code != SUBNET_FULL for failure in result.failures):
-            self._selections.forget(request.node_class.metadata.name)
+            self._selections.forget(name)
+        if not all(failure.is_capacity for failure in result.failures):
+            self._dry_runs.forget(name)
         return result
 
     def shifted_zones(self) -> frozenset[str]:

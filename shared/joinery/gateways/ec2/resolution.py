@@ -6,7 +6,6 @@ was resolved before keeps what it had: a lacking right says nothing about subnet
 not answer is asked again, so that is raised.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
@@ -27,9 +26,10 @@ from joinery.gateways.ec2.nodeclass.readiness import (
     SUBNETS_READY,
     SelectedResources,
     Unmet,
+    said,
 )
 from joinery.gateways.ec2.nodeclass.reservations import READY as RESERVATIONS_READY
-from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundError
+from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter.conditions import find
 from joinery.objects.karpenter.ec2nodeclass import (
     AMIStatus,
@@ -40,9 +40,6 @@ from joinery.objects.karpenter.ec2nodeclass import (
 )
 
 T = TypeVar("T")
-
-#: EC2 appends it to what it denies, and it is another text each time.
-_ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 
 
 class Resolution:
@@ -167,8 +164,3 @@ def _fit(groups: frozenset[str], subnets: frozenset[str]) -> bool:
 
 def _listed(vpcs: frozenset[str]) -> str:
     return ", ".join(sorted(vpcs))
-
-
-def said(error: JoineryError) -> str:
-    """What an error says, the same each time that it comes."""
-    return _ENCODED.sub("", str(error))

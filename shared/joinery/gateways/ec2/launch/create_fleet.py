@@ -82,7 +82,7 @@ class CreateFleet:
         # EC2 says nothing of what it is not asked for.
         request = replace(request, overrides=tuple(chain.from_iterable(by_template.values())))
         configs = [
-            (_template(request, node_class, facts, key, self._clients.region), pools)
+            (template_of(request, node_class, facts, key, self._clients.region), pools)
             for key, pools in by_template.items()
         ]
         if not configs:
@@ -311,9 +311,10 @@ def _by_template(overrides: Iterable[Override], images: Mapping[str, str]) -> di
     return {key: pools[key] for key in cheapest[:_MOST_CONFIGS]}
 
 
-def _template(
+def template_of(
     request: LaunchRequest, node_class: EC2NodeClass, facts: ClusterFacts, key: TemplateKey, region: str
 ) -> Template:
+    """The launch template of a request's pools that have the key in common."""
     boot = bootstrap(
         facts,
         labelled=request.labels,

@@ -4,12 +4,14 @@
 reason of the first, because NodePools of such a class launch nothing and their users must learn what to do.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from joinery.gateways.ec2.nodeclass.reservations import READY as RESERVATIONS_READY
 from joinery.gateways.ec2.nodeclass.tags import restricted
+from joinery.objects.errors import JoineryError
 from joinery.objects.karpenter.conditions import READY, Observation, false, put, true, unknown
 from joinery.objects.karpenter.ec2nodeclass import (
     AMIStatus,
@@ -24,6 +26,9 @@ from joinery.objects.karpenter.nodeclass import Unsupported
 
 SUBNETS_READY, GROUPS_READY, IMAGES_READY = "SubnetsReady", "SecurityGroupsReady", "AMIsReady"
 PROFILE_READY, VALID = "InstanceProfileReady", "ValidationSucceeded"
+
+#: EC2 appends it to what it denies, and it is another text each time.
+_ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,11 @@ class SelectedResources:
     instance_profile: str = ""
     problems: Mapping[str, Unmet] = field(default_factory=dict)
     user_data_problem: Unmet | None = None
+
+
+def said(error: JoineryError) -> str:
+    """What an error says, in words that are the same each time that it comes."""
+    return _ENCODED.sub("", str(error))
 
 
 def status(node_class: EC2NodeClass, selection: SelectedResources, now: datetime) -> EC2NodeClassStatus:
