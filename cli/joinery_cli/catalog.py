@@ -38,7 +38,7 @@ def catalog(
     from joinery_cli.notices import tell
     from joinery_cli.reading.inputs import load
     from joinery_cli.regions import cluster_region
-    from joinery_cli.sources import check_target, checked_region, load_catalog, moment, prices_of
+    from joinery_cli.sources import check_target, checked_region, load_catalog, moment, prices_of, stack_settings
 
     if save:
         check_target(save)
@@ -51,7 +51,7 @@ def catalog(
         return
     catalogue, prices = prices_of(loaded, snapshot, place)
     tell((*inputs.all_notices(), *prices.notices()))
-    types = instance_types([chosen], catalogue)[chosen.metadata.name]
+    types = instance_types([chosen], catalogue, settings=stack_settings())[chosen.metadata.name]
     if output is Format.JSON:
         from joinery_cli.output.json import write
 

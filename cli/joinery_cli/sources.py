@@ -16,6 +16,7 @@ from joinery_cli.regions import cluster_region, cluster_zones, is_region, zone_i
 
 if TYPE_CHECKING:
     from joinery.gateways.ec2.catalog.document import Catalog
+    from joinery.objects.settings import Settings
     from joinery.objects.snapshot.snapshot import Snapshot
 
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
@@ -191,6 +192,17 @@ def _region() -> str:
 def _setting(name: str, default: str) -> str:
     """A setting of the stack's functions (joinery.objects.settings), which the command line reads, too."""
     return os.environ.get(f"JOINERY_{name}", "").strip() or default
+
+
+def stack_settings() -> "Settings | None":
+    """What ``JOINERY_SETTINGS`` says, as the stack's parameter ``Settings`` does: how many pods a node takes, among
+    others. None where it says nothing. Raises ``ConfigurationError``.
+    """
+    if not (text := _setting("SETTINGS", "")):
+        return None
+    from joinery.objects import settings
+
+    return settings.read(settings.environment({"cluster": "any", "settings": text}))
 
 
 def checked_region(text: str | None) -> str:

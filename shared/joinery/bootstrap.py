@@ -259,6 +259,7 @@ def _recorder(cluster: "KubernetesCluster") -> "Recorder":
 
 def _ec2(config: Settings) -> "Cloud":
     from joinery.gateways.ec2.adapter import Ec2Cloud
+    from joinery.gateways.ec2.instancetypes.capacity import NodeAssumptions
     from joinery.objects.policies import OnDemandPrices
 
     return Ec2Cloud(
@@ -268,6 +269,7 @@ def _ec2(config: Settings) -> "Cloud":
         log=_log_left_out,
         zonal_shift=config.zonal_shift,
         prices_are_estimated=config.on_demand_prices == OnDemandPrices.ESTIMATED,
+        assumed=NodeAssumptions.of(config),
     )
 
 

@@ -22,8 +22,8 @@ def test_everything_that_is_given_is_read() -> None:
     """Each address has a variable, what somebody chooses stands in one together, and text becomes the field's type."""
     settings = {
         "MaxLaunches": "7", "MaxHourly": "12.5", "NodeSize": "small", "PreferencePolicy": "Ignore",
-        "MinValuesPolicy": "BestEffort", "OrdinaryTypes": "false", "NodeRepair": "reboot", "Steering": "off",
-        "ZonalShift": "true",
+        "MinValuesPolicy": "BestEffort", "OrdinaryTypes": "false", "ReservedEnis": "1", "PrefixDelegation": "true",
+        "VmMemoryOverheadPercent": "0.05", "NodeRepair": "reboot", "Steering": "off", "ZonalShift": "true",
         "SurgeSingleReplicas": "true", "Rebalance": "drain", "DisruptionMovePrice": "0.5",
         "DisruptionPayback": "1h30m", "DisruptionSeconds": "20", "SpotToSpot": "false", "Canary": "5% for 1h",
         "TerminateFirst": "static,reserved", "PodDeletionCost": "true", "NewNodesRepay": "false",
@@ -52,6 +52,9 @@ def test_everything_that_is_given_is_read() -> None:
         preference_policy="Ignore",
         min_values_policy="BestEffort",
         ordinary_types=False,
+        reserved_enis=1,
+        prefix_delegation=True,
+        vm_memory_overhead_percent=0.05,
         node_repair="reboot",
         steering="off",
         zonal_shift=True,

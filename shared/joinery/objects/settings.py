@@ -108,6 +108,20 @@ class Settings:
         "Whether NodePools that say nothing of instance type, family, category, generation or size get ordinary types. "
         "With false they get burstable ones, old ones, bare metal and HPC too, where these are cheaper.",
     )
+    reserved_enis: int = _setting(
+        0, "0", "0 or more",
+        "How many network interfaces of each node pods get no addresses of, as with the VPC CNI's custom networking "
+        "(Karpenter's RESERVED_ENIS).",
+    )
+    prefix_delegation: bool = _setting(
+        False, "false", "`true`, `false`",
+        "Whether the VPC CNI assigns prefixes (ENABLE_PREFIX_DELEGATION), so that a node has addresses for 110 pods, "
+        "or 250 with more than 30 vCPUs.",
+    )
+    vm_memory_overhead_percent: float = _setting(
+        0.075, "0.075", "0 or more, below 1",
+        "The fraction of a type's memory that its nodes do not see (Karpenter's VM_MEMORY_OVERHEAD_PERCENT).",
+    )
     node_repair: str = _setting(
         NodeRepair.OFF, "off", "`off`, `replace`, `reboot`",
         "What becomes of a node that is unhealthy for too long. reboot does that once, and then replaces it.",
@@ -209,6 +223,7 @@ class Settings:
         for name, choices in _CHOICES.items():
             given = getattr(self, name)
             _demand(given in list(choices), name, f"is {given!r}: expected one of {', '.join(choices)}")
+        _demand(self.vm_memory_overhead_percent < 1, "vm_memory_overhead_percent", "is not below 1")
         _demand(self.disruption_payback > timedelta(), "disruption_payback", "is not longer than nothing")
         _demand(1 <= self.disruption_seconds <= MOST_DISRUPTION_SECONDS, "disruption_seconds", "is not from 1 to 200")
         profile = self.default_instance_profile

@@ -293,3 +293,12 @@ def test_a_zones_name_ends_with_a_letter_or_its_place(name: str, exists: bool) -
 def test_a_zones_id_begins_with_its_region(zone_id: str, region: str) -> None:
     """In short."""
     assert region_of_zone_id(zone_id) == region
+
+
+def test_settings_of_the_stack_decide_how_many_pods_a_node_takes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the variable that the functions read, so that a plan at a desk is the plan of the door."""
+    monkeypatch.setenv("JOINERY_SETTINGS", "PrefixDelegation=true")
+    pods = {kind["name"]: kind["capacity"]["pods"] for kind in run("catalog", "-o", "json").document}
+    assert (pods["m5.large"], pods["m5.8xlarge"]) == ("110", "250")
+    monkeypatch.setenv("JOINERY_SETTINGS", "PrefixDelegation=perhaps")
+    assert run("catalog").err.splitlines()[-1] == "joinery: PrefixDelegation is 'perhaps': expected true or false"

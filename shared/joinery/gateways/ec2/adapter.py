@@ -11,6 +11,7 @@ from joinery.gateways.ec2.catalog import listing
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.catalog.reservation_queries import reservations_by_id
 from joinery.gateways.ec2.gateway import Instance, LaunchRequest, LaunchResult
+from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
 from joinery.gateways.ec2.instancetypes.remembered import types_of
 from joinery.gateways.ec2.launch.create_fleet import CreateFleet
 from joinery.gateways.ec2.launch.dryruns import DryRuns
@@ -65,9 +66,10 @@ class Ec2Cloud:
         log: Log = unlogged,
         zonal_shift: bool = False,
         prices_are_estimated: bool = False,
+        assumed: NodeAssumptions = USUAL,
     ) -> None:
         self._cluster, self._now = cluster, now
-        self._prices_are_estimated = prices_are_estimated
+        self._prices_are_estimated, self._assumed = prices_are_estimated, assumed
         self._clients = Clients(region, log)
         self._lookups = Lookups(now)
         self._described = KnownCluster(self._clients, cluster, now)
@@ -123,7 +125,9 @@ class Ec2Cloud:
         ids = {entry.id for node_class in classes for entry in node_class.status.capacity_reservations}
         reservations = reservations_by_id(self._clients, sorted(ids))
         return {
-            node_class.metadata.name: types_of(catalog, node_class, now=now, reservations=reservations)
+            node_class.metadata.name: types_of(
+                catalog, node_class, now=now, reservations=reservations, assumed=self._assumed
+            )
             for node_class in classes
         }
 

@@ -6,15 +6,19 @@ bring a module with the same names.
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
 from joinery.gateways.ec2.instancetypes.remembered import types_of
 from joinery.gateways.ec2.instancetypes.resolve import LONG_AGO
 from joinery.gateways.ec2.nodeclass.reservations import reservations_of, uncounted
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.offerings import InstanceType
+
+if TYPE_CHECKING:
+    from joinery.objects.settings import Settings
 
 #: The model of the cloud's node classes.
 NODE_CLASS: type[NodeClass] = EC2NodeClass
@@ -23,14 +27,18 @@ CLASS_KINDS = frozenset({EC2NodeClass.kind, "AWSNodeTemplate"})
 
 
 def instance_types(
-    node_classes: Iterable[NodeClass], catalog: Catalog, now: datetime = LONG_AGO
+    node_classes: Iterable[NodeClass], catalog: Catalog, now: datetime = LONG_AGO, settings: "Settings | None" = None
 ) -> Mapping[str, tuple[InstanceType, ...]]:
     """By the class's name, the catalogue's types as its nodes may be of them.
 
-    What is left of capacity reservations is what the catalogue says. Raises ``ConfigurationError`` for a broken
-    catalogue.
+    What is left of capacity reservations is what the catalogue says. ``settings``: those of the stack, where they
+    are known. Raises ``ConfigurationError`` for a broken catalogue.
     """
-    return {node_class.metadata.name: types_of(catalog, of_ec2(node_class), now=now) for node_class in node_classes}
+    assumed = NodeAssumptions.of(settings) if settings else USUAL
+    return {
+        node_class.metadata.name: types_of(catalog, of_ec2(node_class), now=now, assumed=assumed)
+        for node_class in node_classes
+    }
 
 
 def default_class() -> NodeClass:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from joinery.gateways.ec2.catalog.description import GpuDevice
 from joinery.gateways.ec2.catalog.document import Catalog, entry
 from joinery.gateways.ec2.catalog.resolved import decode_entries
+from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
 from joinery.gateways.ec2.instancetypes.resolve import resolve
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
@@ -63,12 +64,12 @@ def node_class(status: dict[str, Any] | None = None, **spec: Any) -> EC2NodeClas
     return EC2NodeClass.model_validate(wire)
 
 
-def only(catalog: Catalog, name: str, of: EC2NodeClass | None = None) -> InstanceType:
+def only(catalog: Catalog, name: str, of: EC2NodeClass | None = None, assumed: NodeAssumptions = USUAL) -> InstanceType:
     """One resolved type, without resolving a thousand others."""
     position = [description.instance_type for description in catalog.described].index(name)
     sold = tuple(offering for offering in catalog.offerings if offering.instance_type == name)
     alone = msgspec.structs.replace(catalog, instance_types=(catalog.instance_types[position],), offerings=sold)
-    return resolve(alone, of or node_class())[0]
+    return resolve(alone, of or node_class(), assumed=assumed)[0]
 
 
 SHARED_GPUS = ("g6f.large", "g6f.xlarge", "g6f.2xlarge", "g6f.4xlarge", "gr6f.4xlarge")
@@ -188,8 +189,32 @@ def test_the_family_decides_pods_and_the_memory_kept_for_kubelet(
 
 def test_reserved_interfaces_leave_fewer_pods() -> None:
     """The VPC CNI's custom networking takes one interface away; without any left there are no pods at all."""
-    kinds = [resolve(_catalog_of(enis=3, ips=12), node_class(), reserved_enis=n)[0] for n in (1, 3)]
-    assert [kind.capacity["pods"] for kind in kinds] == [24, 0]
+    catalog, reserving = _catalog_of(enis=3, ips=12), [NodeAssumptions(reserved_enis=n) for n in (1, 3)]
+    pods = [resolve(catalog, node_class(), assumed=assumed)[0].capacity["pods"] for assumed in reserving]
+    assert pods == [24, 0]
+
+
+@pytest.mark.parametrize(
+    ("name", "reserved", "pods"),
+    [
+        ("m5.large", 0, 110),  # 3 interfaces of 10 addresses: 3 * 9 * 16 + 2 are more
+        ("c6g.medium", 0, 98),  # 2 of 4
+        ("c6g.medium", 1, 50),
+        ("m5.8xlarge", 0, 250),
+        ("m5.metal", 0, 250),
+        ("t2.medium", 0, 17),  # Xen
+    ],
+)
+def test_with_prefixes_of_addresses_a_node_takes_more_pods(
+    catalog: Catalog, name: str, reserved: int, pods: int
+) -> None:
+    """As EKS' max-pods-calculator.sh has it for --cni-prefix-delegation-enabled (amazon-eks-ami); the memory that is
+    kept for kubelet is that of the usual number.
+    """
+    assumed = NodeAssumptions(prefix_delegation=True, reserved_enis=reserved)
+    with_prefixes, usual = only(catalog, name, assumed=assumed), only(catalog, name)
+    assert with_prefixes.allocatable["pods"] == pods
+    assert with_prefixes.allocatable["memory"] == usual.allocatable["memory"]
 
 
 def test_reservations_of_the_user_replace_the_defaults_they_name(catalog: Catalog) -> None:
@@ -351,7 +376,7 @@ def test_windows_nodes_exist_for_amd64_only(catalog: Catalog) -> None:
 def test_nothing_is_ever_allocatable_beyond_capacity(vcpus: int, mib: int, enis: int, overhead: float) -> None:
     """Whatever the machine: allocatable is at most capacity, and a node on which nothing is left is not offered."""
     small = _catalog_of(vcpus=vcpus, mib=mib, enis=enis, ips=10)
-    kind = resolve(small, node_class(), vm_memory_overhead=overhead)[0]
+    kind = resolve(small, node_class(), assumed=NodeAssumptions(vm_memory_overhead=overhead))[0]
     assert all(kind.allocatable[name] <= kind.capacity[name] for name in kind.capacity)
     assert min(kind.allocatable.values()) >= 0 or not any(o.available for o in kind.offerings)
 

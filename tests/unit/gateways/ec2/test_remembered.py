@@ -3,7 +3,9 @@
 from datetime import UTC, datetime
 
 import msgspec
+import pytest
 
+from joinery import bootstrap
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.catalog.reservations import CapacityReservation
 from joinery.gateways.ec2.instancetypes.remembered import types_of
@@ -41,3 +43,15 @@ def test_what_is_left_of_reservations_is_never_remembered(catalog: Catalog) -> N
     answers = [types_of(catalog, node_class(), now=NOW, reservations=left) for _ in range(2)]
     assert answers[0] == answers[1]
     assert answers[0] is not answers[1]
+
+
+def test_what_settings_say_of_nodes_reaches_the_core(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the stack's parameter to what a door plans with; m5.large has three interfaces of ten addresses."""
+    monkeypatch.setenv("JOINERY_CLUSTER", "blue")
+    for chosen, pods, mib in (("", 29, 6903), ("ReservedEnis=1; VmMemoryOverheadPercent=0", 20, 7518)):
+        monkeypatch.setenv("JOINERY_SETTINGS", chosen)
+        bootstrap.reset()
+        types = bootstrap.gateways().cloud.instance_types([node_class()], catalog, NOW)["default"]
+        (kind,) = (kind for kind in types if kind.name == "m5.large")
+        assert (kind.allocatable["pods"], kind.allocatable["memory"] >> 20) == (pods, mib)
+    bootstrap.reset()

@@ -151,6 +151,11 @@ class Description(_Part, frozen=True):
         return next((names[name] for name in self.processor_info.supported_architectures if name in names), "")
 
     @property
+    def is_nitro(self) -> bool:
+        """Of bare metal, which is Nitro too since c5 and m5, EC2 says no hypervisor."""
+        return self.hypervisor in ("nitro", "")
+
+    @property
     def gpus(self) -> tuple[GpuDevice, ...]:
         return self.gpu_info.gpus if self.gpu_info else ()
 

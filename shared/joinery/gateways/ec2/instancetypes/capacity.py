@@ -7,6 +7,7 @@ in the units of ``Resources`` (millicores, bytes, counts), rounded where and as 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil
+from typing import TYPE_CHECKING
 
 from joinery.gateways.ec2.catalog.description import Description
 from joinery.gateways.ec2.instancetypes.families import FAMILIES, Family, branch_interfaces
@@ -14,9 +15,16 @@ from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec, KubeletConf
 from joinery.objects.kubernetes.quantity import Resources, amount, amounts, total
 from joinery.objects.snapshot.offerings import EFA
 
+if TYPE_CHECKING:
+    from joinery.objects.settings import Settings
+
 MIB = 1 << 20
 #: Kubelet's own default of ``maxPods``.
 PODS_WITHOUT_ENI_LIMIT = 110
+#: Pods of the host's network, which need no address of the VPC CNI's.
+_HOST_PODS = 2
+#: With prefix delegation: addresses of a prefix; the most pods of an instance with more than so many vCPUs.
+_PREFIX_ADDRESSES, _MOST_PODS_OF_LARGE, _LARGE_CPUS = 16, 250, 30
 #: Network interfaces that the VPC CNI keeps ready beside the first (its WARM_ENI_TARGET).
 SPARE_INTERFACES = 1
 EBS_DRIVER = "ebs.csi.aws.com"
@@ -28,14 +36,39 @@ _EVICTION = (("memory", "memory.available", "100Mi"), ("ephemeral-storage", "nod
 
 
 @dataclass(frozen=True, kw_only=True)
+class NodeAssumptions:
+    """What holds for all nodes of a cluster, and no object says.
+
+    ``vm_memory_overhead``: the fraction of memory that the hypervisor keeps (Karpenter VM_MEMORY_OVERHEAD_PERCENT).
+    ``reserved_enis``: how many network interfaces the VPC CNI's custom networking takes (Karpenter RESERVED_ENIS).
+    ``prefix_delegation``: whether the VPC CNI gives interfaces prefixes of sixteen addresses.
+    """
+
+    vm_memory_overhead: float = 0.075
+    reserved_enis: int = 0
+    prefix_delegation: bool = False
+
+    @classmethod
+    def of(cls, settings: "Settings") -> "NodeAssumptions":
+        """Those of an installation."""
+        return cls(
+            vm_memory_overhead=settings.vm_memory_overhead_percent,
+            reserved_enis=settings.reserved_enis,
+            prefix_delegation=settings.prefix_delegation,
+        )
+
+
+#: Of a cluster that somebody has not set anything for.
+USUAL = NodeAssumptions()
+
+
+@dataclass(frozen=True, kw_only=True)
 class NodeSettings:
     """What of a class decides its nodes' capacity, worked out once for all types.
 
     ``storage``: bytes of the device that holds pods' ephemeral storage. ``system_reserved`` and ``kube_reserved``: what
-    the class says of them, which may be nothing. ``vm_memory_overhead``: the fraction of memory that the hypervisor
-    keeps. ``reserved_enis``: how many network interfaces the VPC CNI's custom networking takes. ``efa_only``: how many
-    EFA-only interfaces the class asks for, None where it does not say anything of interfaces; those of them
-    ``efa_only_on_first_card`` take interfaces from pods.
+    the class says of them, which may be nothing. ``efa_only``: how many EFA-only interfaces the class asks for, None
+    where it does not say anything of interfaces; those of them ``efa_only_on_first_card`` take interfaces from pods.
     """
 
     family: Family
@@ -44,14 +77,13 @@ class NodeSettings:
     storage: int
     system_reserved: Resources
     kube_reserved: Resources
-    vm_memory_overhead: float
-    reserved_enis: int
+    assumed: NodeAssumptions
     efa_only: int | None
     efa_only_on_first_card: int
 
 
-def node_settings(spec: EC2NodeClassSpec, *, vm_memory_overhead: float, reserved_enis: int) -> NodeSettings:
-    """The settings of a class. The last two are as in ``NodeSettings``."""
+def node_settings(spec: EC2NodeClassSpec, assumed: NodeAssumptions) -> NodeSettings:
+    """The settings of a class."""
     family, kubelet = FAMILIES[spec.family], spec.kubelet or KubeletConfiguration()
     efa = [nic for nic in spec.network_interfaces or () if nic.interface_type == "efa-only"]
     return NodeSettings(
@@ -61,8 +93,7 @@ def node_settings(spec: EC2NodeClassSpec, *, vm_memory_overhead: float, reserved
         storage=_storage(spec, family),
         system_reserved=amounts(kubelet.system_reserved),
         kube_reserved=amounts(kubelet.kube_reserved),
-        vm_memory_overhead=vm_memory_overhead,
-        reserved_enis=reserved_enis,
+        assumed=assumed,
         efa_only=None if spec.network_interfaces is None else len(efa),
         efa_only_on_first_card=sum(nic.network_card_index == 0 for nic in efa),
     )
@@ -91,7 +122,7 @@ def capacity(description: Description, settings: NodeSettings) -> dict[str, int]
     """What the node reports as its capacity. Extended resources of which it has none are left out."""
     room = {
         "cpu": description.v_cpu_info.default_v_cpus * 1000,
-        "memory": _memory(description, settings.vm_memory_overhead),
+        "memory": _memory(description, settings.assumed.vm_memory_overhead),
         "ephemeral-storage": _ephemeral(description, settings),
         "pods": _pods(description, settings),
     }
@@ -134,10 +165,22 @@ def _ephemeral(description: Description, settings: NodeSettings) -> int:
 
 
 def _eni_limited_pods(description: Description, settings: NodeSettings, reserved: int) -> int:
-    # The first address of an interface is its own. Two pods more, because those of the host's network need no address
-    # (EKS max-pods).
+    # The first address of an interface is its own (EKS max-pods).
     usable = description.default_card_interfaces - reserved - settings.efa_only_on_first_card
-    return usable * (description.network_info.ipv4_addresses_per_interface - 1) + 2 if usable > 0 else 0
+    return usable * (description.network_info.ipv4_addresses_per_interface - 1) + _HOST_PODS if usable > 0 else 0
+
+
+def _most_addressed_pods(description: Description, settings: NodeSettings) -> int:
+    """How many pods the VPC CNI has addresses for.
+
+    With prefix delegation, which Nitro instances have, each address is sixteen, and EKS caps the number of pods where
+    Kubernetes is known to work well (amazon-eks-ami, max-pods-calculator.sh).
+    """
+    pods = _eni_limited_pods(description, settings, settings.assumed.reserved_enis)
+    if not settings.assumed.prefix_delegation or not description.is_nitro or pods == 0:
+        return pods
+    most = _MOST_PODS_OF_LARGE if description.v_cpu_info.default_v_cpus > _LARGE_CPUS else PODS_WITHOUT_ENI_LIMIT
+    return min((pods - _HOST_PODS) * _PREFIX_ADDRESSES + _HOST_PODS, most)
 
 
 def _pods(description: Description, settings: NodeSettings) -> int:
@@ -145,7 +188,7 @@ def _pods(description: Description, settings: NodeSettings) -> int:
     if kubelet.max_pods is not None:
         count = kubelet.max_pods
     elif family.eni_density:
-        count = _eni_limited_pods(description, settings, settings.reserved_enis)
+        count = _most_addressed_pods(description, settings)
     else:
         count = PODS_WITHOUT_ENI_LIMIT
     if kubelet.pods_per_core and family.pods_per_core:

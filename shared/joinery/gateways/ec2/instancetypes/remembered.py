@@ -11,6 +11,7 @@ from functools import lru_cache
 
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.catalog.reservations import CapacityReservation
+from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
 from joinery.gateways.ec2.instancetypes.resolve import LONG_AGO, resolve
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.snapshot.offerings import InstanceType
@@ -22,11 +23,11 @@ _MOST = 8
 class _CacheKey:
     """A class and a catalogue: equal if they have the same answer, as long as there are no reservations."""
 
-    def __init__(self, catalog: Catalog, node_class: EC2NodeClass) -> None:
+    def __init__(self, catalog: Catalog, node_class: EC2NodeClass, assumed: NodeAssumptions) -> None:
         # The catalogue is kept, so that its id is not given to another one.
-        self.catalog, self.node_class = catalog, node_class
+        self.catalog, self.node_class, self.assumed = catalog, node_class, assumed
         reached = node_class.status.model_dump_json(include={"subnets", "amis"})
-        self._key = id(catalog), node_class.spec.model_dump_json(), reached
+        self._key = id(catalog), node_class.spec.model_dump_json(), reached, assumed
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _CacheKey) and self._key == other._key
@@ -41,14 +42,15 @@ def types_of(
     *,
     now: datetime = LONG_AGO,
     reservations: Sequence[CapacityReservation] | None = None,
+    assumed: NodeAssumptions = USUAL,
 ) -> tuple[InstanceType, ...]:
     """The catalogue's types for a class, as ``resolve`` answers. The answer is shared and must not be changed."""
     counted = catalog.capacity_reservations if reservations is None else reservations
     if counted or node_class.status.capacity_reservations:  # They change from moment to moment.
-        return resolve(catalog, node_class, now=now, reservations=counted)
-    return _resolved(_CacheKey(catalog, node_class))
+        return resolve(catalog, node_class, now=now, reservations=counted, assumed=assumed)
+    return _resolved(_CacheKey(catalog, node_class, assumed))
 
 
 @lru_cache(maxsize=_MOST)
 def _resolved(key: _CacheKey) -> tuple[InstanceType, ...]:
-    return resolve(key.catalog, key.node_class)
+    return resolve(key.catalog, key.node_class, assumed=key.assumed)

@@ -13,7 +13,15 @@ from joinery.gateways.ec2.catalog.description import Description, NetworkInfo
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.catalog.reservations import CapacityReservation
 from joinery.gateways.ec2.catalog.resolved import ResolvedCatalog
-from joinery.gateways.ec2.instancetypes.capacity import NodeSettings, allocatable, attachments, capacity, node_settings
+from joinery.gateways.ec2.instancetypes.capacity import (
+    USUAL,
+    NodeAssumptions,
+    NodeSettings,
+    allocatable,
+    attachments,
+    capacity,
+    node_settings,
+)
 from joinery.gateways.ec2.instancetypes.reserved import reservation_labels, reserved_offerings
 from joinery.gateways.ec2.instancetypes.typelabels import Labels, type_labels
 from joinery.objects.karpenter import labels
@@ -46,8 +54,7 @@ def resolve(
     *,
     now: datetime = LONG_AGO,
     reservations: Sequence[CapacityReservation] | None = None,
-    vm_memory_overhead: float = 0.075,
-    reserved_enis: int = 0,
+    assumed: NodeAssumptions = USUAL,
 ) -> tuple[InstanceType, ...]:
     """The catalogue's types for a class. It costs about 40 microseconds a type.
 
@@ -59,7 +66,7 @@ def resolve(
     zones = _zones(catalog, node_class)
     if isinstance(catalog, ResolvedCatalog):
         return tuple(_confined(instance_type, zones) for instance_type in catalog.types)
-    settings = node_settings(node_class.spec, vm_memory_overhead=vm_memory_overhead, reserved_enis=reserved_enis)
+    settings = node_settings(node_class.spec, assumed)
     counted = catalog.capacity_reservations if reservations is None else reservations
     reserved = reserved_offerings(node_class, counted, catalog.sold, zones, now)
     region = _Region(catalog.region, zones, catalog.sold, reserved)
