@@ -120,7 +120,7 @@ class Structural:
         self._kind = kind
 
     def schema(self) -> Schema:
-        """The object: ``metadata`` is the API server's own, ``spec`` is required."""
+        """The object: ``metadata`` is the API server's own, ``spec`` is required where Karpenter's CRD says so."""
         properties = self._root["properties"]
         return {
             "type": "object",
@@ -132,8 +132,7 @@ class Structural:
                 "spec": self._translated(properties["spec"]),
                 "status": self._translated(properties["status"]),
             },
-            "required": ["spec"],
-        }
+        } | ({"required": ["spec"]} if self._kind is not EC2NodeClass else {})
 
     def _translated(self, schema: Schema) -> Schema:
         schema = _merged(*self._resolved(schema))

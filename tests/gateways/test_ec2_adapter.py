@@ -140,9 +140,15 @@ def test_subnets_come_by_id_or_by_tags(cloud: Ec2Cloud) -> None:
 
 
 def test_images_come_by_name_id_or_parameter(cloud: Ec2Cloud) -> None:
-    """Without an alias only the architecture limits which types an image is for."""
+    """Without an alias only the architecture limits which types an image is for. A parameter counts before a name, and
+    an id before both (Karpenter for AWS, amifamily).
+    """
     path = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/arm64/standard/recommended/image_id"
-    for term in ({"id": "ami-al2023arm64standard"}, {"name": "ami-al2023arm64st*"}, {"ssmParameter": path}):
+    for term in (
+        {"id": "ami-al2023arm64standard"}, {"name": "ami-al2023arm64st*"}, {"ssmParameter": path},
+        {"id": "ami-al2023arm64standard", "ssmParameter": path.replace("arm64", "x86_64")},
+        {"name": "ami-al2023amd64st*", "ssmParameter": path},
+    ):  # fmt: skip
         (ami,) = cloud.prepare(node_class(amiSelectorTerms=[term], amiFamily="AL2023")).amis
         assert ami.id == "ami-al2023arm64standard"
         assert [(rule.key, rule.values) for rule in ami.requirements] == [("kubernetes.io/arch", ["arm64"])]

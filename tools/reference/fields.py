@@ -5,7 +5,9 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from joinery.objects.karpenter.devices import VOLUME_SIZE
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.meta import LABEL_KEY, TAINT_VALUE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from tools.crds import definition
@@ -13,11 +15,11 @@ from tools.reference.commands import COLUMNS
 
 Schema = dict[str, Any]
 _RULES = "x-kubernetes-validations"
-_NAME = r"([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 #: What is easier to say than to read.
 _PATTERNS = {
-    f"^{_NAME}$": "The name of a label, with or without a domain",
-    f"^({_NAME})?$": "The value of a label",
+    LABEL_KEY: "The name of a label, with or without a domain",
+    TAINT_VALUE: "The value of a label",
+    VOLUME_SIZE: "At most `59000Gi`, `64000G`, `58Ti` or `64T`",
     r"^([0-9]+(s|m|h))+$": "A duration such as `1h30m`",
     r"^(([0-9]+(s|m|h))+|Never)$": "A duration such as `1h30m`, or `Never`",
 }

@@ -200,8 +200,8 @@ WORDS: list[tuple[Any, str, Any, str]] = [
     (CLASS, "spec.role", "", "spec.role: must not be empty"),
     (
         CLASS, "spec.blockDeviceMappings", [{"ebs": {"volumeSize": "100 GB"}}],
-        "spec.blockDeviceMappings[0].ebs.volumeSize: '100 GB' will not do: write a size in G, Gi, T or Ti, such as "
-        "100Gi",
+        "spec.blockDeviceMappings[0].ebs.volumeSize: '100 GB' will not do: write a size such as 100Gi, of at "
+        "most 59000Gi, 64000G, 58Ti or 64T",
     ),
     (CLAIM, "spec.resources", {"requests": "2"}, "spec.resources.requests: must be a map, is '2'"),
     (DEPLOYMENT, "spec.replicas", "three", "spec.replicas: must be a whole number, is 'three'"),

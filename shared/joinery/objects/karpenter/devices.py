@@ -9,29 +9,12 @@ from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.meta import Model, TrueOrFalse, WholeNumber
 from joinery.objects.karpenter.rules import Rule
 
-#: The most that EBS offers, in the units Karpenter takes. ``Gi`` and ``Ti`` come before the units they end like.
-LARGEST = {"Gi": 59000, "G": 64000, "Ti": 58, "T": 64}
-
-
-def _is_offered(size: str) -> bool:
-    number = size.rstrip("GTi")
-    return int(number) <= LARGEST[size.removeprefix(number)]
-
-
-def _largest_cel() -> str:
-    choices = [f"self.endsWith('{unit}') ? {most}" for unit, most in LARGEST.items()]
-    return f"({' : '.join(choices)} : 0)"
-
-
-VolumeSize = Annotated[
-    str,
-    Field(max_length=7, pattern=r"^[1-9][0-9]{0,4}(G|T)i?$"),
-    Rule(
-        f"int(self.find('^[0-9]+')) <= {_largest_cel()}",
-        f"a volume has at most {', '.join(f'{most}{unit}' for unit, most in LARGEST.items())}",
-        _is_offered,
-    ),
-]
+#: What Karpenter's CRD takes (v1.15.1): up to EBS' most in each unit, but of Ti neither 18, nor 28, and so on.
+VOLUME_SIZE = (
+    r"^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|[5][0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|[6][0-3][0-9]{3}"
+    r"|64000)G|([1-9]|[1-5][0-7]|58)Ti|([1-9]|[1-5][0-9]|6[0-3]|64)T)$"
+)
+VolumeSize = Annotated[str, Field(pattern=VOLUME_SIZE)]
 
 
 class BlockDevice(Model):
@@ -65,7 +48,7 @@ CheckedBlockDevice = Annotated[
         lambda it: bool(it.snapshot_id) or it.volume_size is not None,
     ),
     Rule(
-        "!has(self.volumeInitializationRate) || has(self.snapshotID)",
+        "!has(self.volumeInitializationRate) || (has(self.snapshotID) && self.snapshotID != '')",
         "volumeInitializationRate needs a snapshotID",
         lambda it: it.volume_initialization_rate is None or bool(it.snapshot_id),
         field="volumeInitializationRate",

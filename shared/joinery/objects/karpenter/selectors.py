@@ -153,15 +153,13 @@ class AMISelectorTerm(Model):
     """Tags that it has, all of them. The value `*` matches any."""
 
 
-_AMI_FIELDS = ("alias", "id", "name", "owner", "ssmParameter", "tags")
-
 AMISelectorTerms = Annotated[
     list[
         Annotated[
             AMISelectorTerm,
             _not_empty("tags", "id", "name", "alias", "ssmParameter"),
-            _alone("id", *(field for field in _AMI_FIELDS if field != "id")),
-            _alone("alias", *(field for field in _AMI_FIELDS if field != "alias")),
+            _alone("id", "alias", "name", "owner", "tags"),
+            _alone("alias", "id", "name", "owner", "tags"),
         ]
     ],
     Field(min_length=1, max_length=30),
@@ -176,7 +174,7 @@ AMISelectorTerms = Annotated[
 class PlacementGroupSelector(Model):
     """A placement group by name or by id."""
 
-    name: str = ""
+    name: Annotated[str, Field(min_length=1)] = ""
     """The group's name."""
     id: Annotated[str, Field(pattern=r"^pg-[0-9a-z]+$")] = ""
     """The group's id."""

@@ -49,7 +49,7 @@ def bootstrap(
         if not (is_label_key(key) and is_label_value(value)):
             raise ConfigurationError(f"metadata.labels[{key}]: {value!r} is no label of a node")
     for taint in given:
-        if not (is_label_key(taint.key) and _TAINT_VALUE.fullmatch(taint.value)):
+        if not (is_label_key(taint.key) and (not taint.value or _TAINT_VALUE.fullmatch(taint.value))):
             raise ConfigurationError(f"spec.taints[{taint.key}]: {taint.value!r} is no taint of a node")
     return Bootstrap(facts=facts, labels=allowed, taints=given, max_pods=max_pods)
 

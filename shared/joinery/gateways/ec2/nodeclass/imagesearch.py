@@ -39,7 +39,7 @@ class ImageSearch:
         ids = {term.id for term in terms if term.id} | self._ids_of_parameters(terms) | kinds.keys()
         images = {image.id: image for image in self._by_id(sorted(ids))}
         for term in terms:
-            if term.name or term.tags:
+            if (term.name or term.tags) and not term.ssm_parameter:
                 images |= {image.id: image for image in self._by_term(term)}
         return statuses((image, kinds.get(image.id, ())) for image in images.values())
 
@@ -53,7 +53,9 @@ class ImageSearch:
         return kinds
 
     def _ids_of_parameters(self, terms: Iterable[AMISelectorTerm]) -> set[str]:
-        values = {self._parameter(term.ssm_parameter) for term in terms if term.ssm_parameter}
+        """Of terms without id and alias: there the parameter is all that counts (Karpenter for AWS, amifamily)."""
+        names = {term.ssm_parameter for term in terms if not (term.id or term.alias)}
+        values = {self._parameter(name) for name in names if name}
         return {value for value in values if value.startswith("ami-")}
 
     def _parameter(self, name: str) -> str:

@@ -72,7 +72,7 @@ def pool(given: Document) -> ConvertedPool:
             "nodeClassRef": reference(spec.get("providerRef") or {"name": (given.get("metadata") or {}).get("name")}),
             "requirements": requirements,
             "expireAfter": _seconds(spec.get("ttlSecondsUntilExpired"), "ttlSecondsUntilExpired"),
-            **_present(taints=spec.get("taints"), startupTaints=spec.get("startupTaints")),
+            **_taints(spec),
         },
     }
     kubelet = kept_kubelet(spec.get("kubeletConfiguration"), notes)
@@ -187,6 +187,12 @@ def _present(**fields: object) -> Document:
     return {name: value for name, value in fields.items() if value}
 
 
+def _taints(spec: Document) -> Document:
+    """Both kinds of taints, without the empty values that v1 does not take."""
+    given = {name: spec.get(name) or [] for name in ("taints", "startupTaints")}
+    return _present(**{name: [_present(**taint) for taint in taints] for name, taints in given.items()})
+
+
 # --- machines ---
 
 
@@ -216,5 +222,6 @@ def claim_spec(spec: Document, class_reference: Document) -> Document:
         "nodeClassRef": reference(class_reference),
         "requirements": requirements,
         "expireAfter": "Never",
-        **_present(resources=spec.get("resources"), taints=spec.get("taints"), startupTaints=spec.get("startupTaints")),
+        **_present(resources=spec.get("resources")),
+        **_taints(spec),
     }
