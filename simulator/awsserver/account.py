@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -221,6 +221,16 @@ def moto(host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
         yield "http://{}:{}".format(*server.get_host_and_port())
     finally:
         server.stop()
+
+
+def age(by: timedelta, *, template: str, profile: str) -> None:
+    """Make a launch template and an instance profile, by their names, so much older than they are."""
+    from moto.ec2.models import ec2_backends
+    from moto.iam.models import iam_backends
+
+    made = ec2_backends[ACCOUNT][REGION].get_launch_template_by_name(template)
+    made.create_time -= by
+    iam_backends[ACCOUNT]["aws"].get_instance_profile(profile).create_date -= by
 
 
 def tag_network(ec2: Any, tags: Mapping[str, str]) -> None:

@@ -31,6 +31,7 @@ from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus, of_ec2
 from joinery.objects.karpenter.labels import SPOT
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.instances import GOING, InstanceStatus
 from joinery.objects.snapshot.offerings import InstanceType, OfferingKey
@@ -75,7 +76,8 @@ class InMemoryCloud:
     ``requests`` are the launches asked for, in order, for tests to look at. ``stock`` holds the pools that are limited:
     how many instances are left in each. ``reserved`` holds the capacity reservations by id, as they were before any
     launch. ``rebooted`` are the ids of the instances that were rebooted, in order. ``statuses``: by id, what is wrong
-    with instances, ours and others'. ``shifted``: the ids of the zones that traffic is shifted away from.
+    with instances, ours and others'. ``removals``: how often what nobody uses was removed. ``shifted``: the ids of the
+    zones that traffic is shifted away from.
 
     ``lag``: how late EC2 knows what it has launched, and lists what has changed. ``omission``: the share of instances
     that any one answer leaves out. ``dooms``: of a new instance, EC2's code and words for why it ends at launch; None
@@ -92,6 +94,7 @@ class InMemoryCloud:
         self.rebooted: list[str] = []
         self.statuses: dict[str, InstanceStatus] = {}
         self.shifted: set[str] = set()
+        self.removals = 0
         self.lag = timedelta(0)
         self.omission = 0.0
         self._chance = random.Random(cluster)
@@ -229,6 +232,12 @@ class InMemoryCloud:
         self._fail("instances")
         now = self.clock.now()
         return tuple(instance for instance in self._listed(now) if instance.state != "terminated")
+
+    def remove_unused(
+        self, node_classes: Sequence[NodeClass], claims: Sequence[NodeClaim], instances: Sequence[Instance]
+    ) -> None:
+        self._fail("remove_unused")
+        self.removals += 1
 
     def look_up(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
         self._fail("look_up")

@@ -17,6 +17,7 @@ from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.conditions import READY, Observation, false, put, true
 from joinery.objects.karpenter.hashing import digest
 from joinery.objects.karpenter.meta import Model
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
 from joinery.objects.kubernetes.quantity import amounts
 from joinery.objects.snapshot.instances import Instance, InstanceStatus
@@ -140,6 +141,11 @@ class MetalCloud:
     def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
         machine = self._machines[instance_id]
         self._machines[instance_id] = replace(machine, tags={**(machine.tags or {}), **tags})
+
+    def remove_unused(
+        self, node_classes: Sequence[NodeClass], claims: Sequence[NodeClaim], instances: Sequence[Instance]
+    ) -> None:
+        pass
 
 
 def _spec(node_class: NodeClass) -> MetalNodeClassSpec:

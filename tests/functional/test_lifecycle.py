@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 
+from joinery.controllers.lifecycle import LifecycleController
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.objects.errors import ConfigurationError, UnavailableError
 from joinery.objects.karpenter.labels import INITIALIZED, PLANNED_TAINT, REGISTERED
@@ -62,6 +63,18 @@ def test_a_run_tags_fifty_instances_at_most(stand: Stand) -> None:
         stand.live()
         numbers.append(sum("Name" in (instance.tags or {}) for instance in stand.world.cloud.instances()))
     assert (max(b - a for a, b in pairwise([0, *numbers])), numbers[-1]) == (50, len(stand.world.cloud.instances()))
+
+
+def test_what_nobody_uses_is_removed_once_an_hour(stand: Stand) -> None:
+    """That EC2 or IAM refuses it fails no run."""
+    stand.world.cloud.fail_next("remove_unused", ConfigurationError("denied"))
+    controller = LifecycleController(stand.gateways, stand.settings)
+    before, removals = stand.world.cloud.removals, []
+    for minutes in (0, 5, 60, 60):
+        stand.wait(60 * minutes)
+        controller.reconcile(stand.invocation())
+        removals.append(stand.world.cloud.removals - before)
+    assert removals == [0, 0, 1, 2]
 
 
 def test_ticks_go_on_while_something_is_in_progress(stand: Stand) -> None:

@@ -4,6 +4,8 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -17,10 +19,15 @@ from joinery.gateways.ec2.adapter import Ec2Cloud
 from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering
 from joinery.gateways.ec2.gateway import LaunchRequest, Override
 from joinery.gateways.ec2.instancetypes.resolve import resolve
-from joinery.objects.errors import NotFoundError
+from joinery.gateways.ec2.launch.launch_templates import TEMPLATE_TAG
+from joinery.objects.codes import TEMPLATE_LIMIT
+from joinery.objects.errors import ConfigurationError, NotFoundError
+from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.snapshot.instances import Instance
 from joinery_cli.main import main
 from joinery_cli.sources import load_catalog
+from simulator import builders
 from simulator.awsserver.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
 from tests.gateways.eks import create_cluster
@@ -236,6 +243,81 @@ def test_a_template_that_was_deleted_is_made_again(cloud: Ec2Cloud) -> None:
     for found in ec2.describe_launch_templates()["LaunchTemplates"]:
         ec2.delete_launch_template(LaunchTemplateId=found["LaunchTemplateId"])
     assert len(cloud.launch(launch(cloud, "t-2")).instances) == 1
+
+
+def templates() -> set[str]:
+    """The names of the launch templates in the account."""
+    listed = boto3.client("ec2").describe_launch_templates()["LaunchTemplates"]
+    return {template["LaunchTemplateName"] for template in listed}
+
+
+def test_a_template_goes_a_day_after_it_was_used_last(account: Account) -> None:
+    """By its age, and by the instances that EC2 says are of it. Others' templates, and other clusters', stay."""
+    create_cluster(account)
+    clock = Clock()
+    cloud = Ec2Cloud("joinery", REGION, now=clock.now)
+    cloud.launch(launch(cloud, "t-1", "m5.large", "m7g.large"))
+    data, ec2 = {"InstanceType": "m5.large"}, boto3.client("ec2")
+    owned = [{"Key": "kubernetes.io/cluster/joinery", "Value": "owned"}]
+    other = [{"Key": "kubernetes.io/cluster/other", "Value": "owned"}]
+    for name, tags in (("theirs", owned), ("karpenter.k8s.aws/1", other)):
+        spec: Any = [{"ResourceType": "launch-template", "Tags": tags}]
+        ec2.create_launch_template(LaunchTemplateName=name, LaunchTemplateData=data, TagSpecifications=spec)  # type: ignore[arg-type]
+    ours = templates() - {"theirs", "karpenter.k8s.aws/1"}
+    cloud.remove_unused([], [], cloud.instances())
+    assert len(ours & templates()) == 2
+    (used,) = (t for t in ec2.describe_launch_templates()["LaunchTemplates"] if t["LaunchTemplateName"] == min(ours))
+    clock.move_to(used["CreateTime"] + timedelta(hours=25))
+    young = replace(cloud.instances()[0], launched_at=clock.now(), tags={TEMPLATE_TAG: used["LaunchTemplateId"]})
+    cloud.remove_unused([], [], [young])
+    assert templates() == {min(ours), "theirs", "karpenter.k8s.aws/1"}
+    assert len(cloud.launch(launch(cloud, "t-2", "m5.large", "m7g.large")).instances) == 1
+
+
+@pytest.mark.parametrize("code", sorted(TEMPLATE_LIMIT))
+def test_where_the_region_takes_no_more_templates_old_ones_of_ours_make_room(code: str, cloud: Ec2Cloud) -> None:
+    """The oldest first (karpenter-provider-aws issue 8686). Without any the launch fails, and says so."""
+    asked, now = launch(cloud), Clock().now()
+    ages = {"lt-old": 3, "lt-young": 0, "lt-oldest": 9}
+    listed = [
+        {
+            "LaunchTemplateId": name,
+            "LaunchTemplateName": f"karpenter.k8s.aws/{age}",
+            "CreateTime": now - timedelta(hours=age),
+        }
+        for name, age in ages.items()
+    ]
+    cloud._create_fleet._describe([asked.overrides[0].instance_type])
+    with Stubber(cloud._clients.ec2) as ec2:
+        for answer in (listed, []):
+            ec2.add_client_error("create_launch_template", code, "no more", http_status_code=400)
+            ec2.add_response("describe_launch_templates", {"LaunchTemplates": answer})
+            if answer:
+                ec2.add_response("delete_launch_template", {}, {"LaunchTemplateId": "lt-oldest"})
+                ec2.add_response("delete_launch_template", {}, {"LaunchTemplateId": "lt-old"})
+                ec2.add_response("create_launch_template", {})
+                ec2.add_client_error("create_fleet", "UnauthorizedOperation", "so far so good", http_status_code=403)
+            with pytest.raises(ConfigurationError, match="so far so good" if answer else code):
+                cloud.launch(asked)
+            cloud._templates.forget()
+        ec2.assert_no_pending_responses()
+
+
+def test_a_profile_that_nobody_uses_any_more_goes(account: Account) -> None:
+    """Not one that a class, a claim or an instance names, and none of the last hour."""
+    create_cluster(account)
+    clock = Clock()
+    cloud = Ec2Cloud("joinery", REGION, now=clock.now)
+    classes = [node_class(uid) for uid in ("kept", "claimed", "running", "gone")]
+    kept, claimed, running, gone = (cloud.prepare(one).instance_profile for one in classes)
+    claim = builders.node_claim(annotations={labels.INSTANCE_PROFILE: claimed})
+    machine = Instance("i-1", "m5.large", "us-east-1a", "spot", "running", clock.now(), instance_profile=running)
+    made = boto3.client("iam").get_instance_profile(InstanceProfileName=gone)["InstanceProfile"]["CreateDate"]
+    for hours, left in ((0, {kept, claimed, running, gone}), (2, {kept, claimed, running})):
+        clock.move_to(made + timedelta(hours=hours))
+        cloud.remove_unused(classes[:1], [claim], [machine])
+        listed = boto3.client("iam").list_instance_profiles()["InstanceProfiles"]
+        assert {profile["InstanceProfileName"] for profile in listed} == left
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from joinery.objects.kubernetes.webhook_secret import WebhookSecret
 from joinery.objects.settings import variable
 from joinery.objects.snapshot.offerings import OfferingKey
 from simulator import builders
-from simulator.awsserver.account import ACCOUNT, DISCOVERY, REGION
+from simulator.awsserver.account import ACCOUNT, DISCOVERY, REGION, age
 from simulator.cloud.market import sample
 from simulator.doors.doors import TOKEN, Context, handler
 from simulator.serve import BUCKET, CLUSTER, ROLE, Served, serving
@@ -113,8 +113,8 @@ def told(environment: pytest.MonkeyPatch) -> Recording:
             environment.setenv(name, value)
         story = Story(served, recording, environment)
         for scene in (
-            _reviews, _first_catalogue, _class_with_a_role, _launches, _joining, _reboots, _ends, _replacement,
-            _interruptions, _expiration, _installation,
+            _reviews, _first_catalogue, _class_with_a_role, _launches, _joining, _reboots, _ends, _leftovers,
+            _replacement, _interruptions, _expiration, _installation,
         ):  # fmt: skip
             scene(story)
         return recording
@@ -229,6 +229,25 @@ def _ends(story: Story) -> None:
         story.served.cluster.add(claim)
     for _ in range(2):  # their instances are ended, and then seen to be gone
         story.call("lifecycle", "lifecycle_bell")
+
+
+def _leftovers(story: Story) -> None:
+    """What was made for launches, days ago, and serves nobody any more."""
+    tags = {f"kubernetes.io/cluster/{CLUSTER}": "owned", "topology.kubernetes.io/region": REGION}
+    tags |= {"karpenter.sh/nodepool": "gone", "karpenter.k8s.aws/ec2nodeclass": "gone"}
+    pairs = [{"Key": key, "Value": value} for key, value in tags.items()]
+    name, path = "karpenter.k8s.aws/1", f"/karpenter/{REGION}/{CLUSTER}/gone/"
+    iam, ec2 = story.client("iam"), story.client("ec2")
+    ec2.create_launch_template(
+        LaunchTemplateName=name, LaunchTemplateData={"InstanceType": "m7a.large"},
+        TagSpecifications=[{"ResourceType": "launch-template", "Tags": pairs}],
+    )  # fmt: skip
+    iam.create_instance_profile(InstanceProfileName="gone", Path=path, Tags=pairs)
+    iam.add_role_to_instance_profile(InstanceProfileName="gone", RoleName=ROLE)
+    age(timedelta(days=2), template=name, profile="gone")
+    story.call("lifecycle", "lifecycle_bell")
+    assert name not in {one["LaunchTemplateName"] for one in ec2.describe_launch_templates()["LaunchTemplates"]}
+    assert "gone" not in {one["InstanceProfileName"] for one in iam.list_instance_profiles()["InstanceProfiles"]}
 
 
 def _replacement(story: Story) -> None:

@@ -6,7 +6,7 @@ something is in progress the run rings its own bell, whose queue is delayed; the
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -45,6 +45,8 @@ from joinery.objects.snapshot.snapshot import Invalid
 #: Seconds that are left after a call to the cloud for calls to the API server: where the cloud is silent, nodes join
 #: and drain all the same.
 _ACTING_SECONDS = cluster.LONGEST_CALL + 2
+#: How often what was made for launches is looked through.
+_REMOVING_EVERY = timedelta(hours=1)
 #: How many instances a run tags, each by a call of its own, because each has another name. EC2 takes ten calls of
 #: CreateTags a second and a hundred at once (EC2 API, "Request throttling"), and others of the account make some, too.
 _MOST_TAGGED = 50
@@ -59,6 +61,7 @@ class LifecycleController:
         self._digests = Digests()
         self._monitor = ChangeMonitor()
         self._arrivals = Arrivals()
+        self._next_removal: datetime | None = None
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
@@ -74,6 +77,7 @@ class LifecycleController:
         # In every run anew: an alarm stands for as long as somebody has to look.
         count(Count.CANARIES_FAILED, len(decision.halted))
         self._act(decision, actor, invocation)
+        self._remove_unused(state, actor)
         metrics.add(*self._arrivals.look(state.snapshot.pods, state.snapshot.now))
         actor.conclude()
         return {
@@ -165,6 +169,23 @@ class LifecycleController:
             actor.ring(Bell.DISRUPTION)
         # Behind all that matters: these Events are one for each pod of a node that goes.
         actor.emit(news(self._gateways, chain.from_iterable(decision.pod_events.values())))
+
+    def _remove_unused(self, state: ClusterState, actor: Actor) -> None:
+        """Once an hour, where everything is known and time is left. Nothing waits for it, so it fails no run."""
+        snapshot = state.snapshot
+        # What cannot be read may use anything; NodePools and pods name neither templates nor profiles.
+        is_known = state.are_instances_known and all(one.kind in ("NodePool", "Pod") for one in snapshot.invalid)
+        if not is_known or (self._next_removal and snapshot.now < self._next_removal):
+            return
+        if not actor.has_time_for(LONGEST_CALL + _ACTING_SECONDS):
+            return
+        self._next_removal = snapshot.now + _REMOVING_EVERY
+        try:
+            with within(actor.has_time_for):
+                instances = tuple(state.instances.values())
+                self._gateways.cloud.remove_unused(snapshot.node_classes, snapshot.node_claims, instances)
+        except Exception as error:
+            logger.warning("what nobody uses any more was not removed", extra={REASON: str(error)})
 
     def _launch(self, waiting: Sequence[NodeClaim], actor: Actor, invocation: Invocation) -> Launched:
         """Launch the claims that wait, unless a plan is being written at this moment.

@@ -172,6 +172,11 @@ class ReadOnlyCloud:
     def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
         pass
 
+    def remove_unused(
+        self, node_classes: Sequence[NodeClass], claims: Sequence[NodeClaim], instances: Sequence[Instance]
+    ) -> None:
+        pass
+
 
 class SilentDoorbell:
     """Implements ``Doorbell``: no door needs to look at what did not change."""

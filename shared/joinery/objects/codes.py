@@ -118,6 +118,8 @@ CAPACITY = frozenset(
 ALREADY_EXISTS = frozenset({"EntityAlreadyExists", "InvalidLaunchTemplateName.AlreadyExistsException"})
 #: The token was used for a launch with other parameters, a moment ago.
 TOKEN_REUSED = "IdempotentParameterMismatch"
+#: The region takes no more launch templates.
+TEMPLATE_LIMIT = frozenset({"LaunchTemplateLimitExceeded", "MaxTemplateLimitExceeded"})
 TEMPLATE_NOT_FOUND = frozenset({"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"})
 #: EC2's words for a type that a zone does not have. RunInstances calls that ``Unsupported``. CreateFleet has one code
 #: for it and for mistakes of the request, and says it mostly of local zones and of spot.

@@ -6,6 +6,7 @@ that already carries the token is taken without asking EC2 again.
 """
 
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -203,7 +204,8 @@ class Launcher:
         self._actor.answered(whole, failure)
         if isinstance(answer, LaunchResult) and answer.was_asked:
             self._actor.answered(alike, refusal_of(answer))
-            self._gateways.unavailable.forget(call.request.served_by(answer))
+            with suppress(JoineryError):  # it ends by itself
+                self._gateways.unavailable.forget(call.request.served_by(answer))
 
     def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass) -> "_Result":
         types = {instance_type.name: instance_type for instance_type in self._types.get(node_class.metadata.name, ())}

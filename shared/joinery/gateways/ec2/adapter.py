@@ -17,6 +17,7 @@ from joinery.gateways.ec2.launch.create_fleet import CreateFleet
 from joinery.gateways.ec2.launch.dryruns import DryRuns
 from joinery.gateways.ec2.launch.facts import ClusterFacts, KnownCluster
 from joinery.gateways.ec2.launch.impaired import impaired
+from joinery.gateways.ec2.launch.launch_templates import LaunchTemplates
 from joinery.gateways.ec2.launch.running import described
 from joinery.gateways.ec2.launch.shifts import ZonalShifts
 from joinery.gateways.ec2.launch.terminations import terminate
@@ -32,6 +33,7 @@ from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.conditions import READY, is_true
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus, of_ec2
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.instances import InstanceStatus
 from joinery.objects.snapshot.offerings import InstanceType
@@ -73,7 +75,8 @@ class Ec2Cloud:
         self._clients = Clients(region, log)
         self._lookups = Lookups(now)
         self._described = KnownCluster(self._clients, cluster, now)
-        self._create_fleet = CreateFleet(self._clients, now)
+        self._templates = LaunchTemplates(self._clients, cluster, now)
+        self._create_fleet = CreateFleet(self._clients, now, self._templates)
         self._dry_runs = DryRuns(self._clients, now)
         self._profiles = Profiles(self._clients, cluster)
         self._selections = Selections(now)
@@ -181,6 +184,14 @@ class Ec2Cloud:
         with translated(f"tagging instance {instance_id}"):
             pairs: Any = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
             self._clients.ec2.create_tags(Resources=[instance_id], Tags=pairs)
+
+    def remove_unused(
+        self, node_classes: Sequence[NodeClass], claims: Sequence[NodeClaim], instances: Sequence[Instance]
+    ) -> None:
+        self._templates.remove_unused(instances)
+        used = {claim.metadata.annotations.get(labels.INSTANCE_PROFILE, "") for claim in claims}
+        used |= {instance.instance_profile for instance in instances}
+        self._profiles.remove_unused([of_ec2(node_class) for node_class in node_classes], used, self._now())
 
 
 def _ids(instance_ids: Sequence[str]) -> dict[str, Any]:

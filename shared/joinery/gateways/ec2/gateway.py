@@ -17,6 +17,7 @@ from typing import Protocol
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.objects.karpenter.labels import SHARED_TENANCY
 from joinery.objects.karpenter.meta import Taint
+from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
 from joinery.objects.snapshot.instances import AWS, InstanceStatus
 from joinery.objects.snapshot.instances import Instance as Instance
@@ -203,6 +204,14 @@ class Cloud(Protocol):
 
     def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
         """Add tags to an instance. Raises ``NotFoundError``."""
+        ...
+
+    def remove_unused(
+        self, node_classes: Sequence[NodeClass], claims: Sequence[NodeClaim], instances: Sequence[Instance]
+    ) -> None:
+        """Remove what was made for launches and serves nobody any more (on AWS, launch templates and instance
+        profiles). Repeating it is harmless. What is given is all that there is.
+        """
         ...
 
 

@@ -52,8 +52,7 @@ class DynamoUnavailableOfferings(Table):
         for known in (self._known, self._unwritten):
             for pool in over:
                 known.pop(pool, None)
-        with suppress(JoineryError):
-            self.write({"DeleteRequest": {"Key": {KEY: {"S": _key(pool)}}}} for pool in sorted(over))
+        self.write({"DeleteRequest": {"Key": {KEY: {"S": _key(pool)}}}} for pool in sorted(over))
 
 
 def _marked(pool: OfferingKey, shortage: Shortage, reason: str) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ LONGEST_MARK = LONGEST + MOST_AHEAD
 class UnavailableOfferings(Protocol):
     """The offerings that are marked unavailable: asking again so soon would cost a launch that fails.
 
-    ``at`` and ``mark`` raise ``UnavailableError`` where they cannot be read or written.
+    All methods raise ``UnavailableError`` where they cannot be read or written.
     """
 
     def at(self, now: datetime) -> frozenset[OfferingKey]:
@@ -34,7 +34,7 @@ class UnavailableOfferings(Protocol):
         ...
 
     def forget(self, pools: Iterable[OfferingKey]) -> None:
-        """Instances were launched from these pools. What cannot be forgotten ends by itself, so nothing raises."""
+        """Instances were launched from these pools, so what was known of them is over."""
         ...
 
 

@@ -23,12 +23,13 @@ from joinery.gateways.ec2.launch.addresses import Addresses, LaunchSubnets
 from joinery.gateways.ec2.launch.bootstrap import bootstrap
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.fleet import fleet, full_subnets, out_of, result
+from joinery.gateways.ec2.launch.launch_templates import LaunchTemplates
 from joinery.gateways.ec2.launch.running import described
-from joinery.gateways.ec2.launch.templates import Machine, Template, tag_specifications, template
+from joinery.gateways.ec2.launch.templates import Machine, Template, template
 from joinery.gateways.ec2.launch.userdata import user_data
 from joinery.gateways.ec2.nodeclass.discovery import free_addresses
 from joinery.gateways.ec2.nodeclass.tags import instance_tags
-from joinery.objects.codes import ALREADY_EXISTS, CAPACITY, TEMPLATE_NOT_FOUND, TOKEN_REUSED
+from joinery.objects.codes import CAPACITY, TEMPLATE_NOT_FOUND, TOKEN_REUSED
 from joinery.objects.errors import CapacityError, ConfigurationError, NotFoundError, UnavailableError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
@@ -60,15 +61,17 @@ class TemplateKey(NamedTuple):
 class CreateFleet:
     """Launches.
 
-    It remembers the templates that it has made and the types that it has read, so that a warm launch is one call. Safe
-    to use from several threads.
+    It remembers the types that it has read, and which templates are there, so that a warm launch is one call. Safe to
+    use from several threads.
     """
 
-    def __init__(self, clients: Clients, now: Callable[[], datetime]) -> None:
-        """``now``: the clock by which free addresses of subnets get old."""
+    def __init__(self, clients: Clients, now: Callable[[], datetime], templates: LaunchTemplates | None = None) -> None:
+        """``now``: the clock by which free addresses of subnets get old. ``templates``: the cluster's; None for those
+        of no cluster, of which none is ever removed.
+        """
         self._clients = clients
+        self._templates = templates or LaunchTemplates(clients, "", now)
         self._addresses = Addresses(partial(free_addresses, clients), now, clients.log)
-        self._made: set[str] = set()
         self._descriptions: dict[str, Description] = {}
         self._describing = Lock()
 
@@ -150,7 +153,7 @@ class CreateFleet:
             said = result(request, answer, images, places.subnets)
             if any(failure.code in TEMPLATE_NOT_FOUND for failure in said.failures):
                 # EC2 may say so of single pools, too. The next call makes what it needs.
-                self._made.clear()
+                self._templates.forget()
             answered = self._completed(said)
             launched = answered.instances
             return answered
@@ -185,7 +188,7 @@ class CreateFleet:
         from botocore.exceptions import ClientError
 
         with translated("creating a fleet"):
-            self._ensure(templates)
+            self._templates.ensure(templates)
             in_time("creating a fleet", LONGEST_REQUEST)
             try:
                 return self._clients.ec2.create_fleet(**call)
@@ -195,8 +198,8 @@ class CreateFleet:
                 if code(refused) not in TEMPLATE_NOT_FOUND:
                     raise
             # Somebody deleted a template that this process remembers. All are made again, once.
-            self._made.clear()
-            self._ensure(templates)
+            self._templates.forget()
+            self._templates.ensure(templates)
             try:
                 return self._clients.ec2.create_fleet(**call)
             except ClientError as refused:
@@ -231,28 +234,6 @@ class CreateFleet:
             if instance.serves
         )
         return LaunchResult(launched)
-
-    def _ensure(self, templates: Iterable[Template]) -> None:
-        """Make the templates that are not there.
-
-        A template's name is a digest of its data, so one that exists is the right one.
-        """
-        from botocore.exceptions import ClientError
-
-        for wanted in templates:
-            if wanted.name in self._made:
-                continue
-            in_time("creating a launch template", LONGEST_REQUEST)
-            try:
-                self._clients.ec2.create_launch_template(
-                    LaunchTemplateName=wanted.name,
-                    LaunchTemplateData=wanted.data,  # type: ignore[arg-type]
-                    TagSpecifications=tag_specifications(("launch-template",), wanted.tags),  # type: ignore[arg-type]
-                )
-            except ClientError as refused:
-                if code(refused) not in ALREADY_EXISTS:
-                    raise
-            self._made.add(wanted.name)
 
     def _images(self, request: LaunchRequest, node_class: EC2NodeClass) -> dict[str, str]:
         """Instance type to the id of the image that it would boot. Types that no image boots are left out."""

@@ -4,6 +4,8 @@ The profile's name derives from the cluster, the class and the role. So whether 
 remembering it, and another role gets another profile.
 """
 
+from collections.abc import Collection, Iterable
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
@@ -17,6 +19,8 @@ from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 
 _LONGEST = 128
 _LIST = "IAM ListInstanceProfiles"
+#: Karpenter for AWS protects a profile for as long.
+_YOUNG = timedelta(hours=1)
 
 
 def profile_name(cluster: str, region: str, node_class: EC2NodeClass) -> str:
@@ -50,8 +54,26 @@ class Profiles:
         self._create(name, node_class)
         return name
 
+    def remove_unused(self, node_classes: Iterable[EC2NodeClass], used: Collection[str], now: datetime) -> None:
+        """Remove the cluster's profiles that none of these classes has or would have, and nobody uses.
+
+        ``used``: names. One that was made in the last hour is left alone: its class may be about to name it.
+        """
+        kept = {name for one in node_classes for name in (one.status.instance_profile, self._name(one))}
+        with translated("removing instance profiles"):
+            for profile in self._listed():
+                name, made = profile["InstanceProfileName"], at(profile, "CreateDate") or now
+                if name not in kept and name not in used and now - made >= _YOUNG:
+                    self._remove(name, [at(role, "RoleName") for role in at(profile, "Roles") or ()])
+
+    def _remove(self, name: str, roles: Iterable[str]) -> None:
+        for role in roles:
+            self._clients.iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role)
+        self._clients.iam.delete_instance_profile(InstanceProfileName=name)
+
     @property
     def _path(self) -> str:
+        """Under which all profiles of the cluster are, those that Karpenter has made too."""
         return f"/karpenter/{self._clients.region}/{self._cluster}/"
 
     def _name(self, node_class: EC2NodeClass) -> str:
@@ -68,15 +90,15 @@ class Profiles:
         """
         try:
             with translated("listing instance profiles"):
-                pages = self._clients.iam.get_paginator("list_instance_profiles").paginate(PathPrefix=self._path)
-                listed = [
-                    each
-                    for page in pages
-                    for each in entries(page, "InstanceProfiles", "InstanceProfileName", call=_LIST)
-                ]
+                listed = self._listed()
         except ConfigurationError:
             return {}
         return {each["InstanceProfileName"]: role for each in listed if (role := _role_in(each))}
+
+    def _listed(self) -> list[Any]:
+        pages = self._clients.iam.get_paginator("list_instance_profiles").paginate(PathPrefix=self._path)
+        needed = "InstanceProfileName"
+        return [each for page in pages for each in entries(page, "InstanceProfiles", needed, call=_LIST)]
 
     def _read(self, name: str) -> str | None:
         try:
