@@ -109,7 +109,7 @@ bench: $(if $(SCENARIOS),setup,build-host .venv-ric/.current) ## Measure everyth
 ifdef SCENARIOS
 	@.venv/bin/python -m tools.bench.packing $(SCENARIOS) --wide $(BENCH)
 else
-	@for bench in bound coldstart consolidation fire firstfit packing snapshot start warm; do .venv/bin/python -m tools.bench.$$bench || exit 1; done
+	@for bench in bound catalog coldstart consolidation fire firstfit packing snapshot start warm; do .venv/bin/python -m tools.bench.$$bench || exit 1; done
 endif
 
 bench-small: setup ## How near their bounds plans for 1 to 200 pods are

@@ -24,6 +24,8 @@ from joinery.objects.kubernetes.decoding import decode
 #: Yuan for a dollar, roughly.
 _YUAN = 7.0
 _SPOT_PRODUCTS = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
+#: The most entries that a page may have.
+_PRODUCTS_A_PAGE, _PRICES_A_PAGE = 100, 1000
 _FILTERS = {
     "serviceCode": "AmazonEC2",
     "preInstalledSw": "NA",
@@ -82,7 +84,8 @@ def on_demand(clients: Clients, *, is_estimated: bool = False) -> dict[str, floa
         for product in (_SHARED, _BARE_METAL):
             terms = {**_FILTERS, **product, "regionCode": clients.region}
             filters = [{"Type": "TERM_MATCH", "Field": key, "Value": value} for key, value in terms.items()]
-            for page in pages.paginate(ServiceCode="AmazonEC2", Filters=filters):  # type: ignore[arg-type]
+            products: Any = {"ServiceCode": "AmazonEC2", "Filters": filters}
+            for page in pages.paginate(**products, PaginationConfig={"PageSize": _PRODUCTS_A_PAGE}):
                 prices |= on_demand_prices(page.get("PriceList") or (), currency, log=clients.log)
     if not prices:
         raise UnavailableError(f"reading the price list: it has no price of {clients.region}")
@@ -116,7 +119,9 @@ def spot(clients: Clients, now: datetime) -> dict[tuple[str, str], float]:
     """Instance type and zone to $/h now."""
     with translated("reading spot prices"):
         pages = clients.ec2.get_paginator("describe_spot_price_history").paginate(
-            StartTime=now, ProductDescriptions=list(_SPOT_PRODUCTS)
+            StartTime=now,
+            ProductDescriptions=list(_SPOT_PRODUCTS),
+            PaginationConfig={"PageSize": _PRICES_A_PAGE},
         )
         return newest(row for page in pages for row in page.get("SpotPriceHistory") or ())
 
