@@ -1,0 +1,183 @@
+"""Whatever the catalogue claims of a type is in the request that launches it, and on the node; or it is refused.
+
+Each label and each resource has an entry here that says how it gets there. A new one without an entry fails.
+"""
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from joinery.controllers.launching.fleet_calls import request_of
+from joinery.decisions.lifecycle.joining.registration import synced
+from joinery.decisions.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome, after_launch
+from joinery.decisions.lifecycle.launching.instance_filters import filtered
+from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.ec2.gateway import LaunchRequest
+from joinery.gateways.ec2.instancetypes.resolve import resolve
+from joinery.gateways.ec2.launch.create_fleet import TemplateKey, template_of
+from joinery.gateways.ec2.launch.facts import ClusterFacts
+from joinery.gateways.ec2.launch.fleet import fleet
+from joinery.objects.actions import UpdateClaim
+from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.kubernetes.quantity import Resources, amounts
+from joinery.objects.snapshot.instances import Instance
+from joinery.objects.snapshot.offerings import EFA, InstanceType
+from simulator import builders
+from tests.unit.gateways.ec2.test_instance_types import node_class
+
+FACTS = ClusterFacts(name="blue", endpoint="https://eks", ca="Q0E=", service_cidr="172.20.0.0/16", version="1.33")
+ZONES = ("us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d", "us-east-1f")
+#: A value of these is the launch's: EC2 is asked for it. All other labels follow from the instance type in the request.
+OF_THE_LAUNCH = {labels.ZONE, labels.ZONE_ID, labels.CAPACITY_TYPE, labels.TENANCY, labels.OS}
+#: Resources that every instance of the type has, or that a controller gives its Node by the type.
+OF_THE_TYPE = {
+    "cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore", "vpc.amazonaws.com/pod-eni",
+}  # fmt: skip
+#: Resources that the template gives it: kubelet's limit, disks, adapters.
+OF_THE_TEMPLATE = {"pods", "ephemeral-storage", EFA}
+
+
+@dataclass(frozen=True)
+class Launched:
+    """What EC2 was asked for, and what became of it: the claim and its Node's labels."""
+
+    request: LaunchRequest
+    template: Mapping[str, Any]
+    call: Mapping[str, Any]
+    claim: NodeClaim
+    node_labels: Mapping[str, str]
+
+    @property
+    def user_data(self) -> str:
+        return base64.b64decode(self.template["UserData"]).decode()
+
+
+def of_subnets(**spec: Any) -> EC2NodeClass:
+    """A class with an image of its family, which boots on everything, in all zones of the sample."""
+    subnets = [{"id": f"subnet-{zone}", "zone": zone, "zoneID": f"use1-{zone[-1]}"} for zone in ZONES]
+    status = {"subnets": subnets, "amis": [{"id": "ami-1", "requirements": []}], "instanceProfile": "nodes"}
+    return node_class(status, **spec)
+
+
+def launch(kind: InstanceType, of: EC2NodeClass, *rules: str, **requests: str) -> Launched | None:
+    """A claim of that type, launched in the cheapest way that it allows; None where EC2 would not be asked."""
+    rules = (f"{labels.INSTANCE_TYPE}={kind.name}", *rules)
+    asked = {name.replace("_", "."): amount for name, amount in requests.items()}
+    claim = builders.node_claim(conditions=(), provider_id="", requirements=rules, requests=asked or {"cpu": "1m"})
+    claim = claim.model_copy(
+        update={"metadata": claim.metadata.model_copy(update={"labels": {labels.NODE_POOL: "any"}})}
+    )
+    group, types = FleetGroup((claim,)), {kind.name: kind}
+    found = filtered(claim, [kind], group.requests)
+    if found is None:
+        return None
+    request = request_of(group, of, found, ())
+    first = request.overrides[0]
+    template = template_of(
+        request, of, FACTS, TemplateKey("ami-1", first.max_pods, first.efa, first.reservation), "us-east-1"
+    )
+    call = fleet(request, [(template.name, request.overrides)], {}, {s.zone: s.id for s in of.status.subnets})
+    instance = Instance("i-1", kind.name, first.zone, request.capacity_type, "pending", builders.EPOCH, "ami-1")
+    ((command, *_),), _ = after_launch(group, FleetOutcome(instances=(instance,)), of, types, builders.EPOCH)
+    assert isinstance(command, UpdateClaim)
+    node = synced(builders.node("n", labels={}), command.after)
+    return Launched(request, template.data, call, command.after, node.metadata.labels)
+
+
+@pytest.fixture(scope="module")
+def kinds(catalog: Catalog) -> tuple[InstanceType, ...]:
+    """All types of the sample as nodes of Amazon Linux 2023."""
+    return resolve(catalog, of_subnets())
+
+
+def test_every_type_is_launched_with_what_is_claimed_of_it(kinds: tuple[InstanceType, ...]) -> None:
+    """The call names the type, its Node has each label that follows from it, and its claim each resource. Refused is
+    a1 alone, on which Amazon Linux 2023 does not boot.
+    """
+    of, refused = of_subnets(), set()
+    for kind in kinds:
+        launched = launch(kind, of)
+        if launched is None:
+            refused.add(kind.name)
+            assert not any(offering.available for offering in kind.offerings)
+            continue
+        (config,) = launched.call["LaunchTemplateConfigs"]
+        assert {override["InstanceType"] for override in config["Overrides"]} == {kind.name}
+        for key in kind.labels.keys() - OF_THE_LAUNCH:
+            assert [launched.node_labels[key]] == [*kind.labels[key]], (kind.name, key)
+        assert kind.capacity.keys() <= OF_THE_TYPE | OF_THE_TEMPLATE
+        promised = {name: value for name, value in kind.capacity.items() if name != EFA and value}
+        assert amounts(launched.claim.status.capacity) == promised
+    assert {name.partition(".")[0] for name in refused} == {"a1"}
+
+
+@pytest.mark.parametrize("name", ["m7g.large", "p5.48xlarge"])
+@pytest.mark.parametrize("key", sorted(OF_THE_LAUNCH))
+def test_each_value_that_the_launch_decides_is_asked_for(kinds: tuple[InstanceType, ...], name: str, key: str) -> None:
+    """A claim that wants one value gets an instance that has it, and its Node says so."""
+    of, kind = of_subnets(), next(kind for kind in kinds if kind.name == name)
+    for value in kind.labels[key]:
+        launched = launch(kind, of, f"{key}={value}")
+        if launched is None:
+            assert not any(o.available for o in kind.offerings if value in (o.zone, o.zone_id, o.capacity_type))
+            continue
+        overrides = launched.call["LaunchTemplateConfigs"][0]["Overrides"]
+        zones = {override["AvailabilityZone"] for override in overrides}
+        asked = {
+            labels.ZONE: zones,
+            labels.ZONE_ID: {subnet.zone_id for subnet in of.status.subnets if subnet.zone in zones},
+            labels.CAPACITY_TYPE: {launched.call["TargetCapacitySpecification"]["DefaultTargetCapacityType"]},
+            labels.TENANCY: {launched.template["Placement"]["Tenancy"]},
+            labels.OS: {"linux"},
+        }
+        assert (asked[key], launched.node_labels[key]) == ({value}, value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        ({}, '"maxPods": 29'),
+        ({"kubelet": {"maxPods": 11}}, '"maxPods": 11'),
+        ({"amiFamily": "Bottlerocket", "amiSelectorTerms": [{"alias": "bottlerocket@latest"}]}, "max-pods = 29"),
+        ({"amiFamily": "AL2", "amiSelectorTerms": [{"alias": "al2@latest"}]}, "--max-pods=29"),
+    ],
+)
+def test_the_number_of_pods_and_the_disk_are_in_the_template(catalog: Catalog, spec: dict[str, Any], said: str) -> None:
+    """As kubelet reads them: it would say another number of pods, and a disk of the image's own size."""
+    of = of_subnets(**spec)
+    kind = next(kind for kind in resolve(catalog, of) if kind.name == "m5.large")
+    launched = launch(kind, of)
+    assert launched is not None
+    assert said in launched.user_data
+    sizes = [mapping["Ebs"]["VolumeSize"] for mapping in launched.template["BlockDeviceMappings"]]
+    assert kind.capacity["ephemeral-storage"] == sizes[-1] << 30
+
+
+def test_instance_stores_that_are_counted_are_mounted(catalog: Catalog) -> None:
+    """Without the policy they are not counted."""
+    of = of_subnets(instanceStorePolicy="RAID0")
+    kind = next(kind for kind in resolve(catalog, of) if kind.name == "m5d.large")
+    launched = launch(kind, of)
+    assert launched is not None
+    assert kind.capacity["ephemeral-storage"] == 75 * 10**9
+    assert '"strategy": "RAID0"' in launched.user_data
+
+
+@pytest.mark.parametrize(("asked", "adapters"), [({}, 0), ({"vpc_amazonaws_com/efa": "1"}, 32)])
+def test_adapters_are_there_for_those_who_ask(
+    kinds: tuple[InstanceType, ...], asked: dict[str, str], adapters: int
+) -> None:
+    """They take the place of ordinary interfaces. A claim whose pods ask for none does not count them."""
+    kind = next(kind for kind in kinds if kind.name == "p5.48xlarge")
+    launched = launch(kind, of_subnets(), **asked)
+    assert launched is not None
+    interfaces = launched.template["NetworkInterfaces"]
+    assert sum(each.get("InterfaceType") == "efa" for each in interfaces) == adapters
+    counted: Resources = amounts(launched.claim.status.capacity)
+    assert counted.get(EFA, 0) == adapters
