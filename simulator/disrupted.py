@@ -50,7 +50,7 @@ def carried_out(
     for launch, bare in _launched(commands, snapshot):
         target |= dict.fromkeys(launch.pods, bare.metadata.name)
         pool = snapshot.pools_by_name[launch.node_pool]
-        types = problem.packing.instance_types[pool.spec.template.spec.node_class_ref.name]
+        types = problem.packing.types_of(pool)
         name = given(launch)
         kind = next(one for one in types if one.name == name)
         offering = replace(launch.offering, instance_type=name)

@@ -21,6 +21,7 @@ from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.labels import RETIRED_FOR
 from joinery.objects.karpenter.meta import CustomResource, Model
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.rules import VALIDATIONS
 
@@ -72,9 +73,15 @@ COLUMNS: dict[type[CustomResource], list[Schema]] = {
         _column("Leaves", ".metadata.annotations." + RETIRED_FOR.replace(".", r"\."), wide=True),
     ],
     EC2NodeClass: [READY, AGE, WHY, _column("Role", ".spec.role", wide=True)],
+    NodeOverlay: [READY, AGE, WHY, _column("Weight", ".spec.weight", kind="integer", wide=True)],
 }
-PLURALS = {NodePool: "nodepools", NodeClaim: "nodeclaims", EC2NodeClass: "ec2nodeclasses"}
-SHORT_NAMES = {EC2NodeClass: ["ec2nc", "ec2ncs"]}
+PLURALS = {
+    NodePool: "nodepools",
+    NodeClaim: "nodeclaims",
+    EC2NodeClass: "ec2nodeclasses",
+    NodeOverlay: "nodeoverlays",
+}
+SHORT_NAMES = {EC2NodeClass: ["ec2nc", "ec2ncs"], NodeOverlay: ["overlays"]}
 SUBRESOURCES: dict[type[CustomResource], Schema] = {
     NodePool: {"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.nodes"}}
 }

@@ -13,6 +13,7 @@ from joinery_cli.notices import UserNotice, tell
 
 if TYPE_CHECKING:
     from joinery.gateways.ec2.catalog.document import Catalog
+    from joinery.objects.snapshot.offerings import InstanceType
     from joinery.objects.snapshot.snapshot import Snapshot
     from joinery_cli.prices import Prices
 
@@ -24,11 +25,13 @@ Warnings = Callable[["Snapshot"], Iterable[UserNotice]]
 class DecisionInput:
     """``notices``: all that was printed of it on standard error, for the document and the page.
 
-    ``replicas``: how many pods the workloads of the files keep, by ``Kind namespace/name``.
+    ``replicas``: how many pods the workloads of the files keep, by ``Kind namespace/name``. ``types``: what nodes may
+    be of, as a ``Problem`` has them.
     """
 
     snapshot: "Snapshot"
     catalogue: "Catalog"
+    types: Mapping[str, tuple["InstanceType", ...]]
     prices: "Prices"
     notices: tuple[UserNotice, ...]
     replicas: Mapping[str, int]
@@ -48,11 +51,13 @@ def decision_input(
     Without ``files`` the current cluster is read, and nothing is written to it. Raises ``ConfigurationError`` for bad
     input, ``UnavailableError`` where the cluster or AWS cannot be reached.
     """
+    from joinery.decisions.scheduling.pools.overlays import overlaid
+    from joinery.gateways.ec2.offline import instance_types
     from joinery_cli.reading.inputs import load
     from joinery_cli.regions import cluster_region
-    from joinery_cli.sources import checked_region, live_snapshot, load_catalog, prices_of
+    from joinery_cli.sources import checked_region, live_snapshot, load_catalog, prices_of, stack_settings
     from joinery_cli.warnings.annotations import unread_annotations
-    from joinery_cli.warnings.left_out import not_counted, unreadable
+    from joinery_cli.warnings.left_out import not_counted, overlays_left_out, unreadable
     from joinery_cli.warnings.node_classes import arns_for_names, room_in_user_data
 
     inputs = load(files, recursive=recursive)
@@ -68,9 +73,16 @@ def decision_input(
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
     catalogue, prices = prices_of(loaded, snapshot, named_region)
-    notices += tell_now(*prices.notices(), *not_counted(snapshot, catalogue))
+    known = instance_types(snapshot.node_classes, catalogue, snapshot.now, stack_settings())
+    changed = overlaid(known, snapshot)
+    notices += tell_now(*prices.notices(), *not_counted(snapshot, catalogue), *overlays_left_out(changed))
     return DecisionInput(
-        snapshot=snapshot, catalogue=catalogue, prices=prices, notices=notices, replicas=inputs.replicas()
+        snapshot=snapshot,
+        catalogue=catalogue,
+        types=changed.types,
+        prices=prices,
+        notices=notices,
+        replicas=inputs.replicas(),
     )
 
 

@@ -176,13 +176,11 @@ def disruption_problem(
     from joinery.decisions.disruption.moves import replicas_of
     from joinery.decisions.disruption.problem import DisruptionProblem
     from joinery.decisions.scheduling.problem import Problem
-    from joinery.gateways.ec2.offline import instance_types
-    from joinery_cli.sources import stack_settings
 
     snapshot = inputs.snapshot
     problem = Problem(
         snapshot=snapshot,
-        instance_types=instance_types(snapshot.node_classes, inputs.catalogue, snapshot.now, stack_settings()),
+        instance_types=inputs.types,
         options=packing,
     )
     # All pods of a live cluster are there to be counted; a file may hold one of many.

@@ -171,14 +171,11 @@ def _solve(
     """
     from joinery.decisions.capping import plan_within_caps
     from joinery.decisions.scheduling.problem import Problem
-    from joinery.gateways.ec2.offline import instance_types
     from joinery_cli.explained import pods_meant
-    from joinery_cli.sources import stack_settings
 
     started = time.perf_counter()
     snapshot = inputs.snapshot
-    types = instance_types(snapshot.node_classes, inputs.catalogue, snapshot.now, stack_settings())
-    problem = Problem(snapshot=snapshot, instance_types=types, options=options)
+    problem = Problem(snapshot=snapshot, instance_types=inputs.types, options=options)
     if rates:
         problem = _with_interruptions(problem, inputs, rates, weight)
     pods = pods_meant(explained, problem) if explained else ()

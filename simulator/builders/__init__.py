@@ -6,7 +6,7 @@ out. Nested parts may be given as structs or as documents: dictionaries with the
 
 from simulator.builders.defaults import EPOCH, ZONES, zone_id
 from simulator.builders.ec2 import instance_type
-from simulator.builders.karpenter import foreign, node_claim, node_class, node_pool
+from simulator.builders.karpenter import foreign, node_claim, node_class, node_overlay, node_pool
 from simulator.builders.nodes import node
 from simulator.builders.pods import daemon_set, deployment, namespace, owner, pdb, pod, replica_set
 from simulator.builders.storage import BOUND, storage_class, volume, volume_claim
@@ -23,6 +23,7 @@ __all__ = [
     "node",
     "node_claim",
     "node_class",
+    "node_overlay",
     "node_pool",
     "owner",
     "pdb",

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from simulator.builders.defaults import EPOCH, ZONES, zone_id
 from simulator.kubernetes import shapes
@@ -165,3 +166,23 @@ def _requirement(requirement: Any) -> Any:
 def _true(*condition_types: str) -> list[dict[str, Any]]:
     since = {"lastTransitionTime": EPOCH, "observedGeneration": 1}
     return [{"type": name, "status": "True", "reason": name, **since} for name in condition_types]
+
+
+def node_overlay(
+    name: str = "overlay",
+    *,
+    requirements: Iterable[Any] = (),
+    price: str | None = None,
+    adjustment: str | None = None,
+    capacity: Mapping[str, str] | None = None,
+    weight: int | None = None,
+) -> NodeOverlay:
+    """A NodeOverlay for all instance types, where it names none."""
+    spec = {
+        "requirements": list(requirements),
+        "price": price,
+        "priceAdjustment": adjustment,
+        "capacity": dict(capacity or {}),
+        "weight": weight,
+    }
+    return NodeOverlay.model_validate({"metadata": {"name": name, "generation": 1}, "spec": spec})

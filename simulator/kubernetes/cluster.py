@@ -23,6 +23,7 @@ from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.meta import CustomResource
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
@@ -163,6 +164,7 @@ class InMemoryCluster:
             pods=self._all("Pod"),
             node_claims=self._all("NodeClaim"),
             node_pools=self._all("NodePool"),
+            node_overlays=self._all("NodeOverlay"),
             node_classes=self._all(self._node_class.kind),
             node_class_kind=self._node_class.identity(),
             daemon_sets=self._all("DaemonSet"),
@@ -251,6 +253,9 @@ class InMemoryCluster:
 
     def update_node_pool(self, before: NodePool, after: NodePool) -> NodePool:
         return self._write(before, after, "annotations")
+
+    def update_node_overlay(self, before: NodeOverlay, after: NodeOverlay) -> NodeOverlay:
+        return self._write(before, after)
 
     def update_node_class(self, before: NodeClass, after: NodeClass) -> NodeClass:
         return self._write(before, after, "annotations", "finalizers")

@@ -15,6 +15,7 @@ from joinery.gateways.kubernetes.gateway import Event
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes import core, rollouts
 
@@ -88,6 +89,7 @@ KINDS = {
         Kind("PriorityClass", core.PriorityClass, "scheduling.k8s.io/v1", "priorityclasses"),
         Kind("Lease", LeaseObject, "coordination.k8s.io/v1", "leases", True),
         Kind("NodePool", NodePool, "karpenter.sh/v1", "nodepools"),
+        Kind("NodeOverlay", NodeOverlay, "karpenter.sh/v1alpha1", "nodeoverlays"),
         Kind("NodeClaim", NodeClaim, "karpenter.sh/v1", "nodeclaims"),
         Kind("EC2NodeClass", EC2NodeClass, "karpenter.k8s.aws/v1", "ec2nodeclasses"),
     )

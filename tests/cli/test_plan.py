@@ -157,7 +157,7 @@ def test_nulls_are_fields_left_out(run: Run, cluster: str, write: Write) -> None
 def test_objects_that_do_not_count_are_named_and_not_used(run: Run, cluster: str, write: Write) -> None:
     """What should count and does not yet is named one by one; what never counts is counted."""
     others = [
-        {"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": "dearer"}},
+        {"apiVersion": "autoscaling.x-k8s.io/v1beta1", "kind": "CapacityBuffer", "metadata": {"name": "spare"}},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}},
     ]
@@ -165,7 +165,7 @@ def test_objects_that_do_not_count_are_named_and_not_used(run: Run, cluster: str
     assert outcome.status == 0
     assert outcome.document["launch"] == []
     assert outcome.err.splitlines() == [
-        "warning: not supported yet: NodeOverlay dearer (alpha API)",
+        "warning: not supported yet: CapacityBuffer spare (alpha API)",
         "note: ignored 2 objects of kind ConfigMap: not used in a plan",
     ]
 

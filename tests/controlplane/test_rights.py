@@ -35,7 +35,7 @@ DECIDED_BY = [
     "csinodes.storage.k8s.io", "csidrivers.storage.k8s.io", "csistoragecapacities.storage.k8s.io",
     "volumeattachments.storage.k8s.io", "daemonsets.apps",
     "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy",
-    "replicasets.apps", "statefulsets.apps", "jobs.batch", "replicationcontrollers",
+    "replicasets.apps", "statefulsets.apps", "jobs.batch", "replicationcontrollers", "nodeoverlays.karpenter.sh",
 ]  # fmt: skip
 DECIDING = [f"{verb} {resource}" for verb in ("list", "watch") for resource in DECIDED_BY]
 LAUNCHING = [
@@ -50,6 +50,7 @@ LIVING = [
     "update nodeclaims.karpenter.sh/finalizers",
     "patch nodepools.karpenter.sh",
     "patch nodepools.karpenter.sh/status",
+    "patch nodeoverlays.karpenter.sh/status",
     "patch ec2nodeclasses.karpenter.k8s.aws",
     "patch ec2nodeclasses.karpenter.k8s.aws/status",
     "patch provisioners.karpenter.sh",

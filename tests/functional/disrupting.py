@@ -43,7 +43,7 @@ def disrupt(
     gateways, invocation = stand.gateways, stand.invocation()
     snapshot = gateways.cluster.snapshot()
     names = [claim.metadata.name for claim in candidates]
-    supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
+    supply = read_supply(gateways, snapshot)
     problem = Problem(
         snapshot=as_if_retired(snapshot, names), instance_types=supply.types, options=Options(caps=Caps())
     )
@@ -52,7 +52,7 @@ def disrupt(
     command = NewCommand(reason=reason, candidates=tuple(candidates), replacements=replacements, **given)
     actor = Actor(gateways, snapshot.now, invocation)
     meanwhile()
-    supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
+    supply = read_supply(gateways, snapshot)
     starter = CommandStarter(gateways, actor, snapshot, supply, invocation)
     (started,) = starter.start([command], door="test", caps=stand.settings.caps)
     actor.conclude()

@@ -76,7 +76,7 @@ def test_the_lease_is_held_for_some_dozens_of_commands(stand: Stand) -> None:
     """Pods that wait for nodes do not wait for the end of all commands; the next run goes on."""
     snapshot, invocation = stand.gateways.cluster.snapshot(), stand.invocation()
     actor = Actor(stand.gateways, snapshot.now, invocation)
-    supply = read_supply(stand.gateways, snapshot.node_classes, snapshot.now)
+    supply = read_supply(stand.gateways, snapshot)
     starter = CommandStarter(stand.gateways, actor, snapshot, supply, invocation)
     commands = [NewCommand(reason=DisruptionReason.DRIFTED, candidates=())] * (MOST_AT_ONCE + 1)
     *begun, left = starter.start(commands, door="test", caps=stand.settings.caps)

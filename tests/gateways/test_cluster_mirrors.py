@@ -28,6 +28,7 @@ MAKERS: dict[str, Any] = {
     "Node": builders.node,
     "NodeClaim": builders.node_claim,
     "NodePool": builders.node_pool,
+    "NodeOverlay": builders.node_overlay,
     "PersistentVolume": builders.volume,
     "StorageClass": builders.storage_class,
     "PodDisruptionBudget": lambda name: builders.pdb(name, labels={"app": "web"}),

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from joinery.objects.errors import ConflictError, NotFoundError
+from joinery.objects.karpenter.conditions import Observation, true
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.labels import (
     DISRUPTED_TAINT,
@@ -139,6 +140,17 @@ def test_a_node_pool_gets_annotations_and_status(form: Form) -> None:
     assert updated.metadata.annotations == {NODE_POOL_HASH: "1"}
     assert (updated.status.nodes, updated.status.resources) == (3, {"cpu": "12"})
     assert updated.metadata.generation == pool.metadata.generation
+
+
+def test_a_node_overlay_gets_a_status(form: Form) -> None:
+    """Its spec is the user's."""
+    form.put(builders.node_overlay("dearer", adjustment="+10%"))
+    (overlay,) = form.cluster.snapshot().node_overlays
+    conditions = [true("ValidationSucceeded", Observation(now=builders.EPOCH, generation=1))]
+    status = overlay.status.model_copy(update={"conditions": conditions})
+    updated = form.cluster.update_node_overlay(overlay, overlay.model_copy(update={"status": status}))
+    assert updated.status.conditions == conditions
+    assert updated.spec == overlay.spec
 
 
 def test_a_node_class_gets_annotations_and_status(form: Form) -> None:

@@ -9,6 +9,7 @@ import pytest
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.meta import CustomResource
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from tools.crds import COLUMNS, PLURALS, definition, drifted, file_of
 
@@ -91,6 +92,7 @@ KARPENTERS = {
     NodePool: ["NodeClass", "Nodes", "Ready", "Age"],
     NodeClaim: ["Type", "Capacity", "Zone", "Node", "Ready", "Age"],
     EC2NodeClass: ["Ready", "Age"],
+    NodeOverlay: ["Ready", "Age"],
 }
 
 

@@ -148,7 +148,7 @@ class Door:
         with self._cluster.asked(self._cluster.pods(fitting=fitting)):
             begun = time.process_time()
             snapshot = gateways.cluster.snapshot()
-            supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
+            supply = read_supply(gateways, snapshot)
             options = Options.of(settings, caps=settings.caps, time_limit=60.0)
             plan = plan_within_caps(Problem(snapshot=snapshot, instance_types=supply.types, options=options))
             taken = 1000 * (time.process_time() - begun)

@@ -1,4 +1,4 @@
-"""The fields of NodePool, EC2NodeClass and NodeClaim, from their CustomResourceDefinitions."""
+"""The fields of NodePool, EC2NodeClass, NodeOverlay and NodeClaim, from their CustomResourceDefinitions."""
 
 import json
 import textwrap
@@ -9,6 +9,7 @@ from joinery.objects.karpenter.devices import VOLUME_SIZE
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.meta import LABEL_KEY, TAINT_VALUE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from tools.crds import definition
 from tools.reference.commands import COLUMNS
@@ -27,7 +28,7 @@ _PATTERNS = {
 
 def tables() -> Iterator[str]:
     """A section for each kind: its spec, its status, and the rules that span fields."""
-    for kind in (NodePool, EC2NodeClass, NodeClaim):
+    for kind in (NodePool, EC2NodeClass, NodeOverlay, NodeClaim):
         schema = definition(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         yield from ("", f"## {kind.kind}", "", textwrap.fill(schema["description"], COLUMNS))
         for part in ("spec", "status"):

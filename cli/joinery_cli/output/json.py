@@ -108,6 +108,7 @@ def _cost(packing: Packing, costs: Costs) -> Mapping[str, Any]:
         "resilience": round(packing.resilience_cost, DIGITS),
         **({"interruptions": costs.interruptions.document()} if costs.interruptions else {}),
         "onDemand": round(costs.on_demand, DIGITS),
+        **({} if costs.listed is None or (listed := round(costs.listed, DIGITS)) == hourly else {"list": listed}),
         "existing": {
             "hourly": round(running.hourly, DIGITS),
             "priced": running.priced,

@@ -33,11 +33,10 @@ from joinery_cli.output.console import (
 from joinery_cli.prices import Prices
 from joinery_cli.view.figures import amount, count, money, monthly, natural, resource_heading
 from joinery_cli.view.nearness import nearness
-from joinery_cli.view.plan_view import Existing, Group, PlanView, Refused
+from joinery_cli.view.plan_view import NOTED_COST, Existing, Group, PlanView, Refused
 
 #: So many resources have a column of the table.
 _COLUMNS = 3
-_NOTED_COST = 0.01  # $/h
 _NAMED_NODES = 10
 #: How many preferences that were dropped are shown. One pod may name thousands.
 _MOST_PREFERENCES = 20
@@ -250,10 +249,10 @@ def _cost(plan: PlanView) -> Iterator[str]:
     if not packing.launches:
         yield "[bold]$0/h[/bold]: no new node"
     else:
-        yield f"[bold]{money(packing.hourly)}/h[/bold], {monthly(packing.hourly)}{_on_demand(plan)}"
+        yield f"[bold]{money(packing.hourly)}/h[/bold], {monthly(packing.hourly)}{_on_demand(plan)}{_listed(plan)}"
         for sentence in nearness(packing):
             yield from map(escape, wrap(sentence, WIDTH, subsequent_indent="  "))
-        if packing.resilience_cost >= _NOTED_COST:
+        if packing.resilience_cost >= NOTED_COST:
             yield f"Smaller nodes and a choice of spot types are about {money(packing.resilience_cost)}/h of it"
     if plan.costs.interruptions:
         yield from plan.costs.interruptions.lines()
@@ -263,7 +262,12 @@ def _cost(plan: PlanView) -> Iterator[str]:
 def _on_demand(plan: PlanView) -> str:
     """What the same nodes would cost on demand, where that is something else."""
     price = plan.costs.on_demand
-    return f"; on demand {money(price)}/h" if price - plan.packing.hourly >= _NOTED_COST else ""
+    return f"; on demand {money(price)}/h" if price - plan.packing.hourly >= NOTED_COST else ""
+
+
+def _listed(plan: PlanView) -> str:
+    """What the same nodes cost by AWS's list, where they count as something else."""
+    return "" if plan.listed is None else f"; by AWS's list {money(plan.listed)}/h"
 
 
 def _effort(plan: PlanView) -> str:

@@ -11,6 +11,7 @@ import msgspec
 
 from joinery.gateways.ec2.offline import NODE_CLASS
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes import core, workloads
 from joinery.objects.spelling import meant_by
@@ -64,6 +65,7 @@ KINDS: Mapping[tuple[str, str], ReadKind] = {
     ("storage.k8s.io", "VolumeAttachment"): ReadKind("volume_attachments", core.VolumeAttachment, False, _OLD_BETA),
     ("karpenter.sh", "NodePool"): ReadKind("node_pools", NodePool),
     ("karpenter.sh", "NodeClaim"): ReadKind("node_claims", NodeClaim),
+    ("karpenter.sh", "NodeOverlay"): ReadKind("node_overlays", NodeOverlay, False, ("v1alpha1",)),
     (NODE_CLASS.identity().group, NODE_CLASS.kind): ReadKind("node_classes", NODE_CLASS),
 }
 #: What is read beside the snapshot: it becomes pods, or a word.
@@ -81,10 +83,7 @@ _WITHOUT_TEMPLATE = frozenset(
     }
 )  # fmt: skip
 #: Objects that should change a plan and do not yet: each is named in a warning.
-_NOT_SUPPORTED = {
-    ("autoscaling.x-k8s.io", "CapacityBuffer"): "alpha API",
-    ("karpenter.sh", "NodeOverlay"): "alpha API",
-}
+_NOT_SUPPORTED = {("autoscaling.x-k8s.io", "CapacityBuffer"): "alpha API"}
 #: Where policies (Kyverno) say what templates of others must look like.
 _PATTERNS = frozenset({"rules"})
 _LEGACY: Mapping[tuple[str, str], str] = {

@@ -20,6 +20,7 @@ from joinery.gateways.ec2.offline import NODE_CLASS
 from joinery.objects.karpenter.legacy import KUBELET_FIELDS, TEMPLATE_FIELDS
 from joinery.objects.karpenter.meta import Model
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 
 ANYTHING = "?"
@@ -37,7 +38,7 @@ CLOSED = frozenset(
 )  # fmt: skip
 #: Neither negative nor with blanks around it: what does not match is looked at more closely.
 _PLAIN_QUANTITY = r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+|[KMGTPE]i|[numkMGTPE])?\Z"
-_MODELS = {model.kind: model for model in (NodePool, NodeClaim, NODE_CLASS)}
+_MODELS = {model.kind: model for model in (NodePool, NodeClaim, NodeOverlay, NODE_CLASS)}
 #: Ends the names of types as v1beta1 had them.
 BETA = " of v1beta1"
 #: What stays behind of Karpenter's older kinds. What they carry over into v1 is looked at there.

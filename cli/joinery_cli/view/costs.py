@@ -70,7 +70,8 @@ class Running:
 class Costs:
     """$/h of the launches of a plan by NodePool, capacity type and namespace of their pods, the dearest first.
 
-    ``on_demand``: of the same nodes, were they all on demand. A node's price is shared by its pods, by the mean of what
+    ``on_demand``: of the same nodes, were they all on demand. ``listed``: of the same nodes at the catalogue's prices,
+    which a NodeOverlay may change. A node's price is shared by its pods, by the mean of what
     each takes of all that its pods request of CPU, memory and devices: daemons and free room are everybody's.
     ``interruptions``: of its spot nodes; None where no rates are known.
     """
@@ -79,12 +80,13 @@ class Costs:
     by_capacity_type: Mapping[str, float] = field(default_factory=dict)
     by_namespace: Mapping[str, float] = field(default_factory=dict)
     on_demand: float = 0.0
+    listed: float | None = None
     running: Running = field(default_factory=Running)
     interruptions: InterruptionFigures | None = None
 
 
 def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
-    """The costs of a plan at the catalogue's prices."""
+    """The costs of a plan at the prices that it was made with. ``sold``: the catalogue's."""
     requests = _requests(problem, packing)
     pools, capacity_types, namespaces = (defaultdict[str, float](float) for _ in range(3))
     for launch in packing.launches:
@@ -98,6 +100,7 @@ def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
         by_capacity_type=_ranked(capacity_types),
         by_namespace=_ranked(namespaces),
         on_demand=sum(_on_demand(launch, sold) for launch in packing.launches),
+        listed=sum(_listed(launch, sold) for launch in packing.launches),
         running=_running(problem.snapshot.nodes, sold),
         interruptions=interruption_figures(problem.interruptions, packing, lambda launch: _on_demand(launch, sold))
         if problem.interruptions
@@ -130,6 +133,13 @@ def _on_demand(launch: Launch, sold: Sold) -> float:
     offering = launch.offering
     prices = {o.zone: o.price for o in sold.get(offering.instance_type, ()) if o.capacity_type == ON_DEMAND}
     return prices.get(offering.zone, min(prices.values(), default=offering.price))
+
+
+def _listed(launch: Launch, sold: Sold) -> float:
+    """By the catalogue; its own price in a reservation, and where the catalogue has none."""
+    offering = launch.offering
+    price = price_among(sold.get(offering.instance_type, ()), offering.zone, offering.capacity_type)
+    return offering.price if offering.reservation or price is None else price
 
 
 def _running(nodes: Iterable[Node], sold: Sold) -> Running:

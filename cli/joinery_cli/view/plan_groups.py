@@ -96,7 +96,7 @@ def rooms_of(problem: Problem) -> Mapping[tuple[str, str], Resources]:
     return {
         (pool.metadata.name, kind.name): kind.allocatable
         for pool in problem.snapshot.node_pools
-        for kind in problem.instance_types.get(pool.spec.template.spec.node_class_ref.name, ())
+        for kind in problem.types_of(pool)
     }
 
 

@@ -77,6 +77,10 @@ class Existing:
         return self.placement.node or self.placement.node_claim
 
 
+#: $/h: sums that differ by less are one sum to a person.
+NOTED_COST = 0.01
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """Pods that stay pending for the same reasons."""
@@ -103,6 +107,12 @@ class PlanView:
     """Preferences that were given up, and by how many pods; the most frequent first."""
     explanations: "tuple[Explanation, ...]" = ()
     """Of the pods that were asked for by ``--explain``."""
+
+    @property
+    def listed(self) -> float | None:
+        """$/h of its launches by AWS's list, where they count as something else."""
+        listed = self.costs.listed
+        return listed if listed is not None and abs(listed - self.packing.hourly) >= NOTED_COST else None
 
     @property
     def placed(self) -> int:

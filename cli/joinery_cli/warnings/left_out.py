@@ -7,6 +7,7 @@ from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.explain.elsewhere import also_served, bought_twice, foreign
 from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.pools.overlays import Overlaid
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.offline import NODE_CLASS, unused_reservations
 from joinery.objects.karpenter.labels import AUTO_MODE_DRIVER, DO_NOT_DISRUPT
@@ -41,6 +42,15 @@ _OUR_SCHEDULERS = ("", "default-scheduler", FARGATE_SCHEDULER)
 def unreadable(snapshot: Snapshot) -> Iterator[UserNotice]:
     """Objects of a live cluster that cannot be read and take no part, but NodePools."""
     yield from (_takes_no_part(bad) for bad in snapshot.invalid if bad.kind != "NodePool")
+
+
+def overlays_left_out(changed: Overlaid) -> Iterator[UserNotice]:
+    """NodeOverlays that count nowhere."""
+    for name, reason in sorted(changed.invalid.items()):
+        yield warning(f"NodeOverlay {name} takes no part: {reason}")
+    for name in sorted(changed.conflicts):
+        reason = "another of its weight is for the same instance types; the heavier one would count"
+        yield warning(f"NodeOverlay {name} takes no part: {reason}")
 
 
 def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:

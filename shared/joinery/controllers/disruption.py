@@ -83,7 +83,7 @@ class DisruptionController:
             text = f"{len(waiting)} claims wait for their launch, first {min(waiting)}"
             logger.info("nothing was decided", extra={REASON: text})
             return {"awaited": len(waiting)}
-        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now, is_voluntary=True)
+        supply = read_supply(self._gateways, snapshot, is_voluntary=True)
         snapshot = self._judged(snapshot, supply, invocation)
         problem = self._problem(snapshot, supply, invocation)
         decision = self._decide(problem, stopwatch=invocation.stopwatch())

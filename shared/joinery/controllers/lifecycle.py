@@ -16,6 +16,7 @@ from joinery.controllers.acting.announcements import news
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.acting.owners import read_owners
+from joinery.controllers.catalog import current
 from joinery.controllers.launching.launcher import Launched, finish_launches
 from joinery.controllers.launching.supply import known_shifts
 from joinery.controllers.reporting.change_monitor import ChangeMonitor
@@ -26,6 +27,7 @@ from joinery.decisions.lifecycle.draining.surging import leaving_pods, surges
 from joinery.decisions.lifecycle.pools.readiness import unresolved
 from joinery.decisions.lifecycle.state.cluster import ClusterState, state_of, unlisted
 from joinery.decisions.metrics.pods import Arrivals
+from joinery.decisions.scheduling.pools.overlays import Types
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.deadlines import within
 from joinery.gateways.doorbell.gateway import Bell
@@ -40,7 +42,7 @@ from joinery.objects.policies import NodeRepair, Steering
 from joinery.objects.settings import Settings
 from joinery.objects.snapshot.claims import awaits_launch
 from joinery.objects.snapshot.pod_events import Digests
-from joinery.objects.snapshot.snapshot import Invalid
+from joinery.objects.snapshot.snapshot import Invalid, Snapshot
 
 #: Seconds that are left after a call to the cloud for calls to the API server: where the cloud is silent, nodes join
 #: and drain all the same.
@@ -72,7 +74,11 @@ class LifecycleController:
         state = self._with_surges(state, actor, invocation)
         statuses = self._resolve(state.snapshot.node_classes, actor)
         decision = decide(
-            state, statuses, node_repair=NodeRepair(self._settings.node_repair), canary=self._settings.canary
+            state,
+            statuses,
+            node_repair=NodeRepair(self._settings.node_repair),
+            canary=self._settings.canary,
+            types=self._types(state.snapshot, actor),
         )
         # In every run anew: an alarm stands for as long as somebody has to look.
         count(Count.CANARIES_FAILED, len(decision.halted))
@@ -135,6 +141,14 @@ class LifecycleController:
             else:
                 statuses[name] = answer
         return statuses
+
+    def _types(self, snapshot: Snapshot, actor: Actor) -> Types | None:
+        """What nodes may be of, where there are NodeOverlays to judge; None where there are none, or nobody knows."""
+        if snapshot.node_overlays:
+            with actor.noting("NodeOverlays could not be judged"):
+                catalogue = current(self._gateways)
+                return self._gateways.cloud.instance_types(snapshot.node_classes, catalogue, snapshot.now)
+        return None
 
     def _prepare(self, node_class: NodeClass, actor: Actor) -> NodeClassStatus | Exception:
         """What the cloud says of the class, or what went wrong, even if the mistake is ours."""

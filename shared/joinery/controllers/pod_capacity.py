@@ -100,7 +100,7 @@ class PodCapacity:
     def _plan(self, snapshot: Snapshot, caps: Caps) -> tuple[Decision, ClaimWriter]:
         known = known_refusals(snapshot, self._gateways.refusals.at(snapshot.now))
         snapshot = without(snapshot, known.pools)
-        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
+        supply = read_supply(self._gateways, snapshot)
         limit = max(0.0, round(self._invocation.remaining() - _ACTING_SECONDS, 1))
         options = Options.of(self._settings, caps=caps, time_limit=limit)
         problem = Problem(snapshot=snapshot, instance_types=supply.types, options=options)

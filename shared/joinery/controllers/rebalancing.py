@@ -55,7 +55,7 @@ def _start(gateways: Gateways, options: Options, name: str, invocation: Invocati
     claim = next((claim for claim in snapshot.managed_claims if claim.metadata.name == name), None)
     if claim is None or not is_to_be_replaced(claim, snapshot.now):
         return options.caps
-    supply = read_supply(gateways, snapshot.node_classes, snapshot.now, is_voluntary=True)
+    supply = read_supply(gateways, snapshot, is_voluntary=True)
     # The caps bind the command as a whole: pods of its node without a place would be no answer.
     uncapped = replace(options, caps=Caps(), time_limit=_PLANNING)
     problem = Problem(snapshot=as_if_retired(snapshot, [name]), instance_types=supply.types, options=uncapped)

@@ -91,7 +91,7 @@ class StaticCapacity:
         if not any(pool.lacking for pool in static_pools(snapshot).values()):
             return snapshot
         # Before the Lease: others must not wait for a cloud that is silent.
-        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now) if _is_short(snapshot) else None
+        supply = read_supply(self._gateways, snapshot) if _is_short(snapshot) else None
         with self._deciding():
             return self._adjusted(self._gateways.cluster.snapshot(), supply)
 

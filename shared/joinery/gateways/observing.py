@@ -23,6 +23,7 @@ from joinery.gateways.kubernetes.gateway import Cluster, Eviction, Lease
 from joinery.gateways.memory.unavailable import UnavailableOfferings
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
@@ -100,6 +101,9 @@ class ReadOnlyCluster:
         pass
 
     def update_node_pool(self, before: NodePool, after: NodePool) -> NodePool:
+        return after
+
+    def update_node_overlay(self, before: NodeOverlay, after: NodeOverlay) -> NodeOverlay:
         return after
 
     def update_node_class(self, before: NodeClass, after: NodeClass) -> NodeClass:

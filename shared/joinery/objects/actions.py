@@ -14,12 +14,13 @@ from dataclasses import astuple, dataclass
 from joinery.objects.events import EVENTS
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment
 from joinery.objects.snapshot.offerings import OfferingKey
 
-Subject = Pod | Node | NodeClaim | NodePool | NodeClass
+Subject = Pod | Node | NodeClaim | NodePool | NodeOverlay | NodeClass
 #: The object that gets the Events about an instance, which is itself no object of the cluster.
 Owner = Node | NodeClaim | NodePool
 
@@ -79,6 +80,13 @@ class UpdatePool:
 class UpdateClass:
     before: NodeClass
     after: NodeClass
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateOverlay:
+    before: NodeOverlay
+    after: NodeOverlay
     reason: str
 
 
@@ -174,6 +182,7 @@ Change = (
     | UpdateNode
     | DeleteNode
     | UpdatePool
+    | UpdateOverlay
     | UpdateClass
     | Reject
     | UpdatePod
@@ -210,6 +219,8 @@ def subject(command: Change | Ask) -> str:  # noqa: C901, PLR0911 - one flat tab
             return owner.metadata.name
         case UpdateClaim(before) | UpdateNode(before) | UpdatePool(before) | UpdateClass(before):
             return before.metadata.name
+        case UpdateOverlay(overlay):
+            return overlay.metadata.name
         case DeleteClaim(claim):
             return claim.metadata.name
         case DeleteNode(node):
@@ -239,6 +250,8 @@ def object_of(command: Change | Ask) -> Subject | None:  # noqa: C901, PLR0911 -
             return owner
         case UpdateClaim(before) | UpdateNode(before) | UpdatePool(before) | UpdateClass(before):
             return before
+        case UpdateOverlay(overlay):
+            return overlay
         case DeleteClaim(claim):
             return claim
         case DeleteNode(node):

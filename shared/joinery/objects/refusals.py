@@ -32,6 +32,7 @@ from joinery.objects.actions import (
     UpdateClaim,
     UpdateClass,
     UpdateNode,
+    UpdateOverlay,
     UpdatePod,
     UpdatePool,
     object_of,
@@ -53,7 +54,9 @@ _TOLERANCE = timedelta(seconds=1)
 _ENCODED = " Encoded authorization failure message"
 #: What is asked by a command, in words.
 _REQUESTS: Mapping[type[Change], str] = {
-    **dict.fromkeys((UpdateClaim, UpdateNode, UpdatePool, UpdateClass, UpdatePod, Reject), "an update of {}"),
+    **dict.fromkeys(
+        (UpdateClaim, UpdateNode, UpdatePool, UpdateClass, UpdateOverlay, UpdatePod, Reject), "an update of {}"
+    ),
     **dict.fromkeys((DeleteClaim, DeleteNode, DeletePod), "the deletion of {}"),
     Tolerate: "a toleration for {}",
     TerminateInstance: "the end of instance {}",

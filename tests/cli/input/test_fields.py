@@ -461,7 +461,7 @@ def test_what_an_api_server_served_is_newer_at_most(run: Run, write: Write) -> N
         ("karpenter.sh/v1", "EC2NodeClass", "there is no EC2NodeClass in karpenter.sh/v1; is it karpenter.k8s.aws/v1?"),
         ("karpnter.sh/v1", "NodePool", "there is no NodePool in karpnter.sh/v1; is it karpenter.sh/v1?"),
         ("karpenter.sh/v1", "Provisioner", "no Provisioner in karpenter.sh/v1; is it karpenter.sh/v1alpha5?"),
-        ("karpenter.k8s.aws/v1", "NodeOverlay", "in karpenter.k8s.aws/v1; is it one of karpenter.sh?"),
+        ("karpenter.k8s.aws/v1", "NodeOverlay", "in karpenter.k8s.aws/v1; is it karpenter.sh/v1alpha1?"),
         ("v1", "Deployment", "apiVersion: there is no Deployment in v1; is it apps/v1?"),
     ],
 )

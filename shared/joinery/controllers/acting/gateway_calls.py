@@ -33,6 +33,7 @@ from joinery.objects.actions import (
     UpdateClaim,
     UpdateClass,
     UpdateNode,
+    UpdateOverlay,
     UpdatePod,
     UpdatePool,
     subject,
@@ -90,6 +91,8 @@ class GatewayCalls:
                 cluster.update_node_pool(before_pool, after_pool)
             case UpdateClass(before_class, after_class):
                 cluster.update_node_class(before_class, after_class)
+            case UpdateOverlay(before_overlay, after_overlay):
+                cluster.update_node_overlay(before_overlay, after_overlay)
             case Reject(kind, name, reason):
                 cluster.reject(kind, name, reason)
             case UpdatePod(before_pod, after_pod):

@@ -41,6 +41,7 @@ def request_of(
         full_subnets=full_subnets(unavailable),
         tenancy=tenancy(claim),
         min_values_relaxed=is_relaxed(claim),
+        in_our_order=any(kind.is_repriced for kind in filtered_types.types),
         labels=claim.metadata.labels,
         taints=(*claim.spec.taints, *claim.spec.startup_taints, _UNREGISTERED),
     )

@@ -5,7 +5,7 @@ that a killed run left behind. Repeating a call is safe: the token makes EC2 ret
 that already carries the token is taken without asking EC2 again.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -41,8 +41,10 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.policies import Caps
 from joinery.objects.refusals import request
+from joinery.objects.snapshot.claims import types_of
 from joinery.objects.snapshot.instance_owners import lost_provider_ids
 from joinery.objects.snapshot.instances import Instance
+from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.snapshot import Snapshot
 
 _SOLD_OUT = "all requested instance types were unavailable during launch"
@@ -161,10 +163,13 @@ class Launcher:
         if node_class is None or unlaunchable(group.claims[0], node_class, self._now):
             chains = (unlaunchable(claim, node_class, self._now) for claim in group.waiting)
             return _Result(losses=tuple(chains))
-        filtered_types = filtered(group.claims[0], self._types.get(node_class.metadata.name, ()), group.requests)
+        filtered_types = filtered(group.claims[0], self._types_of(group), group.requests)
         if filtered_types is None:
             return _Result(losses=tuple(insufficient(claim, _SOLD_OUT) for claim in group.waiting))
         return _Call(group, request_of(group, node_class, filtered_types, self._unavailable))
+
+    def _types_of(self, group: FleetGroup) -> Sequence[InstanceType]:
+        return types_of(group.claims[0], self._types) or ()
 
     def _ask(self, request: LaunchRequest) -> LaunchResult:
         """One CreateFleet call, beside others; none where it might not end in time.
@@ -208,7 +213,7 @@ class Launcher:
                 self._gateways.unavailable.forget(call.request.served_by(answer))
 
     def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass) -> "_Result":
-        types = {instance_type.name: instance_type for instance_type in self._types.get(node_class.metadata.name, ())}
+        types = {instance_type.name: instance_type for instance_type in self._types_of(group)}
         gains, losses = after_launch(group, outcome, node_class, types, self._now)
         served = group.waiting[: len(group.free(outcome.instances))]
         names = tuple(claim.metadata.name for claim in served)
@@ -241,7 +246,7 @@ def finish_launches(
     """
     if not gateways.may_launch:
         return Finished(Launched(), caps)
-    supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
+    supply = read_supply(gateways, snapshot)
     known = lost_provider_ids(snapshot.node_claims, snapshot.nodes, instances)
     wanted = (claim for claim in left_behind if claim.metadata.name not in known)
     groups = fleet_groups(wanted, snapshot.node_claims)

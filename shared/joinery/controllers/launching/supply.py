@@ -4,23 +4,25 @@ That is the catalogue as each node class has it, less what EC2 was out of lately
 traffic is shifted away from.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 
 from joinery.controllers.catalog import current
 from joinery.controllers.telemetry import ERROR, logger
+from joinery.decisions.scheduling.pools.overlays import overlaid
 from joinery.gateways.bundles import Gateways
 from joinery.objects.errors import JoineryError
-from joinery.objects.karpenter.nodeclass import NodeClass
-from joinery.objects.snapshot.offerings import InstanceType, OfferingKey, offered_in, without
+from joinery.objects.snapshot.offerings import InstanceType, OfferingKey, class_of, offered_in, without
 from joinery.objects.snapshot.shortages import as_met_by
+from joinery.objects.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True)
 class Supply:
-    """``types``: by the name of a node class, the instance types that its nodes may be of, with their offerings.
+    """``types``: by the name of a node class, the instance types that its nodes may be of, with their offerings; by
+    ``own_key`` those of NodePools that NodeOverlays change.
 
     ``unavailable``: the capacity pools that EC2 was out of lately, and those of zones that traffic is shifted away
     from. Their offerings are marked unavailable in ``types``.
@@ -30,26 +32,21 @@ class Supply:
     unavailable: frozenset[OfferingKey]
 
 
-def read_supply(
-    gateways: Gateways, node_classes: Sequence[NodeClass], now: datetime, *, is_voluntary: bool = False
-) -> Supply:
+def read_supply(gateways: Gateways, snapshot: Snapshot, *, is_voluntary: bool = False) -> Supply:
     """Read the catalogue, what is left of capacity reservations, and what EC2 was out of.
 
     ``is_voluntary``: whether nothing has to be bought. Then it raises where nobody can say what EC2 was out of; else
     that is a line in the log. Costs about 40 ms a class that is new or counts reservations.
     """
-    types = gateways.cloud.instance_types(node_classes, current(gateways), now)
+    now = snapshot.now
+    resolved = gateways.cloud.instance_types(snapshot.node_classes, current(gateways), now)
+    types = overlaid(resolved, snapshot).types
     unavailable = gateways.unavailable.at(now) if is_voluntary else _shortages(gateways, now)
     # A plan that may buy in an impaired zone is better than no plan.
     if shifted := known_shifts(_answer_about_shifts(gateways)):
         unavailable |= offered_in(chain.from_iterable(types.values()), shifted)
-    return Supply(
-        {
-            node_class.metadata.name: without(types[node_class.metadata.name], as_met_by(node_class, unavailable))
-            for node_class in node_classes
-        },
-        unavailable,
-    )
+    met = {name: as_met_by(one, unavailable) for name, one in snapshot.classes_by_name.items()}
+    return Supply({key: without(listed, met[class_of(key)]) for key, listed in types.items()}, unavailable)
 
 
 def _shortages(gateways: Gateways, now: datetime) -> frozenset[OfferingKey]:

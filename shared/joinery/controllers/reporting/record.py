@@ -186,6 +186,8 @@ def _items(snapshot: Snapshot) -> Iterable[dict[str, Any]]:
     """All but the pods."""
     for pool in snapshot.node_pools:
         yield _without_annotations(pool.to_wire(), of_template=True)
+    for overlay in snapshot.node_overlays:
+        yield _without_annotations(overlay.to_wire())
     for node_class in snapshot.node_classes:
         yield _without_annotations(node_class.to_record())
     for claim in snapshot.node_claims:

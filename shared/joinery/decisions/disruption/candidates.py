@@ -38,7 +38,7 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.objections import Objection, ObjectionCode
-from joinery.objects.snapshot.claims import DRIFTED
+from joinery.objects.snapshot.claims import DRIFTED, types_of
 from joinery.objects.snapshot.nodes import NodeView, is_leaving
 from joinery.objects.snapshot.offerings import price_among
 from joinery.objects.snapshot.pod_events import empty_since, is_empty, quiet_since
@@ -117,7 +117,7 @@ def candidates(problem: DisruptionProblem, awaited: Mapping[str, str] | None = N
 class _CandidateFinder:
     def __init__(self, problem: DisruptionProblem, awaited: Mapping[str, str]) -> None:
         self._awaited = awaited
-        self._snapshot = problem.packing.snapshot
+        self._problem, self._snapshot = problem.packing, problem.packing.snapshot
         self._now, self._options = self._snapshot.now, problem.options
         self._views = self._snapshot.views
         self._claims = {claim.metadata.name: claim for claim in self._snapshot.managed_claims}
@@ -233,7 +233,7 @@ class _CandidateFinder:
         if pool is None or not self._snapshot.serves(pool):
             named = f"its NodePool {view.pool} is unknown" if view.pool else "it belongs to no NodePool"
             return Objection(ObjectionCode.NO_NODE_POOL, named)
-        if not self._types.get(pool.spec.template.spec.node_class_ref.name):
+        if not self._problem.types_of(pool):
             return Objection(
                 ObjectionCode.NO_NODE_POOL, f"its NodePool {view.pool} has no instance types to choose from"
             )
@@ -281,7 +281,7 @@ class _CandidateFinder:
 
     def _price(self, view: NodeView) -> float | None:
         instance_type, zone, capacity_type = _offering(view)
-        types = self._types.get(self._claims[view.claim].spec.node_class_ref.name)
+        types = types_of(self._claims[view.claim], self._types)
         if types is None:
             return price_among(self._sold.get(instance_type, ()), zone, capacity_type)
         sold = types.get(instance_type)

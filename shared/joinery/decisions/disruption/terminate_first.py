@@ -39,7 +39,7 @@ from joinery.objects.kubernetes.core import Condition, Pod
 from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.policies import CHEAPEST, TerminateFirst, terminate_first_of
 from joinery.objects.snapshot.nodes import NodeView, cordoned
-from joinery.objects.snapshot.offerings import InstanceType, Offering
+from joinery.objects.snapshot.offerings import InstanceType, Offering, own_key
 from joinery.objects.snapshot.pods import bound_to
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -116,7 +116,7 @@ def once_gone(view: NodeView, pods: Iterable[Pod], problem: Problem) -> Problem 
     return replace(
         problem,
         snapshot=_without(view, {pod.key for pod in pods}, problem.snapshot),
-        instance_types={_class_of(view, problem.snapshot): (replace(kind, offerings=(freed,)),)},
+        instance_types=dict.fromkeys(_keys_of(view, problem), (replace(kind, offerings=(freed,)),)),
         options=replace(problem.options, node_size=CHEAPEST),
     )
 
@@ -137,9 +137,11 @@ def violation(command: DecidedCommand, problem: Problem) -> Objection | None:
     return Objection(ObjectionCode.NO_PLACE, str(violations[0])) if violations else None
 
 
-def _class_of(view: NodeView, snapshot: Snapshot) -> str:
-    claim = next((claim for claim in snapshot.managed_claims if claim.metadata.name == view.claim), None)
-    return claim.spec.node_class_ref.name if claim else ""
+def _keys_of(view: NodeView, problem: Problem) -> list[str]:
+    """The keys of the node's types: that of its NodePool's own, and that of its node class."""
+    claim = next((claim for claim in problem.snapshot.managed_claims if claim.metadata.name == view.claim), None)
+    node_class = claim.spec.node_class_ref.name if claim else ""
+    return [key for key in (own_key(node_class, view.pool), node_class) if key in problem.instance_types]
 
 
 def _own_offering(view: NodeView, problem: Problem) -> tuple[InstanceType, Offering] | None:
@@ -148,7 +150,7 @@ def _own_offering(view: NodeView, problem: Problem) -> tuple[InstanceType, Offer
     capacity_type = labels.get(CAPACITY_TYPE, "")
     reservation = labels.get(RESERVATION_ID, "") if capacity_type == RESERVED else ""
     place = labels.get(ZONE, ""), capacity_type, reservation
-    types = problem.instance_types.get(_class_of(view, problem.snapshot), ())
+    types = next((problem.instance_types[key] for key in _keys_of(view, problem)), ())
     kind = next((kind for kind in types if kind.name == labels.get(INSTANCE_TYPE)), None)
     for offering in kind.offerings if kind else ():
         if kind is not None and (offering.zone, offering.capacity_type, offering.reservation_id) == place:

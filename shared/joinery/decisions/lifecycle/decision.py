@@ -10,12 +10,23 @@ from joinery.decisions.lifecycle.draining.finalization import finalize_node, is_
 from joinery.decisions.lifecycle.draining.stall import stall_in
 from joinery.decisions.lifecycle.garbage import unknown_instances
 from joinery.decisions.lifecycle.pools.canary import trials
+from joinery.decisions.lifecycle.pools.overlay_status import overlay_statuses
 from joinery.decisions.lifecycle.pools.readiness import readiness
 from joinery.decisions.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
 from joinery.decisions.lifecycle.repair import Repairs, repairs
 from joinery.decisions.lifecycle.state.cluster import ClusterState, LifecycleStep
 from joinery.decisions.lifecycle.step import advance
-from joinery.objects.actions import Announce, Command, DeleteClaim, Tolerate, UpdateClaim, UpdateClass, UpdatePool
+from joinery.decisions.scheduling.pools.overlays import Types
+from joinery.objects.actions import (
+    Announce,
+    Command,
+    DeleteClaim,
+    Tolerate,
+    UpdateClaim,
+    UpdateClass,
+    UpdateOverlay,
+    UpdatePool,
+)
 from joinery.objects.karpenter.disruption import CanaryRule
 from joinery.objects.karpenter.labels import (
     DISRUPTION_COMMAND,
@@ -49,13 +60,12 @@ class Failure:
 class LifecycleDecision:
     """Commands come in chains, one chain an object: what follows a command that failed is not tried.
 
-    ``readiness``: for each NodePool, node class and invalid resource whose status changes. ``steps``: one for each
-    claim of ours that stays. ``ends``: one for each that is being deleted, and for each Node of ours that is being
-    deleted without a claim, in the order in which they should be carried out (``in_turn``).
-    ``garbage``: for each instance that has no claim. ``failures``: the claims and Nodes whose step could not be
-    decided.
-    ``blocked_repairs``: Events about unhealthy nodes that are not repaired (``lifecycle.repair``). ``halted``: names of
-    node classes of which an image has failed its trial (``lifecycle.pools.canary``).
+    ``readiness``: for each NodePool, NodeOverlay, node class and invalid resource whose status changes. ``steps``: one
+    for each claim of ours that stays. ``ends``: one for each that is being deleted, and for each Node of ours that is
+    being deleted without a claim, in the order in which they should be carried out (``in_turn``). ``garbage``: for each
+    instance that has no claim. ``failures``: the claims and Nodes whose step could not be decided. ``blocked_repairs``:
+    Events about unhealthy nodes that are not repaired (``lifecycle.repair``). ``halted``: names of node classes of
+    which an image has failed its trial (``lifecycle.pools.canary``).
     """
 
     readiness: tuple[Chain, ...]
@@ -119,11 +129,13 @@ def decide(
     *,
     node_repair: NodeRepair = NodeRepair.OFF,
     canary: CanaryRule | None = None,
+    types: Types | None = None,
 ) -> LifecycleDecision:
     """Decide about everything in the state.
 
     ``statuses``: by name of a node class, what the cloud says of it now. ``node_repair``: what becomes of unhealthy
-    nodes. ``canary``: how new images are tried, for node classes that do not say.
+    nodes. ``canary``: how new images are tried, for node classes that do not say. ``types``: by name of a node class,
+    what its nodes may be of, for NodeOverlays; None where nobody knows, which leaves their status as it is.
     """
     repaired = repairs(state, node_repair)
     judged = trials(state.snapshot, canary)
@@ -132,7 +144,11 @@ def decide(
     leaving = in_turn([*(claim for claim in claims if claim.is_deleting), *_nodes_without_claim(state)], state)
     return LifecycleDecision(
         readiness=tuple(
-            _due(state, chain) for chain in readiness(state.snapshot, statuses, state.shifted, judged, state.deaths)
+            _due(state, chain)
+            for chain in (
+                *readiness(state.snapshot, statuses, state.shifted, judged, state.deaths),
+                *(() if types is None else overlay_statuses(state.snapshot, types)),
+            )
         ),
         steps=tuple(_step(state, claim, failures, repaired) for claim in claims if not claim.is_deleting),
         ends=tuple(_step(state, owner, failures, repaired) for owner in leaving),
@@ -181,7 +197,7 @@ def _ends_command(command: UpdateClaim) -> bool:
 
 def _changes_readiness(command: Command) -> bool:
     """Whether a condition has changed, and not only a figure of the status."""
-    if not isinstance(command, UpdatePool | UpdateClass):
+    if not isinstance(command, UpdatePool | UpdateClass | UpdateOverlay):
         return False
     before, after = (
         {it.type: it.status for it in read.status.conditions if it.type != REGISTRATION_HEALTHY}

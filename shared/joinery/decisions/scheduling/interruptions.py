@@ -125,7 +125,7 @@ def with_risk(problem: Problem, interruptions: Interruptions) -> Problem:
     types = {
         name: tuple(_counted(kind, asked, worth, interruptions) for kind in kinds)
         for name, kinds in problem.instance_types.items()
-        if (worth := _worth(problem, name, pods, interruptions.evictions)) is not None
+        if (worth := _worth(problem, kinds, pods, interruptions.evictions)) is not None
     }
     return replace(problem, instance_types={**problem.instance_types, **types})
 
@@ -137,12 +137,14 @@ def _requests(pods: Iterable[Pod]) -> Iterator[Resources]:
             yield requests_of(pod)
 
 
-def _worth(problem: Problem, node_class: str, pods: Iterable[Pod], evictions: EvictionPrices) -> float | None:
-    """Dollars that evicting all pods costs; None where no NodePool is of the node class.
+def _worth(
+    problem: Problem, kinds: Sequence[InstanceType], pods: Iterable[Pod], evictions: EvictionPrices
+) -> float | None:
+    """Dollars that evicting all pods costs; None where no NodePool's nodes are of these types.
 
     Its NodePools may price an eviction each in their own way, and share their instance types; the highest price counts.
     """
-    pools = (pool for pool in problem.snapshot.node_pools if pool.spec.template.spec.node_class_ref.name == node_class)
+    pools = (pool for pool in problem.snapshot.node_pools if problem.types_of(pool) is kinds)
     dearest = max((pool.metadata.name for pool in pools), key=evictions.ordinary.__getitem__, default=None)
     return None if dearest is None else sum(evictions.of(pod.key, dearest) for pod in pods)
 
@@ -163,14 +165,15 @@ def _counted(kind: InstanceType, asked: Resources, worth: float, interruptions: 
 
 def _priced(problem: Problem, packing: Packing) -> Packing:
     """The packing at the catalogue's prices, of which its bounds are already."""
-    catalogue = {name: {kind.name: kind for kind in kinds} for name, kinds in problem.instance_types.items()}
+    catalogue = {
+        pool.metadata.name: {kind.name: kind for kind in problem.types_of(pool)} for pool in problem.snapshot.node_pools
+    }
     launches, alike = [], dict[Hashable, Launch]()
     for launch in packing.launches:
         # Nodes of one recipe share what they require.
         key = launch.node_pool, launch.instance_types, launch.offering, id(launch.requirements)
         if key not in alike:
-            pool = problem.snapshot.pools_by_name[launch.node_pool]
-            alike[key] = _at_price(launch, catalogue[pool.spec.template.spec.node_class_ref.name])
+            alike[key] = _at_price(launch, catalogue[launch.node_pool])
         launches.append(replace(alike[key], name=launch.name, pods=launch.pods))
     return replace(packing, launches=tuple(launches))
 

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
+from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.policies import BALANCED, Caps, MinValuesPolicy, PreferencePolicy
 from joinery.objects.settings import Settings
 from joinery.objects.snapshot.nodes import NodeView
-from joinery.objects.snapshot.offerings import InstanceType
+from joinery.objects.snapshot.offerings import InstanceType, types_for
 from joinery.objects.snapshot.snapshot import Snapshot
 
 
@@ -126,7 +127,8 @@ class Problem:
     """What is to be planned.
 
     snapshot         the cluster
-    instance_types   by name of the node class: the types that its nodes may be of
+    instance_types   by name of the node class: the types that its nodes may be of; those of NodePools that NodeOverlays
+                     change by ``own_key``
     options          the policies
     wishes           where pods should go, from whoever has worked that out already (``disruption.consolidation``)
     is_by_choice     whether pods are moved that could stay. Then no existing node is given more of its NodePool's pods
@@ -146,6 +148,10 @@ class Problem:
         """The instance types of all node classes."""
         return chain.from_iterable(self.instance_types.values())
 
+    def types_of(self, pool: NodePool) -> tuple[InstanceType, ...]:
+        """The types that nodes of the NodePool may be of."""
+        return types_for(self.instance_types, pool.spec.template.spec.node_class_ref.name, pool.metadata.name) or ()
+
     def charged(self, view: NodeView) -> Resources:
         """What a node or claim takes of its NodePool's limits.
 
@@ -155,7 +161,7 @@ class Problem:
         if pool is None:
             return view.capacity
         most = dict(view.capacity)
-        for kind in self.instance_types.get(pool.spec.template.spec.node_class_ref.name, ()):
+        for kind in self.types_of(pool):
             if kind.name in view.may_be:
                 most |= {name: max(number, most.get(name, 0)) for name, number in kind.capacity.items()}
         return most

@@ -25,7 +25,7 @@ from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import Resources, fits
 from joinery.objects.snapshot.nodes import NodeView
-from joinery.objects.snapshot.offerings import InstanceType, Offering
+from joinery.objects.snapshot.offerings import InstanceType, Offering, types_for
 from joinery.objects.snapshot.pods import is_daemon, is_terminal, lasting
 
 _ENCODE = msgspec.json.Encoder().encode
@@ -92,7 +92,7 @@ class FinalState:
 
     @cached_property
     def _types(self) -> Mapping[str, Mapping[str, InstanceType]]:
-        """Instance types by name, by node class, the largest first."""
+        """Instance types by name, by the problem's keys, the largest first."""
         return {
             name: {t.name: t for t in sorted(types, key=lambda kind: -kind.allocatable.get("cpu", 0))}
             for name, types in self.problem.instance_types.items()
@@ -100,7 +100,7 @@ class FinalState:
 
     def types_of(self, pool: NodePool) -> Mapping[str, InstanceType]:
         """The instance types a pool's nodes may be of, by name, the largest first."""
-        return self._types.get(pool.spec.template.spec.node_class_ref.name, {})
+        return types_for(self._types, pool.spec.template.spec.node_class_ref.name, pool.metadata.name) or {}
 
     @cached_property
     def daemon_sets(self) -> DaemonSets:

@@ -52,7 +52,8 @@ class LaunchRequest:
     ``token``: a retry with the same token returns the same instances. ``count``: how many. ``overrides``: where they
     may come from, at least one. ``labels`` and ``taints``: of their nodes. ``tenancy``: EC2's word.
     ``min_values_relaxed``: the overrides are less varied than the NodePool's ``minValues`` demand. ``full_subnets``:
-    the ids of those that had no free address lately.
+    the ids of those that had no free address lately. ``in_our_order``: the prices are not AWS's, so EC2 has to go by
+    ours.
     """
 
     token: str
@@ -66,6 +67,7 @@ class LaunchRequest:
     tenancy: str = SHARED_TENANCY
     min_values_relaxed: bool = False
     full_subnets: frozenset[str] = frozenset()
+    in_our_order: bool = False
 
     @property
     def pools(self) -> frozenset[OfferingKey]:

@@ -17,7 +17,7 @@ from joinery.gateways.kubernetes import leases, lists
 from joinery.gateways.kubernetes.api_errors import refusal
 from joinery.gateways.kubernetes.gateway import Eviction, Lease
 from joinery.gateways.kubernetes.legacy import LegacyApis, path_of
-from joinery.gateways.kubernetes.lists import NODE_CLAIMS, NODE_POOLS
+from joinery.gateways.kubernetes.lists import NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS
 from joinery.gateways.kubernetes.mirrors import SHORT, CoreKind
 from joinery.gateways.kubernetes.patches import Document, changes, document, guarded, may_still_be_sent
 from joinery.gateways.kubernetes.reads import Reads
@@ -28,6 +28,7 @@ from joinery.objects.karpenter.conditions import Observation, rejected
 from joinery.objects.karpenter.meta import CustomResource
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.stored import part
 from joinery.objects.karpenter.validation import explain
@@ -69,7 +70,7 @@ class KubernetesCluster:
         self._node_class = node_class.identity()
         self._node_classes = lists.node_classes(node_class)
         self._customs: Mapping[str, lists.Custom[Any]] = {
-            custom.kind: custom for custom in (NODE_CLAIMS, NODE_POOLS, self._node_classes)
+            custom.kind: custom for custom in (NODE_CLAIMS, NODE_POOLS, NODE_OVERLAYS, self._node_classes)
         }
         self._legacy = legacy
         self._known = Known()
@@ -160,6 +161,9 @@ class KubernetesCluster:
 
     def update_node_pool(self, before: NodePool, after: NodePool) -> NodePool:
         return self._update_custom(NODE_POOLS, before, after)
+
+    def update_node_overlay(self, before: NodeOverlay, after: NodeOverlay) -> NodeOverlay:
+        return self._update_custom(NODE_OVERLAYS, before, after)
 
     def update_node_class(self, before: NodeClass, after: NodeClass) -> NodeClass:
         return self._update_custom(self._node_classes, before, after)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.references import Document, FieldConflict, Reference
@@ -130,6 +131,10 @@ class Cluster(Protocol):
 
     def update_node_pool(self, before: NodePool, after: NodePool) -> NodePool:
         """Send changed annotations and status. ``ConflictError``, ``NotFoundError``."""
+        ...
+
+    def update_node_overlay(self, before: NodeOverlay, after: NodeOverlay) -> NodeOverlay:
+        """Send changed status. ``ConflictError``, ``NotFoundError``."""
         ...
 
     def update_node_class(self, before: NodeClass, after: NodeClass) -> NodeClass:

@@ -25,6 +25,7 @@ from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.karpenter.meta import CustomResource
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.stored import is_foreign, part, salvage
 from joinery.objects.karpenter.validation import explain
@@ -33,7 +34,7 @@ from joinery.objects.kubernetes.decoding import decode, decode_model, decoder, w
 from joinery.objects.kubernetes.quantity import amounts
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.claims import moment
-from joinery.objects.snapshot.snapshot import Invalid
+from joinery.objects.snapshot.snapshot import ALL, Invalid
 
 T = TypeVar("T")
 M = TypeVar("M", bound=CustomResource)
@@ -59,6 +60,7 @@ class Custom(Generic[M]):
 
 
 NODE_POOLS = Custom(NodePool, "NodePool", "karpenter.sh/v1", "nodepools", "node_pools")
+NODE_OVERLAYS = Custom(NodeOverlay, "NodeOverlay", "karpenter.sh/v1alpha1", "nodeoverlays", "node_overlays")
 NODE_CLAIMS = Custom(NodeClaim, "NodeClaim", "karpenter.sh/v1", "nodeclaims", "node_claims")
 
 
@@ -96,11 +98,12 @@ OWNERS: tuple[tuple[str, str, Any], ...] = (
 #: The kinds without which decisions are a little worse, and not wrong. The API server has written its PriorityClass's
 #: value into every pod that is stored (admission plugin Priority). Without their owners pods count as they are. Without
 #: CSINodes we do not know how many volumes a node takes, and without CSIDrivers and CSIStorageCapacities not where a
-#: driver can make one; kube-scheduler does, and sends no pod where it has no place.
+#: driver can make one; kube-scheduler does, and sends no pod where it has no place. Without NodeOverlays AWS's prices
+#: count; a cluster may lack the kind, which Karpenter has behind a feature gate.
 DISPENSABLE = frozenset(
     {
         "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/storage.k8s.io/v1/csinodes",
-        "/apis/storage.k8s.io/v1/csidrivers", "/apis/storage.k8s.io/v1/csistoragecapacities",
+        "/apis/storage.k8s.io/v1/csidrivers", "/apis/storage.k8s.io/v1/csistoragecapacities", NODE_OVERLAYS.path,
         *(path for _, path, _ in OWNERS),
     }
 )  # fmt: skip
@@ -108,10 +111,6 @@ DISPENSABLE = frozenset(
 
 class NotInstalledError(ConfigurationError):
     """The cluster has no such kind."""
-
-
-#: The name that stands for all objects of a kind.
-ALL = "(all)"
 
 
 class Page(msgspec.Struct, Generic[T]):

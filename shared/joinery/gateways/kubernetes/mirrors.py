@@ -17,6 +17,7 @@ were missed until then, or came late, are logged: there should be none.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -99,7 +100,9 @@ class CustomKind:
 
     def list_all(self, transport: Transport, known: Mapping[str, Entry]) -> tuple[str, dict[str, Entry]]:
         listed = lists.read(transport, self.path, msgspec.Raw)
-        return listed.version, entries_of(listed.objects, known, self.entry)
+        # Of a kind that can be done without, that it may not be read.
+        entries = {bad.name: Entry("", None, replace(bad, kind=self._custom.kind)) for bad in listed.invalid}
+        return listed.version, entries | entries_of(listed.objects, known, self.entry)
 
     def entry(self, raw: msgspec.Raw, head: Head) -> Entry:
         # A resource is validated by pydantic, which takes longer than all the rest.

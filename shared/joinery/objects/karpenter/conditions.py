@@ -25,6 +25,7 @@ from joinery.objects.karpenter.meta import Condition
 READY = "Ready"
 
 NODE_POOL_DEPENDENTS = ("ValidationSucceeded", "NodeClassReady")
+NODE_OVERLAY_DEPENDENTS = ("ValidationSucceeded",)
 NODE_CLAIM_DEPENDENTS = ("Launched", "Registered", "Initialized")
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)

@@ -253,8 +253,7 @@ def listed_cel(keys: frozenset[str]) -> str:
     return "[" + ", ".join(f"'{key}'" for key in sorted(keys)) + "]"
 
 
-CheckedRequirement = Annotated[
-    Requirement,
+_OPERAND_RULES = (
     Rule(
         "self.operator != 'In' || (has(self.values) && self.values.size() > 0)",
         "operator In must have a value",
@@ -268,12 +267,8 @@ CheckedRequirement = Annotated[
         lambda it: it.operator not in NUMERIC or (len(it.values) == 1 and is_whole_number(it.values[0])),
         field="values",
     ),
-    Rule(
-        "self.operator != 'In' || !has(self.minValues) || (has(self.values) && self.values.size() >= self.minValues)",
-        "operator In must have at least minValues values",
-        lambda it: it.operator != "In" or it.min_values is None or len(it.values) >= it.min_values,
-        field="values",
-    ),
+)
+_KEY_RULES = (
     Rule(
         f"self.key in {listed_cel(CORE_KEYS)} || !{in_domain_cel('self.key', labels.CORE_GROUP)}",
         f"labels of {labels.CORE_GROUP} are restricted",
@@ -292,6 +287,19 @@ CheckedRequirement = Annotated[
         lambda it: it.key != labels.HOSTNAME,
         field="key",
     ),
+)
+#: Of every requirement.
+SELECTOR_RULES = (*_OPERAND_RULES, *_KEY_RULES)
+CheckedRequirement = Annotated[
+    Requirement,
+    *_OPERAND_RULES,
+    Rule(
+        "self.operator != 'In' || !has(self.minValues) || (has(self.values) && self.values.size() >= self.minValues)",
+        "operator In must have at least minValues values",
+        lambda it: it.operator != "In" or it.min_values is None or len(it.values) >= it.min_values,
+        field="values",
+    ),
+    *_KEY_RULES,
 ]
 #: Of a NodeClaim: ``karpenter.sh/nodepool`` is allowed, because a claim knows its pool.
 ClaimRequirements = Annotated[list[CheckedRequirement], Field(max_length=100)]
@@ -321,7 +329,7 @@ class Origin(NamedTuple):
 
 
 class CustomResource(Model):
-    """One of the three kinds: what the API server stores under its name.
+    """One of the four kinds: what the API server stores under its name.
 
     An object of an older API is read as one of them too (``joinery.objects.karpenter.legacy``), and remembers its
     ``origin``.

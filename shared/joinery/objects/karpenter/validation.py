@@ -27,8 +27,10 @@ from joinery.objects.karpenter.meta import (
     is_label_value,
     is_whole_number,
 )
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay, OverlayRequirement
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.rules import RuleError
+from joinery.objects.kubernetes.quantity import parse
 from joinery.objects.policies import SIZES, Rebalance, share_of, terminate_first_of
 from joinery.objects.spelling import label_meant_by, value_meant_by
 from joinery.objects.wording import of_model_error, shown
@@ -41,6 +43,9 @@ KNOWN_VALUES = {
 
 #: Bytes: of the 256 KiB that an object may have, the rest is for what Joinery writes into a claim.
 MOST_ANNOTATED = 120 << 10
+
+#: $/h, or percent: what is dearer is a mistake, as it is in a catalogue.
+DEAREST = 1e6
 
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 _MOST_ERRORS = 5
@@ -102,6 +107,25 @@ def path(parts: Iterable[str | int]) -> str:
 def validate(pool: NodePool) -> tuple[str, ...]:
     """Why the NodePool cannot be used, each as ``field: reason``; empty if it can."""
     return tuple(_pool_reasons(pool))
+
+
+def validate_overlay(overlay: NodeOverlay) -> tuple[str, ...]:
+    """Why the NodeOverlay cannot be used, each as ``field: reason``; empty if it can (Karpenter `RuntimeValidate`)."""
+    return tuple(_overlay_reasons(overlay))
+
+
+def _overlay_reasons(overlay: NodeOverlay) -> Iterator[str]:
+    for index, requirement in enumerate(overlay.spec.requirements):
+        yield from _requirement_reasons(f"spec.requirements[{index}]", requirement)
+    for field, text in (("price", overlay.spec.price), ("priceAdjustment", overlay.spec.price_adjustment)):
+        if text is not None and abs(float(text.removesuffix("%"))) > DEAREST:
+            yield f"spec.{field}: {shown(text)} is more than {DEAREST:,.0f}"
+    for name, text in overlay.spec.capacity.items():
+        field = f"spec.capacity[{name}]"
+        if not is_label_key(name):
+            yield f"{field}: {shown(name)} is not a qualified name"
+        elif parse(text) < 0:
+            yield f"{field}: {shown(text)} is less than 0"
 
 
 def _pool_reasons(pool: NodePool) -> Iterator[str]:
@@ -182,8 +206,11 @@ def _taint_reasons(where: str, taints: Sequence[Taint], startup_taints: Sequence
         seen.add((taint.key, taint.effect))
 
 
-def _requirement_reasons(where: str, requirement: Requirement) -> Iterator[str]:
-    if reason := _key_reason(labels.canonical(requirement.key)):
+def _requirement_reasons(where: str, requirement: Requirement | OverlayRequirement) -> Iterator[str]:
+    key = labels.canonical(requirement.key)
+    # An overlay may be for NodePools, which a NodePool cannot ask for.
+    names_pools = key == labels.NODE_POOL and isinstance(requirement, OverlayRequirement)
+    if not names_pools and (reason := _key_reason(key)):
         yield f"{where}.key: {reason}"
     for index, value in enumerate(requirement.values):
         if not is_label_value(value):
@@ -192,8 +219,9 @@ def _requirement_reasons(where: str, requirement: Requirement) -> Iterator[str]:
         yield f"{where}.values: {reason}"
 
 
-def _operand_reason(requirement: Requirement) -> str:
-    values, least = requirement.values, requirement.min_values
+def _operand_reason(requirement: Requirement | OverlayRequirement) -> str:
+    values = requirement.values
+    least = requirement.min_values if isinstance(requirement, Requirement) else None
     if requirement.operator in NUMERIC:
         is_one = len(values) == 1 and is_whole_number(values[0])
         return "" if is_one else f"operator {requirement.operator} must have a single integer that is not negative"

@@ -40,6 +40,7 @@ KINDS: Mapping[str, ApiResource] = {
         ApiResource("Lease", "/apis/coordination.k8s.io/v1", "leases", namespaced=True),
         ApiResource("Node", "/api/v1", "nodes"),
         ApiResource("NodePool", "/apis/karpenter.sh/v1", "nodepools"),
+        ApiResource("NodeOverlay", "/apis/karpenter.sh/v1alpha1", "nodeoverlays"),
         ApiResource("NodeClaim", "/apis/karpenter.sh/v1", "nodeclaims"),
         # What NodeClaims were before. Where v1 is served too, v1beta1 has the same objects once more.
         ApiResource("NodeClaim.v1beta1", "/apis/karpenter.sh/v1beta1", "nodeclaims"),

@@ -5,7 +5,7 @@ A claim is frozen: each function returns a new one, to be handed to the cluster 
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from joinery.objects.annotations.disruption import is_postponed
 from joinery.objects.karpenter.conditions import (
@@ -18,10 +18,12 @@ from joinery.objects.karpenter.conditions import (
     put,
     with_ready,
 )
-from joinery.objects.karpenter.labels import INTERRUPTED_AT, RESERVATION_ID, TERMINATION_FINALIZER
+from joinery.objects.karpenter.labels import INTERRUPTED_AT, NODE_POOL, RESERVATION_ID, TERMINATION_FINALIZER
 from joinery.objects.karpenter.meta import Condition, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
+from joinery.objects.snapshot.offerings import types_for
 
+T = TypeVar("T")
 LAUNCHED, REGISTERED, INITIALIZED = NODE_CLAIM_DEPENDENTS
 #: The condition of a claim whose instance EC2 was asked to end.
 INSTANCE_TERMINATING = "InstanceTerminating"
@@ -172,3 +174,11 @@ def _has_current_ready(claim: NodeClaim) -> bool:
             is_true(claim.status.conditions, kind, generation=generation) for kind in (READY, *NODE_CLAIM_DEPENDENTS)
         )
     )
+
+
+def types_of(claim: NodeClaim, types: Mapping[str, T]) -> T | None:
+    """What the claim's node may be of, as its NodePool's nodes are; None where nothing is known of its node class.
+
+    ``types``: by name of the node class, and by ``own_key``.
+    """
+    return types_for(types, claim.spec.node_class_ref.name, claim.metadata.labels.get(NODE_POOL, ""))

@@ -7,11 +7,13 @@ class would be: its labels, capacity and allocatable resources already depend on
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from joinery.objects.karpenter.labels import RESERVATION_ID, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE, SPOT
 from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.snapshot.quotas import is_quota, quota_of
 
+K = TypeVar("K")
 CAPACITY_BLOCK = "capacity-block"
 RESERVATION_KINDS = ("default", CAPACITY_BLOCK)
 
@@ -91,6 +93,8 @@ class InstanceType:
     except for zone, capacity type and tenancy. A node of this type has no other well-known label. ``capacity``: what
     the machine has. ``allocatable``: what is left of it for pods. ``offerings``: where it is sold. ``attachments``: how
     many volumes for pods a CSI driver attaches to it, by the driver's name; others attach as many as they like.
+    ``unpriced``: where it is sold at a price that AWS does not say, as types in preview are; the prices mean nothing.
+    ``is_repriced``: whether some offering has another price than AWS's, which EC2 does not know.
     """
 
     name: str
@@ -99,6 +103,8 @@ class InstanceType:
     allocatable: Resources
     offerings: tuple[Offering, ...]
     attachments: Mapping[str, int] = field(default_factory=dict)
+    unpriced: tuple[Offering, ...] = ()
+    is_repriced: bool = False
 
     def price(self, zone: str, capacity_type: str) -> float | None:
         """$/h of one offering, available or not; None where it is not sold.
@@ -149,6 +155,24 @@ def covers(shortage: OfferingKey, pool: OfferingKey) -> bool:
     if is_quota(shortage.scope) and shortage.scope != quota_of(pool.instance_type):
         return False
     return all(said in ("", asked) for said, asked in pairs)
+
+
+def own_key(node_class: str, node_pool: str) -> str:
+    """The key of a NodePool's own types among those of node classes (names have no slash)."""
+    return f"{node_class}/{node_pool}"
+
+
+def class_of(key: str) -> str:
+    """The name of the node class of whose types a key is."""
+    return key.partition("/")[0]
+
+
+def types_for(types: Mapping[str, K], node_class: str, node_pool: str) -> K | None:
+    """What nodes of the NodePool may be of, where ``types`` are by name of the node class: those that NodeOverlays make
+    of them for this NodePool, if any do (``scheduling.pools.overlays``). None where nothing is known of the class.
+    """
+    own = types.get(own_key(node_class, node_pool))
+    return types.get(node_class) if own is None else own
 
 
 def without(types: Iterable[InstanceType], unavailable: frozenset[OfferingKey]) -> tuple[InstanceType, ...]:

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import DEFAULT_KIND, NodeClass, NodeClassKind
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import (
     CSIDriver,
@@ -29,6 +30,9 @@ from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.nodes import NodeView, views
 from joinery.objects.snapshot.pod_groups import PodGroups, by_key, merged, of_daemon_sets
 from joinery.objects.snapshot.successors import FIELDS, OwnerKey, successor
+
+#: The name of an ``Invalid`` that stands for all objects of its kind.
+ALL = "(all)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +68,7 @@ class Snapshot(ClaimsSnapshot):
     pods: tuple[Pod, ...] = ()
     nodes: tuple[Node, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
+    node_overlays: tuple[NodeOverlay, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()

@@ -9,9 +9,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from joinery.gateways.ec2.catalog.description import GpuDevice
-from joinery.gateways.ec2.catalog.document import Catalog, entry
+from joinery.gateways.ec2.catalog.document import Catalog, UnpricedOffering, Zone, entry
 from joinery.gateways.ec2.catalog.resolved import decode_entries
 from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
 from joinery.gateways.ec2.instancetypes.resolve import resolve
@@ -379,6 +380,15 @@ def test_nothing_is_ever_allocatable_beyond_capacity(vcpus: int, mib: int, enis:
     kind = resolve(small, node_class(), assumed=NodeAssumptions(vm_memory_overhead=overhead))[0]
     assert all(kind.allocatable[name] <= kind.capacity[name] for name in kind.capacity)
     assert min(kind.allocatable.values()) >= 0 or not any(o.available for o in kind.offerings)
+
+
+def test_a_type_without_a_price_has_the_places_where_it_is_sold() -> None:
+    """Nothing can be bought there until a NodeOverlay says for how much; of zones beyond the class, never."""
+    places = tuple(UnpricedOffering("x1.large", f"us-east-1{letter}", "spot") for letter in "az")
+    catalog = replace(_catalog_of(), zones=(Zone("us-east-1a"),), unpriced=places)
+    (kind,) = resolve(catalog, node_class())
+    assert kind.offerings == ()
+    assert [(one.zone, one.available) for one in kind.unpriced] == [("us-east-1a", True), ("us-east-1z", False)]
 
 
 def _catalog_of(*, vcpus: int = 4, mib: int = 16384, enis: int = 4, ips: int = 15) -> Catalog:

@@ -88,6 +88,20 @@ def test_an_on_demand_launch_takes_the_lowest_price() -> None:
     assert "SpotOptions" not in request
 
 
+@pytest.mark.parametrize(
+    ("capacity_type", "options", "strategy"),
+    [
+        ("spot", "SpotOptions", "capacity-optimized-prioritized"), ("on-demand", "OnDemandOptions", "prioritized"),
+    ],
+)  # fmt: skip
+def test_a_launch_by_other_prices_than_awss_goes_by_its_priorities(
+    capacity_type: str, options: str, strategy: str
+) -> None:
+    """EC2 would take what is cheapest by its own (Karpenter for AWS, `WithOverlay`)."""
+    request = fleet(asked(capacity_type=capacity_type, in_our_order=True), [], {}, SUBNETS)
+    assert request[options] == {"AllocationStrategy": strategy}
+
+
 def test_a_launch_that_gave_up_minvalues_leaves_out_the_context() -> None:
     """The context is for fleets that are as varied as the NodePool demands (Karpenter, "EC2 Context")."""
     lenient = asked(node_class=node_class(context="cr-1"), min_values_relaxed=True)

@@ -55,10 +55,7 @@ class Replacements:
     def __init__(self, problem: DisruptionProblem) -> None:
         self._options = problem.options
         self._types: dict[str, Mapping[str, InstanceType]] = {
-            pool.metadata.name: {
-                kind.name: kind
-                for kind in problem.packing.instance_types.get(pool.spec.template.spec.node_class_ref.name, ())
-            }
+            pool.metadata.name: {kind.name: kind for kind in problem.packing.types_of(pool)}
             for pool in problem.packing.snapshot.node_pools
         }
         self._min_values = {pool.metadata.name: _min_values(pool) for pool in problem.packing.snapshot.node_pools}

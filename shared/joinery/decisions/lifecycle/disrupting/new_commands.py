@@ -42,7 +42,7 @@ from joinery.objects.karpenter.labels import (
 from joinery.objects.karpenter.meta import Condition, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.objections import Objection, ObjectionCode
-from joinery.objects.snapshot.claims import INITIALIZED, annotated, with_status
+from joinery.objects.snapshot.claims import INITIALIZED, annotated, types_of, with_status
 from joinery.objects.snapshot.nodes import is_leaving
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.pods import is_reschedulable
@@ -220,6 +220,6 @@ def dearer_events(command: NewCommand, more: float) -> Iterable[Announce]:
 def _price(claim: NodeClaim, types: Mapping[str, Sequence[InstanceType]]) -> float | None:
     """$/h of the claim's node, by its labels; None where nobody knows."""
     labels = claim.metadata.labels
-    sold = types.get(claim.spec.node_class_ref.name, ())
+    sold = types_of(claim, types) or ()
     own = next((kind for kind in sold if kind.name == labels.get(INSTANCE_TYPE)), None)
     return own.price(labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")) if own else None

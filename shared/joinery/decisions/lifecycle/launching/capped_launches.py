@@ -17,6 +17,7 @@ from joinery.objects.actions import Announce
 from joinery.objects.annotations.plans import expected
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.policies import Caps
+from joinery.objects.snapshot.claims import types_of
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.snapshot.urgency import Urgency, lately_served, urgencies
@@ -82,7 +83,7 @@ def _purchase(
 def cheapest(group: FleetGroup, types: Mapping[str, Sequence[InstanceType]]) -> float | None:
     """$/h of the cheapest instance that the call may get; None if nothing that it allows is on sale."""
     claim = group.claims[0]
-    choice = filtered(claim, types.get(claim.spec.node_class_ref.name, ()), group.requests)
+    choice = filtered(claim, types_of(claim, types) or (), group.requests)
     if choice is None:
         return None
     return min((offering.price for candidate in choice.types for offering in candidate.offerings), default=None)

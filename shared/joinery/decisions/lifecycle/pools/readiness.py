@@ -34,6 +34,7 @@ from joinery.objects.karpenter.labels import INITIALIZED, NODE_POOL, NODE_POOL_H
 from joinery.objects.karpenter.meta import Condition, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassRef, NodeClassStatus
+from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.validation import validate
 from joinery.objects.kubernetes.core import Node
@@ -41,7 +42,7 @@ from joinery.objects.kubernetes.quantity import amounts, texts, total
 from joinery.objects.snapshot.claims import REGISTERED
 from joinery.objects.snapshot.instances import Instance
 from joinery.objects.snapshot.nodes import nodes_by_provider_id
-from joinery.objects.snapshot.snapshot import Snapshot
+from joinery.objects.snapshot.snapshot import ALL, Snapshot
 
 #: An older version said of pools that their ``spec.disruption`` did not act.
 _OUTLIVED = f"{OWN_GROUP}/DisruptionNotSupported"
@@ -64,9 +65,9 @@ def readiness(
     the trials of images, whose outcome the classes remember. ``deaths``: by claim, instances that died at launch.
     """
     # Kinds whose status says what is wrong with them.
-    with_conditions = (NodePool.kind, NodeClaim.kind, snapshot.node_class_kind.kind)
+    with_conditions = (NodePool.kind, NodeClaim.kind, NodeOverlay.kind, snapshot.node_class_kind.kind)
     for invalid in snapshot.invalid:
-        if invalid.kind in with_conditions:
+        if invalid.kind in with_conditions and invalid.name != ALL:
             yield (Reject(invalid.kind, invalid.name, invalid.reason),)
     used = _used_classes(snapshot)
     classes = {}

@@ -31,7 +31,7 @@ from joinery.objects.karpenter.meta import Condition
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import Drift, MadeOf, NodeClass
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.snapshot.claims import DRIFTED, is_launched, with_condition, with_status
+from joinery.objects.snapshot.claims import DRIFTED, is_launched, types_of, with_condition, with_status
 from joinery.objects.snapshot.instances import Instance, instance_id
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.snapshot import Snapshot
@@ -183,7 +183,7 @@ def instance_type_drift(
     sold = {name: {offered.name: offered for offered in listed} for name, listed in types.items() if listed}
     changes = []
     for claim in snapshot.managed_claims:
-        offered = sold.get(claim.spec.node_class_ref.name)
+        offered = types_of(claim, sold)
         is_ours = claim.metadata.labels.get(NODE_POOL) in snapshot.pools_by_name and is_launched(claim)
         if is_ours and offered is not None and not claim.is_deleting:
             changes.append((claim, _judged_by_offerings(claim, offered, snapshot)))

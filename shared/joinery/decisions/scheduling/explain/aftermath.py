@@ -84,8 +84,7 @@ def _standing(problem: Problem, view: NodeView, pod: str) -> Node:
 def _booted(launch: Launch, problem: Problem) -> Node:
     """The node that the launch's own offering gives."""
     pool = problem.snapshot.pools_by_name[launch.node_pool]
-    types = problem.instance_types.get(pool.spec.template.spec.node_class_ref.name, ())
-    kind = next(kind for kind in types if kind.name == launch.offering.instance_type)
+    kind = next(kind for kind in problem.types_of(pool) if kind.name == launch.offering.instance_type)
     taints = [Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in launch.taints]
     return _node(launch.name, _labels(launch, kind), taints, (kind.capacity, kind.allocatable))
 

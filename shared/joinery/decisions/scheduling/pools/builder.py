@@ -76,7 +76,7 @@ def build_static_pools(
 
 
 class _Builder:
-    """What all pools of a problem are built from. Pools of one node class share its market."""
+    """What all pools of a problem are built from. Pools of the same instance types share their market."""
 
     def __init__(
         self, problem: Problem, axis: Axis, daemons: Sequence[Daemon], nodes: Sequence[NodeView], pending: int
@@ -86,7 +86,7 @@ class _Builder:
         self._daemons = daemons
         self._nodes = nodes
         self._most_pods = most_pods(problem.snapshot.node_pools, nodes, pending)
-        self._markets: dict[str, Market] = {}
+        self._markets: dict[tuple[str, int], Market] = {}
         self._holds = launch_holds(problem.snapshot)
 
     def build(self, node_pool: NodePool) -> Pool | Reason:
@@ -110,14 +110,15 @@ class _Builder:
         return unmet_min_values(pool) or pool
 
     def _market(self, node_pool: NodePool) -> Market:
-        node_class = node_pool.spec.template.spec.node_class_ref.name
-        if node_class not in self._markets:
-            self._markets[node_class] = market_of(self._launchable(node_class), self._axis)
-        return self._markets[node_class]
+        node_class, types = node_pool.spec.template.spec.node_class_ref.name, self._problem.types_of(node_pool)
+        key = node_class, id(types)
+        if key not in self._markets:
+            self._markets[key] = market_of(self._launchable(node_class, types), self._axis)
+        return self._markets[key]
 
-    def _launchable(self, node_class: str) -> Sequence[InstanceType]:
-        """The types of a class without those whose instances would die at launch."""
-        types, closed = self._problem.instance_types.get(node_class, ()), closed_images(self._holds, node_class)
+    def _launchable(self, node_class: str, types: Sequence[InstanceType]) -> Sequence[InstanceType]:
+        """These types of a class without those whose instances would die at launch."""
+        closed = closed_images(self._holds, node_class)
         if not closed:
             return types
         image_for = self._problem.snapshot.classes_by_name[node_class].image_for

@@ -48,14 +48,23 @@ class Missing(msgspec.Struct, frozen=True, rename="camel"):
         return f"{self.source} could not be read: {self.instead} ({self.reason})"
 
 
+class UnpricedOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """An instance type in a zone under a capacity type, at a price that AWS does not say."""
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+
+
 class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=True):
     """What a region sells.
 
     ``priced``: the day or moment (RFC3339) that the prices are of, ``listed``: the moment that the instance types and
     on-demand prices are of, if they were taken over from an earlier catalogue; empty where a document does not say it.
     ``instance_types``: entries as the cloud describes them, unchanged and undecoded, for EC2 of DescribeInstanceTypes;
-    ``entry`` makes one. ``capacity_reservations``: entries of DescribeCapacityReservations with what is left of each; a
-    document may leave them out. ``missing``: what could not be read when it was made.
+    ``entry`` makes one. ``unpriced``: where those are sold that have no price anywhere, as types in preview.
+    ``capacity_reservations``: entries of DescribeCapacityReservations with what is left of each; a document may leave
+    them out. ``missing``: what could not be read when it was made.
     """
 
     api_version: str = "joinery.dev/v1"
@@ -66,6 +75,7 @@ class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=Tr
     zones: tuple[Zone, ...] = ()
     instance_types: tuple[msgspec.Raw, ...] = ()
     offerings: tuple[CatalogOffering, ...] = ()
+    unpriced: tuple[UnpricedOffering, ...] = ()
     capacity_reservations: tuple[CapacityReservation, ...] = ()
     missing: tuple[Missing, ...] = ()
 
@@ -89,6 +99,17 @@ class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=Tr
         for o in self.offerings:
             offering = Offering(o.zone, o.capacity_type, o.price, o.available, ids.get(o.zone, ""))
             by_type.setdefault(o.instance_type, []).append(offering)
+        return {name: tuple(offerings) for name, offerings in by_type.items()}
+
+    @cached_property
+    def in_preview(self) -> Mapping[str, tuple[Offering, ...]]:
+        """The unpriced offerings of each instance type, in the document's order. Their prices mean nothing."""
+        ids = {zone.name: zone.id for zone in self.zones}
+        by_type: dict[str, list[Offering]] = {}
+        for o in self.unpriced:
+            by_type.setdefault(o.instance_type, []).append(
+                Offering(o.zone, o.capacity_type, 0.0, zone_id=ids.get(o.zone, ""))
+            )
         return {name: tuple(offerings) for name, offerings in by_type.items()}
 
 

@@ -2,17 +2,17 @@
 
 A source that cannot be read, because a right is missing or AWS does not answer, keeps nobody from the others. The
 earlier catalogue stands in for it, or what is known without (``_WITHOUT``), and the catalogue says so. An offering
-without a price is left out until it has one.
+without a price is left out until it has one; of types without any, where they are sold is there, for NodeOverlays.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from joinery.gateways.aws import Clients
 from joinery.gateways.ec2.catalog import pricing
-from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering, Missing, Zone
+from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering, Missing, UnpricedOffering, Zone
 from joinery.gateways.ec2.catalog.sources import Parts, parts_of, questions
 from joinery.gateways.workers import OneByOne, Workers
 from joinery.objects.errors import ConfigurationError, JoineryError
@@ -101,6 +101,7 @@ def _catalog(
         zones=_zones(parts) if earlier is None or "places" in found else earlier.zones,
         instance_types=tuple(parts.types[name].entry for name in sorted(parts.types)),
         offerings=offerings,
+        unpriced=tuple(_unpriced(parts, offerings)),
         capacity_reservations=parts.reservations,
         missing=tuple(_missing(asked, errors, earlier)),
     )
@@ -131,6 +132,16 @@ def _offerings(parts: Parts) -> Iterator[CatalogOffering]:
                 yield CatalogOffering(name, zone, labels.ON_DEMAND, parts.prices[name])
             if labels.SPOT in bought_as and (name, zone) in parts.spot:
                 yield CatalogOffering(name, zone, labels.SPOT, parts.spot[name, zone])
+
+
+def _unpriced(parts: Parts, offerings: Iterable[CatalogOffering]) -> Iterator[UnpricedOffering]:
+    """Where types are sold that have no price at all. One without a spot price in a zone is not sold there as spot."""
+    priced = {offering.instance_type for offering in offerings}
+    for name in sorted(parts.types.keys() - priced):
+        for zone in sorted(parts.places.get(name, ())):
+            for capacity_type in (labels.ON_DEMAND, labels.SPOT):
+                if capacity_type in parts.types[name].bought_as:
+                    yield UnpricedOffering(name, zone, capacity_type)
 
 
 def _zones_by_type(spot: Mapping[tuple[str, str], float]) -> Mapping[str, Collection[str]]:

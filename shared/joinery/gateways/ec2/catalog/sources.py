@@ -76,8 +76,11 @@ def questions(
 def parts_of(catalog: Catalog) -> Parts:
     """What the sources said when a catalogue was made."""
     places: dict[str, set[str]] = {}
-    for offering in catalog.offerings:
-        places.setdefault(offering.instance_type, set()).add(offering.zone)
+    sold = [(o.instance_type, o.zone) for o in catalog.offerings] + [
+        (o.instance_type, o.zone) for o in catalog.unpriced
+    ]
+    for name, zone in sold:
+        places.setdefault(name, set()).add(zone)
     pairs = zip(catalog.described, catalog.instance_types, strict=True)
     return Parts(
         prices={o.instance_type: o.price for o in catalog.offerings if o.capacity_type == labels.ON_DEMAND},

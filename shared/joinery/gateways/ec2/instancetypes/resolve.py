@@ -39,13 +39,14 @@ class _Region:
     """What all types of a class share.
 
     ``zones``: name to id, of the zones that the class reaches. ``sold``: on-demand and spot offerings, by type.
-    ``reserved``: offerings of the class's capacity reservations, by type.
+    ``reserved``: offerings of the class's capacity reservations, by type. ``in_preview``: those without a price.
     """
 
     name: str
     zones: Mapping[str, str]
     sold: Mapping[str, tuple[Offering, ...]]
     reserved: Mapping[str, tuple[Offering, ...]]
+    in_preview: Mapping[str, tuple[Offering, ...]]
 
 
 def resolve(
@@ -69,7 +70,7 @@ def resolve(
     settings = node_settings(node_class.spec, assumed)
     counted = catalog.capacity_reservations if reservations is None else reservations
     reserved = reserved_offerings(node_class, counted, catalog.sold, zones, now)
-    region = _Region(catalog.region, zones, catalog.sold, reserved)
+    region = _Region(catalog.region, zones, catalog.sold, reserved, catalog.in_preview)
     return tuple(_resolve(description, node_class, settings, region) for description in catalog.described)
 
 
@@ -92,7 +93,8 @@ def _resolve(
     node_labels |= reservation_labels(node_labels[labels.CAPACITY_TYPE], reserved)
     zones = region.zones if _is_usable(description, node_class, node_labels, left) else {}
     offerings = _reachable((*sold, *reserved) if reserved else sold, zones)
-    return InstanceType(name, node_labels, total, left, offerings, attachments(description, settings))
+    unpriced = _reachable(region.in_preview.get(name, ()), zones)
+    return InstanceType(name, node_labels, total, left, offerings, attachments(description, settings), unpriced)
 
 
 def _confined(instance_type: InstanceType, zones: Mapping[str, str]) -> InstanceType:

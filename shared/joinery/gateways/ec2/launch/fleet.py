@@ -89,7 +89,7 @@ def fleet(
     }
     # The context is agreed upon with EC2 for fleets that are as varied as they are meant to be.
     context = {"Context": spec.context} if spec.context and not request.min_values_relaxed else {}
-    return call | _options(target_type(request)) | context
+    return call | _options(target_type(request), in_our_order=request.in_our_order) | context
 
 
 def target_type(request: LaunchRequest) -> str:
@@ -102,11 +102,16 @@ def target_type(request: LaunchRequest) -> str:
     return _INTERRUPTIBLE if reservation is not None and reservation.is_interruptible else labels.ON_DEMAND
 
 
-def _options(target: str) -> dict[str, Any]:
-    """How EC2 chooses among the pools. In a capacity block it has nothing to choose."""
+def _options(target: str, *, in_our_order: bool) -> dict[str, Any]:
+    """How EC2 chooses among the pools. In a capacity block it has nothing to choose.
+
+    ``in_our_order``: by the priorities of the overrides, which are our prices (EC2 API SpotOptions, OnDemandOptions).
+    """
+    spot = "capacity-optimized-prioritized" if in_our_order else "price-capacity-optimized"
+    on_demand = "prioritized" if in_our_order else "lowest-price"
     options: dict[str, dict[str, Any]] = {
-        labels.SPOT: {"SpotOptions": {"AllocationStrategy": "price-capacity-optimized"}},
-        labels.ON_DEMAND: {"OnDemandOptions": {"AllocationStrategy": "lowest-price"}},
+        labels.SPOT: {"SpotOptions": {"AllocationStrategy": spot}},
+        labels.ON_DEMAND: {"OnDemandOptions": {"AllocationStrategy": on_demand}},
         _INTERRUPTIBLE: {"ReservedCapacityOptions": {"ReservationTypes": ["interruptible-capacity-reservation"]}},
     }
     return options.get(target, {})
