@@ -1,7 +1,9 @@
 """What only the EC2 adapter does: the live catalogue, images by every kind of term, instance profiles, templates."""
 
+import base64
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -107,9 +109,9 @@ def node_class(uid: str = "0a1b", generation: int = 1, **spec: Any) -> EC2NodeCl
     return EC2NodeClass.model_validate({"metadata": metadata, "spec": wire | spec})
 
 
-def launch(cloud: Ec2Cloud, token: str = "t-1", *kinds: str) -> LaunchRequest:
+def launch(cloud: Ec2Cloud, token: str = "t-1", *kinds: str, **spec: Any) -> LaunchRequest:
     """A launch of one of several types, each with a pod count of its own."""
-    found = node_class()
+    found = node_class(**spec)
     return LaunchRequest(
         token=token,
         count=1,
@@ -234,6 +236,24 @@ def test_pools_are_grouped_by_the_template_they_need(cloud: Ec2Cloud) -> None:
     assert all(name.startswith("karpenter.k8s.aws/") for name in made)
     Ec2Cloud("joinery", REGION, now=Clock().now).launch(launch(cloud, "t-2", "m5.large", "m7g.large"))
     assert len(boto3.client("ec2").describe_launch_templates()["LaunchTemplates"]) == 2
+
+
+def test_nodes_are_told_what_expressions_yield_for_their_type(cloud: Ec2Cloud) -> None:
+    """Which is what their room was counted with, each type in a template of its own."""
+    kubelet = {"maxPods": "max_pods / 2", "kubeReserved": {"cpu": "vcpus * 30", "memory": "1Gi"}}
+    cloud.launch(launch(cloud, "t-1", "m5.large", "m5.metal", kubelet=kubelet))
+    ec2 = boto3.client("ec2")
+    written = [
+        base64.b64decode(
+            ec2.describe_launch_template_versions(LaunchTemplateId=made["LaunchTemplateId"])["LaunchTemplateVersions"][
+                0
+            ]["LaunchTemplateData"]["UserData"]
+        ).decode()
+        for made in ec2.describe_launch_templates()["LaunchTemplates"]
+    ]
+    assert sorted(re.findall(r'"(?:maxPods|cpu|memory)": (.*?),?\n', "".join(written))) == [
+        '"1Gi"', '"1Gi"', '"2880m"', '"60m"', "29", "30",
+    ]  # fmt: skip
 
 
 def test_a_template_that_was_deleted_is_made_again(cloud: Ec2Cloud) -> None:

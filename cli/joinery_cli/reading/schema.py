@@ -132,10 +132,7 @@ def _shape(annotation: Any, found: dict[str, Type]) -> str:
     name = f"{model.__name__} of Karpenter"
     if name not in found:
         fields = {field.alias or key: _shape(field.annotation, found) for key, field in model.model_fields.items()}
-        passed_on = model.passed_on if issubclass(model, Model) else ()
-        found[name] = Type(
-            {**dict.fromkeys(passed_on, ANYTHING), **fields}, _required(model), _GONE.get(model.__name__, {})
-        )
+        found[name] = Type(fields, _required(model), _GONE.get(model.__name__, {}))
     return f"[{name}]" if container is list else name
 
 

@@ -18,11 +18,11 @@ def _setting(name: str) -> re.Pattern[str]:
 
 #: What decides on a node's room, by field of ``spec.kubelet``: as NodeConfig, Bottlerocket's settings or a flag has it.
 _ROOM = {
-    "max_pods": _setting("max-?pods"),
-    "system_reserved": _setting("system-?reserved"),
-    "kube_reserved": _setting("kube-?reserved"),
-    "eviction_hard": _setting("eviction-?hard"),
-    "eviction_soft": _setting("eviction-?soft"),
+    "maxPods": _setting("max-?pods"),
+    "systemReserved": _setting("system-?reserved"),
+    "kubeReserved": _setting("kube-?reserved"),
+    "evictionHard": _setting("eviction-?hard"),
+    "evictionSoft": _setting("eviction-?soft"),
 }
 _COMMENT = re.compile(r"^\s*#.*$", re.MULTILINE)
 
@@ -48,8 +48,8 @@ def room_in_user_data(classes: Iterable[NodeClass]) -> Iterator[UserNotice]:
     """
     for one in classes:
         written = _COMMENT.sub("", getattr(one.spec, "user_data", None) or "")
-        kubelet = getattr(one.spec, "kubelet", None)
-        found = (name.search(written) for field, name in _ROOM.items() if not getattr(kubelet, field, None))
+        kubelet = getattr(one.spec, "kubelet", {})
+        found = (name.search(written) for field, name in _ROOM.items() if not kubelet.get(field))
         if words := [match[0] for match in found if match]:
             yield warning(
                 f"{one.kind} {one.metadata.name}: spec.userData sets {', '.join(words)}: the room of nodes is counted "

@@ -1,9 +1,10 @@
 """EC2NodeClass (karpenter.k8s.aws/v1): what an instance is made of: AMI, network, disks, kubelet, identity."""
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.devices import (
@@ -26,7 +27,7 @@ from joinery.objects.karpenter.ec2nodeclass_status import (
     SubnetStatus,
 )
 from joinery.objects.karpenter.hashing import digest
-from joinery.objects.karpenter.kubelet import CheckedKubeletConfiguration, KubeletConfiguration
+from joinery.objects.karpenter.kubelet import checks
 from joinery.objects.karpenter.meta import Model, TrueOrFalse, WholeNumber
 from joinery.objects.karpenter.nodeclass import Drift, MadeOf, NodeClass, Unsupported
 from joinery.objects.karpenter.rules import Rule
@@ -57,7 +58,6 @@ __all__ = [
     "EC2NodeClassSpec",
     "EC2NodeClassStatus",
     "EnclaveOptions",
-    "KubeletConfiguration",
     "MetadataOptions",
     "NetworkInterface",
     "PlacementGroupSelector",
@@ -110,6 +110,12 @@ InstanceTags = Annotated[
 ]
 
 
+#: The API server takes any map, as Karpenter's does since 1.15: ``kubelet.checks`` says what is wrong with it.
+KubeletSettings = Annotated[
+    dict[str, Any], WithJsonSchema({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+]
+
+
 class EC2NodeClassSpec(Model):
     """What an instance is made of."""
 
@@ -137,8 +143,8 @@ class EC2NodeClassSpec(Model):
     """Whether instances get a public address. If absent, the subnet decides."""
     ip_prefix_count: Annotated[WholeNumber, Field(ge=0)] | None = None
     """How many address prefixes the first network interface gets."""
-    kubelet: CheckedKubeletConfiguration | None = None
-    """Settings of the kubelet. Nodes of AL2023 get all that the kubelet has, those of other families these."""
+    kubelet: KubeletSettings = {}
+    """Settings of the kubelet, by its own names. `maxPods`, and amounts that it reserves, may be expressions."""
     block_device_mappings: BlockDeviceMappings = []
     """The disks. If absent, those of the family."""
     instance_store_policy: Literal["RAID0"] | None = None
@@ -235,6 +241,9 @@ class EC2NodeClass(NodeClass):
         """
         content = self.spec.model_dump(mode="json", exclude_defaults=True, exclude=_DYNAMIC_FIELDS)
         content["ami_family"] = self.spec.family
+        if self.spec.kubelet:
+            # As a text: to a kubelet the order of a list may matter.
+            content["kubelet"] = json.dumps(self.spec.kubelet, sort_keys=True)
         if not self.spec.detailed_monitoring:
             content.pop("detailed_monitoring", None)
         if self.spec.enclave_options and not self.spec.enclave_options.enabled:
@@ -243,9 +252,7 @@ class EC2NodeClass(NodeClass):
 
     @property
     def unsupported(self) -> tuple[Unsupported, ...]:
-        kubelet = self.spec.kubelet
-        # Up to v1.14 Karpenter ignored settings that do not reach nodes; a class of an older API stays as it was.
-        unusable = kubelet.unusable(self.spec.family) if kubelet and self.origin is None else ()
+        unusable = checks.problems(self.spec.kubelet, self.spec.family, is_older=self.origin is not None)
         return (*_unsupported(self.spec), *unusable)
 
     @property

@@ -18,7 +18,7 @@ from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.nodepool import NodePool
 
 #: To be raised with every change of what goes into a hash: claims are then re-stamped instead of replaced.
-HASH_VERSION = "joinery-v2"
+HASH_VERSION = "joinery-v3"
 
 
 def node_pool_hash(pool: NodePool) -> str:

@@ -48,7 +48,6 @@ class Model(BaseModel):
     """A frozen part of a custom resource. Field names are snake case here and camel case on the wire.
 
     ``required_on_wire`` names fields that have a default for us, and that the API server wants to see all the same.
-    ``passed_on``: names that may be there though we have no field of them, where others than our own read them.
     """
 
     model_config = ConfigDict(
@@ -60,7 +59,6 @@ class Model(BaseModel):
     )
 
     required_on_wire: ClassVar[frozenset[str]] = frozenset()
-    passed_on: ClassVar[frozenset[str]] = frozenset()
 
     @model_validator(mode="before")
     @classmethod

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.devices import VOLUME_SIZE
 from joinery.objects.karpenter.disruption import dollars_of, payback_of, rate_of, stop_of, switch_of
-from joinery.objects.karpenter.kubelet import THRESHOLD
 from joinery.objects.karpenter.meta import (
     LABEL_KEY,
     LABEL_VALUE,
@@ -257,7 +256,6 @@ _WORDS = {
         "write five fields of cron such as '0 9 * * mon-fri', or @daily and the like"
     ),
     VOLUME_SIZE: "write a size such as 100Gi, of at most 59000Gi, 64000G, 58Ti or 64T",
-    THRESHOLD: "write a share such as 5% or an amount such as 100Mi",
     r"^[^/]+$": "write the API group alone, such as karpenter.k8s.aws",
     r"subnet-[0-9a-z]+": "write the id of a subnet, such as subnet-0123456789abcdef0",
     r"sg-[0-9a-z]+": "write the id of a security group, such as sg-0123456789abcdef0",

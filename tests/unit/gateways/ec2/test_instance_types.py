@@ -262,6 +262,34 @@ def test_a_soft_threshold_of_the_disk_is_not_kept_either(catalog: Catalog) -> No
 
 
 @pytest.mark.parametrize(
+    ("name", "pods", "cpu", "memory"),
+    [("m5.large", 20, 60 + 20, 11 * 20 + 255 + 128), ("m5.24xlarge", 688, 2880 + 960, 11 * 688 + 255 + 6144)],
+)
+def test_expressions_are_evaluated_for_each_type(catalog: Catalog, name: str, pods: int, cpu: int, memory: int) -> None:
+    """With the pods that come of maxPods, and rounded up to 10 millicores and 16 MiB (Karpenter v1.15)."""
+    kubelet = {
+        "maxPods": "((default_enis - 1) * (ips_per_eni - 1)) + 2",
+        "kubeReserved": {"cpu": "max(60, vcpus * 30)", "memory": "11 * max_pods + 255"},
+        "systemReserved": {"cpu": "max(20, vcpus * 10)", "memory": "max(100, memory_mib / 64)"},
+        "evictionHard": {"memory.available": "100%"},
+    }
+    kind = only(catalog, name, node_class(kubelet=kubelet))
+    kept = {resource: kind.capacity[resource] - kind.allocatable[resource] for resource in ("cpu", "memory")}
+    assert kind.capacity["pods"] == pods
+    assert kept["cpu"] == cpu
+    assert memory <= kept["memory"] / MIB < memory + 16
+
+
+@pytest.mark.parametrize("pods", ["max_pods - 100", "10 / (vcpus - 2)", "max_pods * 1000000000"])
+def test_a_type_for_which_an_expression_has_no_value_is_not_available(catalog: Catalog, pods: str) -> None:
+    """Others of the class are, and the price of its nodes stays known."""
+    of = node_class(kubelet={"maxPods": pods})
+    assert only(catalog, "m5.large", of).offerings
+    assert not any(offering.available for offering in only(catalog, "m5.large", of).offerings)
+    assert ("1000000000" in pods) or any(each.available for each in only(catalog, "m5.24xlarge", of).offerings)
+
+
+@pytest.mark.parametrize(
     ("spec", "size"),
     [
         ({}, 20 << 30),

@@ -38,7 +38,7 @@ def test_a_hash_is_a_decimal_number_with_a_version_of_our_own() -> None:
     """Karpenter's annotations, never Karpenter's version: its claims are re-stamped, not drifted."""
     assert pool().isdecimal()
     assert int(pool()) < 2**64
-    assert HASH_VERSION == "joinery-v2"
+    assert HASH_VERSION == "joinery-v3"
 
 
 def test_a_hash_stays_the_same_from_release_to_release() -> None:
@@ -120,6 +120,8 @@ STATIC: list[dict[str, Any]] = [
     {"enclaveOptions": {"enabled": True}},
     {"kubelet": {"maxPods": 10}},
     {"kubelet": {"clusterDNS": ["10.0.0.10"]}},
+    {"kubelet": {"clusterDNS": ["10.0.0.10", "10.0.0.11"]}},
+    {"kubelet": {"clusterDNS": ["10.0.0.11", "10.0.0.10"]}},
     {"kubelet": {"cpuCFSQuota": False}},
     {"kubelet": {"serializeImagePulls": False}},
     {"kubelet": {"registryPullQPS": 0}},

@@ -5,13 +5,16 @@ in the units of ``Resources`` (millicores, bytes, counts), rounded where and as 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import TYPE_CHECKING
 
 from joinery.gateways.ec2.catalog.description import Description
 from joinery.gateways.ec2.instancetypes.families import FAMILIES, Family, branch_interfaces
-from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec
+from joinery.objects.karpenter.kubelet.configuration import KubeletConfiguration, read
+from joinery.objects.karpenter.kubelet.expressions import expressions, max_pods, reserved
+from joinery.objects.kubernetes.cel import Variables
 from joinery.objects.kubernetes.quantity import Resources, amount, amounts, total
 from joinery.objects.snapshot.offerings import EFA
 
@@ -69,6 +72,7 @@ class NodeSettings:
     ``storage``: bytes of the device that holds pods' ephemeral storage. ``system_reserved`` and ``kube_reserved``: what
     the class says of them, which may be nothing. ``efa_only``: how many EFA-only interfaces the class asks for, None
     where it does not say anything of interfaces; those of them ``efa_only_on_first_card`` take interfaces from pods.
+    ``depends_on_type``: whether there are expressions, without which the settings are the same for all types.
     """
 
     family: Family
@@ -80,11 +84,12 @@ class NodeSettings:
     assumed: NodeAssumptions
     efa_only: int | None
     efa_only_on_first_card: int
+    depends_on_type: bool
 
 
 def node_settings(spec: EC2NodeClassSpec, assumed: NodeAssumptions) -> NodeSettings:
     """The settings of a class."""
-    family, kubelet = FAMILIES[spec.family], spec.kubelet or KubeletConfiguration()
+    family, kubelet = FAMILIES[spec.family], read(spec.kubelet)
     efa = [nic for nic in spec.network_interfaces or () if nic.interface_type == "efa-only"]
     return NodeSettings(
         family=family,
@@ -96,6 +101,38 @@ def node_settings(spec: EC2NodeClassSpec, assumed: NodeAssumptions) -> NodeSetti
         assumed=assumed,
         efa_only=None if spec.network_interfaces is None else len(efa),
         efa_only_on_first_card=sum(nic.network_card_index == 0 for nic in efa),
+        depends_on_type=any(expressions(spec.kubelet)),
+    )
+
+
+def variables(description: Description, pods: int) -> Variables:
+    """What expressions of a class know of the type. ``pods``: how many a node takes."""
+    return {
+        "default_enis": description.default_card_interfaces,
+        "instance_type": description.instance_type,
+        "ips_per_eni": description.network_info.ipv4_addresses_per_interface,
+        "max_pods": pods,
+        "memory_mib": description.memory_info.size_in_mib,
+        "vcpus": description.v_cpu_info.default_v_cpus,
+    }
+
+
+def of_type(settings: NodeSettings, description: Description) -> NodeSettings:
+    """The settings of nodes of one type: with values for expressions.
+
+    Raises ``ExpressionError`` where one has no usable value for the type.
+    """
+    if not settings.depends_on_type:
+        return settings
+    given = settings.spec.kubelet
+    pods = max_pods(given, variables(description, _pods(description, settings)))
+    if pods is not None:
+        settings = replace(settings, kubelet=replace(settings.kubelet, max_pods=pods))
+    kept = reserved(given, variables(description, _pods(description, settings)))
+    return replace(
+        settings,
+        kube_reserved=amounts(kept.get("kubeReserved", {})),
+        system_reserved=amounts(kept.get("systemReserved", {})),
     )
 
 

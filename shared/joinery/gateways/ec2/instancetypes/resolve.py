@@ -21,11 +21,13 @@ from joinery.gateways.ec2.instancetypes.capacity import (
     attachments,
     capacity,
     node_settings,
+    of_type,
 )
 from joinery.gateways.ec2.instancetypes.reserved import reservation_labels, reserved_offerings
 from joinery.gateways.ec2.instancetypes.typelabels import Labels, type_labels
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassSpec, NetworkInterface
+from joinery.objects.kubernetes.cel import ExpressionError
 from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.snapshot.offerings import InstanceType, Offering
 
@@ -85,16 +87,26 @@ def _resolve(
     description: Description, node_class: EC2NodeClass, settings: NodeSettings, region: _Region
 ) -> InstanceType:
     name = description.instance_type
+    settings, is_evaluated = _of_type(settings, description)
     total = capacity(description, settings)
     left = allocatable(description, total, settings)
     sold, reserved = region.sold.get(name, ()), region.reserved.get(name, ())
     node_labels = type_labels(description, settings.family, region.name)
     node_labels |= _offering_labels(description, sold, region.zones)
     node_labels |= reservation_labels(node_labels[labels.CAPACITY_TYPE], reserved)
-    zones = region.zones if _is_usable(description, node_class, node_labels, left) else {}
+    is_usable = is_evaluated and _is_usable(description, node_class, node_labels, left)
+    zones = region.zones if is_usable else {}
     offerings = _reachable((*sold, *reserved) if reserved else sold, zones)
     unpriced = _reachable(region.in_preview.get(name, ()), zones)
     return InstanceType(name, node_labels, total, left, offerings, attachments(description, settings), unpriced)
+
+
+def _of_type(settings: NodeSettings, description: Description) -> tuple[NodeSettings, bool]:
+    """The settings for the type, and whether all of them have a value for it: without one no node would start."""
+    try:
+        return of_type(settings, description), True
+    except ExpressionError:
+        return settings, False
 
 
 def _confined(instance_type: InstanceType, zones: Mapping[str, str]) -> InstanceType:

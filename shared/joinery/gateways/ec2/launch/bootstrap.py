@@ -6,6 +6,7 @@ The unregistered taint is always among the taints: no pod may land on the node b
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.objects.errors import ConfigurationError
@@ -20,12 +21,17 @@ _TAINT_VALUE = re.compile(TAINT_VALUE)
 
 @dataclass(frozen=True, kw_only=True)
 class Bootstrap:
-    """What a node's user data say in addition to its class's spec. ``labels``: those that a kubelet may set."""
+    """What a node's user data say in addition to its class's spec.
+
+    ``labels``: those that a kubelet may set. ``reserved``: ``kubeReserved`` and ``systemReserved`` of nodes of this
+    type, where the class has expressions.
+    """
 
     facts: ClusterFacts
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     max_pods: int
+    reserved: Mapping[str, Mapping[str, str]]
 
     @property
     def node_labels(self) -> str:
@@ -34,7 +40,13 @@ class Bootstrap:
 
 
 def bootstrap(
-    facts: ClusterFacts, *, labelled: Mapping[str, str], taints: Iterable[Taint], capacity_type: str, max_pods: int
+    facts: ClusterFacts,
+    *,
+    labelled: Mapping[str, str],
+    taints: Iterable[Taint],
+    capacity_type: str,
+    max_pods: int,
+    reserved: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> Bootstrap:
     """What user data say: these labels and taints and ours, without labels that a kubelet may not set.
 
@@ -51,7 +63,7 @@ def bootstrap(
     for taint in given:
         if not (is_label_key(taint.key) and (not taint.value or _TAINT_VALUE.fullmatch(taint.value))):
             raise ConfigurationError(f"spec.taints[{taint.key}]: {taint.value!r} is no taint of a node")
-    return Bootstrap(facts=facts, labels=allowed, taints=given, max_pods=max_pods)
+    return Bootstrap(facts=facts, labels=allowed, taints=given, max_pods=max_pods, reserved=reserved)
 
 
 def _may_set(key: str) -> bool:

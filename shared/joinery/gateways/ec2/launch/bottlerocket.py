@@ -9,9 +9,11 @@ import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from joinery.gateways.ec2.launch.bootstrap import Bootstrap
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.objects.errors import ConfigurationError
-from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec
+from joinery.objects.karpenter.kubelet.configuration import KubeletConfiguration
 from joinery.objects.karpenter.meta import Taint
 
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
@@ -20,23 +22,15 @@ _AUTOSCALING = ("settings", "autoscaling")
 _DIRECTORIES = ["/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]
 
 
-def settings(
-    own: str,
-    spec: EC2NodeClassSpec,
-    *,
-    facts: ClusterFacts,
-    labels: Mapping[str, str],
-    taints: Iterable[Taint],
-    max_pods: int,
-) -> str:
+def settings(own: str, spec: EC2NodeClassSpec, kubelet: KubeletConfiguration, boot: Bootstrap) -> str:
     """The user data of a node. ``own``: the user's settings, as TOML. Raises ``ConfigurationError`` if they are not."""
     document = _parsed(own)
     kubernetes = _table_at(document, "settings", "kubernetes")
-    if facts.dns:
-        kubernetes.setdefault("cluster-dns-ip", facts.dns)
-    kubernetes |= _cluster(facts) | _kubelet(spec.kubelet or KubeletConfiguration()) | {"max-pods": max_pods}
-    kubernetes["node-labels"] = _labels(_table_at(document, "settings", "kubernetes", "node-labels"), labels)
-    kubernetes["node-taints"] = _taints(taints)
+    if boot.facts.dns:
+        kubernetes.setdefault("cluster-dns-ip", boot.facts.dns)
+    kubernetes |= _cluster(boot.facts) | _kubelet(kubelet) | {"max-pods": boot.max_pods}
+    kubernetes["node-labels"] = _labels(_table_at(document, "settings", "kubernetes", "node-labels"), boot.labels)
+    kubernetes["node-taints"] = _taints(boot.taints)
     if "autoscaling" in document["settings"] and "should-wait" in (group := _table_at(document, *_AUTOSCALING)):
         # Nodes of ours are in no Auto Scaling group, and kubelet would wait for one for ever.
         group["should-wait"] = False

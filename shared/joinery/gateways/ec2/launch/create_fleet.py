@@ -4,6 +4,7 @@ Image, pod count, adapters and capacity reservation are written in a launch temp
 becomes a few templates, each with its own pools. EC2 chooses freely among the pools of all templates of the call.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -17,6 +18,7 @@ from joinery.gateways.aws import LONGEST_REQUEST, Clients, code, translated
 from joinery.gateways.deadlines import in_time
 from joinery.gateways.ec2.catalog.description import Description, converted
 from joinery.gateways.ec2.gateway import Instance, LaunchedInstance, LaunchRequest, LaunchResult, Override
+from joinery.gateways.ec2.instancetypes.capacity import variables
 from joinery.gateways.ec2.instancetypes.families import FAMILIES
 from joinery.gateways.ec2.instancetypes.typelabels import type_labels
 from joinery.gateways.ec2.launch.addresses import Addresses, LaunchSubnets
@@ -32,7 +34,9 @@ from joinery.gateways.ec2.nodeclass.tags import instance_tags
 from joinery.objects.codes import CAPACITY, TEMPLATE_NOT_FOUND, TOKEN_REUSED
 from joinery.objects.errors import CapacityError, ConfigurationError, NotFoundError, UnavailableError
 from joinery.objects.karpenter import labels
-from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassSpec, of_ec2
+from joinery.objects.karpenter.kubelet.expressions import expressions, reserved
+from joinery.objects.kubernetes.cel import ExpressionError
 from joinery.objects.snapshot.offerings import Reservation
 
 _TYPES = "EC2 DescribeInstanceTypes"
@@ -49,13 +53,15 @@ Configs = Sequence[tuple[Template, Sequence[Override]]]
 class TemplateKey(NamedTuple):
     """What pools must have in common to share a launch template.
 
-    ``efa``: how many Elastic Fabric Adapters an instance gets.
+    ``efa``: how many Elastic Fabric Adapters an instance gets. ``reserved``: as JSON, what the class's expressions
+    reserve for kubelet and system; empty where it has none.
     """
 
     image_id: str
     max_pods: int
     efa: int
     reservation: Reservation | None
+    reserved: str = ""
 
 
 class CreateFleet:
@@ -81,7 +87,7 @@ class CreateFleet:
         # One launch reads the types, and those beside it find them read.
         with self._describing:
             images = self._images(request, node_class)
-        by_template = _by_template(request.overrides, images)
+        by_template = _by_template(request.overrides, images, partial(self._reserved, node_class.spec))
         # EC2 says nothing of what it is not asked for.
         request = replace(request, overrides=tuple(chain.from_iterable(by_template.values())))
         configs = [
@@ -248,6 +254,16 @@ class CreateFleet:
         }
         return {name: image.id for name, image in images.items() if image is not None}
 
+    def _reserved(self, spec: EC2NodeClassSpec, override: Override) -> str:
+        """Raises ``ConfigurationError`` for an expression that has no value for the type."""
+        if not any(expressions(spec.kubelet)):
+            return ""
+        known = variables(self._descriptions[override.instance_type], override.max_pods)
+        try:
+            return json.dumps(reserved(spec.kubelet, known), sort_keys=True)
+        except ExpressionError as error:
+            raise ConfigurationError(f"spec.kubelet.{error}") from None
+
     def _describe(self, names: list[str]) -> dict[str, Description]:
         """The types of these names, as far as EC2 knows them."""
         missing: list[Any] = [name for name in names if name not in self._descriptions]
@@ -272,10 +288,12 @@ def _as_described(launched: LaunchedInstance, instance: Instance | None) -> Laun
     return replace(launched, instance_type=instance_type, zone=zone)
 
 
-def _by_template(overrides: Iterable[Override], images: Mapping[str, str]) -> dict[TemplateKey, list[Override]]:
+def _by_template(
+    overrides: Iterable[Override], images: Mapping[str, str], reserved: Callable[[Override], str]
+) -> dict[TemplateKey, list[Override]]:
     """The pools of each template, of as many templates as a call may name: those with the cheapest pools.
 
-    ``images``: by instance type, the id of its image.
+    ``images``: by instance type, the id of its image. ``reserved``: of a pool, as a template's key has it.
     """
     pools: dict[TemplateKey, list[Override]] = {}
     seen: set[tuple[str, str]] = set()
@@ -284,7 +302,8 @@ def _by_template(overrides: Iterable[Override], images: Mapping[str, str]) -> di
         pool = (override.instance_type, override.zone)
         if override.instance_type in images and pool not in seen:
             seen.add(pool)
-            key = TemplateKey(images[override.instance_type], override.max_pods, override.efa, override.reservation)
+            image = images[override.instance_type]
+            key = TemplateKey(image, override.max_pods, override.efa, override.reservation, reserved(override))
             pools.setdefault(key, []).append(override)
     if len(pools) <= _MOST_CONFIGS:
         return pools
@@ -302,6 +321,7 @@ def template_of(
         taints=request.taints,
         capacity_type=request.capacity_type,
         max_pods=key.max_pods,
+        reserved=json.loads(key.reserved or "{}"),
     )
     machine = Machine(
         image_id=key.image_id,

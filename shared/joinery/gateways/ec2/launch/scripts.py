@@ -10,15 +10,16 @@ from collections.abc import Iterator, Mapping
 
 from joinery.gateways.ec2.launch.bootstrap import Bootstrap
 from joinery.objects.errors import ConfigurationError
-from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
-from joinery.objects.karpenter.kubelet import is_address
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec
+from joinery.objects.karpenter.kubelet.checks import is_address
+from joinery.objects.karpenter.kubelet.configuration import KubeletConfiguration
 
 _PLAIN = re.compile(r"[A-Za-z0-9._/:%=<,+-]*")
 
 
-def of_al2(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
+def of_al2(spec: EC2NodeClassSpec, kubelet: KubeletConfiguration, boot: Bootstrap) -> str:
     """The script that calls AL2's ``/etc/eks/bootstrap.sh``."""
-    facts, kubelet = boot.facts, spec.kubelet or KubeletConfiguration()
+    facts = boot.facts
     dns = _dns(kubelet, boot)
     command = [
         f"/etc/eks/bootstrap.sh {_quoted(facts.name)}"

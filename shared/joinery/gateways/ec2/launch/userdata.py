@@ -8,6 +8,7 @@ import base64
 import gzip
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from joinery.gateways.ec2.launch import bottlerocket, scripts
@@ -16,7 +17,9 @@ from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.mime import NODE_CONFIG, SHELL, archive, parts_of
 from joinery.gateways.ec2.nodeclass.readiness import Unmet
 from joinery.objects.errors import ConfigurationError, UnavailableError
-from joinery.objects.karpenter.ec2nodeclass import LAUNCHABLE, EC2NodeClassSpec, KubeletConfiguration
+from joinery.objects.karpenter.ec2nodeclass import LAUNCHABLE, EC2NodeClassSpec
+from joinery.objects.karpenter.kubelet.configuration import read
+from joinery.objects.karpenter.kubelet.settings import SHAPES
 
 #: What EC2 takes as user data, before base64.
 MOST_BYTES = 16 * 1024
@@ -75,28 +78,26 @@ def user_data_problem(spec: EC2NodeClassSpec) -> Unmet | None:
 
 
 def _text(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
-    own = spec.user_data or ""
+    own, kubelet = spec.user_data or "", {**spec.kubelet, **boot.reserved}
     match spec.family:
         case "AL2023":
-            return archive([*parts_of(own), (NODE_CONFIG, _node_config(spec, boot))])
+            return archive([*parts_of(own), (NODE_CONFIG, _node_config(spec, kubelet, boot))])
         case "AL2":
-            return archive([*parts_of(own), (SHELL, scripts.of_al2(spec, boot))])
+            return archive([*parts_of(own), (SHELL, scripts.of_al2(spec, read(kubelet), boot))])
         case "Bottlerocket":
-            return bottlerocket.settings(
-                own, spec, facts=boot.facts, labels=boot.labels, taints=boot.taints, max_pods=boot.max_pods
-            )
+            return bottlerocket.settings(own, spec, read(kubelet), boot)
         case "Custom":
             return own
     raise ConfigurationError(f"amiFamily {spec.family} is not supported yet")
 
 
-def _node_config(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
+def _node_config(spec: EC2NodeClassSpec, settings: Mapping[str, Any], boot: Bootstrap) -> str:
     facts, node_labels = boot.facts, boot.node_labels
     if not facts.service_cidr:
         # nodeadm does not start a kubelet without it.
         lacks = "the answer has no cluster.kubernetesNetworkConfig.serviceIpv4Cidr"
         raise UnavailableError(f"EKS DescribeCluster {facts.name}: {lacks}")
-    kubelet: dict[str, Any] = {"config": _kubelet_config(spec.kubelet, boot)}
+    kubelet: dict[str, Any] = {"config": _kubelet_config(settings, boot)}
     if node_labels:
         kubelet["flags"] = [f'--node-labels="{node_labels}"']
     document: dict[str, Any] = {
@@ -125,8 +126,14 @@ def _yaml(document: dict[str, Any]) -> str:
     return _UNPRINTED.sub(lambda it: f"\\u{ord(it[0]):04x}", json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def _kubelet_config(kubelet: KubeletConfiguration | None, boot: Bootstrap) -> dict[str, Any]:
-    given = kubelet.model_dump(by_alias=True, exclude_none=True) if kubelet else {}
+def _kubelet_config(given: Mapping[str, Any], boot: Bootstrap) -> dict[str, Any]:
     taints = [{"key": t.key, "effect": t.effect} | ({"value": t.value} if t.value else {}) for t in boot.taints]
-    config = {key: value for key, value in given.items() if value not in ({}, [])}
+    config = {key: _as_kubelet_reads(key, value) for key, value in given.items() if value not in (None, {}, [])}
     return config | {"maxPods": boot.max_pods, "registerWithTaints": taints}
+
+
+def _as_kubelet_reads(name: str, value: Any) -> Any:
+    """Amounts are texts to it, and may be numbers in a class."""
+    if SHAPES.get(name) == "{amount}" and isinstance(value, Mapping):
+        return {key: str(item) for key, item in value.items()}
+    return value
