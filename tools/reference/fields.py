@@ -5,9 +5,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from joinery.objects.karpenter.devices import VOLUME_SIZE
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
-from joinery.objects.karpenter.meta import LABEL_KEY, TAINT_VALUE
+from joinery.objects.karpenter.meta import LABEL_KEY, TAINT_VALUE, VOLUME_SIZE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool

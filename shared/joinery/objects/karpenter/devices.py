@@ -6,14 +6,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from joinery.objects.karpenter import duration
-from joinery.objects.karpenter.meta import Model, TrueOrFalse, WholeNumber
+from joinery.objects.karpenter.meta import VOLUME_SIZE, Model, TrueOrFalse, WholeNumber
 from joinery.objects.karpenter.rules import Rule
 
-#: What Karpenter's CRD takes (v1.15.1): up to EBS' most in each unit, but of Ti neither 18, nor 28, and so on.
-VOLUME_SIZE = (
-    r"^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|[5][0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|[6][0-3][0-9]{3}"
-    r"|64000)G|([1-9]|[1-5][0-7]|58)Ti|([1-9]|[1-5][0-9]|6[0-3]|64)T)$"
-)
 VolumeSize = Annotated[str, Field(pattern=VOLUME_SIZE)]
 
 

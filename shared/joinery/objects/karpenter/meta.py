@@ -36,6 +36,11 @@ LABEL_KEY = (
     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"
 )
 LABEL_VALUE = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
+#: What Karpenter's CRD takes (v1.15.1): up to EBS' most in each unit, but of Ti neither 18, nor 28, and so on.
+VOLUME_SIZE = (
+    r"^((?:[1-9][0-9]{0,3}|[1-4][0-9]{4}|[5][0-8][0-9]{3}|59000)Gi|(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|[6][0-3][0-9]{3}"
+    r"|64000)G|([1-9]|[1-5][0-7]|58)Ti|([1-9]|[1-5][0-9]|6[0-3]|64)T)$"
+)
 #: Karpenter's CRD, which takes more than a label's value may be, and nothing that is empty.
 TAINT_VALUE = LABEL_KEY.replace(")*/)?(", ")*(/))?(")
 QUANTITY = (

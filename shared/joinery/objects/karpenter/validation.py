@@ -13,13 +13,13 @@ from typing import Any
 from pydantic import ValidationError
 
 from joinery.objects.karpenter import labels
-from joinery.objects.karpenter.devices import VOLUME_SIZE
 from joinery.objects.karpenter.disruption import dollars_of, payback_of, rate_of, stop_of, switch_of
 from joinery.objects.karpenter.meta import (
     LABEL_KEY,
     LABEL_VALUE,
     NUMERIC,
     TAINT_VALUE,
+    VOLUME_SIZE,
     Requirement,
     Taint,
     is_label_key,
