@@ -29,13 +29,15 @@ _ARCHES = {"amd64": "x86_64", "arm64": "arm64"}
 class Account:
     """The pools that are out, the launches by their token, and how the account is filled.
 
-    ``reservations``: as EC2 prints them. ``is_vague``: whether CreateFleet leaves out types and zones of instances.
+    ``reservations`` and placement ``groups``: as EC2 prints them.
+    ``is_vague``: whether CreateFleet leaves out types and zones of instances.
     """
 
     out_of: set[OfferingKey] = field(default_factory=set)
     answers: dict[str, tuple[str, Any]] = field(default_factory=dict)
     errors: list[dict[str, Any]] = field(default_factory=list)
     reservations: list[dict[str, Any]] = field(default_factory=list)
+    groups: list[dict[str, Any]] = field(default_factory=list)
     is_vague: bool = False
 
     def reset(self) -> None:
@@ -43,6 +45,7 @@ class Account:
         self.out_of.clear()
         self.answers.clear()
         self.reservations.clear()
+        self.groups.clear()
         self.is_vague = False
 
     @contextmanager
@@ -62,6 +65,8 @@ class Account:
                 corrections.enter_context(patch.object(place, name, correction))
             # Hundreds of images, which every reset would load and every search would filter.
             corrections.enter_context(patch.dict(os.environ, {"MOTO_EC2_LOAD_DEFAULT_AMIS": "false"}))
+            groups = patch.object(EC2Response, "describe_placement_groups", _grouped(self), create=True)
+            corrections.enter_context(groups)
             listing = patch.object(EC2Response, "describe_capacity_reservations", _reserved(self), create=True)
             corrections.enter_context(listing)
             yield
@@ -101,6 +106,22 @@ def _looking(create_tags: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return create_tags(response)
 
     return tag
+
+
+def _grouped(account: Account) -> Callable[[Any], Any]:
+    """DescribePlacementGroups by ids or by names."""
+
+    def describe(response: Any) -> Any:
+        from moto.core.responses import ActionResult
+        from moto.ec2.exceptions import EC2ClientError
+
+        wanted = {*response._get_param("GroupIds", []), *response._get_param("GroupNames", [])}
+        found = [group for group in account.groups if wanted & {group["GroupId"], group["GroupName"]}]
+        if not found:
+            raise EC2ClientError("InvalidPlacementGroup.Unknown", f"The Placement Group {wanted} is unknown.")
+        return ActionResult({"PlacementGroups": found})
+
+    return describe
 
 
 def _reserved(account: Account) -> Callable[[Any], Any]:

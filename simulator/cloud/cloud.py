@@ -203,7 +203,13 @@ class InMemoryCloud:
         self._fail("instance_types")
         reserved = self._as_they_are(sorted(self.reserved))
         return {
-            node_class.metadata.name: types_of(catalog, of_ec2(node_class), now=now, reservations=reserved)
+            node_class.metadata.name: types_of(
+                catalog,
+                of_ec2(node_class),
+                now=now,
+                reservations=reserved,
+                group=self.network.group(of_ec2(node_class)),
+            )
             for node_class in node_classes
         }
 
@@ -317,9 +323,7 @@ class InMemoryCloud:
             wanted = request.count - len(launched)
             within = override.reservation.id if override.reservation else ""
             got = self._take(pool, min(wanted, self._left_in(within)) if within else wanted)
-            launched += [
-                self._start(pool, override, node_class, images(override.instance_type), tags) for _ in range(got)
-            ]
+            launched += [self._start(request, override, images(override.instance_type), tags) for _ in range(got)]
             if got == wanted:
                 break
             failures.append(_out_of(pool))
@@ -340,8 +344,11 @@ class InMemoryCloud:
         return max(((known.available_instance_count or 0) if known else 0) - running, 0)
 
     def _start(
-        self, pool: OfferingKey, override: Override, node_class: EC2NodeClass, image: str, tags: Mapping[str, str]
+        self, request: LaunchRequest, override: Override, image: str, tags: Mapping[str, str]
     ) -> LaunchedInstance:
+        pool, node_class = request.pool(override), of_ec2(request.node_class)
+        group = self.network.group(node_class)
+        numbers = group.partition_numbers if group else ()
         instance_id = f"i-{len(self._machines) + 1:017x}"
         instance = Instance(
             instance_id=instance_id,
@@ -356,6 +363,10 @@ class InMemoryCloud:
             subnet_id=subnets_by_zone(node_class).get(pool.zone, ""),
             security_groups=frozenset(group.id for group in node_class.status.security_groups),
             instance_profile=node_class.status.instance_profile,
+            placement_group_id=group.id if group else "",
+            placement_group=group.name if group else "",
+            # EC2 fills them evenly where the launch names none.
+            partition=request.partition or (numbers[len(self._machines) % len(numbers)] if numbers else ""),
         )
         self._machines[instance_id] = _Machine(instance=instance, price=override.price)
         self._tell(instance_id)

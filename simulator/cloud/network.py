@@ -8,7 +8,8 @@ from typing import Protocol
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.launch.userdata import user_data_problem
 from joinery.gateways.ec2.nodeclass.images import standard_requirements
-from joinery.gateways.ec2.nodeclass.readiness import SelectedResources
+from joinery.gateways.ec2.nodeclass.placement import PLACEMENT_READY, PlacementGroup
+from joinery.gateways.ec2.nodeclass.readiness import SelectedResources, Unmet
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import AMIStatus, EC2NodeClass, SecurityGroupStatus, SubnetStatus
 from joinery.objects.karpenter.meta import Requirement
@@ -56,6 +57,7 @@ class Network:
     subnets: list[Subnet]
     security_groups: list[SecurityGroup]
     images: list[Image]
+    groups: list[PlacementGroup] = field(default_factory=list)
 
     @classmethod
     def of(cls, cluster: str, catalog: Catalog) -> "Network":
@@ -84,8 +86,19 @@ class Network:
             ],
             amis=_newest(_ami(image) for image in self.images if _is_selected_image(image, node_class)),
             instance_profile=spec.instance_profile or f"profile-{spec.role}",
+            problems=self._group_problem(node_class),
             user_data_problem=user_data_problem(spec),
         )
+
+    def group(self, node_class: EC2NodeClass) -> PlacementGroup | None:
+        """The placement group that the class names."""
+        name = node_class.placement_group
+        return next((group for group in self.groups if name and name in (group.id, group.name)), None)
+
+    def _group_problem(self, node_class: EC2NodeClass) -> dict[str, Unmet]:
+        if not node_class.placement_group or self.group(node_class):
+            return {}
+        return {PLACEMENT_READY: Unmet("PlacementGroupNotFound", f"there is no {node_class.placement_group}")}
 
 
 def _selected(found_id: str, tags: Mapping[str, str], terms: Sequence[_Term]) -> bool:

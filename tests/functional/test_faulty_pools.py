@@ -47,21 +47,16 @@ def test_a_pool_whose_fault_is_mended_serves_again(stand: Stand) -> None:
     assert stand.claim.metadata.labels[NODE_POOL] == "heavy"
 
 
-def test_a_class_that_asks_for_what_is_not_supported_is_not_used(stand: Stand) -> None:
-    """An instance outside of its placement group is not what was asked for:
-    the status says so, and so does the pod's Event.
-    """
+def test_a_class_whose_placement_group_is_not_there_is_not_used(stand: Stand) -> None:
+    """An instance outside of it is not what was asked for: the status says so."""
     stand.world.cluster.add(builders.node_class(placementGroupSelector={"name": "rack"}))
+    stand.live()
     stand.pods(1)
     assert stand.provision()["launched"] == 0
-    assert (
-        "not supported yet: EC2NodeClass default: spec.placementGroupSelector" in stand.world.cluster.events[-1].message
-    )
-    stand.live()
     conditions = {
         condition.type: condition for condition in stand.world.cluster.node_pools["default"].status.conditions
     }
     assert (conditions["NodeClassReady"].status, conditions["NodeClassReady"].reason) == (
         "False",
-        "UnsupportedPlacementGroup",
+        "PlacementGroupNotFound",
     )

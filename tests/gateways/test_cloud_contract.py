@@ -164,7 +164,7 @@ def test_a_class_that_selects_something_of_everything_is_ready(region: Region) -
         ({"securityGroupSelectorTerms": [{"name": "absent"}]}, "SecurityGroupsReady", "SecurityGroupsNotFound"),
         ({"amiSelectorTerms": [{"name": "absent-*"}], "amiFamily": "AL2023"}, "AMIsReady", "AMINotFound"),
         ({"amiFamily": "Windows2022", "amiSelectorTerms": [{"name": "*"}]}, "ValidationSucceeded", "UnsupportedFamily"),
-        ({"placementGroupSelector": {"name": "rack"}}, "PlacementGroupReady", "UnsupportedPlacementGroup"),
+        ({"placementGroupSelector": {"name": "rack"}}, "PlacementGroupReady", "PlacementGroupNotFound"),
         ({"userData": "Content-Type: text/plain\n\nhello"}, "ValidationSucceeded", "InvalidUserData"),
     ],
 )

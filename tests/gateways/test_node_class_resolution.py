@@ -12,8 +12,11 @@ from botocore.awsrequest import AWSResponse, HTTPHeaders
 from botocore.stub import Stubber
 
 from joinery.gateways.ec2.adapter import Ec2Cloud
+from joinery.gateways.ec2.catalog.description import Description, PlacementGroupInfo
+from joinery.gateways.ec2.instancetypes.resolve import takes
+from joinery.gateways.ec2.nodeclass.placement import PlacementGroup
 from joinery.objects.errors import NotFoundError, UnavailableError
-from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, PlacementGroupSelector
 from simulator.awsserver.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
 from tests.gateways.eks import create_cluster
@@ -53,6 +56,21 @@ def prepared(cloud: Ec2Cloud, known: EC2NodeClass) -> EC2NodeClass:
 def conditions(known: EC2NodeClass) -> dict[str, tuple[str, str, str]]:
     """Condition type to status, reason and message."""
     return {each.type: (each.status, each.reason, each.message) for each in known.status.conditions}
+
+
+def test_a_placement_group_is_looked_up_and_its_partitions_are_labels(account: Account, clock: Clock) -> None:
+    """By name or by id. Types that such a group does not take are not for sale."""
+    account.groups.append({"GroupId": "pg-1", "GroupName": "rack", "Strategy": "partition", "PartitionCount": 2})
+    cloud, m5 = function(clock), Description("m5.large", placement_group_info=PlacementGroupInfo(("spread",)))
+    for selector in ({"name": "rack"}, {"id": "pg-1"}):
+        known = prepared(cloud, node_class(placementGroupSelector=selector))
+        assert conditions(known)["PlacementGroupReady"][0] == "True"
+        group = cloud._groups.known(PlacementGroupSelector.model_validate(selector), cloud._lookups.recent())
+        assert group == PlacementGroup("pg-1", "rack", "partition", 2)
+        assert group.partition_numbers == ("1", "2")
+        assert not takes(m5, group)
+    missing = prepared(cloud, node_class("other", placementGroupSelector={"name": "none"}))
+    assert conditions(missing)["Ready"][1] == "PlacementGroupNotFound"
 
 
 def upgrade(account: Account) -> None:

@@ -147,13 +147,14 @@ def _class_with_a_role(story: Story) -> None:
         "AvailableInstanceCount": 4, "InstanceMatchCriteria": "targeted", "EndDateType": "unlimited",
     }  # fmt: skip
     story.served.account.reservations.append(reservation)
+    story.served.account.groups.append({"GroupId": "pg-1", "GroupName": "rack", "Strategy": "cluster"})
     _second_subnet(story)
     terms = [{"tags": DISCOVERY}]
     story.served.cluster.add(
         builders.node_class(
             "ours", ready=False, role=KARPENTERS_ROLE, subnetSelectorTerms=terms, securityGroupSelectorTerms=terms,
             amiFamily="AL2023", amiSelectorTerms=[{"ssmParameter": "/images/ours"}],
-            capacityReservationSelectorTerms=[{"id": "cr-1"}],
+            capacityReservationSelectorTerms=[{"id": "cr-1"}], placementGroupSelector={"id": "pg-1"},
             blockDeviceMappings=[{"deviceName": "/dev/xvda", "ebs": {"volumeSize": "20Gi", "snapshotID": "snap-0"}}],
         ),
         builders.node_pool("ours", node_class="ours", requirements=["karpenter.sh/capacity-type=reserved"]),

@@ -13,6 +13,8 @@ NOT_FOUND = frozenset(
         "InvalidInstanceID.NotFound",
         "InvalidLaunchTemplateName.NotFoundException",
         "InvalidLaunchTemplateId.NotFound",
+        "InvalidPlacementGroup.Unknown",
+        "InvalidPlacementGroupId.Malformed",
         "NoSuchEntity",
         "NoSuchKey",
         "ParameterNotFound",

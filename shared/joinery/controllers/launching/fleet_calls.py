@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from joinery.decisions.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome
-from joinery.decisions.lifecycle.launching.instance_filters import FilteredTypes, is_relaxed, tenancy
+from joinery.decisions.lifecycle.launching.instance_filters import FilteredTypes, is_relaxed, partition, tenancy
 from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchRequest, LaunchResult, Override, capacity_pools
 from joinery.objects.codes import TRANSIENT
 from joinery.objects.errors import ConfigurationError, JoineryError
@@ -40,6 +40,7 @@ def request_of(
         overrides=_overrides(filtered_types, with_efa=group.requests.get(EFA, 0) > 0),
         full_subnets=full_subnets(unavailable),
         tenancy=tenancy(claim),
+        partition=partition(claim),
         min_values_relaxed=is_relaxed(claim),
         in_our_order=any(kind.is_repriced for kind in filtered_types.types),
         labels=claim.metadata.labels,

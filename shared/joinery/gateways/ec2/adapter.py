@@ -22,6 +22,7 @@ from joinery.gateways.ec2.launch.running import described
 from joinery.gateways.ec2.launch.shifts import ZonalShifts
 from joinery.gateways.ec2.launch.terminations import terminate
 from joinery.gateways.ec2.nodeclass.lookups import Lookups
+from joinery.gateways.ec2.nodeclass.placement import PlacementGroups
 from joinery.gateways.ec2.nodeclass.profiles import Profiles
 from joinery.gateways.ec2.nodeclass.readiness import VALID, SelectedResources, status
 from joinery.gateways.ec2.nodeclass.selections import Selections
@@ -78,6 +79,7 @@ class Ec2Cloud:
         self._templates = LaunchTemplates(self._clients, cluster, now)
         self._create_fleet = CreateFleet(self._clients, now, self._templates)
         self._dry_runs = DryRuns(self._clients, now)
+        self._groups = PlacementGroups(self._clients)
         self._profiles = Profiles(self._clients, cluster)
         self._selections = Selections(now)
         self._shifts = ZonalShifts(self._clients, now) if zonal_shift else None
@@ -108,7 +110,7 @@ class Ec2Cloud:
     def _status(self, ec2_class: EC2NodeClass, purpose: str) -> EC2NodeClassStatus:
         def select() -> SelectedResources:
             looking = Resolution(self._clients, self._described, self._lookups, ec2_class, self._now())
-            found = looking.selected(self._profiles, may_make=purpose == "prepare")
+            found = looking.selected(self._profiles, self._groups, may_make=purpose == "prepare")
             return self._tried(ec2_class, found) if purpose == "prepare" else found
 
         return status(ec2_class, self._selections.of(ec2_class, purpose, select), self._now())
@@ -127,12 +129,14 @@ class Ec2Cloud:
         classes = [of_ec2(node_class) for node_class in node_classes]
         ids = {entry.id for node_class in classes for entry in node_class.status.capacity_reservations}
         reservations = reservations_by_id(self._clients, sorted(ids))
-        return {
-            node_class.metadata.name: types_of(
-                catalog, node_class, now=now, reservations=reservations, assumed=self._assumed
+        types = {}
+        for node_class in classes:
+            selector = node_class.spec.placement_group_selector
+            group = self._groups.known(selector, self._lookups.recent()) if selector else None
+            types[node_class.metadata.name] = types_of(
+                catalog, node_class, now=now, reservations=reservations, assumed=self._assumed, group=group
             )
-            for node_class in classes
-        }
+        return types
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
         facts = self.facts

@@ -21,7 +21,7 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
 from joinery.objects.snapshot.instances import AWS, InstanceStatus
 from joinery.objects.snapshot.instances import Instance as Instance
-from joinery.objects.snapshot.offerings import InstanceType, OfferingKey, Reservation
+from joinery.objects.snapshot.offerings import InstanceType, OfferingKey, Reservation, group_scope
 
 #: Seconds after which a call has ended, with an answer or without. A run begins none that might take longer than it has
 #: left.
@@ -53,7 +53,7 @@ class LaunchRequest:
     may come from, at least one. ``labels`` and ``taints``: of their nodes. ``tenancy``: EC2's word.
     ``min_values_relaxed``: the overrides are less varied than the NodePool's ``minValues`` demand. ``full_subnets``:
     the ids of those that had no free address lately. ``in_our_order``: the prices are not AWS's, so EC2 has to go by
-    ours.
+    ours. ``partition``: of the class's placement group, by its number; empty for any.
     """
 
     token: str
@@ -67,6 +67,7 @@ class LaunchRequest:
     tenancy: str = SHARED_TENANCY
     min_values_relaxed: bool = False
     full_subnets: frozenset[str] = frozenset()
+    partition: str = ""
     in_our_order: bool = False
 
     @property
@@ -77,12 +78,12 @@ class LaunchRequest:
     def pool(self, override: Override) -> OfferingKey:
         """The capacity pool that an override means."""
         reservation = override.reservation.id if override.reservation else ""
-        scope = self.node_class.placement_group
+        scope = group_scope(self.node_class.placement_group)
         return OfferingKey(override.instance_type, override.zone, self.capacity_type, reservation, scope)
 
     def served_by(self, result: "LaunchResult") -> frozenset[OfferingKey]:
         """The pools that gave all that was asked of them."""
-        scope = self.node_class.placement_group
+        scope = group_scope(self.node_class.placement_group)
         launched = (
             OfferingKey(each.instance_type, each.zone, each.capacity_type, each.reservation, scope)
             for each in result.instances

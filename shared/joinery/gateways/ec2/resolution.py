@@ -18,6 +18,7 @@ from joinery.gateways.ec2.nodeclass import discovery
 from joinery.gateways.ec2.nodeclass.images import AliasError
 from joinery.gateways.ec2.nodeclass.imagesearch import ImageSearch
 from joinery.gateways.ec2.nodeclass.lookups import Look, Lookups
+from joinery.gateways.ec2.nodeclass.placement import PLACEMENT_READY, PlacementGroups
 from joinery.gateways.ec2.nodeclass.profiles import Profiles
 from joinery.gateways.ec2.nodeclass.readiness import (
     GROUPS_READY,
@@ -53,12 +54,13 @@ class Resolution:
         self._networks: frozenset[str] = frozenset()
         self._problems: dict[str, Unmet] = {}
 
-    def selected(self, profiles: Profiles, *, may_make: bool) -> SelectedResources:
+    def selected(self, profiles: Profiles, groups: PlacementGroups, *, may_make: bool) -> SelectedResources:
         """What the class selects: nine calls, most of which classes share.
 
         ``may_make``: whether an instance profile that is not there is made. Raises ``UnavailableError``.
         """
         spec, status = self._class.spec, self._class.status
+        self._part(PLACEMENT_READY, None, None, lambda: self._group(groups))
         return SelectedResources(
             subnets=self._part(SUBNETS_READY, status.subnets, [], self._subnets),
             security_groups=self._part(GROUPS_READY, status.security_groups, [], self._groups),
@@ -115,6 +117,13 @@ class Resolution:
         except NotFoundError as error:
             self._problems[PROFILE_READY] = Unmet("RoleNotFound", f"spec.role {self._class.spec.role}: {error}")
             return ""
+
+    def _group(self, groups: PlacementGroups) -> None:
+        """Whether the placement group is there; nothing of it is kept in the status."""
+        selector = self._class.spec.placement_group_selector
+        if selector is not None and groups.find(selector, self._look) is None:
+            text = f"placementGroupSelector: there is no available placement group {selector.id or selector.name}"
+            self._problems[PLACEMENT_READY] = Unmet("PlacementGroupNotFound", text)
 
     def _amis(self) -> list[AMIStatus]:
         try:

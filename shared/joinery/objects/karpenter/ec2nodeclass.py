@@ -265,6 +265,11 @@ class EC2NodeClass(NodeClass):
         return tuple((subnet.id, subnet.zone) for subnet in self.status.subnets)
 
     @property
+    def placement_group(self) -> str:
+        selector = self.spec.placement_group_selector
+        return (selector.id or selector.name) if selector else ""
+
+    @property
     def expiring_reservations(self) -> frozenset[str]:
         """Capacity blocks: the status says "expiring" forty minutes before one ends."""
         return frozenset(entry.id for entry in self.status.capacity_reservations if entry.state == "expiring")
@@ -332,13 +337,6 @@ class EC2NodeClass(NodeClass):
 
 
 def _unsupported(spec: EC2NodeClassSpec) -> Iterator[Unsupported]:
-    if spec.placement_group_selector is not None:
-        yield Unsupported(
-            "spec.placementGroupSelector",
-            "instances would be launched outside of the group",
-            condition="PlacementGroupReady",
-            reason="UnsupportedPlacementGroup",
-        )
     if spec.family not in LAUNCHABLE:
         yield Unsupported(
             "spec.amiFamily",

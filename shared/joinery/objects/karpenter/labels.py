@@ -41,6 +41,10 @@ RESERVATION_TYPE = f"{AWS_GROUP}/capacity-reservation-type"
 RESERVATION_INTERRUPTIBLE = f"{AWS_GROUP}/capacity-reservation-interruptible"
 RESERVATION_LABELS = (RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE)
 
+# --- the placement group that a node is in, and its partition there ---
+PLACEMENT_GROUP = f"{AWS_GROUP}/placement-group-id"
+PARTITION = f"{AWS_GROUP}/placement-group-partition"
+
 #: ``true`` on nodes that have parts of GPUs, such as g6f's (proposed in karpenter-provider-aws pull request 9322).
 GPU_FRACTIONAL = f"{AWS_GROUP}/instance-gpu-fractional"
 INSTANCE_FAMILY = f"{AWS_GROUP}/instance-family"

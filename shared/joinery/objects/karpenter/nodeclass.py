@@ -188,7 +188,7 @@ class NodeClass(CustomResource):
 
     @property
     def placement_group(self) -> str:
-        """The id of the placement group that instances are launched into; empty for none."""
+        """The placement group that instances are launched into, as the class names it; empty for none."""
         return ""
 
     @property

@@ -54,6 +54,7 @@ class Instance:
     instance_profile: str = ""
     placement_group_id: str = ""
     placement_group: str = ""
+    partition: str = ""
     reason_code: str = ""
     reason: str = ""
 

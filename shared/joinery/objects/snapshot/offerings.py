@@ -25,8 +25,9 @@ class OfferingKey:
     ``reservation``: the id of the capacity reservation. There may be several of a type in a zone, and what one of them
     lacks says nothing of the others.
 
-    Of a shortage (``objects.snapshot.shortages``) an empty field means any. ``scope``: what it is confined to: the id
-    of a subnet or of a placement group, a node class (``class_scope``), a quota (``objects.snapshot.quotas``).
+    Of a shortage (``objects.snapshot.shortages``) an empty field means any. ``scope``: what it is confined to: a
+    subnet, by its id, a placement group (``group_scope``), a node class (``class_scope``), a quota
+    (``objects.snapshot.quotas``).
     """
 
     instance_type: str
@@ -137,6 +138,11 @@ def is_subnet(scope: str) -> bool:
 def full_subnets(unavailable: Iterable[OfferingKey]) -> frozenset[str]:
     """The ids of the subnets that have no free address."""
     return frozenset(pool.scope for pool in unavailable if is_subnet(pool.scope))
+
+
+def group_scope(placement_group: str) -> str:
+    """The scope of what instances of one placement group lack, by what node classes call it; empty for none."""
+    return f"group/{placement_group}" if placement_group else ""
 
 
 def class_scope(node_class: str) -> str:

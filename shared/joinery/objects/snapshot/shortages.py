@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from joinery.objects.karpenter.nodeclass import NodeClass
-from joinery.objects.snapshot.offerings import OfferingKey, class_scope, covers, full_subnets, is_subnet
+from joinery.objects.snapshot.offerings import OfferingKey, class_scope, covers, full_subnets, group_scope, is_subnet
 from joinery.objects.snapshot.quotas import is_quota
 
 #: How long a pool is left alone the first time (Karpenter for AWS ``UnavailableOfferingsTTL``), and at most.
@@ -66,7 +66,9 @@ def as_met_by(node_class: NodeClass, unavailable: Iterable[OfferingKey]) -> froz
     A zone has nothing for a class whose subnets there are all full, though it may have something for another.
     """
     known = frozenset(unavailable)
-    own = {"", class_scope(node_class.metadata.name), node_class.placement_group}
+    group = group_scope(node_class.placement_group)
+    # What is out for everybody is out in a placement group as well.
+    own = {"", class_scope(node_class.metadata.name), group}
     met = (replace(pool, scope="") for pool in known if pool.scope in own)
     full = full_subnets(known)
     reached = {zone for subnet, zone in node_class.subnets if subnet not in full}

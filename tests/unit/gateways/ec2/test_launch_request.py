@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, Override
+from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, Override, capacity_pools
 from joinery.gateways.ec2.launch.fleet import fleet, result
 from joinery.gateways.ec2.launch.running import as_ours
 from joinery.gateways.ec2.launch.templates import Machine, template
@@ -15,6 +15,7 @@ from joinery.objects.codes import is_capacity
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm, EC2NodeClass
 from joinery.objects.snapshot.offerings import ALL_SPOT, OfferingKey, Reservation
+from joinery.objects.snapshot.shortages import as_met_by
 
 STATUS = {
     "subnets": [
@@ -189,6 +190,37 @@ def test_only_what_was_launched_for_its_reservation_is_reserved(preference: str,
         "CapacityReservationSpecification": {"CapacityReservationPreference": preference},
     })  # fmt: skip
     assert (instance.capacity_type, instance.reservation) == expected
+
+
+@pytest.mark.parametrize(
+    ("selector", "partition", "expected"),
+    [
+        ({"name": "rack"}, "", {"GroupName": "rack"}),
+        ({"id": "pg-1"}, "2", {"GroupId": "pg-1", "PartitionNumber": 2}),
+    ],
+)
+def test_a_template_names_the_placement_group_as_its_class_does(
+    selector: dict[str, str], partition: str, expected: dict[str, Any]
+) -> None:
+    """By name or id; with a partition where the node is to be in one (EC2 API LaunchTemplatePlacementRequest)."""
+    made = template(node_class(placementGroupSelector=selector), replace(MACHINE, partition=partition), {})
+    assert made.data["Placement"] == {"Tenancy": "default", **expected}
+
+
+def test_what_a_placement_group_lacks_is_there_outside_of_it() -> None:
+    """A spread group takes seven instances a zone, of any type (Karpenter for AWS, ``pkg/errors``)."""
+    limit = "You've reached the limit of instances in this spread placement group."
+    entry = {"Overrides": {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a"}}
+    request = asked(node_class=node_class(placementGroupSelector={"name": "rack"}))
+    for message, kind in ((limit, ""), ("no", "m5.large")):
+        error = {
+            "LaunchTemplateAndOverrides": entry, "ErrorCode": "InsufficientInstanceCapacity", "ErrorMessage": message
+        }  # fmt: skip
+        found = capacity_pools(result(request, {"Errors": [error]}, {}).failures)
+        expected = OfferingKey(kind, "us-east-1a", "spot" if kind else "", scope="group/rack")
+        assert found == {expected}
+        assert as_met_by(node_class(), found) == frozenset()
+        assert as_met_by(request.node_class, found) == {replace(expected, scope="")}
 
 
 def test_an_instance_says_in_which_placement_group_it_is() -> None:

@@ -15,8 +15,15 @@ from joinery.decisions.lifecycle.joining.steering import kept
 from joinery.decisions.lifecycle.state.cluster import ClusterState
 from joinery.objects.actions import Announce, Command
 from joinery.objects.karpenter.conditions import false, true, unknown
-from joinery.objects.karpenter.labels import DO_NOT_SYNC_TAINTS, NO_EXECUTE, TERMINATION_FINALIZER, UNREGISTERED_TAINT
+from joinery.objects.karpenter.labels import (
+    DO_NOT_SYNC_TAINTS,
+    NO_EXECUTE,
+    PARTITION,
+    TERMINATION_FINALIZER,
+    UNREGISTERED_TAINT,
+)
 from joinery.objects.karpenter.labels import REGISTERED as REGISTERED_LABEL
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes import core
 from joinery.objects.kubernetes.core import Node
@@ -35,11 +42,32 @@ def register(state: ClusterState, claim: NodeClaim) -> tuple[NodeClaim, Node | N
     if len(nodes) > 1:
         message = f"{len(nodes)} nodes have the provider ID {claim.status.provider_id}"
         return with_condition(claim, false(REGISTERED, "MultipleNodesFound", message, at)), None, ()
-    node = nodes[0]
+    node, placed = nodes[0], placed_in_group(state, claim)
+    if placed is None:
+        text = f"EC2 does not say yet where {claim.status.provider_id} is in its placement group"
+        return with_condition(claim, unknown(REGISTERED, "PlacementUnknown", text, at)), None, ()
+    claim = placed
     joined = with_condition(with_status(claim, node_name=node.metadata.name), true(REGISTERED, at))
     if is_registered(node):
         return joined, node, ()
     return joined, kept(state, claim, synced(node, claim)), tuple(_warnings(node, claim))
+
+
+def placed_in_group(state: ClusterState, claim: NodeClaim) -> NodeClaim | None:
+    """The claim with the label of the partition that EC2 has chosen; None while nobody knows whether there is one.
+
+    Pods may be spread by that label, so the node does not take any before it has it (Karpenter for AWS,
+    registrationhooks/placementgroup).
+    """
+    node_class = state.snapshot.classes_by_name.get(claim.spec.node_class_ref.name)
+    if node_class is None or not node_class.placement_group or PARTITION in claim.metadata.labels:
+        return claim
+    instance = state.instance_of(claim)
+    if instance is None:
+        return None
+    if not instance.partition:
+        return claim
+    return with_metadata(claim, labels={**claim.metadata.labels, PARTITION: instance.partition})
 
 
 def unjoined(state: ClusterState, claim: NodeClaim) -> tuple[NodeClaim, None, tuple[Command, ...]]:

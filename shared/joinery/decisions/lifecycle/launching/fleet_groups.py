@@ -16,10 +16,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from joinery.decisions.lifecycle.launching.instance_filters import tenancy
+from joinery.decisions.lifecycle.launching.instance_filters import partition, tenancy
 from joinery.objects.actions import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim
 from joinery.objects.karpenter.conditions import true, unknown
-from joinery.objects.karpenter.labels import CAPACITY_TYPE, LAUNCH_TOKEN, RESERVATION_LABELS, TENANCY, ZONE, ZONE_ID
+from joinery.objects.karpenter.labels import (
+    CAPACITY_TYPE,
+    LAUNCH_TOKEN,
+    PARTITION,
+    RESERVATION_LABELS,
+    TENANCY,
+    ZONE,
+    ZONE_ID,
+)
 from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
@@ -245,7 +253,9 @@ def _served(
     type_labels = _type_labels(instance_type, instance) if instance_type else {}
     # The claim's own labels win: they were promised to the pods when the claim was planned.
     has_tenancy = instance_type is None or TENANCY in instance_type.labels
-    labels = {**type_labels, **({TENANCY: tenancy(claim)} if has_tenancy else {}), **claim.metadata.labels}
+    chosen = {PARTITION: partition(claim)} if partition(claim) else {}
+    chosen |= {TENANCY: tenancy(claim)} if has_tenancy else {}
+    labels = {**type_labels, **chosen, **claim.metadata.labels}
     annotations = {**claim.metadata.annotations, **node_class.claim_annotations}
     after = with_status(
         with_metadata(claim, labels=labels, annotations=annotations),

@@ -16,6 +16,7 @@ from joinery.objects.karpenter.labels import (
     DEDICATED,
     MIN_VALUES_RELAXED,
     ON_DEMAND,
+    PARTITION,
     RESERVATION_LABELS,
     RESERVED,
     SHARED_TENANCY,
@@ -73,6 +74,13 @@ def tenancy(claim: NodeClaim) -> str:
     """Shared hardware wherever the claim allows it, because dedicated hardware is dearer."""
     allowed = read(claim.spec.requirements).get(TENANCY)
     return DEDICATED if allowed.has(DEDICATED) and not allowed.has(SHARED_TENANCY) else SHARED_TENANCY
+
+
+def partition(claim: NodeClaim) -> str:
+    """The partition of its placement group that the claim asks for: the first of those that it names; empty for any."""
+    allowed = read(claim.spec.requirements).get(PARTITION)
+    named = (rule.values for rule in claim.spec.requirements if (rule.key, rule.operator) == (PARTITION, "In"))
+    return next((value for values in named for value in sorted(values) if allowed.has(value)), "")
 
 
 def is_relaxed(claim: NodeClaim) -> bool:

@@ -125,6 +125,12 @@ class InferenceAcceleratorInfo(_Part, frozen=True):
     accelerators: tuple[InferenceAccelerator, ...] = ()
 
 
+class PlacementGroupInfo(_Part, frozen=True):
+    """In which placement groups instances may be; empty where a catalogue does not say."""
+
+    supported_strategies: tuple[str, ...] = ()
+
+
 class Description(_Part, frozen=True):
     """One instance type: an entry of DescribeInstanceTypes."""
 
@@ -141,6 +147,7 @@ class Description(_Part, frozen=True):
     neuron_info: NeuronInfo | None = None
     inference_accelerator_info: InferenceAcceleratorInfo | None = None
     nitro_enclaves_support: str = "unsupported"
+    placement_group_info: PlacementGroupInfo = PlacementGroupInfo()
 
     @property
     def arch(self) -> str:

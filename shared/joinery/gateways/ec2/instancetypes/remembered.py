@@ -13,6 +13,7 @@ from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.catalog.reservations import CapacityReservation
 from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
 from joinery.gateways.ec2.instancetypes.resolve import LONG_AGO, resolve
+from joinery.gateways.ec2.nodeclass.placement import PlacementGroup
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.snapshot.offerings import InstanceType
 
@@ -23,11 +24,13 @@ _MOST = 8
 class _CacheKey:
     """A class and a catalogue: equal if they have the same answer, as long as there are no reservations."""
 
-    def __init__(self, catalog: Catalog, node_class: EC2NodeClass, assumed: NodeAssumptions) -> None:
+    def __init__(
+        self, catalog: Catalog, node_class: EC2NodeClass, assumed: NodeAssumptions, group: PlacementGroup | None
+    ) -> None:
         # The catalogue is kept, so that its id is not given to another one.
-        self.catalog, self.node_class, self.assumed = catalog, node_class, assumed
+        self.catalog, self.node_class, self.assumed, self.group = catalog, node_class, assumed, group
         reached = node_class.status.model_dump_json(include={"subnets", "amis"})
-        self._key = id(catalog), node_class.spec.model_dump_json(), reached, assumed
+        self._key = id(catalog), node_class.spec.model_dump_json(), reached, assumed, group
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _CacheKey) and self._key == other._key
@@ -43,14 +46,15 @@ def types_of(
     now: datetime = LONG_AGO,
     reservations: Sequence[CapacityReservation] | None = None,
     assumed: NodeAssumptions = USUAL,
+    group: PlacementGroup | None = None,
 ) -> tuple[InstanceType, ...]:
     """The catalogue's types for a class, as ``resolve`` answers. The answer is shared and must not be changed."""
     counted = catalog.capacity_reservations if reservations is None else reservations
     if counted or node_class.status.capacity_reservations:  # They change from moment to moment.
-        return resolve(catalog, node_class, now=now, reservations=counted, assumed=assumed)
-    return _resolved(_CacheKey(catalog, node_class, assumed))
+        return resolve(catalog, node_class, now=now, reservations=counted, assumed=assumed, group=group)
+    return _resolved(_CacheKey(catalog, node_class, assumed, group))
 
 
 @lru_cache(maxsize=_MOST)
 def _resolved(key: _CacheKey) -> tuple[InstanceType, ...]:
-    return resolve(key.catalog, key.node_class, assumed=key.assumed)
+    return resolve(key.catalog, key.node_class, assumed=key.assumed, group=key.group)

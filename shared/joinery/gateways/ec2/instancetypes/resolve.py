@@ -25,6 +25,7 @@ from joinery.gateways.ec2.instancetypes.capacity import (
 )
 from joinery.gateways.ec2.instancetypes.reserved import reservation_labels, reserved_offerings
 from joinery.gateways.ec2.instancetypes.typelabels import Labels, type_labels
+from joinery.gateways.ec2.nodeclass.placement import PlacementGroup
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassSpec, NetworkInterface
 from joinery.objects.kubernetes.cel import ExpressionError
@@ -42,6 +43,7 @@ class _Region:
 
     ``zones``: name to id, of the zones that the class reaches. ``sold``: on-demand and spot offerings, by type.
     ``reserved``: offerings of the class's capacity reservations, by type. ``in_preview``: those without a price.
+    ``group``: the class's placement group, as far as it is known.
     """
 
     name: str
@@ -49,6 +51,7 @@ class _Region:
     sold: Mapping[str, tuple[Offering, ...]]
     reserved: Mapping[str, tuple[Offering, ...]]
     in_preview: Mapping[str, tuple[Offering, ...]]
+    group: PlacementGroup | None
 
 
 def resolve(
@@ -58,6 +61,7 @@ def resolve(
     now: datetime = LONG_AGO,
     reservations: Sequence[CapacityReservation] | None = None,
     assumed: NodeAssumptions = USUAL,
+    group: PlacementGroup | None = None,
 ) -> tuple[InstanceType, ...]:
     """The catalogue's types for a class. It costs about 40 microseconds a type.
 
@@ -72,7 +76,7 @@ def resolve(
     settings = node_settings(node_class.spec, assumed)
     counted = catalog.capacity_reservations if reservations is None else reservations
     reserved = reserved_offerings(node_class, counted, catalog.sold, zones, now)
-    region = _Region(catalog.region, zones, catalog.sold, reserved, catalog.in_preview)
+    region = _Region(catalog.region, zones, catalog.sold, reserved, catalog.in_preview, group)
     return tuple(_resolve(description, node_class, settings, region) for description in catalog.described)
 
 
@@ -94,7 +98,9 @@ def _resolve(
     node_labels = type_labels(description, settings.family, region.name)
     node_labels |= _offering_labels(description, sold, region.zones)
     node_labels |= reservation_labels(node_labels[labels.CAPACITY_TYPE], reserved)
-    is_usable = is_evaluated and _is_usable(description, node_class, node_labels, left)
+    node_labels |= _group_labels(region.group)
+    takes_it = is_evaluated and takes(description, region.group)
+    is_usable = takes_it and _is_usable(description, node_class, node_labels, left)
     zones = region.zones if is_usable else {}
     offerings = _reachable((*sold, *reserved) if reserved else sold, zones)
     unpriced = _reachable(region.in_preview.get(name, ()), zones)
@@ -129,6 +135,19 @@ def _is_usable(
     # A class from a file has no status: then nothing is known about its images, and none is assumed to be missing.
     status = node_class.status
     return not status.amis or status.image_for(node_labels) is not None
+
+
+def _group_labels(group: PlacementGroup | None) -> Labels:
+    if group is None:
+        return {}
+    partitions: Labels = {labels.PARTITION: group.partition_numbers} if group.partitions else {}
+    return {labels.PLACEMENT_GROUP: (group.id,)} | partitions
+
+
+def takes(description: Description, group: PlacementGroup | None) -> bool:
+    """Whether instances of the type may be in the group (EC2 User Guide, "Placement strategies")."""
+    strategies = description.placement_group_info.supported_strategies
+    return group is None or not strategies or group.strategy in strategies
 
 
 def _offering_labels(description: Description, sold: tuple[Offering, ...], zones: Mapping[str, str]) -> Labels:

@@ -332,5 +332,6 @@ def template_of(
         reservation=key.reservation,
         efa=key.efa,
         tenancy=request.tenancy,
+        partition=request.partition,
     )
     return template(node_class, machine, instance_tags(facts.name, node_class, request.node_pool))

@@ -55,6 +55,7 @@ def as_ours(entry: Mapping[str, Any]) -> Instance:
         ),
         placement_group_id=at(entry, "Placement.GroupId") or "",
         placement_group=at(entry, "Placement.GroupName") or "",
+        partition=str(at(entry, "Placement.PartitionNumber") or ""),
         reason_code=at(entry, "StateReason.Code") or "",
         reason=_reason(entry),
         # arn:aws:iam::111122223333:instance-profile/path/name

@@ -35,7 +35,7 @@ class Machine:
     """What of a template does not come from the class alone.
 
     ``user_data``: base64. ``reservation``: the capacity reservation to launch into, None to use none. ``efa``: how many
-    Elastic Fabric Adapters. ``tenancy``: EC2's word.
+    Elastic Fabric Adapters. ``tenancy``: EC2's word. ``partition``: of the placement group, empty for any.
     """
 
     image_id: str
@@ -46,6 +46,7 @@ class Machine:
     reservation: Reservation | None = None
     efa: int = 0
     tenancy: str = labels.SHARED_TENANCY
+    partition: str = ""
 
 
 def template(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -> Template:
@@ -71,7 +72,7 @@ def _data(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -
         "MetadataOptions": _metadata(spec, machine.region),
         "NetworkInterfaces": _interfaces(node_class, machine),
         "TagSpecifications": tag_specifications(("network-interface", *spot), tags),
-        "Placement": {"Tenancy": machine.tenancy},
+        "Placement": {"Tenancy": machine.tenancy} | _group(spec, machine.partition),
         "CapacityReservationSpecification": _reservation(machine.reservation),
     }
     optional = {
@@ -90,6 +91,15 @@ def _reservation(reservation: Reservation | None) -> dict[str, Any]:
         return {"CapacityReservationPreference": "none"}
     target = {"CapacityReservationId": reservation.id}
     return {"CapacityReservationPreference": RESERVED_ONLY, "CapacityReservationTarget": target}
+
+
+def _group(spec: EC2NodeClassSpec, partition: str) -> dict[str, Any]:
+    """The placement group. Without a number EC2 fills its partitions evenly."""
+    selector = spec.placement_group_selector
+    if selector is None:
+        return {}
+    group: dict[str, Any] = {"GroupId": selector.id} if selector.id else {"GroupName": selector.name}
+    return group | ({"PartitionNumber": int(partition)} if partition.isdecimal() else {})
 
 
 def _market(reservation: Reservation | None) -> dict[str, Any]:

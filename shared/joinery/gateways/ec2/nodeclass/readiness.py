@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from joinery.gateways.ec2.nodeclass.placement import PLACEMENT_READY
 from joinery.gateways.ec2.nodeclass.reservations import READY as RESERVATIONS_READY
 from joinery.gateways.ec2.nodeclass.tags import restricted
 from joinery.objects.errors import JoineryError
@@ -90,7 +91,7 @@ def _conditions(node_class: EC2NodeClass, selection: SelectedResources, now: dat
         ),
         # A class may select no reservation: what is not reserved is bought.
         RESERVATIONS_READY: None,
-        "PlacementGroupReady": _lacks(unsupported.get("PlacementGroupReady")),
+        PLACEMENT_READY: None,
         VALID: _forbidden(node_class) or _lacks(unsupported.get(VALID)) or selection.user_data_problem,
     }
     problems = {name: selection.problems.get(name) or unmet for name, unmet in lacking.items()}
