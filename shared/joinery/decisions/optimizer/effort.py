@@ -21,8 +21,10 @@ _LEAST_ROUNDS = 12
 _LEAST_PLACING = 0.15
 #: The same as a share of the time until placing first began: a processor that many share is as slow afterwards.
 _SHARE = 0.2
-#: Seconds that follow for each node that is bought, unless it is like another: its launch, and the check of that.
-_PER_NODE = 0.001
+#: Seconds that follow for each pod on a new node, each new node, and each that is like no other: launch and check.
+_TO_FOLLOW = (0.00006, 0.0001, 0.001)
+#: Seconds for the same, if other nodes are built in their place before that.
+_TO_REBUILD = (0.0001, 0.0001, 0.002)
 
 
 @dataclass(kw_only=True)
@@ -37,7 +39,8 @@ class Effort:
     tells that it did. None for no limit.
     ``stopwatch``: seconds; ``placing_ends``: what it shows when pods without a place get none any more.
     ``rounds``: of column generation that the instance which is being improved may take.
-    ``nodes``: how many different nodes are bought by now; what follows for them is part of the time.
+    ``bought``: pods on new nodes by now, those nodes, and how many of them are like no other; what follows for them is
+    part of the time. ``rebuilds``: so is that others are built in their place.
     """
 
     pricing_rounds: int = 60
@@ -47,7 +50,8 @@ class Effort:
     is_time_up: Callable[[], bool] | None = None
     stopwatch: Callable[[], float] = lambda: 0.0
     placing_ends: float = math.inf
-    nodes: int = field(default=0, init=False)
+    bought: tuple[int, int, int] = field(default=(0, 0, 0), init=False)
+    rebuilds: bool = field(default=False, init=False)
     rounds: int = field(default=0, init=False)
     struck: bool = field(default=False, init=False)
     _is_late: bool = field(default=False, init=False)
@@ -87,9 +91,9 @@ class Effort:
         self._left -= 1.0 + instance.compatible.size / 150
 
     def is_over(self) -> bool:
-        """Whether the stopwatch says that time is up."""
+        """Whether time is up, or will be when the nodes that are bought are built and checked."""
         if not self.struck and self.is_time_up is not None:
-            self.struck = self.is_time_up()
+            self.struck = self.is_time_up() or self._has_no_time_left()
         return self.struck
 
     def begin_placing(self) -> None:
@@ -114,14 +118,18 @@ class Effort:
         """Whether it is too late to place anything more."""
         if self._is_undivided:
             return False
-        if not self._is_late and not math.isinf(self.placing_ends):
-            self._is_late = self.stopwatch() + self._to_follow >= self.placing_ends
+        if not self._is_late:
+            self._is_late = self._has_no_time_left()
             self.struck |= self._is_late
         return self._is_late
 
+    def _has_no_time_left(self) -> bool:
+        return not math.isinf(self.placing_ends) and self.stopwatch() + self._to_follow >= self.placing_ends
+
     @property
     def _to_follow(self) -> float:
-        return self.nodes * _PER_NODE
+        seconds = _TO_REBUILD if self.rebuilds else _TO_FOLLOW
+        return sum(number * each for number, each in zip(self.bought, seconds, strict=True))
 
     def patience(self, work: int | None = None) -> Patience:
         """How long a linear program may take: until time is up, or until it has taken so much work."""

@@ -56,11 +56,15 @@ def pack(
 
 
 def _packed_in_parts(parts: Sequence[Subinstance], block: Ints, effort: Effort) -> list[Pattern]:
-    """All parts are rounded before the first one is improved: whenever time is up there are bins for all of them. Each
+    """All parts are rounded before the first one is improved: if time is up then, there are bins for all of them. Each
     has its share of the effort.
     """
     random = np.random.default_rng(effort.seed)
-    begun = [(part, _begin(part.instance, block[part.bin_types], effort, None, random, is_part=True)) for part in parts]
+    begun = [
+        (part, _begin(part.instance, block[part.bin_types], effort, None, random, is_part=True))
+        for part in parts
+        if not effort.is_over()
+    ]
     copies = sum(int(part.instance.demands.sum()) for part in parts)
     patterns: list[Pattern] = []
     for part, start in begun:

@@ -51,12 +51,17 @@ def decompose(instance: PackingInstance, block: Ints, demands: Ints) -> list[Sub
 
 def independent_parts(instance: PackingInstance) -> list[Subinstance]:
     """The instance taken apart where nothing connects two parts: no bin type is for items of both, and no supply."""
-    every = np.arange(len(instance.demands)), np.arange(len(instance.costs))
-    parts = _components(instance, *every)
     return [
-        Subinstance(items, bin_types, instance.restrict(items, bin_types, instance.demands[items]), len(every[0]))
-        for items, bin_types in parts
+        Subinstance(
+            items, bin_types, instance.restrict(items, bin_types, instance.demands[items]), len(instance.demands)
+        )
+        for items, bin_types in components(instance)
     ]
+
+
+def components(instance: PackingInstance) -> list[tuple[Ints, Ints]]:
+    """The items and bin types (indices) of its independent parts."""
+    return _components(instance, np.arange(len(instance.demands)), np.arange(len(instance.costs)))
 
 
 def _components(instance: PackingInstance, items: Ints, bin_types: Ints) -> list[tuple[Ints, Ints]]:

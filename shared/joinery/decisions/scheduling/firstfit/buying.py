@@ -53,7 +53,7 @@ class Buyer:
         placed += self._into_opened(pools, demand, domains, names[placed:])
         while placed < len(names) and (more := self._open(pools, demand, domains, names[placed:])):
             placed += more
-            self._effort.nodes = self.nodes.opened.different
+            self._effort.bought = self.nodes.size
             if self._effort.is_late():
                 break
         if self._relaxes and self._has_reservations:

@@ -56,6 +56,12 @@ class NewNodes:
             max((len(pool.market.columns) for pool in work.pools), default=0),
         )
         self.fair_price: FairPrice = lambda demand: None
+        self._pods = 0
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """How many pods they hold, how many they are, and how many of them are not just like the one before."""
+        return self._pods, len(self.opened.nodes), self.opened.different
 
     def fair_price_in(self, pool: Pool, demand: Demand) -> float:
         """The fair price of one pod of the class in the pool, in $/h."""
@@ -141,6 +147,7 @@ class NewNodes:
         """
         node = replace(node, placed=list(node.placed))
         self.opened.replace(self.opened.append(node), node, self._fair_price_of_pods(node))
+        self._pods += sum(len(batch.pods) for batch in node.placed)
         self._charge(node)
 
     def build(
@@ -229,6 +236,7 @@ class NewNodes:
             demand.pod_class, demand.variant.rules, where, len(pods), node.counts, newcomer=newcomer
         )
         node.placed.append(PlacedPods(demand, domains, pods, record))
+        self._pods += len(pods)
 
 
 def is_open_to(pool: Pool, demand: Demand, topology: Topology) -> bool:

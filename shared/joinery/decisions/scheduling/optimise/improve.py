@@ -84,9 +84,9 @@ class _Rebuildings:
                 work.topology.erase(batch.record)
         spot_types = work.problem.options.spot_types
         preferences = Preferences(size_factors=list(self._size_factors.values()), spot_types=spot_types)
-        cost = _sum_of(free, self._size_factors, spot_types)
+        costs = _costs(free, self._size_factors, spot_types)
         rebuilding = Rebuilding(work, orders, kept, preferences, across_tiers=across_tiers)
-        return rebuilding.run(self._effort, Incumbent(self._bought, cost))
+        return rebuilding.run(self._effort, Incumbent(self._bought, free, costs))
 
     def _is_right(self, nodes: NewNodes) -> bool:
         """Whether every count per domain is as it was, and no pod is in a lighter pool than it need be."""
@@ -113,15 +113,15 @@ def size_factors(work: Workspace, nodes: Sequence[NewNode], deferred: Sequence[D
 
 def cost_of(work: Workspace, bought: NewNodes, size_factors: Mapping[str, Floats]) -> float:
     """$/h, what the prices of the nodes count as."""
-    return _sum_of(bought.opened.nodes, size_factors, work.problem.options.spot_types)
+    return sum(_costs(bought.opened.nodes, size_factors, work.problem.options.spot_types))
 
 
-def _sum_of(nodes: Iterable[NewNode], size_factors: Mapping[str, Floats], spot_types: int) -> float:
-    return sum(
+def _costs(nodes: Iterable[NewNode], size_factors: Mapping[str, Floats], spot_types: int) -> list[float]:
+    return [
         float(node.least_prices[node.cheapest()] * size_factors[node.pool.name][node.cheapest()])
         * spot_factor(node, spot_types)
         for node in nodes
-    )
+    ]
 
 
 def _ways(nodes: Sequence[NewNode], topology: Topology) -> Iterable[tuple[bool, bool]]:

@@ -28,6 +28,7 @@ from joinery.decisions.scheduling.optimise.bin_types import BinTypes, PoolUse, P
 from joinery.decisions.scheduling.optimise.dominance import bin_types_for
 from joinery.decisions.scheduling.optimise.limited import are_kept, limit_rows
 from joinery.decisions.scheduling.optimise.orders import Order, apart_by_labels, host_rules
+from joinery.decisions.scheduling.optimise.unfinished import best_of_both
 from joinery.decisions.scheduling.pools.pool import Pool
 
 
@@ -44,10 +45,13 @@ class Better:
 
 @dataclass(frozen=True, eq=False)
 class Incumbent:
-    """Nodes that are right, and what those of them cost that may change ($/h, as their size is preferred)."""
+    """Nodes that are right: all that are ``bought``, and those that may change with what each costs ($/h, as their size
+    is preferred).
+    """
 
     bought: NewNodes
-    cost: float
+    nodes: Sequence[NewNode]
+    costs: Sequence[float]
 
 
 class Rebuilding:
@@ -74,6 +78,7 @@ class Rebuilding:
 
     def run(self, effort: Effort, incumbent: Incumbent) -> Better | None:
         """Nodes that carry out all orders; None where that failed."""
+        effort.rebuilds = True
         requests = np.array([order.demand.requests * order.unit for order in self._orders], dtype=np.int64)
         uses = _pool_uses(self._work, self._orders, across_tiers=self._across_tiers)
         bin_types = bin_types_for(self._work.pools, requests, uses, self._preferences)
@@ -81,20 +86,23 @@ class Rebuilding:
         is_paid = np.array_equal(bin_types.costs, bin_types.prices)
         selection = None if is_paid else CoreSelection(instance, bin_types.prices, effort.patience())
         patterns = pack(instance, _blocks(bin_types, self._work.pools), effort, selection)
-        if not patterns and effort.is_over():
-            # To buy for all of the pods one by one is what first-fit has done already, or will do.
-            return None
+        if effort.is_over():
+            patterns, nodes = best_of_both(instance, self._orders, patterns, incumbent.nodes, incumbent.costs)
+            if not patterns:
+                return None
+            self._keep(nodes)
         is_limited = any(self._work.pools[int(index)].limits for index in np.unique(bin_types.pool))
         if is_limited and int(instance.demands.sum()) <= SMALL_DEMAND and not effort.is_over():
             bin_types, instance, patterns = self._within_limits(incumbent, uses, bin_types, instance, patterns, effort)
+        effort.rebuilds = False
         resilience_cost = selection.preference_cost() if selection else 0.0
         effort.begin_placing()
         # The dearest first, so that what the limit of a pool refuses are the cheap ones.
         for pattern in sorted(patterns, key=lambda pattern: -instance.costs[pattern.bin_type]):
-            if effort.is_late():
-                break
+            if effort.is_late() and self._may_wait(pattern):
+                continue
             self._build(bin_types, pattern)
-            effort.nodes = self._nodes.opened.different
+            effort.bought = self._nodes.size
         buyer = self._bought_for_the_rest(instance, effort)
         if buyer is None:
             return None
@@ -114,7 +122,7 @@ class Rebuilding:
         of more bin types. What was ``packed`` keeps them only by chance.
         """
         rows = limit_rows(self._work.pools, bin_types, self._nodes, incumbent.bought)
-        cutoff = min(incumbent.cost, cost_of(instance, packed)) if are_kept(packed, rows) else incumbent.cost
+        cutoff = min(sum(incumbent.costs), cost_of(instance, packed) if are_kept(packed, rows) else np.inf)
         many = bin_types_for(self._work.pools, instance.sizes, uses, self._preferences, with_limits=True)
         larger = self._instance(instance.sizes, many)
         rows = limit_rows(self._work.pools, many, self._nodes, incumbent.bought)
@@ -143,6 +151,20 @@ class Rebuilding:
             available=available,
             supply=supply,
         )
+
+    def _keep(self, nodes: Sequence[NewNode]) -> None:
+        """Take over these nodes, which carry out orders as they are."""
+        placed = set[str]()
+        for node in nodes:
+            self._nodes.adopt(node)
+            for batch in node.placed:
+                self._work.topology.count_again(batch.record)
+                placed.update(batch.pods)
+        self._waiting = [[name for name in names if name not in placed] for names in self._waiting]
+
+    def _may_wait(self, pattern: Pattern) -> bool:
+        """Whether its pods are all deferred. Others had nodes, and these are bought in place of them all."""
+        return all(self._orders[item].is_deferred for item in np.flatnonzero(pattern.counts))
 
     def _build(self, bin_types: BinTypes, pattern: Pattern) -> None:
         """Buy the pattern's nodes; pods that one does not take after all wait again."""

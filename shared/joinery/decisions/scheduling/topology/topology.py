@@ -244,6 +244,10 @@ class Topology:
         """Take back exactly what was counted."""
         self._book(record, -1)
 
+    def count_again(self, record: Record) -> None:
+        """Count what was erased."""
+        self._book(record, 1)
+
     def _book(self, record: Record, times: int) -> None:
         count = record.count * times
         for group in self.binding(record.pod_class).hard:
