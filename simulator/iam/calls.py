@@ -341,6 +341,7 @@ _CALLS: Mapping[tuple[str, str], Callable[[Params, Holdings], Iterator[Request]]
     ("iam", "GetRole"): _on_role("iam:GetRole"),
     ("iam", "ListAttachedRolePolicies"): _on_role("iam:ListAttachedRolePolicies"),
     ("iam", "DetachRolePolicy"): _on_role("iam:DetachRolePolicy"),
+    ("iam", "DeleteRolePolicy"): _on_role("iam:DeleteRolePolicy"),
     ("iam", "DeleteRole"): _on_role("iam:DeleteRole"),
     ("iam", "CreateServiceLinkedRole"): _spot_role,
     ("eks", "DescribeCluster"): _cluster,

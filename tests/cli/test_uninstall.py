@@ -291,6 +291,21 @@ def test_done_twice_it_changes_nothing_more(account: Account, cluster: InMemoryO
     assert len(account.calls) == changed
 
 
+@pytest.mark.parametrize(
+    ("nodes", "left"), [(Nodes.RETIRE, ["x/y"]), (Nodes.KEEP, ["karpenter.k8s.aws/termination", "x/y"])]
+)
+def test_node_classes_can_be_deleted_when_nobody_is_left_to_guard_them(
+    account: Account, cluster: InMemoryObjects, nodes: Nodes, left: list[str]
+) -> None:
+    """A finalizer of ours would keep them for ever. Kept nodes have another controller, and it is that one's too."""
+    finalizers = ["karpenter.k8s.aws/termination", "x/y"]
+    cluster.put({"kind": "EC2NodeClass", "metadata": {"name": "default", "finalizers": finalizers}})
+    go_through(place_of(account, cluster, nodes=nodes))
+    node_class = cluster.read(Reference("EC2NodeClass", "default"))
+    assert node_class
+    assert node_class["metadata"]["finalizers"] == left
+
+
 def test_nodes_that_are_kept_are_karpenters(account: Account, cluster: InMemoryObjects) -> None:
     """Our marks go, its own stay; role and instance profile too, because instances need them."""
     go_through(place_of(account, cluster, nodes=Nodes.KEEP, bucket=Disposal.KEEP))

@@ -385,6 +385,17 @@ def test_what_names_its_class_by_name_alone_is_ours(ours: Transport, api_server:
     until(lambda: asked(admin, "POST", CLAIMS, node_claim("another", ""))[0] == 422)
 
 
+def test_a_class_gets_our_finalizer_and_no_other(ours: Transport, api_server: ControlPlane) -> None:
+    """So that it stays until no node needs it. A finalizer on a NodePool would keep it for good."""
+    admin, place = connect(api_server), f"{CLASSES}/guarded"
+    admin.request("POST", CLASSES, copy.deepcopy(NODE_CLASS) | {"metadata": {"name": "guarded", "finalizers": ["x/y"]}})
+    added = ["x/y", "karpenter.k8s.aws/termination"]
+    for finalizers in (["x/y", "evil/one"], added[1:], [*added, added[1]]):
+        assert "finalizer" in refused(ours, "PATCH", place, metadata(finalizers=finalizers), "joinery-configuration")
+    ours.request("PATCH", place, metadata(finalizers=added), content_type=MERGE_PATCH)
+    assert "finalizer" in refused(ours, "PATCH", place, metadata(finalizers=["x/y"]), "joinery-configuration")
+
+
 def test_a_class_that_is_being_deleted_loses_our_finalizer(ours: Transport, api_server: ControlPlane) -> None:
     """That one alone, and then it is gone."""
     admin, place = connect(api_server), f"{CLASSES}/leaving"

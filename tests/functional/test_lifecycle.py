@@ -261,6 +261,22 @@ def _ready(stand: Stand, name: str) -> tuple[str, str, str]:
     return ready.status, ready.reason, ready.message
 
 
+def test_a_class_stays_until_no_node_needs_it(stand: Stand) -> None:
+    """What somebody deletes by mistake: its nodes could not be judged without it. The last claim takes it along."""
+    stand.pods(1)
+    stand.provision()
+    stand.live()
+    (node_class,) = stand.world.cluster.node_classes.values()
+    assert node_class.metadata.finalizers == ["karpenter.k8s.aws/termination"]
+    stand.world.cluster.api.delete(node_class)
+    stand.live()
+    assert "default" in stand.world.cluster.node_classes
+    assert stand.messages("WaitingOnNodeClaimTermination")
+    stand.world.cluster.remove(stand.claim)
+    stand.live()
+    assert stand.world.cluster.node_classes == {}
+
+
 def test_a_class_that_finds_no_subnet_keeps_its_pools_out(stand: Stand) -> None:
     """The pool says why, and its pods are told the same."""
     stand.world.cloud.network.subnets.clear()

@@ -137,6 +137,7 @@ def test_the_nodes_role_is_removed_with_all_that_holds_it(account: AwsAccount, s
     stubs["iam"].add_response("delete_instance_profile", {}, profile)
     stubs["iam"].add_response("list_attached_role_policies", {"AttachedPolicies": [policy]}, role)
     stubs["iam"].add_response("detach_role_policy", {}, {**role, **policy})
+    stubs["iam"].add_response("delete_role_policy", {}, {**role, "PolicyName": "AssignIpv6Addresses"})
     stubs["iam"].add_response("delete_role", {}, role)
 
     account.remove_node_role("blue", "nodes-1", "profile-1")

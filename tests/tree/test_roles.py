@@ -92,6 +92,16 @@ def test_parameters_of_the_users_own_may_be_read_where_the_stack_names_them(give
     assert is_allowed(lifecycle, Request("ssm:GetParameter", public, {}))
 
 
+@pytest.mark.parametrize("names", ["gpu", "gpu team/red", "a b team/red gpu"])
+def test_other_node_roles_may_be_passed_where_the_stack_names_them(names: str) -> None:
+    """To instances, by whoever launches; and none else."""
+    doors_of_stack, to = stack(MoreNodeRoles=names), {"iam:PassedToService": ("ec2.amazonaws.com",)}
+    for door, may_pass in (("provisioning", True), ("disruption", True), ("lifecycle", True), ("catalog", False)):
+        for name in ("gpu", "team/red", "a", "b", "", "admin"):
+            request = Request("iam:PassRole", f"arn:aws:iam::123456789012:role/{name}", to)
+            assert is_allowed(doors_of_stack[door], request) is (may_pass and name in names.split())
+
+
 def test_only_lifecycle_may_tag_what_runs_already() -> None:
     """Others tag what they create while they create it: tags say whose an instance is."""
     later = {

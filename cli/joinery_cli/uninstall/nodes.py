@@ -6,6 +6,7 @@ from joinery.decisions.installation.objects import MARKED, WEBHOOK
 from joinery.decisions.installation.removal import CLAIMS, UNINSTALLING, Nodes, in_progress, named, of_ours, unmarked
 from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.nodeclass import NodeClassKind
 from joinery.objects.kubernetes.references import Document, reference
 from joinery_cli.uninstall.place import Place
 
@@ -72,6 +73,22 @@ def hand_nodes_over(place: Place) -> str:
         if patch := unmarked(document):
             changed += place.objects.patch(reference(document), patch)
     return f"{len(_claims(place))} NodeClaims are Karpenter's from now on, {changed} objects changed"
+
+
+def release_node_classes(place: Place) -> str:
+    """EC2NodeClasses without our finalizer, because nobody is left who would remove it when one is deleted.
+
+    Karpenter's is the same: where nodes stay, it stays.
+    """
+    if place.objects is None or place.nodes is Nodes.KEEP:
+        return "they stay as they are"
+    ours, released = NodeClassKind(keys.AWS_GROUP, "EC2NodeClass").finalizer, 0
+    for document in place.objects.labelled("EC2NodeClass"):
+        finalizers = document["metadata"].get("finalizers") or []
+        if ours in finalizers:
+            kept = [finalizer for finalizer in finalizers if finalizer != ours]
+            released += place.objects.patch(reference(document), {"metadata": {"finalizers": kept}})
+    return f"{released} without a finalizer now"
 
 
 def end_instances(place: Place) -> str:

@@ -37,6 +37,7 @@ STEPS: Sequence[Step] = (
     Step("nodes", nodes.settle_nodes),
     Step("whatever drains", nodes.stop_everything),
     Step("hand-over", nodes.hand_nodes_over),
+    Step("node classes", nodes.release_node_classes),
     Step("instances without a claim", nodes.end_instances),
     Step("launch templates", account.remove_launch_templates),
     Step("instance profiles", account.remove_instance_profiles),

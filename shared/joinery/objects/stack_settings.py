@@ -75,6 +75,12 @@ BY_THE_TEMPLATE: Mapping[str, Setting] = {
         meaning="Your SSM parameters that hold AMIs, where an EC2NodeClass selects by them. AWS's own may be read "
         "without it.",
     ),
+    "MoreNodeRoles": Setting(
+        default="", values="names of roles, separated by blanks",
+        pattern="([0-9A-Za-z_+=,.@/-]+( [0-9A-Za-z_+=,.@/-]+){0,3})?",
+        meaning="IAM roles that instances may be given besides the nodes' role, four at most, for EC2NodeClasses that "
+        "name another. Each needs an access entry of its own.",
+    ),
     "KmsKeyArn": Setting(
         default="", values="an ARN", pattern="(arn:[a-z-]+:kms:[0-9a-z-]+:[0-9]+:key/[0-9A-Za-z-]+)?",
         meaning="The KMS key of bucket, queues, table, logs and the webhook's secret. Without it, AWS's own keys.",

@@ -17,6 +17,8 @@ from joinery.objects.errors import ConflictError, NotFoundError, UnavailableErro
 #: EKS User Guide, "Review access policy permissions". Whoever may write ClusterRoles, bindings and webhooks is an
 #: administrator in effect, so a narrower group would only look narrower (decision record 64).
 POLICY = "AmazonEKSClusterAdminPolicy"
+#: The nodes' role's own policy (``template.yaml``, ``NodeRole``).
+_OF_NODES = "AssignIpv6Addresses"
 SPOT_SERVICE = "spot.amazonaws.com"
 #: The answer to CloudFormation: how long one try takes, and how many there are.
 _ANSWER_SECONDS = 8.0
@@ -102,6 +104,8 @@ class AwsAccount:
             answer = iam.list_attached_role_policies(RoleName=role)
             for policy in entries(answer, "AttachedPolicies", "PolicyArn", call="IAM ListAttachedRolePolicies"):
                 iam.detach_role_policy(RoleName=role, PolicyArn=policy["PolicyArn"])
+            with contextlib.suppress(iam.exceptions.NoSuchEntityException):
+                iam.delete_role_policy(RoleName=role, PolicyName=_OF_NODES)
             try:
                 iam.delete_role(RoleName=role)
             except ClientError as refused:

@@ -131,18 +131,21 @@ def _initialized(snapshot: Snapshot) -> Mapping[str, Node]:
 
 
 def _class(node_class: NodeClass, status: NodeClassStatus | None, *, is_used: bool) -> NodeClass:
-    """The class with its status and hash; without its finalizer if it is being deleted and no claim needs it
-    (Karpenter for AWS, nodeclass/termination).
+    """The class with its status and hash, and with a finalizer, which goes when it is being deleted and no claim needs
+    it (Karpenter for AWS, nodeclass/termination).
     """
     metadata, kind = node_class.metadata, node_class.identity()
     if node_class.is_deleting and not is_used:
-        # The finalizer is Karpenter's. One that came with the cluster is honoured, so that its class can be deleted
-        # here.
         kept = [finalizer for finalizer in metadata.finalizers if finalizer != kind.finalizer]
         return with_metadata(node_class, finalizers=kept)
     stamp = {kind.hash_annotation: node_class.static_hash, kind.hash_version_annotation: HASH_VERSION}
+    # Nodes whose class is gone cannot be judged any more. An object of an older API is left as its controller knows it;
+    # and what is being deleted takes no new finalizer.
+    is_guarded = kind.finalizer in metadata.finalizers or node_class.is_deleting or node_class.origin is not None
+    finalizers = metadata.finalizers if is_guarded else [*metadata.finalizers, kind.finalizer]
+    guarded = metadata.model_copy(update={"finalizers": finalizers})
     return node_class.model_copy(
-        update={"metadata": _annotated(metadata, stamp), "status": node_class.status if status is None else status}
+        update={"metadata": _annotated(guarded, stamp), "status": node_class.status if status is None else status}
     )
 
 
