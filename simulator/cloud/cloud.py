@@ -34,6 +34,7 @@ from joinery.objects.karpenter.labels import SPOT
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.instances import GOING, InstanceStatus
+from joinery.objects.snapshot.learned_memory import LearnedMemory
 from joinery.objects.snapshot.offerings import InstanceType, OfferingKey
 from simulator.clock import Clock
 from simulator.cloud.network import Network
@@ -198,17 +199,18 @@ class InMemoryCloud:
         return self.status_of(node_class)
 
     def instance_types(
-        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
+        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime, memory: LearnedMemory | None = None
     ) -> Mapping[str, tuple[InstanceType, ...]]:
         self._fail("instance_types")
         reserved = self._as_they_are(sorted(self.reserved))
         return {
-            node_class.metadata.name: types_of(
+            (name := node_class.metadata.name): types_of(
                 catalog,
                 of_ec2(node_class),
                 now=now,
                 reservations=reserved,
                 group=self.network.group(of_ec2(node_class)),
+                memory=(memory or {}).get(name),
             )
             for node_class in node_classes
         }

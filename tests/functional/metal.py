@@ -83,7 +83,7 @@ class MetalCloud:
         return self.status_of(node_class)
 
     def instance_types(
-        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
+        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime, memory: object = None
     ) -> Mapping[str, tuple[InstanceType, ...]]:
         return {each.metadata.name: tuple(_types(catalog, _spec(each).racks)) for each in node_classes}
 

@@ -28,6 +28,7 @@ from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
 from joinery.objects.snapshot.instances import InstanceStatus
+from joinery.objects.snapshot.learned_memory import LearnedMemory
 from joinery.objects.snapshot.offerings import InstanceType, OfferingKey
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 
@@ -148,9 +149,9 @@ class ReadOnlyCloud:
         return self._cloud.status_of(node_class)
 
     def instance_types(
-        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
+        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime, memory: LearnedMemory | None = None
     ) -> Mapping[str, tuple[InstanceType, ...]]:
-        return self._cloud.instance_types(node_classes, catalog, now)
+        return self._cloud.instance_types(node_classes, catalog, now, memory)
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
         return LaunchResult(instances=(), was_asked=False)

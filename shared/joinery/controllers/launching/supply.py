@@ -14,6 +14,7 @@ from joinery.controllers.telemetry import ERROR, logger
 from joinery.decisions.scheduling.pools.overlays import overlaid
 from joinery.gateways.bundles import Gateways
 from joinery.objects.errors import JoineryError
+from joinery.objects.snapshot.learned_memory import learned_memory
 from joinery.objects.snapshot.offerings import InstanceType, OfferingKey, class_of, offered_in, without
 from joinery.objects.snapshot.shortages import as_met_by
 from joinery.objects.snapshot.snapshot import Snapshot
@@ -39,7 +40,7 @@ def read_supply(gateways: Gateways, snapshot: Snapshot, *, is_voluntary: bool = 
     that is a line in the log. Costs about 40 ms a class that is new or counts reservations.
     """
     now = snapshot.now
-    resolved = gateways.cloud.instance_types(snapshot.node_classes, current(gateways), now)
+    resolved = gateways.cloud.instance_types(snapshot.node_classes, current(gateways), now, learned_memory(snapshot))
     types = overlaid(resolved, snapshot).types
     unavailable = gateways.unavailable.at(now) if is_voluntary else _shortages(gateways, now)
     # A plan that may buy in an impaired zone is better than no plan.

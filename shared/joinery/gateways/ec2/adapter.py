@@ -37,6 +37,7 @@ from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassSta
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.instances import InstanceStatus
+from joinery.objects.snapshot.learned_memory import LearnedMemory
 from joinery.objects.snapshot.offerings import InstanceType
 
 #: What tells the name of a class's instance profile.
@@ -124,17 +125,22 @@ class Ec2Cloud:
         return replace(found, problems={**found.problems, VALID: problem}) if problem else found
 
     def instance_types(
-        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
+        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime, memory: LearnedMemory | None = None
     ) -> Mapping[str, tuple[InstanceType, ...]]:
         classes = [of_ec2(node_class) for node_class in node_classes]
         ids = {entry.id for node_class in classes for entry in node_class.status.capacity_reservations}
         reservations = reservations_by_id(self._clients, sorted(ids))
-        types = {}
+        types, learned = {}, memory or {}
         for node_class in classes:
-            selector = node_class.spec.placement_group_selector
-            group = self._groups.known(selector, self._lookups.recent()) if selector else None
-            types[node_class.metadata.name] = types_of(
-                catalog, node_class, now=now, reservations=reservations, assumed=self._assumed, group=group
+            name, selector = node_class.metadata.name, node_class.spec.placement_group_selector
+            types[name] = types_of(
+                catalog,
+                node_class,
+                now=now,
+                reservations=reservations,
+                assumed=self._assumed,
+                group=self._groups.known(selector, self._lookups.recent()) if selector else None,
+                memory=learned.get(name),
             )
         return types
 

@@ -21,6 +21,7 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
 from joinery.objects.snapshot.instances import AWS, InstanceStatus
 from joinery.objects.snapshot.instances import Instance as Instance
+from joinery.objects.snapshot.learned_memory import LearnedMemory
 from joinery.objects.snapshot.offerings import InstanceType, OfferingKey, Reservation, group_scope
 
 #: Seconds after which a call has ended, with an answer or without. A run begins none that might take longer than it has
@@ -160,12 +161,12 @@ class Cloud(Protocol):
         ...
 
     def instance_types(
-        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
+        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime, memory: LearnedMemory | None = None
     ) -> Mapping[str, tuple[InstanceType, ...]]:
         """By the class's name, the catalogue's types as its nodes may be of them.
 
         What is left of capacity reservations changes with every launch. So it is asked of EC2 here, and not taken from
-        the catalogue. ``now`` decides which of them are about to end.
+        the catalogue. ``now`` decides which of them are about to end. ``memory``: what nodes have said of theirs.
         """
         ...
 

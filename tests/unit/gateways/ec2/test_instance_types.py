@@ -218,6 +218,17 @@ def test_with_prefixes_of_addresses_a_node_takes_more_pods(
     assert with_prefixes.allocatable["memory"] == usual.allocatable["memory"]
 
 
+def test_memory_that_nodes_were_seen_to_have_replaces_the_estimate(catalog: Catalog) -> None:
+    """What kubelet and eviction keep is the same; other types keep their estimates."""
+    learned = resolve(catalog, node_class(), memory={"m5.large": 7800 * MIB})
+    estimated = resolve(catalog, node_class())
+    (pair,) = (pair for pair in zip(learned, estimated, strict=True) if pair[0] != pair[1])
+    (kind, usual) = pair
+    assert (kind.name, kind.capacity["memory"]) == ("m5.large", 7800 * MIB)
+    kept = usual.capacity["memory"] - usual.allocatable["memory"]
+    assert kind.allocatable["memory"] == 7800 * MIB - kept
+
+
 def test_reservations_of_the_user_replace_the_defaults_they_name(catalog: Catalog) -> None:
     """kubeReserved overrides key by key, systemReserved adds, and a threshold of 100 % is none."""
     kubelet = {

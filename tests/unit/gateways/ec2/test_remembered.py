@@ -28,6 +28,12 @@ def test_another_spec_has_other_types(catalog: Catalog) -> None:
     assert types_of(catalog, dense) == resolve(catalog, dense) != types_of(catalog, node_class())
 
 
+def test_what_was_learned_of_memory_has_other_types(catalog: Catalog) -> None:
+    """And the same again as long as it is the same."""
+    learned = types_of(catalog, node_class(), memory={"m5.large": 1 << 33})
+    assert types_of(catalog, node_class(), memory={"m5.large": 1 << 33}) is learned != types_of(catalog, node_class())
+
+
 def test_another_catalogue_has_other_types(catalog: Catalog) -> None:
     """One of new prices, or one that says the same."""
     dearer = tuple(msgspec.structs.replace(one, price=one.price * 2) for one in catalog.offerings)

@@ -70,7 +70,8 @@ class NodeSettings:
     """What of a class decides its nodes' capacity, worked out once for all types.
 
     ``storage``: bytes of the device that holds pods' ephemeral storage. ``system_reserved`` and ``kube_reserved``: what
-    the class says of them, which may be nothing. ``efa_only``: how many EFA-only interfaces the class asks for, None
+    the class says of them, which may be nothing. ``memory``: bytes that nodes of a type have, where that is known; by
+    type. ``efa_only``: how many EFA-only interfaces the class asks for, None
     where it does not say anything of interfaces; those of them ``efa_only_on_first_card`` take interfaces from pods.
     ``depends_on_type``: whether there are expressions, without which the settings are the same for all types.
     """
@@ -82,13 +83,14 @@ class NodeSettings:
     system_reserved: Resources
     kube_reserved: Resources
     assumed: NodeAssumptions
+    memory: Mapping[str, int]
     efa_only: int | None
     efa_only_on_first_card: int
     depends_on_type: bool
 
 
-def node_settings(spec: EC2NodeClassSpec, assumed: NodeAssumptions) -> NodeSettings:
-    """The settings of a class."""
+def node_settings(spec: EC2NodeClassSpec, assumed: NodeAssumptions, memory: Mapping[str, int]) -> NodeSettings:
+    """The settings of a class. ``memory`` is as in ``NodeSettings``."""
     family, kubelet = FAMILIES[spec.family], read(spec.kubelet)
     efa = [nic for nic in spec.network_interfaces or () if nic.interface_type == "efa-only"]
     return NodeSettings(
@@ -99,6 +101,7 @@ def node_settings(spec: EC2NodeClassSpec, assumed: NodeAssumptions) -> NodeSetti
         system_reserved=amounts(kubelet.system_reserved),
         kube_reserved=amounts(kubelet.kube_reserved),
         assumed=assumed,
+        memory=memory,
         efa_only=None if spec.network_interfaces is None else len(efa),
         efa_only_on_first_card=sum(nic.network_card_index == 0 for nic in efa),
         depends_on_type=any(expressions(spec.kubelet)),
@@ -159,7 +162,7 @@ def capacity(description: Description, settings: NodeSettings) -> dict[str, int]
     """What the node reports as its capacity. Extended resources of which it has none are left out."""
     room = {
         "cpu": description.v_cpu_info.default_v_cpus * 1000,
-        "memory": _memory(description, settings.assumed.vm_memory_overhead),
+        "memory": settings.memory.get(description.instance_type) or _memory(description, settings),
         "ephemeral-storage": _ephemeral(description, settings),
         "pods": _pods(description, settings),
     }
@@ -188,10 +191,10 @@ def attachments(description: Description, settings: NodeSettings) -> dict[str, i
     return {EBS_DRIVER: max(ebs.maximum_ebs_attachments - taken, 1)}
 
 
-def _memory(description: Description, overhead: float) -> int:
+def _memory(description: Description, settings: NodeSettings) -> int:
     # Graviton instances set 64 MiB aside for the contiguous memory allocator.
     size = description.memory_info.size_in_mib - (64 if description.arch == "arm64" else 0)
-    return (size - ceil(size * overhead)) * MIB
+    return (size - ceil(size * settings.assumed.vm_memory_overhead)) * MIB
 
 
 def _ephemeral(description: Description, settings: NodeSettings) -> int:

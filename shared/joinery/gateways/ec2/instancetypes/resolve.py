@@ -62,18 +62,19 @@ def resolve(
     reservations: Sequence[CapacityReservation] | None = None,
     assumed: NodeAssumptions = USUAL,
     group: PlacementGroup | None = None,
+    memory: Mapping[str, int] | None = None,
 ) -> tuple[InstanceType, ...]:
     """The catalogue's types for a class. It costs about 40 microseconds a type.
 
     ``now``: decides which capacity reservations are about to end. ``reservations``: what is left of them, where that is
-    known better than by the catalogue. A class without subnets in its status reaches all zones. Types of a
-    ``ResolvedCatalog`` are taken as they are, except for the zones. Whether the class is Ready is not asked here.
-    Raises ``ConfigurationError`` for a broken catalogue.
+    known better than by the catalogue. ``memory``: bytes that nodes have, by type, where that is known. A class without
+    subnets in its status reaches all zones. Types of a ``ResolvedCatalog`` are taken as they are, except for the zones.
+    Whether the class is Ready is not asked here. Raises ``ConfigurationError`` for a broken catalogue.
     """
     zones = _zones(catalog, node_class)
     if isinstance(catalog, ResolvedCatalog):
         return tuple(_confined(instance_type, zones) for instance_type in catalog.types)
-    settings = node_settings(node_class.spec, assumed)
+    settings = node_settings(node_class.spec, assumed, memory or {})
     counted = catalog.capacity_reservations if reservations is None else reservations
     reserved = reserved_offerings(node_class, counted, catalog.sold, zones, now)
     region = _Region(catalog.region, zones, catalog.sold, reserved, catalog.in_preview, group)

@@ -1,0 +1,32 @@
+"""What nodes say of the memory of their type, where the catalogue can only estimate it.
+
+EC2 says how much memory a type has. A node has less: hypervisor and firmware keep some, which no API tells, and the
+estimate for all types is a fraction (``VmMemoryOverheadPercent``). A node that exists says what it has, and the next
+one of its type that boots the same image will have as much (Karpenter for AWS `UpdateInstanceTypeCapacityFromNode`,
+which remembers it for as long as it runs; here the nodes remember it).
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from joinery.objects.karpenter.labels import INSTANCE_TYPE
+from joinery.objects.snapshot.snapshot import Snapshot
+
+#: Bytes, by the name of a node class and the instance type.
+LearnedMemory = Mapping[str, Mapping[str, int]]
+
+
+def learned_memory(snapshot: Snapshot) -> LearnedMemory:
+    """The least that a node of each class and type says, of those that boot what a new one would."""
+    claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
+    least: dict[str, dict[str, int]] = defaultdict(dict)
+    for view in snapshot.views:
+        claim, memory = claims.get(view.claim), view.capacity.get("memory", 0)
+        if claim is None or not view.is_initialized or memory <= 0:
+            continue
+        node_class = snapshot.classes_by_name.get(claim.spec.node_class_ref.name)
+        kind = view.labels.get(INSTANCE_TYPE, "")
+        if node_class and claim.status.image_id == node_class.image_for({k: (v,) for k, v in view.labels.items()}):
+            known = least[node_class.metadata.name]
+            known[kind] = min(memory, known.get(kind, memory))
+    return least
