@@ -16,6 +16,7 @@ MORE = {
     "Mode": "operations.md#what-observe-does",
     "NewNodesRepay": "disruption.md#nodes-that-are-new",
     "NodeSize": "packing.md",
+    "OrdinaryTypes": "instance-types.md",
     "PodDeletionCost": "disruption.md#where-scale-downs-take-pods",
     "Steering": "operations.md#without-steering",
     "SubnetIds": "operations.md#private-clusters",

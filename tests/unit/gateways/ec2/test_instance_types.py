@@ -229,6 +229,12 @@ def test_memory_that_nodes_were_seen_to_have_replaces_the_estimate(catalog: Cata
     assert kind.allocatable["memory"] == 7800 * MIB - kept
 
 
+@pytest.mark.parametrize("mib", [1, 3000, 8193, 1 << 30])
+def test_memory_that_no_node_of_the_type_can_have_is_not_believed(catalog: Catalog, mib: int) -> None:
+    """One kubelet that lies would keep everybody from the type, or fill its nodes with pods that have no room."""
+    assert resolve(catalog, node_class(), memory={"m5.large": mib * MIB}) == resolve(catalog, node_class())
+
+
 def test_reservations_of_the_user_replace_the_defaults_they_name(catalog: Catalog) -> None:
     """kubeReserved overrides key by key, systemReserved adds, and a threshold of 100 % is none."""
     kubelet = {

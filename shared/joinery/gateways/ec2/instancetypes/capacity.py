@@ -162,7 +162,7 @@ def capacity(description: Description, settings: NodeSettings) -> dict[str, int]
     """What the node reports as its capacity. Extended resources of which it has none are left out."""
     room = {
         "cpu": description.v_cpu_info.default_v_cpus * 1000,
-        "memory": settings.memory.get(description.instance_type) or _memory(description, settings),
+        "memory": _memory(description, settings),
         "ephemeral-storage": _ephemeral(description, settings),
         "pods": _pods(description, settings),
     }
@@ -194,7 +194,10 @@ def attachments(description: Description, settings: NodeSettings) -> dict[str, i
 def _memory(description: Description, settings: NodeSettings) -> int:
     # Graviton instances set 64 MiB aside for the contiguous memory allocator.
     size = description.memory_info.size_in_mib - (64 if description.arch == "arm64" else 0)
-    return (size - ceil(size * settings.assumed.vm_memory_overhead)) * MIB
+    estimate = (size - ceil(size * settings.assumed.vm_memory_overhead)) * MIB
+    seen = settings.memory.get(description.instance_type, 0)
+    # A kubelet that lies, or a broken host, must not spoil the type for all others.
+    return seen if estimate // 2 <= seen <= size * MIB else estimate
 
 
 def _ephemeral(description: Description, settings: NodeSettings) -> int:
