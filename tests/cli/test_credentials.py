@@ -10,7 +10,7 @@ from joinery.objects.errors import ConfigurationError, JoineryError, Unavailable
 from joinery_cli.advice import reading_aws
 from tests.cli.conftest import Run, shell
 
-DOING = "reading the price list"
+DOING = "describing instance types"
 
 
 @pytest.fixture(autouse=True)
@@ -35,9 +35,8 @@ def test_without_credentials_it_is_said_where_they_come_from(run: Run) -> None:
     outcome = run("catalog", "--save", "-", "--region", "eu-south-1")
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err == (
-        "joinery: reading the price list: Unable to locate credentials: name a profile (AWS_PROFILE=NAME; there are: "
-        "staging), "
-        "or sign in (aws sso login, aws configure)\n"
+        "joinery: describing instance types: Unable to locate credentials: name a profile "
+        "(AWS_PROFILE=NAME; there are: staging), or sign in (aws sso login, aws configure)\n"
     )
 
 

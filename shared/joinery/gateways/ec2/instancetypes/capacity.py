@@ -71,8 +71,8 @@ class NodeSettings:
 
     ``storage``: bytes of the device that holds pods' ephemeral storage. ``system_reserved`` and ``kube_reserved``: what
     the class says of them, which may be nothing. ``memory``: bytes that nodes of a type have, where that is known; by
-    type. ``efa_only``: how many EFA-only interfaces the class asks for, None
-    where it does not say anything of interfaces; those of them ``efa_only_on_first_card`` take interfaces from pods.
+    type. ``efa_only``: how many EFA-only interfaces the class asks for, None where it does not say anything of
+    interfaces; those of them ``efa_only_on_first_card`` take interfaces from pods.
     ``depends_on_type``: whether there are expressions, without which the settings are the same for all types.
     """
 

@@ -59,9 +59,7 @@ def types_of(
     """The catalogue's types for a class, as ``resolve`` answers. The answer is shared and must not be changed."""
     counted = catalog.capacity_reservations if reservations is None else reservations
     if counted or node_class.status.capacity_reservations:  # They change from moment to moment.
-        return resolve(
-            catalog, node_class, now=now, reservations=counted, assumed=assumed, group=group, memory=memory
-        )
+        return resolve(catalog, node_class, now=now, reservations=counted, assumed=assumed, group=group, memory=memory)
     return _resolved(_CacheKey(catalog, node_class, assumed, group, memory or {}))
 
 
