@@ -1,7 +1,8 @@
 """EC2: sends EventBridge events about instances, and says when an instance runs and when it is gone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
+from email.utils import format_datetime
 from typing import Any
 
 from simulator.actors.base import Stage
@@ -32,6 +33,23 @@ class Ec2:
         """EC2 wants a spot instance back: the warning now, the instance two minutes later."""
         self._stage.cloud.interrupt(instance_id)
         self._publish(warning(instance_id, self._next_id(), self._stage.clock.now()))
+
+    def recommend(self, instance_id: str) -> None:
+        """A spot instance is at a higher risk; it may be interrupted later, at once, or never."""
+        detail = {"instance-id": instance_id}
+        kind = "EC2 Instance Rebalance Recommendation"
+        self._publish(_envelope(kind, self._next_id(), instance_id, detail, self._stage.clock.now()))
+
+    def retire(self, starts: datetime, *instance_ids: str) -> None:
+        """The hardware under instances will be taken away from then on: AWS Health says so, and sends no other word."""
+        self._publish(scheduled_change(instance_ids, starts, self._next_id(), self._stage.clock.now()))
+
+    def stop(self, instance_id: str) -> None:
+        """Somebody stops an instance."""
+        self._stage.cloud.stop(instance_id)
+        self._changed(instance_id, "stopping")
+        stopped = self._stage.clock.now() + STOPS_IN
+        self._stage.engine.at(stopped, Turn.CLOUD, lambda: self._changed(instance_id, "stopped"))
 
     def _notice(self, instance_id: str) -> None:
         engine, clock = self._stage.engine, self._stage.clock
@@ -76,7 +94,32 @@ def warning(instance_id: str, event_id: str, now: datetime) -> Envelope:
     return _envelope("EC2 Spot Instance Interruption Warning", event_id, instance_id, detail, now)
 
 
-def _envelope(kind: str, event_id: str, instance_id: str, detail: dict[str, str], now: datetime) -> Envelope:
+def scheduled_change(instance_ids: Sequence[str], starts: datetime, event_id: str, now: datetime) -> Envelope:
+    """The event of AWS Health about a retirement (AWS Health User Guide, "Event format for AWS Health Events")."""
+    code = "AWS_EC2_INSTANCE_RETIREMENT_SCHEDULED"
+    detail = {
+        "eventArn": f"arn:aws:health:{REGION}::event/EC2/{code}/{code}_{event_id}",
+        "service": "EC2",
+        "eventTypeCode": code,
+        "eventTypeCategory": "scheduledChange",
+        "eventScopeCode": "ACCOUNT_SPECIFIC",
+        "communicationId": event_id,
+        "statusCode": "upcoming",
+        "eventRegion": REGION,
+        "startTime": format_datetime(starts, usegmt=True),
+        "endTime": format_datetime(starts, usegmt=True),
+        "lastUpdatedTime": format_datetime(now, usegmt=True),
+        "eventDescription": [{"language": "en_US", "latestDescription": "The hardware is being retired."}],
+        "affectedEntities": [{"entityValue": name, "status": "PENDING"} for name in instance_ids],
+        "page": "1",
+        "totalPages": "1",
+        "affectedAccount": ACCOUNT,
+    }
+    envelope = _envelope("AWS Health Event", event_id, "", detail, now)
+    return {**envelope, "source": "aws.health", "resources": list(instance_ids)}
+
+
+def _envelope(kind: str, event_id: str, instance_id: str, detail: dict[str, Any], now: datetime) -> Envelope:
     return {
         "version": "0",
         "id": event_id,

@@ -5,6 +5,7 @@ launch takes the cheapest pools that still have stock and reports those that had
 """
 
 import random
+import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from joinery.gateways.aws import error
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.catalog.reservations import CapacityReservation
 from joinery.gateways.ec2.gateway import (
@@ -23,7 +25,6 @@ from joinery.gateways.ec2.gateway import (
     Override,
 )
 from joinery.gateways.ec2.instancetypes.remembered import types_of
-from joinery.gateways.ec2.launch.fleet import subnets_by_zone
 from joinery.gateways.ec2.nodeclass.readiness import status
 from joinery.gateways.ec2.nodeclass.reservations import selected
 from joinery.gateways.ec2.nodeclass.tags import instance_tags
@@ -38,6 +39,9 @@ from joinery.objects.snapshot.learned_memory import LearnedMemory
 from joinery.objects.snapshot.offerings import InstanceType, OfferingKey
 from simulator.clock import Clock
 from simulator.cloud.network import Network
+from simulator.cloud.refusals import out_of, protected, subnet_full
+from simulator.cloud.spot_prices import SpotPrices
+from simulator.cloud.throttling import ASKED_BY, CODE, MESSAGE, Throttle
 
 #: How long EC2 takes: to run a new instance, to stop a terminated one, to forget it, to take a spot instance back.
 STARTS_IN = timedelta(seconds=8)
@@ -83,6 +87,9 @@ class InMemoryCloud:
     ``lag``: how late EC2 knows what it has launched, and lists what has changed. ``omission``: the share of instances
     that any one answer leaves out. ``dooms``: of a new instance, EC2's code and words for why it ends at launch; None
     for one that runs. ``protected``: the ids of instances with termination protection.
+
+    ``spot_prices``: how they move; None: they stay as recorded. ``throttle``: how often EC2 may be asked.
+    ``addresses``: by subnet that is limited, how many instances it has addresses for; one that ends gives its back.
     """
 
     def __init__(self, clock: Clock, catalog: Catalog, *, cluster: str = "joinery") -> None:
@@ -102,6 +109,10 @@ class InMemoryCloud:
         self.dooms: Callable[[Instance], tuple[str, str] | None] = lambda _: None
         self.dies_in = timedelta(seconds=2)
         self.protected: set[str] = set()
+        self.spot_prices: SpotPrices | None = None
+        self.throttle: Throttle | None = None
+        self.addresses: dict[str, int] = {}
+        self._back_at: dict[OfferingKey, datetime] = {}
         self._catalog = catalog
         self._machines: dict[str, _Machine] = {}
         self._launched: dict[str, LaunchResult] = {}
@@ -110,14 +121,18 @@ class InMemoryCloud:
 
     # --- what a test or the engine does to it ---
 
-    def run_out(self, *pools: OfferingKey, left: int = 0) -> None:
-        """From now on the pools have that many instances to give."""
+    def run_out(self, *pools: OfferingKey, left: int = 0, until: datetime | None = None) -> None:
+        """From now on the pools have that many instances to give. ``until``: when they have enough again by
+        themselves.
+        """
         self.stock.update(dict.fromkeys(pools, left))
+        self._back_at |= dict.fromkeys(pools, until) if until else {}
 
     def restock(self, *pools: OfferingKey) -> None:
         """The pools have enough again."""
         for pool in pools:
             self.stock.pop(pool, None)
+            self._back_at.pop(pool, None)
 
     def interrupt(self, instance_id: str) -> datetime:
         """Give a spot instance its two minutes' notice.
@@ -174,17 +189,27 @@ class InMemoryCloud:
     def hourly(self) -> float:
         """What all instances that are not gone cost now, $/h."""
         now = self.clock.now()
-        return sum(m.price for m in self._machines.values() if m.state(now) in ("pending", "running"))
+        alive = (m for m in self._machines.values() if m.state(now) in ("pending", "running"))
+        return sum(self.price(machine.instance.instance_id) for machine in alive)
 
     def price(self, instance_id: str) -> float:
-        """What an instance costs or cost, $/h; also of one long gone."""
-        return self._machines[instance_id].price
+        """What an instance costs now, $/h; also of one long gone. Of a spot instance at this hour's price."""
+        machine = self._machines[instance_id]
+        sold = machine.instance
+        if self.spot_prices is None or sold.capacity_type != SPOT:
+            return machine.price
+        now, then = (
+            self.spot_prices.factor(sold.instance_type, sold.zone, moment)
+            for moment in (self.clock.now(), sold.launched_at)
+        )
+        return machine.price * now / then
 
     # --- Cloud ---
 
     def catalog(self, earlier: Catalog | None = None, *, in_full: bool = False) -> Catalog:
         self._fail("catalog")
-        current = self._catalog if earlier is None or in_full else _repriced(earlier, self._catalog)
+        sold = self.spot_prices.of(self._catalog, self.clock.now()) if self.spot_prices else self._catalog
+        current = sold if earlier is None or in_full else _repriced(earlier, sold)
         if not self.reserved:
             return current
         return msgspec.structs.replace(current, capacity_reservations=self._as_they_are(sorted(self.reserved)))
@@ -226,7 +251,7 @@ class InMemoryCloud:
         )
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
-        self._fail("launch")
+        self._fail("launch", request.count)
         self.requests.append(request)
         if request.token not in self._launched:
             self._launched[request.token] = self._launch(request)
@@ -258,13 +283,13 @@ class InMemoryCloud:
         return tuple(status for name, status in self.statuses.items() if name not in ended)
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
-        self._fail("terminate")
+        self._fail("terminate", len(instance_ids))
         now = self.clock.now()
         machines = [m for i in instance_ids if (m := self._machines.get(i)) and self._knows(m, now)]
         if instance_ids and not machines:
             raise NotFoundError(f"none of the instances exists: {', '.join(instance_ids)}")
         if guarded := self.protected.intersection(instance_ids):
-            raise _protected(min(guarded))
+            raise protected(min(guarded))
         for machine in machines:
             self._end(machine, now, _ASKED_FOR)
 
@@ -290,9 +315,11 @@ class InMemoryCloud:
         for watcher in self._watchers:
             watcher(instance_id)
 
-    def _fail(self, operation: str) -> None:
+    def _fail(self, operation: str, instances: int = 0) -> None:
         if waiting := self._failures.get(operation):
             raise waiting.popleft()
+        if self.throttle and not self.throttle.lets(ASKED_BY[operation], instances):
+            raise error(CODE, MESSAGE, doing=f"EC2 {ASKED_BY[operation]}", status=503)
 
     def _machine(self, instance_id: str) -> _Machine:
         machine = self._machines.get(instance_id)
@@ -324,14 +351,34 @@ class InMemoryCloud:
             pool = request.pool(override)
             wanted = request.count - len(launched)
             within = override.reservation.id if override.reservation else ""
-            got = self._take(pool, min(wanted, self._left_in(within)) if within else wanted)
+            subnet = self._subnet(node_class, pool.zone)
+            if subnet is None:
+                failures.append(subnet_full(pool))
+                continue
+            wanted_here = min(wanted, self._free_in(subnet))
+            got = self._take(pool, min(wanted_here, self._left_in(within)) if within else wanted_here)
             launched += [self._start(request, override, images(override.instance_type), tags) for _ in range(got)]
             if got == wanted:
                 break
-            failures.append(_out_of(pool))
+            failures.append(out_of(pool) if got < wanted_here else subnet_full(pool))
         return LaunchResult(tuple(launched), tuple(failures))
 
+    def _subnet(self, node_class: EC2NodeClass, zone: str) -> str | None:
+        """The class's subnet in a zone that has addresses, None where none has; empty for a class without any."""
+        ids = [subnet.id for subnet in node_class.status.subnets if subnet.zone == zone]
+        return next((name for name in ids if self._free_in(name)), None) if ids else ""
+
+    def _free_in(self, subnet: str) -> int:
+        """For how many more instances a subnet has addresses."""
+        if subnet not in self.addresses:
+            return sys.maxsize
+        now = self.clock.now()
+        there = (m for m in self._machines.values() if m.instance.subnet_id == subnet)
+        return max(self.addresses[subnet] - sum(machine.state(now) != "terminated" for machine in there), 0)
+
     def _take(self, pool: OfferingKey, wanted: int) -> int:
+        if pool in self._back_at and self.clock.now() >= self._back_at[pool]:
+            self.restock(pool)
         left = self.stock.get(pool)
         if left is None:
             return wanted
@@ -362,7 +409,7 @@ class InMemoryCloud:
             image_id=image,
             tags=dict(tags),
             reservation=override.reservation.id if override.reservation else "",
-            subnet_id=subnets_by_zone(node_class).get(pool.zone, ""),
+            subnet_id=self._subnet(node_class, pool.zone) or "",
             security_groups=frozenset(group.id for group in node_class.status.security_groups),
             instance_profile=node_class.status.instance_profile,
             placement_group_id=group.id if group else "",
@@ -396,18 +443,3 @@ def _repriced(earlier: Catalog, current: Catalog) -> Catalog:
     kept = (offering for offering in earlier.offerings if offering.capacity_type != SPOT)
     spot = (offering for offering in current.offerings if offering.capacity_type == SPOT)
     return msgspec.structs.replace(earlier, offerings=(*kept, *spot))
-
-
-def _protected(instance_id: str) -> ConfigurationError:
-    words = f"The instance '{instance_id}' may not be terminated. Modify its 'disableApiTermination' instance attribute"
-    error = ConfigurationError(f"terminating instances: OperationNotPermitted: {words} and try again.")
-    error.code = "OperationNotPermitted"
-    return error
-
-
-def _out_of(pool: OfferingKey) -> LaunchFailure:
-    if pool.capacity_type == labels.RESERVED:
-        message = "The requested instance count exceeds what is left of the Capacity Reservation."
-        return LaunchFailure(pool, "ReservationCapacityExceeded", message, True)
-    message = f"We currently do not have sufficient {pool.instance_type} capacity in {pool.zone}."
-    return LaunchFailure(pool, "InsufficientInstanceCapacity", message, True)

@@ -1,0 +1,56 @@
+"""What EC2 asks before it does anything: whether the caller may (IAM), and whether it was asked too often.
+
+A call that the caller has no right to is refused, dry run or not; a dry run that it has the right to says so and does
+nothing (EC2 API, "DryRun"; EC2 User Guide, "Test whether you have the required permissions").
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from simulator.awsserver.holdings import MotoHoldings
+from simulator.cloud.throttling import CODE, MESSAGE, Throttle
+from simulator.iam.calls import rights
+from simulator.iam.policies import Statement, is_allowed
+
+#: moto's names of the operations that are guarded.
+_OPERATIONS = {
+    "create_fleet": "CreateFleet", "create_launch_template": "CreateLaunchTemplate", "create_tags": "CreateTags",
+    "describe_images": "DescribeImages", "describe_instances": "DescribeInstances",
+    "describe_instance_types": "DescribeInstanceTypes", "describe_security_groups": "DescribeSecurityGroups",
+    "describe_subnets": "DescribeSubnets", "reboot_instances": "RebootInstances", "run_instances": "RunInstances",
+    "terminate_instances": "TerminateInstances",
+}  # fmt: skip
+_DENIED = "You are not authorized to perform this operation. {} is not allowed on resource: {}"
+
+
+@contextmanager
+def guarded(role: Iterable[Statement] = (), throttle: Throttle | None = None) -> Iterator[None]:
+    """Guard EC2 inside the ``with``. ``role``: what the caller's policies say; none at all asks nobody for rights."""
+    from moto.ec2.responses import EC2Response
+
+    given = tuple(role)
+    with ExitStack() as stack:
+        for method, operation in _OPERATIONS.items():
+            answered = _guarding(operation, given, throttle, getattr(EC2Response, method))
+            stack.enter_context(patch.object(EC2Response, method, answered))
+        yield
+
+
+def _guarding(
+    operation: str, role: tuple[Statement, ...], throttle: Throttle | None, answer: Callable[[Any], Any]
+) -> Callable[[Any], Any]:
+    def guard(response: Any) -> Any:
+        from moto.ec2.exceptions import EC2ClientError
+
+        params = response._get_params()
+        instances = len(params.get("InstanceIds", ())) if operation == "TerminateInstances" else 0
+        if throttle and not throttle.lets(operation, instances):
+            raise EC2ClientError(CODE, MESSAGE)
+        for needed in rights("ec2", operation, params, MotoHoldings()) if role else ():
+            if not is_allowed(role, needed):
+                raise EC2ClientError("UnauthorizedOperation", _DENIED.format(needed.action, needed.resource))
+        return answer(response)
+
+    return guard
