@@ -12,6 +12,7 @@ from simulator.latency import Killed
 WRITES = frozenset(
     {
         "create_node_claim", "update_node_claim", "delete_node_claim", "update_node", "delete_node", "update_node_pool",
+        "update_node_overlay",
         "update_node_class", "reject", "update_pod", "tolerate", "evict", "restart", "delete_pod", "acquire_lease",
         "release_lease", "emit", "prepare", "launch", "terminate", "reboot", "tag", "ring", "put_catalog", "record",
         "mark", "forget", "remove_unused",
