@@ -21,8 +21,8 @@ from joinery.gateways.ec2.launch.launch_templates import LaunchTemplates
 from joinery.gateways.ec2.launch.running import described
 from joinery.gateways.ec2.launch.shifts import ZonalShifts
 from joinery.gateways.ec2.launch.terminations import terminate
+from joinery.gateways.ec2.nodeclass.groupsearch import PlacementGroups
 from joinery.gateways.ec2.nodeclass.lookups import Lookups
-from joinery.gateways.ec2.nodeclass.placement import PlacementGroups
 from joinery.gateways.ec2.nodeclass.profiles import Profiles
 from joinery.gateways.ec2.nodeclass.readiness import VALID, SelectedResources, status
 from joinery.gateways.ec2.nodeclass.selections import Selections

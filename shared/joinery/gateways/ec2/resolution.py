@@ -15,10 +15,11 @@ from joinery.gateways.aws import Clients
 from joinery.gateways.ec2.launch.facts import KnownCluster
 from joinery.gateways.ec2.launch.userdata import user_data_problem
 from joinery.gateways.ec2.nodeclass import discovery
+from joinery.gateways.ec2.nodeclass.groupsearch import PlacementGroups
 from joinery.gateways.ec2.nodeclass.images import AliasError
 from joinery.gateways.ec2.nodeclass.imagesearch import ImageSearch
 from joinery.gateways.ec2.nodeclass.lookups import Look, Lookups
-from joinery.gateways.ec2.nodeclass.placement import PLACEMENT_READY, PlacementGroups
+from joinery.gateways.ec2.nodeclass.placement import PLACEMENT_READY
 from joinery.gateways.ec2.nodeclass.profiles import Profiles
 from joinery.gateways.ec2.nodeclass.readiness import (
     GROUPS_READY,
