@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from joinery.controllers.acting.invocation import Invocation
 from joinery.gateways.bundles import Gateways
+from joinery.gateways.workers import MOST_WORKERS
 from joinery.objects.errors import JoineryError
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ class Latency:
     ``answers``: what to answer in place of the simulator, by that name; None lets a call through.
     """
 
-    def __init__(self, gateways: Gateways, *, workers: int = 10) -> None:
+    def __init__(self, gateways: Gateways, *, workers: int = MOST_WORKERS) -> None:
         self.spent = 0.0
         self.calls: Counter[str] = Counter()
         self.answers: dict[str, Callable[..., Any]] = {}

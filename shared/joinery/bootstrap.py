@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from joinery.gateways.memory.bucket import Store
     from joinery.gateways.memory.unavailable import RefusedRequests, UnavailableOfferings
 
-#: How many calls are made at a time: as many as botocore keeps connections (``max_pool_connections``).
-_WORKERS = 10
 #: The gateways of Lambda.
 AWS = "joinery.bootstrap:aws"
 
@@ -163,7 +161,7 @@ def gateways() -> "Gateways":
 def aws(config: Settings) -> "Gateways":
     """The real gateways. Nothing is imported, opened or asked before it is first used."""
     from joinery.gateways.bundles import Gateways
-    from joinery.gateways.workers import Threads
+    from joinery.gateways.workers import MOST_WORKERS, Threads
 
     cluster = cast("KubernetesCluster", _Deferred(lambda: _kubernetes(config)))
     return Gateways(
@@ -173,7 +171,7 @@ def aws(config: Settings) -> "Gateways":
         doorbell=_doorbell(),
         store=cast("Store", _Deferred(lambda: _s3(config))),
         unavailable=cast("UnavailableOfferings", _Deferred(lambda: _dynamodb(config))),
-        workers=Threads(_WORKERS),
+        workers=Threads(MOST_WORKERS),
         refusals=cast("RefusedRequests", _Deferred(lambda: _refusals(config))),
     )
 

@@ -20,15 +20,16 @@ from simulator.world import CLUSTER, World
 class TimedDoors:
     """Four doors of one world, one run after another.
 
-    ``timeouts``: by door, the seconds after which Lambda kills it. ``lasted``: the seconds of each run so far.
+    ``timeouts``: by door, the seconds after which Lambda kills it. ``settings``: the stack's, if not the usual.
+    ``lasted``: the seconds of each run so far.
     """
 
-    def __init__(self, world: World, timeouts: Mapping[str, float]) -> None:
+    def __init__(self, world: World, timeouts: Mapping[str, float], settings: Settings | None = None) -> None:
         self.world = world
         self.latency = Latency(world.gateways)
         self.lasted: list[float] = []
         self._timeouts = timeouts
-        self._settings = Settings(cluster=CLUSTER)
+        self._settings = settings or Settings(cluster=CLUSTER)
 
     def live(self) -> Any:
         """A run of lifecycle. Raises ``Killed`` if it takes too long; so do the others."""

@@ -28,10 +28,10 @@ def test_side_by_side_takes_as_long_as_the_workers_need(timed: TimedDoors) -> No
     """Each takes the next call as soon as it is free: the makespan, and not the sum."""
     latency = timed.latency
     latency.begin(60)
-    latency.run([lambda: latency.charge(1.0)] * 25)
+    latency.run([lambda: latency.charge(1.0)] * 50)
     assert latency.spent == pytest.approx(3.0)
     with pytest.raises(Killed):
-        latency.run([lambda: latency.charge(20.0)] * 30)
+        latency.run([lambda: latency.charge(20.0)] * 80)
 
 
 def test_drains_that_get_nowhere_keep_nobody_from_joining(timed: TimedDoors) -> None:
@@ -56,7 +56,7 @@ def test_what_a_run_has_no_time_for_is_done_by_the_next(timed: TimedDoors) -> No
 
     def slow(pod: Any) -> Eviction:
         asked.append(pod.spec.node_name)
-        timed.latency.charge(1.5)
+        timed.latency.charge(4.0)
         return Eviction.BLOCKED
 
     timed.latency.answers["cluster.evict"] = slow

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from joinery.gateways.answers import Log, at, needed, unlogged
 from joinery.gateways.deadlines import in_time
 from joinery.gateways.partitions import pricing_region
+from joinery.gateways.workers import MOST_WORKERS
 from joinery.objects.codes import NOT_FOUND, TRANSIENT, is_capacity
 from joinery.objects.errors import (
     CapacityError,
@@ -174,6 +175,7 @@ class Clients:
         return Config(
             connect_timeout=CONNECT_SECONDS,
             read_timeout=self._read_seconds,
+            max_pool_connections=MOST_WORKERS,
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
         )
 

@@ -10,6 +10,10 @@ from typing import Any, Protocol, TypeVar
 
 from joinery.objects.errors import JoineryError
 
+#: How many calls of a function run side by side, and how many connections a client keeps. A surge's fifty CreateFleet
+#: calls, of seconds each, take three rounds: EC2 takes that many at once (EC2 API, "Request throttling").
+MOST_WORKERS = 20
+
 T = TypeVar("T")
 First = TypeVar("First")
 Second = TypeVar("Second")

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from joinery.gateways.workers import MOST_WORKERS
+
 if TYPE_CHECKING:
     from urllib3 import PoolManager
 
-#: Connections that a pool keeps: as many as there are threads that ask (``bootstrap``). urllib3 throws away what is
-#: beyond, with its handshake.
-CONNECTIONS = 10
+#: Connections that a pool keeps: as many as there are threads that ask. urllib3 throws away what is beyond, with its
+#: handshake.
+CONNECTIONS = MOST_WORKERS
 
 
 def _nobody() -> None:
