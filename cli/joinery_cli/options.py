@@ -100,6 +100,14 @@ RatesOption = Annotated[
         help="How often EC2 interrupts spot: AWS Spot Advisor's JSON, or a map of instance types to monthly shares.",
     ),
 ]
+CommitmentsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--commitments",
+        metavar="FILE",
+        help="What is paid for already, in YAML or JSON: Savings Plans, Reserved Instances, a discount on all prices.",
+    ),
+]
 NowOption = Annotated[str | None, typer.Option(metavar="RFC3339", help="The moment to decide for. Default: now.")]
 TimeLimitOption = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="Stop looking for something better after so many seconds.")

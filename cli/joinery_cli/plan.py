@@ -12,6 +12,7 @@ from joinery.objects.errors import ConfigurationError, RefusedError
 from joinery.objects.policies import MinValuesPolicy, PreferencePolicy
 from joinery_cli.options import (
     CatalogOption,
+    CommitmentsOption,
     DecisionFormat,
     ExplainOption,
     Files,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from joinery.objects.snapshot.snapshot import Snapshot
     from joinery_cli.decision_input import DecisionInput
     from joinery_cli.notices import UserNotice
+    from joinery_cli.reading.commitments import Commitments
     from joinery_cli.reading.interruption_rates import Rates
     from joinery_cli.view.plan_view import PlanView
 
@@ -69,6 +71,7 @@ def plan(
             help="What a dollar of expected interruptions counts as beside one of price. 0: only report them."
         ),
     ] = 1.0,
+    commitments: CommitmentsOption = None,
     output: Annotated[
         DecisionFormat, typer.Option("-o", "--output", help="How to print the plan.")
     ] = DecisionFormat.TABLE,
@@ -112,8 +115,10 @@ def plan(
         caps=Caps(max_launches=max_launches, max_hourly=max_hourly),
     )
     rates = _rates(inputs, interruption_rates) if interruption_rates else None
-    solution = _solve(inputs, options, explained or (), rates, interruption_weight)
-    notices = (*inputs.notices, *(rates.notices if rates else ()), *_notices_of_plan(inputs.snapshot, solution))
+    owned = _owned(inputs, commitments) if commitments else None
+    solution = _solve(inputs, options, explained or (), rates, interruption_weight, owned)
+    of_files = (*(rates.notices if rates else ()), *(owned.notices if owned else ()))
+    notices = (*inputs.notices, *of_files, *_notices_of_plan(inputs.snapshot, solution))
     _refuse_if_wrong(solution.plan)
     problem, packing = solution.problem, solution.plan.packing
     costs, seconds = costs_of(problem, packing, inputs.catalogue.sold), solution.seconds
@@ -152,6 +157,16 @@ def _rates(inputs: "DecisionInput", path: str) -> "Rates":
     return rates
 
 
+def _owned(inputs: "DecisionInput", path: str) -> "Commitments":
+    """The commitments of the file. Whatever a person should know of them is printed at once."""
+    from joinery_cli.decision_input import tell_now
+    from joinery_cli.reading.commitments import read_commitments
+
+    owned = read_commitments(path, inputs.catalogue.sold)
+    tell_now(*owned.notices)
+    return owned
+
+
 def _with_interruptions(problem: "Problem", inputs: "DecisionInput", rates: "Rates", weight: float) -> "Problem":
     from joinery.decisions.disruption.moves import eviction_prices
     from joinery.decisions.disruption.problem import DisruptionProblem
@@ -163,7 +178,12 @@ def _with_interruptions(problem: "Problem", inputs: "DecisionInput", rates: "Rat
 
 
 def _solve(
-    inputs: "DecisionInput", options: "Options", explained: Sequence[str], rates: "Rates | None", weight: float
+    inputs: "DecisionInput",
+    options: "Options",
+    explained: Sequence[str],
+    rates: "Rates | None",
+    weight: float,
+    owned: "Commitments | None",
 ) -> _Solution:
     """Make the plan. Raises ``ConfigurationError`` before that where ``explained`` names no pod.
 
@@ -176,6 +196,10 @@ def _solve(
     started = time.perf_counter()
     snapshot = inputs.snapshot
     problem = Problem(snapshot=snapshot, instance_types=inputs.types, options=options)
+    if owned:
+        from joinery.decisions.scheduling.paid import discounted
+
+        problem = replace(discounted(problem, owned.discount), commitments=owned.commitments)
     if rates:
         problem = _with_interruptions(problem, inputs, rates, weight)
     pods = pods_meant(explained, problem) if explained else ()

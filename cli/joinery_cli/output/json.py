@@ -101,11 +101,12 @@ def _cost(packing: Packing, costs: Costs) -> Mapping[str, Any]:
     return {
         "currency": CURRENCY,
         "hourly": hourly,
-        "lowerBound": min(rounded_down(packing.lower_bound), hourly),
+        "lowerBound": min(rounded_down(packing.lower_bound), round(packing.paid, DIGITS)),
         "gap": max(0.0, round(packing.gap, 4)),
         **_kept(packing),
         **({"weaknesses": packing.weaknesses} if packing.weaknesses else {}),
         "resilience": round(packing.resilience_cost, DIGITS),
+        **({"commitments": costs.commitments.document()} if costs.commitments else {}),
         **({"interruptions": costs.interruptions.document()} if costs.interruptions else {}),
         "onDemand": round(costs.on_demand, DIGITS),
         **({} if costs.listed is None or (listed := round(costs.listed, DIGITS)) == hourly else {"list": listed}),

@@ -254,6 +254,8 @@ def _cost(plan: PlanView) -> Iterator[str]:
             yield from map(escape, wrap(sentence, WIDTH, subsequent_indent="  "))
         if packing.resilience_cost >= NOTED_COST:
             yield f"Smaller nodes and a choice of spot types are about {money(packing.resilience_cost)}/h of it"
+    if plan.costs.commitments:
+        yield from map(escape, wrap(next(plan.costs.commitments.lines()), WIDTH, subsequent_indent="  "))
     if plan.costs.interruptions:
         yield from plan.costs.interruptions.lines()
     yield from map(escape, wrap(plan.costs.running.sentence(), WIDTH, subsequent_indent="  "))

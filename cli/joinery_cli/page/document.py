@@ -54,7 +54,7 @@ def page(plan: PlanView) -> str:
         "plan.html",
         frame,
         view=plan,
-        proven=100 * min(1.0, packing.lower_bound / packing.hourly) if packing.hourly else 100.0,
+        proven=100 * min(1.0, packing.lower_bound / packing.paid) if packing.paid else 100.0,
         nearness=nearness(packing),
         scale=scale_of([group.nodes[0] for group in groups], plan.resources),
         existing_scale=scale_of([existing.node for existing in plan.existing], plan.resources),
@@ -89,6 +89,9 @@ def _figures(plan: PlanView) -> tuple[Figure, ...]:
                     "resilience", "Resilience", f"{money(packing.resilience_cost)}/h", "smaller nodes, more spot types"
                 )
             )
+    if plan.costs.commitments:
+        covered = f"commitments cover {money(packing.covered)}/h"
+        figures.append(Figure("paid", "Paid", f"{money(packing.paid)}/h", covered))
     if plan.costs.interruptions:
         found = plan.costs.interruptions
         expected = f"{money(found.monthly)} a month expected"

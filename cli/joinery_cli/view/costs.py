@@ -24,6 +24,7 @@ from joinery.objects.kubernetes.core import Node
 from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.snapshot.offerings import Offering, price_among
 from joinery_cli.notices import some_of
+from joinery_cli.view.commitments import CommitmentFigures, commitment_figures
 from joinery_cli.view.figures import count, money
 from joinery_cli.view.interruptions import InterruptionFigures, interruption_figures
 
@@ -73,7 +74,7 @@ class Costs:
     ``on_demand``: of the same nodes, were they all on demand. ``listed``: of the same nodes at the catalogue's prices,
     which a NodeOverlay may change. A node's price is shared by its pods, by the mean of what
     each takes of all that its pods request of CPU, memory and devices: daemons and free room are everybody's.
-    ``interruptions``: of its spot nodes; None where no rates are known.
+    ``interruptions``: of its spot nodes; None where no rates are known. ``commitments``: None where none are known.
     """
 
     by_node_pool: Mapping[str, float] = field(default_factory=dict)
@@ -83,6 +84,7 @@ class Costs:
     listed: float | None = None
     running: Running = field(default_factory=Running)
     interruptions: InterruptionFigures | None = None
+    commitments: CommitmentFigures | None = None
 
 
 def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
@@ -105,6 +107,7 @@ def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
         interruptions=interruption_figures(problem.interruptions, packing, lambda launch: _on_demand(launch, sold))
         if problem.interruptions
         else None,
+        commitments=commitment_figures(problem, packing) if problem.commitments else None,
     )
 
 

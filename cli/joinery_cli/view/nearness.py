@@ -16,9 +16,9 @@ def nearness(packing: Packing) -> Iterator[str]:
     bound is weak.
     """
     # One price is shown as one figure: two sums of it may be rounded to either side.
-    bound = packing.hourly if packing.gap < ONE_PRICE else packing.lower_bound
+    bound = packing.paid if packing.gap < ONE_PRICE else packing.lower_bound
     yield f"Proven lower bound {money(bound)}/h{_within(packing)}"
-    of_kept, above = packing.kept_bound - packing.lower_bound, packing.hourly - packing.lower_bound
+    of_kept, above = packing.kept_bound - packing.lower_bound, packing.paid - packing.lower_bound
     if packing.gap < MOST_GAP and of_kept > NEGLIGIBLE * packing.lower_bound:
         part = min(of_kept / above, 1.0)
         kept = " and ".join(_WHOSE[one] for one in packing.kept)
@@ -30,7 +30,7 @@ def nearness(packing: Packing) -> Iterator[str]:
 def _within(packing: Packing) -> str:
     if packing.gap >= MOST_GAP:
         return ""
-    if packing.gap < ONE_PRICE or (packing.gap < NEGLIGIBLE and money(packing.lower_bound) == money(packing.hourly)):
+    if packing.gap < ONE_PRICE or (packing.gap < NEGLIGIBLE and money(packing.lower_bound) == money(packing.paid)):
         return ": nothing cheaper is possible"
     if packing.gap < NEGLIGIBLE:
         return ": less than 0.1% above the best possible"

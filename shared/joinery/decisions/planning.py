@@ -16,6 +16,7 @@ import msgspec
 
 from joinery.decisions.scheduling.interruptions import solve_at_risk
 from joinery.decisions.scheduling.packing import Packing, Unplaced, placed_pods
+from joinery.decisions.scheduling.paid import solve_paid
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject, SubjectKind
 from joinery.decisions.scheduling.solve import Stopwatch
@@ -82,9 +83,20 @@ def plan(
     """
     return checked(
         problem,
-        lambda variant, left_out: solve_at_risk(variant, stopwatch=stopwatch, refused={**refused, **left_out}),
+        lambda variant, left_out: _solved(variant, stopwatch, {**refused, **left_out}),
         is_late=lateness(problem, stopwatch),
     )
+
+
+def _solved(problem: Problem, stopwatch: Stopwatch, refused: Mapping[str, Unplaced]) -> Packing:
+    """By what is paid, where something is paid for already."""
+
+    def solver(variant: Problem, bounded_at: Problem | None) -> Packing:
+        return solve_at_risk(variant, stopwatch=stopwatch, refused=refused, bounded_at=bounded_at)
+
+    if not problem.commitments:
+        return solver(problem, None)
+    return solve_paid(problem, solver, is_late=lateness(problem, stopwatch))
 
 
 def lateness(problem: Problem, stopwatch: Stopwatch) -> Callable[[], bool]:

@@ -68,6 +68,7 @@ def solve_at_risk(
     *,
     stopwatch: Stopwatch = lambda: 0.0,
     refused: Mapping[str, Unplaced] = MappingProxyType({}),
+    bounded_at: Problem | None = None,
 ) -> Packing:
     """``solve``, with what interruptions are expected to cost in the choice of nodes; the same as ``solve`` where
     nothing is known of them, or where their weight is 0.
@@ -76,13 +77,13 @@ def solve_at_risk(
     limit has passed they are not chosen anew.
     """
     if problem.interruptions is None or not problem.interruptions.weight:
-        return solve(problem, stopwatch=stopwatch, refused=refused)
-    usual = solve(problem, stopwatch=stopwatch, refused=refused)
+        return solve(problem, stopwatch=stopwatch, refused=refused, bounded_at=bounded_at)
+    usual = solve(problem, stopwatch=stopwatch, refused=refused, bounded_at=bounded_at)
     limit = problem.options.time_limit
     if limit is not None and stopwatch() >= limit:
         return usual
     counted = with_risk(problem, problem.interruptions)
-    careful = _priced(problem, solve(counted, stopwatch=stopwatch, refused=refused, bounded_at=problem))
+    careful = _priced(problem, solve(counted, stopwatch=stopwatch, refused=refused, bounded_at=bounded_at or problem))
     return _better(problem, problem.interruptions, usual, careful)
 
 
@@ -95,17 +96,17 @@ def _better(problem: Problem, interruptions: Interruptions, usual: Packing, care
         packing.hourly + packing.resilience_cost + interruptions.weight * risk
         for packing, risk in zip((usual, careful), risks, strict=True)
     ]
-    is_as_good = _unplaced(careful) == _unplaced(usual) and _owed(problem, careful) <= _owed(problem, usual)
+    is_as_good = unplaced(careful) == unplaced(usual) and owed(problem, careful) <= owed(problem, usual)
     if not is_as_good or costs[1] >= costs[0] - _NEGLIGIBLE:
         return usual
     return replace(careful, risk_premium=careful.hourly - usual.hourly, risk_spared=risks[0] - risks[1])
 
 
-def _unplaced(packing: Packing) -> set[str]:
+def unplaced(packing: Packing) -> set[str]:
     return {one.pod for one in packing.unplaced}
 
 
-def _owed(problem: Problem, packing: Packing) -> tuple[object, ...]:
+def owed(problem: Problem, packing: Packing) -> tuple[object, ...]:
     """What a plan that places the same pods owes its users before it is cheap (``attempt.Rank``). Lower is better."""
     weights = Counter[int]()
     for launch in packing.launches:
@@ -195,13 +196,13 @@ def _at_price(launch: Launch, kinds: Mapping[str, InstanceType]) -> Launch:
     if cheaper and counted_on.capacity_type != SPOT:
         # What is on demand has no risk, so what is cheaper is on spot.
         sold = {name: [one for one in offerings if one.capacity_type != SPOT] for name, offerings in sold.items()}
-        requirements = _only(requirements, CAPACITY_TYPE, (counted_on.capacity_type,))
+        requirements = only(requirements, CAPACITY_TYPE, (counted_on.capacity_type,))
     least = {name: min(one.price for one in offerings) for name, offerings in sold.items() if offerings}
     kept = sorted((name for name in least if least[name] >= price - _NEGLIGIBLE), key=least.__getitem__)
     return replace(
         launch,
         instance_types=tuple(kept),
-        requirements=_only(requirements, INSTANCE_TYPE, kept),
+        requirements=only(requirements, INSTANCE_TYPE, kept),
         offering=replace(counted_on, price=price),
     )
 
@@ -225,6 +226,6 @@ def _allowed(launch: Launch, kind: InstanceType) -> Iterator[Offering]:
             yield offering
 
 
-def _only(requirements: Iterable[Requirement], key: str, values: Iterable[str]) -> tuple[Requirement, ...]:
+def only(requirements: Iterable[Requirement], key: str, values: Iterable[str]) -> tuple[Requirement, ...]:
     """The requirements with these values of the label."""
     return tuple(one.model_copy(update={"values": sorted(values)}) if one.key == key else one for one in requirements)

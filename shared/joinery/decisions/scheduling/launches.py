@@ -149,7 +149,7 @@ def _requirements(node: NewNode, rows: Sequence[int]) -> tuple[Requirement, ...]
     sets[INSTANCE_TYPE] = one_of(market.types[row].name for row in rows)
     sets[ZONE] = one_of(column.zone for column in columns)
     sets[CAPACITY_TYPE] = one_of(column.capacity_type for column in columns)
-    if node.reservation:
+    if node.reservation and columns[0].value(RESERVATION_ID):
         sets[RESERVATION_ID] = one_of((node.reservation,))
     return tuple(entry for key in sorted(sets) for entry in written(key, sets[key], node.min_values.get(key)))
 

@@ -113,6 +113,7 @@ class Packing:
     resilience_cost   $/h, about: what preferred node sizes and a choice of types for spot add to the price
     risk_premium      $/h: by how much the plan is dearer than one that is made without rates of interruptions
     risk_spared       $/h: by how much less its interruptions are expected to cost than that one's
+    covered           $/h: what commitments that are paid for anyway pay of the launches; the bounds are of the rest
     """
 
     existing: tuple[ExistingPlacement, ...] = ()
@@ -130,11 +131,17 @@ class Packing:
     resilience_cost: float = 0.0
     risk_premium: float = 0.0
     risk_spared: float = 0.0
+    covered: float = 0.0
 
     @property
     def hourly(self) -> float:
         """$/h of all launches."""
         return sum(launch.offering.price for launch in self.launches)
+
+    @property
+    def paid(self) -> float:
+        """$/h that all launches add to the bill."""
+        return max(0.0, self.hourly - self.covered)
 
     @property
     def gap(self) -> float:
@@ -156,7 +163,7 @@ class Packing:
         return replace(self, lower_bound=0.0, kept_bound=0.0, kept=(), weaknesses=(), risk_premium=0.0, risk_spared=0.0)
 
     def _above(self, bound: float) -> float:
-        above = self.hourly - bound
+        above = self.paid - bound
         return above / bound if above > _NEGLIGIBLE and bound > 0 else 0.0
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
+from joinery.decisions.scheduling.commitments import Commitment
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.policies import BALANCED, Caps, MinValuesPolicy, PreferencePolicy
@@ -134,6 +135,7 @@ class Problem:
     is_by_choice     whether pods are moved that could stay. Then no existing node is given more of its NodePool's pods
                      than ``joinery.dev/max-node-share`` allows a new one
     interruptions    what is known of spot; None where nothing is
+    commitments      what is paid for already, in the order in which AWS uses it
     """
 
     snapshot: Snapshot
@@ -142,6 +144,7 @@ class Problem:
     wishes: Wishes = field(default_factory=Wishes)
     is_by_choice: bool = False
     interruptions: Interruptions | None = None
+    commitments: tuple[Commitment, ...] = ()
 
     @property
     def kinds(self) -> Iterator[InstanceType]:

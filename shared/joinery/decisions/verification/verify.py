@@ -99,6 +99,6 @@ def _checks(state: FinalState) -> Iterator[Violation]:
 
 def _check_cost(packing: Packing) -> Iterator[Violation]:
     for bound in (packing.lower_bound, packing.kept_bound):
-        if not 0 <= bound <= packing.hourly * (1 + _COST_TOLERANCE) + _COST_TOLERANCE:
+        if not 0 <= bound <= packing.paid * (1 + _COST_TOLERANCE) + _COST_TOLERANCE:
             template = "the lower bound {bound} is not between 0 and the cost {hourly}"
-            yield Violation.of(ViolationCode.COST, template, bound=str(bound), hourly=str(packing.hourly))
+            yield Violation.of(ViolationCode.COST, template, bound=str(bound), hourly=str(packing.paid))

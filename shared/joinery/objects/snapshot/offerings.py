@@ -15,6 +15,8 @@ from joinery.objects.snapshot.quotas import is_quota, quota_of
 
 K = TypeVar("K")
 CAPACITY_BLOCK = "capacity-block"
+#: The kind of a stock of on-demand instances that a commitment pays for (``scheduling.paid``). No label says it.
+COMMITMENT = "commitment"
 RESERVATION_KINDS = ("default", CAPACITY_BLOCK)
 
 
@@ -48,8 +50,8 @@ EFA = "vpc.amazonaws.com/efa"
 class Reservation:
     """The capacity reservation that a reserved offering draws on.
 
-    ``kind``: ``default`` or ``capacity-block``. ``is_interruptible``: EC2 may take its instances back. ``remaining``:
-    how many more instances it takes.
+    ``kind``: ``default``, ``capacity-block``, or while a plan is made ``commitment``. ``is_interruptible``: EC2 may
+    take its instances back. ``remaining``: how many more instances it takes.
     """
 
     id: str
@@ -60,6 +62,8 @@ class Reservation:
     @property
     def labels(self) -> Mapping[str, str]:
         """What a node that was launched in it says of it."""
+        if self.kind == COMMITMENT:
+            return {}
         interruptible = "true" if self.is_interruptible else "false"
         return {RESERVATION_ID: self.id, RESERVATION_TYPE: self.kind, RESERVATION_INTERRUPTIBLE: interruptible}
 

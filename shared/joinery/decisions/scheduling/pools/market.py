@@ -21,7 +21,6 @@ from joinery.decisions.scheduling.constraints.resources import NO_LIMIT, attachm
 from joinery.objects.karpenter.labels import (
     CAPACITY_TYPE,
     GPU_FRACTIONAL,
-    RESERVATION_ID,
     RESERVATION_LABELS,
     ZONE,
     ZONE_ID,
@@ -132,7 +131,7 @@ class OfferingColumn:
     def value(self, key: str) -> str | None:
         """The node's value of a label in ``OFFERING_KEYS``; None where the node does not carry the label."""
         if key in RESERVATION_LABELS:
-            return self.reservation.labels[key] if self.reservation else None
+            return self.reservation.labels.get(key) if self.reservation else None
         return {ZONE: self.zone, ZONE_ID: self.zone_id, CAPACITY_TYPE: self.capacity_type}[key]
 
 
@@ -250,7 +249,7 @@ def market_of(instance_types: Sequence[InstanceType], axis: Axis) -> Market:
 def _market(catalogue: _Catalogue, axis: Axis) -> Market:
     types = tuple(sorted(catalogue.types, key=lambda instance_type: instance_type.name))
     columns = _columns(types)
-    index = {(c.zone, c.capacity_type, c.value(RESERVATION_ID) or ""): number for number, c in enumerate(columns)}
+    index = {(c.zone, c.capacity_type, c.reservation.id if c.reservation else ""): n for n, c in enumerate(columns)}
     prices = np.full((len(types), len(columns)), np.inf)
     for row, instance_type in enumerate(types):
         for offering in instance_type.offerings:

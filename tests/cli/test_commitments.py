@@ -1,0 +1,98 @@
+"""``joinery plan --commitments``: what is paid for already, from a file, and what a plan says of it."""
+
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import NOW, Run, Write, pod_document
+
+PLAN = ("plan", "-o", "json", "--now", NOW)
+XLARGE = {"name": "ri", "instanceType": "m7a.xlarge", "count": 1, "zone": "us-east-1a"}
+
+
+@pytest.fixture
+def files(cluster: str, write: Write) -> tuple[str, ...]:
+    """A NodePool of two types on demand, and a pod for the smaller one."""
+    return cluster, write("pod.json", pod_document())
+
+
+def owned(write: Write, **given: Any) -> tuple[str, str]:
+    """The option, with a file of these fields."""
+    return "--commitments", write("owned.json", given)
+
+
+def test_what_is_paid_for_is_used_first_and_the_plan_says_both_prices(
+    run: Run, write: Write, files: tuple[str, ...]
+) -> None:
+    """The larger node costs nothing more; beside that the plan has its price by the list."""
+    arguments = (*files, *owned(write, reservedInstances=[XLARGE]))
+    document = run(*PLAN, *arguments).document
+    (launch,) = document["launch"]
+    assert (launch["offering"]["instanceType"], launch["offering"]["zone"]) == ("m7a.xlarge", "us-east-1a")
+    cost = document["cost"]
+    assert cost["commitments"] == {"paid": 0.0, "covered": cost["hourly"], "idle": {"ri": 0.0}}
+    assert (cost["lowerBound"], cost["gap"]) == (0.0, 0.0)
+    out = run("plan", "--now", NOW, *arguments).out
+    assert "Paid: $0.0000/h, because commitments cover $0.23" in out
+    assert "Paid" in run("plan", "-o", "html", "--now", NOW, *arguments).out
+
+
+def test_a_savings_plan_of_a_family_and_a_discount(run: Run, write: Write, files: tuple[str, ...]) -> None:
+    """A plan of another family covers nothing; what is used elsewhere is not there; all prices are lower."""
+    usual = run(*PLAN, *files).document["cost"]["hourly"]
+    covering = {"name": "m7", "family": "m7a", "commitment": 1.0, "discount": 0.5}
+    cost = run(*PLAN, *files, *owned(write, savingsPlans=[covering], discount=0.1)).document["cost"]
+    assert (cost["hourly"], cost["list"]) == (round(0.9 * usual, 6), usual)
+    assert cost["commitments"]["paid"] == 0.0
+    assert cost["commitments"]["idle"]["m7"] == pytest.approx(1.0 - usual / 2)
+    taken = run(*PLAN, *files, *owned(write, savingsPlans=[{**covering, "usedElsewhere": 1}]))
+    assert "nothing is left of m7 for this cluster" in taken.err
+    assert taken.document["cost"]["commitments"]["covered"] == 0
+    other = run(*PLAN, *files, *owned(write, savingsPlans=[{**covering, "family": "c7a"}])).document["cost"]
+    assert (other["hourly"], other["commitments"]["paid"]) == (usual, usual)
+
+
+def test_reserved_instances_of_a_region_are_for_all_sizes(run: Run, write: Write, files: tuple[str, ...]) -> None:
+    """One of four cores pays for a node of two, twice; not if it says that its size is not flexible."""
+    anywhere = {"name": "ri", "instanceType": "m7a.2xlarge", "count": 1}
+    idle = run(*PLAN, *files, *owned(write, reservedInstances=[anywhere])).document["cost"]["commitments"]["idle"]
+    assert idle == {"ri": 0.75}
+    rigid = {**anywhere, "sizeFlexible": False}
+    cost = run(*PLAN, *files, *owned(write, reservedInstances=[rigid])).document["cost"]["commitments"]
+    assert (cost["covered"], cost["idle"]) == (0.0, {"ri": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ([], "owned.json: must be a map"),
+        ({"savingPlans": []}, "owned.json: has no field savingPlans; is it savingsPlans?"),
+        ({"discount": 1}, "discount: must be a share, from 0 to less than 1"),
+        ({"savingsPlans": {}}, "") ,
+        ({"savingsPlans": 3}, "savingsPlans: must be a list"),
+        ({"savingsPlans": [{"name": "a", "commitment": 1}]}, "savingsPlans[0]: must have either rates or a discount"),
+        ({"savingsPlans": [{"name": "a", "discount": 0.1}]}, "savingsPlans[0].commitment: is missing"),
+        ({"savingsPlans": [{"commitment": 1, "discount": 0.1}]}, "savingsPlans[0].name: is missing"),
+        (
+            {"savingsPlans": [{"name": "a", "commitment": 1, "discount": 0.1, "family": "m7q"}]},
+            "savingsPlans[0].family: the catalogue has no m7q",
+        ),
+        (
+            {"savingsPlans": [{"name": "a", "commitment": 1, "rates": {"m7a.large": -1}}]},
+            "savingsPlans[0].rates.m7a.large: must be a number, 0 or more",
+        ),
+        ({"reservedInstances": [{**XLARGE, "instanceType": "m7a.xlarg"}]}, "has no m7a.xlarg; is it m7a.xlarge?"),
+        ({"reservedInstances": [{**XLARGE, "zone": "us-east-1x"}]}, "zone: the catalogue has no us-east-1x"),
+        ({"reservedInstances": [{**XLARGE, "count": "2"}]}, "reservedInstances[0].count: must be a number"),
+        ({"reservedInstances": [{**XLARGE, "sizeFlexible": True}]}, "reservedInstances[0].sizeFlexible: must be"),
+        ({"reservedInstances": [XLARGE, XLARGE]}, "owned.json: two commitments are called ri"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_in_the_file_is_one_line(
+    run: Run, write: Write, files: tuple[str, ...], given: Any, problem: str
+) -> None:
+    """It names the file and the field."""
+    ended = run(*PLAN, *files, "--commitments", write("owned.json", given))
+    assert ended.status == (2 if problem else 0)
+    assert problem in ended.err
+    assert "Traceback" not in ended.err
