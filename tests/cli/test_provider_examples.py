@@ -27,7 +27,6 @@ REFUSED = {
         "securityContext.allowPrivilegedEscalation: no such field",
     ),
 }
-UNSUPPORTED = {f"windows-{year}.yaml": f"spec.amiFamily: Windows{year} is none of" for year in (2019, 2022, 2025)}
 
 
 def planned(*files: Path) -> Outcome:
@@ -54,10 +53,6 @@ def test_an_example_of_nodes_gets_a_pod_its_node_or_says_why_not(path: Path) -> 
         assert (done.status != 0, reason in done.err) == (True, True), done.err
         return
     plan = msgspec.json.decode(done.out)
-    if reason := UNSUPPORTED.get(path.name):
-        assert reason in done.err
-        assert len(plan["unschedulable"]) == 1
-        return
     pools = {one["metadata"]["name"] for one in documents(path) if one["kind"] == "NodePool"}
     assert [launch["nodePool"] in pools for launch in plan["launch"]] == [True], done.err
     assert plan["unschedulable"] == []
@@ -65,7 +60,7 @@ def test_an_example_of_nodes_gets_a_pod_its_node_or_says_why_not(path: Path) -> 
 
 @pytest.mark.parametrize("path", NODES, ids=lambda path: path.stem)
 def test_a_class_of_an_example_has_user_data_that_boot(path: Path) -> None:
-    """Scripts, TOML and MIME as their families take them; of Windows too, though none is launched."""
+    """Scripts, TOML, MIME and PowerShell as their families take them."""
     for document in documents(path):
         if document["kind"] == EC2NodeClass.kind:
             assert user_data_problem(EC2NodeClass.model_validate(document).spec) is None

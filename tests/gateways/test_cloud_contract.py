@@ -163,7 +163,11 @@ def test_a_class_that_selects_something_of_everything_is_ready(region: Region) -
         ({"subnetSelectorTerms": [{"tags": {"a": "b"}}]}, "SubnetsReady", "SubnetsNotFound"),
         ({"securityGroupSelectorTerms": [{"name": "absent"}]}, "SecurityGroupsReady", "SecurityGroupsNotFound"),
         ({"amiSelectorTerms": [{"name": "absent-*"}], "amiFamily": "AL2023"}, "AMIsReady", "AMINotFound"),
-        ({"amiFamily": "Windows2022", "amiSelectorTerms": [{"name": "*"}]}, "ValidationSucceeded", "UnsupportedFamily"),
+        (
+            {"amiFamily": "Windows2022", "amiSelectorTerms": [{"name": "*"}], "instanceStorePolicy": "RAID0"},
+            "ValidationSucceeded",
+            "UnsupportedInstanceStorePolicy",
+        ),
         ({"placementGroupSelector": {"name": "rack"}}, "PlacementGroupReady", "PlacementGroupNotFound"),
         ({"userData": "Content-Type: text/plain\n\nhello"}, "ValidationSucceeded", "InvalidUserData"),
     ],

@@ -111,6 +111,20 @@ def test_an_image_of_another_system_is_no_image(
     assert [(image.id, image.requirements[0].values[0]) for image in selected] == images
 
 
+def test_an_alias_of_windows_stands_for_nodes_of_its_system_and_build(clients: Clients) -> None:
+    """Its Core image, of x86_64 alone, whatever devices the node has."""
+    parameter = {"Parameter": {**read("ssm-get-parameter")["Parameter"], "Value": "ami-08588c41a0509f0b5"}}
+    with answering(clients, ("ssm", "get_parameter", parameter), ("ec2", "describe_images", read("describe-images"))):
+        search = ImageSearch(clients, "1.33", NOW, is_windows=True)
+        (image,) = search.find([AMISelectorTerm(alias="windows2022@latest")])
+    assert image.id == "ami-08588c41a0509f0b5"
+    assert {rule.key: rule.values for rule in image.requirements} == {
+        "kubernetes.io/arch": ["amd64"],
+        "kubernetes.io/os": ["windows"],
+        "node.kubernetes.io/windows-build": ["10.0.20348"],
+    }
+
+
 @pytest.mark.parametrize("name", ["ssm-get-parameter", "ssm-get-parameter-recommended-json"])
 def test_a_parameter_names_an_image_by_id_or_in_a_document(clients: Clients, name: str) -> None:
     """``recommended`` holds JSON, ``recommended/image_id`` the id alone."""

@@ -70,9 +70,6 @@ __all__ = [
 FAMILIES = ("AL2", "AL2023", "Bottlerocket", "Custom", "Windows2019", "Windows2022", "Windows2025")
 Family = Literal["AL2", "AL2023", "Bottlerocket", "Custom", "Windows2019", "Windows2022", "Windows2025"]
 
-#: Families whose user data Joinery can write.
-LAUNCHABLE = ("AL2023", "AL2", "Bottlerocket", "Custom")
-
 #: Fields of the spec that are not in the static hash as they are.
 _DYNAMIC_FIELDS = {
     "subnet_selector_terms",
@@ -337,12 +334,12 @@ class EC2NodeClass(NodeClass):
 
 
 def _unsupported(spec: EC2NodeClassSpec) -> Iterator[Unsupported]:
-    if spec.family not in LAUNCHABLE:
+    if spec.is_windows and spec.instance_store_policy:
         yield Unsupported(
-            "spec.amiFamily",
-            f"{spec.family} is none of {', '.join(LAUNCHABLE)}",
+            "spec.instanceStorePolicy",
+            "Windows nodes make no file system of the instance's own disks, and pods would have less room than planned",
             condition="ValidationSucceeded",
-            reason="UnsupportedFamily",
+            reason="UnsupportedInstanceStorePolicy",
         )
 
 

@@ -18,6 +18,8 @@ ARCH = "kubernetes.io/arch"
 OS = "kubernetes.io/os"
 HOSTNAME = "kubernetes.io/hostname"
 WINDOWS_BUILD = "node.kubernetes.io/windows-build"
+#: The build by the year in a Windows Server's name.
+WINDOWS_BUILDS = {"2019": "10.0.17763", "2022": "10.0.20348", "2025": "10.0.26100"}
 ZONE_ID = "topology.k8s.aws/zone-id"
 COMPUTE_TYPE = "eks.amazonaws.com/compute-type"  # what EKS says of a node that it runs itself: auto, fargate
 AUTO_MODE = "auto"

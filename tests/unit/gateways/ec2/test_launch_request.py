@@ -385,6 +385,9 @@ def test_an_alias_stands_for_a_parameter_a_variant() -> None:
     assert pinned == f"{base}/x86_64/standard/amazon-eks-node-al2023-x86_64-standard-1.33-v20260801/image_id"
     rocket = variants(AMISelectorTerm(alias="bottlerocket@v1.46.0"), "1.33")[1].parameter
     assert rocket == "/aws/service/bottlerocket/aws-k8s-1.33-nvidia/x86_64/1.46.0/image_id"
+    (windows,) = variants(AMISelectorTerm(alias="windows2025@latest"), "1.33")
+    base = "/aws/service/ami-windows-latest/Windows_Server-2025-English-Core-EKS_Optimized-1.33"
+    assert windows.parameter == f"{base}/image_id"
 
 
 def test_al2_ends_with_kubernetes_1_33() -> None:

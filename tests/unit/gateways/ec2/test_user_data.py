@@ -52,6 +52,18 @@ karpenter.sh/nodepool=general,team=a,topology.k8s.aws/zone-id=use1-az1" \
 """
 
 
+WINDOWS = """\
+<powershell>
+mkdir C:\\temp
+[string]$EKSBootstrapScriptFile = "$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1"
+& $EKSBootstrapScriptFile -EKSClusterName 'demo' -APIServerEndpoint 'https://demo.eks' -Base64ClusterCA 'Q0E=' \
+-KubeletExtraArgs '--node-labels="karpenter.sh/capacity-type=spot,karpenter.sh/do-not-sync-taints=true,\
+karpenter.sh/nodepool=general,team=a,topology.k8s.aws/zone-id=use1-az1" \
+--register-with-taints="gpu=true:NoSchedule,karpenter.sh/unregistered=:NoExecute" --max-pods=29 \
+--kube-reserved="memory=1Gi"' -DNSClusterIP '10.9.9.9' -ServiceCIDR '172.20.0.0/16'
+</powershell>"""
+
+
 def spec(family: str = "AL2023", **given: Any) -> EC2NodeClassSpec:
     """A class's spec, fields in their wire names."""
     wire = {
@@ -240,10 +252,14 @@ def test_user_data_that_is_too_long_even_then_is_refused() -> None:
         ("Custom", "x" * 16385, "UserDataSizeLimitExceeded"),
         ("AL2", "".join(hashlib.sha256(str(n).encode()).hexdigest() for n in range(1000)), "UserDataSizeLimitExceeded"),
         ("Windows2022", "", None),
+        ("Windows2025", "New-Item -Path 'C:\\temp' -ItemType Directory", None),
+        ("Windows2019", "<powershell>ls</powershell>", "InvalidUserData"),
+        ("Windows2019", "ls\n</PowerShell>", "InvalidUserData"),
+        ("Windows2022", "#" * 16384, "UserDataSizeLimitExceeded"),
     ],
 )
 def test_what_no_node_could_boot_is_known_before_one_is_launched(family: str, own: str, reason: str | None) -> None:
-    """The class says it in a condition. An unsupported family is said already."""
+    """The class says it in a condition."""
     problem = user_data_problem(spec(family, userData=own))
     assert (problem.reason if problem else None) == reason
 
@@ -352,10 +368,17 @@ def test_a_custom_image_gets_the_users_data_as_it_is() -> None:
     assert text(spec("Custom", userData="#!/bin/sh\n")) == "#!/bin/sh\n"
 
 
-def test_a_family_that_cannot_be_bootstrapped_yet_is_refused() -> None:
-    """Loudly, rather than launching machines that never join."""
-    with pytest.raises(ConfigurationError, match="amiFamily Windows2022 is not supported yet"):
-        user_data(spec("Windows2022"), of_spot_node())
+@pytest.mark.parametrize("family", ["Windows2019", "Windows2022", "Windows2025"])
+def test_a_windows_node_runs_the_users_script_and_then_the_bootstrap_script(family: str) -> None:
+    """In one block of PowerShell, which is all that is run."""
+    kubelet = {"kubeReserved": {"memory": "1Gi"}, "clusterDNS": ["10.9.9.9"]}
+    assert text(spec(family, kubelet=kubelet, userData="mkdir C:\\temp")) == WINDOWS
+
+
+def test_a_cluster_of_ipv6_has_no_windows_nodes() -> None:
+    """EKS User Guide, "Deploy Windows nodes on EKS clusters"."""
+    with pytest.raises(ConfigurationError, match="EKS has no Windows nodes in clusters of IPv6"):
+        user_data(spec("Windows2022"), of_spot_node(facts=replace(FACTS, service_cidr="fd00::/108", ipv6=True)))
 
 
 def test_the_unregistered_taint_is_there_once() -> None:

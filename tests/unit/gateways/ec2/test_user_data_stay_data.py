@@ -1,7 +1,8 @@
 """Whatever an object says, user data say no more than that: it is no command, no setting and no part of its own.
 
 What is written is read as a node reads it: bash runs the script, with stubs for what it calls; MIME is taken apart as
-cloud-init (Python's email) and as nodeadm (Go's mime/multipart, line by line) do; TOML and YAML are parsed.
+cloud-init (Python's email) and as nodeadm (Go's mime/multipart, line by line) do; TOML, YAML and the words of a command
+of PowerShell are parsed.
 """
 
 import base64
@@ -223,6 +224,46 @@ def test_the_document_of_al2023_ends_with_the_node_config(said: dict[str, Any], 
     assert found["flags"] == [f'--node-labels="{boot.node_labels}"']
     assert len(found["config"]["registerWithTaints"]) == len(boot.taints)
     assert {key: found["config"][key] for key in kubelet} == kubelet | {"maxPods": 29}
+
+
+def as_powershell_reads(line: str) -> list[str]:
+    """The words of a command: literals without their quotes, of which there are five kinds, doubled inside."""
+    quotes, words, at = "'\u2018\u2019\u201a\u201b", [""], 0
+    while at < len(line):
+        if line[at] in quotes:
+            at += 1
+            while line[at] not in quotes or (at + 1 < len(line) and line[at + 1] in quotes):
+                at += line[at] in quotes
+                words[-1] += line[at]
+                at += 1
+        elif line[at] == " ":
+            words.append("")
+        else:
+            assert line[at].isalnum() or line[at] in "&-$", line
+            words[-1] += line[at]
+        at += 1
+    return words
+
+
+@given(objects(), LINES)
+@examples(200)
+def test_the_script_of_windows_ends_with_one_command(said: dict[str, Any], own: list[str]) -> None:
+    """Behind the user's own lines, within the one block that is run."""
+    boot = told(said)
+    text = written(read("Windows2022", said["kubelet"], userData="\n".join(own)), boot)
+    if text is None or boot is None or "\n" in said["cluster"]:
+        return
+    assert text.lower().count("powershell>") == 2
+    *before, command, end = text.split("\n")
+    assert end == "</powershell>"
+    assert "\n".join(before[1:-1]) == "\n".join(own)
+    words = as_powershell_reads(command)
+    given = dict(zip(words[2::2], words[3::2], strict=True))
+    assert given["-EKSClusterName"] == said["cluster"]
+    flags = shlex.split(given["-KubeletExtraArgs"])
+    assert {flag.removeprefix("--").split("=")[0] for flag in flags} <= FLAGS
+    assert len({flag.split("=")[0] for flag in flags}) == len(flags)
+    assert f"--node-labels={boot.node_labels}" in flags
 
 
 @st.composite

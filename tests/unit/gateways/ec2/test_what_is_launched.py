@@ -146,6 +146,7 @@ def test_each_value_that_the_launch_decides_is_asked_for(kinds: tuple[InstanceTy
         ({"kubelet": {"maxPods": 11}}, '"maxPods": 11'),
         ({"amiFamily": "Bottlerocket", "amiSelectorTerms": [{"alias": "bottlerocket@latest"}]}, "max-pods = 29"),
         ({"amiFamily": "AL2", "amiSelectorTerms": [{"alias": "al2@latest"}]}, "--max-pods=29"),
+        ({"amiSelectorTerms": [{"alias": "windows2025@latest"}]}, "--max-pods=110"),
     ],
 )
 def test_the_number_of_pods_and_the_disk_are_in_the_template(catalog: Catalog, spec: dict[str, Any], said: str) -> None:
@@ -157,6 +158,18 @@ def test_the_number_of_pods_and_the_disk_are_in_the_template(catalog: Catalog, s
     assert said in launched.user_data
     sizes = [mapping["Ebs"]["VolumeSize"] for mapping in launched.template["BlockDeviceMappings"]]
     assert kind.capacity["ephemeral-storage"] == sizes[-1] << 30
+
+
+def test_a_windows_node_is_what_pods_for_windows_ask_for(catalog: Catalog) -> None:
+    """System, build, and an address for each pod, which the webhook of EKS's VPC resource controller asks for."""
+    of = of_subnets(amiSelectorTerms=[{"alias": "windows2022@latest"}])
+    kind = next(kind for kind in resolve(catalog, of) if kind.name == "m5.large")
+    address = {"vpc_amazonaws_com/PrivateIPv4Address": "1"}
+    launched = launch(kind, of, f"{labels.OS}=windows", f"{labels.WINDOWS_BUILD}=10.0.20348", **address)
+    assert launched is not None
+    assert launched.node_labels[labels.OS] == "windows"
+    assert launched.node_labels[labels.WINDOWS_BUILD] == "10.0.20348"
+    assert amounts(launched.claim.status.capacity)["vpc.amazonaws.com/PrivateIPv4Address"] == 9
 
 
 def test_instance_stores_that_are_counted_are_mounted(catalog: Catalog) -> None:

@@ -11,6 +11,7 @@ from importlib import resources
 
 import msgspec
 
+from joinery.objects.karpenter import labels
 from joinery.objects.kubernetes.quantity import amount
 
 
@@ -64,9 +65,7 @@ FAMILIES = {
             pods_per_core=False,
         ),
         Family(name="Custom"),
-        _windows("2019", "10.0.17763"),
-        _windows("2022", "10.0.20348"),
-        _windows("2025", "10.0.26100"),
+        *(_windows(year, build) for year, build in labels.WINDOWS_BUILDS.items()),
     )
 }
 

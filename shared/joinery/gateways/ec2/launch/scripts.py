@@ -15,6 +15,9 @@ from joinery.objects.karpenter.kubelet.checks import is_address
 from joinery.objects.karpenter.kubelet.configuration import KubeletConfiguration
 
 _PLAIN = re.compile(r"[A-Za-z0-9._/:%=<,+-]*")
+#: What ends or begins a script for whoever starts Windows.
+_SCRIPT_TAG = re.compile(r"</?powershell>", re.IGNORECASE)
+_QUOTES = re.compile("['\u2018-\u201b]")
 
 
 def of_al2(spec: EC2NodeClassSpec, kubelet: KubeletConfiguration, boot: Bootstrap) -> str:
@@ -34,6 +37,37 @@ def of_al2(spec: EC2NodeClassSpec, kubelet: KubeletConfiguration, boot: Bootstra
     return f"#!/bin/bash -xe\n{log}\n" + " \\\n".join(command)
 
 
+def of_windows(own: str, kubelet: KubeletConfiguration, boot: Bootstrap) -> str:
+    """The script that runs the user's own and then calls ``Start-EKSBootstrap.ps1`` (EKS User Guide, "Create nodes with
+    optimized Windows AMIs").
+
+    Raises ``ConfigurationError`` for what ends the script before that, and for a cluster of IPv6, which has no Windows
+    nodes (EKS User Guide, "Deploy Windows nodes on EKS clusters").
+    """
+    facts = boot.facts
+    if facts.ipv6:
+        raise ConfigurationError("spec.amiFamily: EKS has no Windows nodes in clusters of IPv6")
+    if tag := _SCRIPT_TAG.search(own):
+        raise ConfigurationError(f"spec.userData: {tag[0]} ends the script that makes the node; write PowerShell alone")
+    dns = _dns(kubelet, boot)
+    command = [
+        f"& $EKSBootstrapScriptFile -EKSClusterName {_literal(facts.name)}",
+        f"-APIServerEndpoint {_literal(facts.endpoint)}",
+        f"-Base64ClusterCA {_literal(facts.ca)}",
+        f"-KubeletExtraArgs {_literal(' '.join(_flags(kubelet, boot)))}",
+        # It would guess them by the VPC, wrong where the services have addresses of the user's choice.
+        *([f"-DNSClusterIP {_literal(dns)}"] if dns else []),
+        *([f"-ServiceCIDR {_literal(facts.service_cidr)}"] if facts.service_cidr else []),
+    ]
+    return "\n".join((
+        "<powershell>",
+        *([own] if own else []),
+        '[string]$EKSBootstrapScriptFile = "$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1"',
+        " ".join(command),
+        "</powershell>",
+    ))  # fmt: skip
+
+
 def _dns(kubelet: KubeletConfiguration, boot: Bootstrap) -> str:
     """The cluster's DNS server: the class's, or else the cluster's own."""
     if not kubelet.cluster_dns:
@@ -47,6 +81,16 @@ def _dns(kubelet: KubeletConfiguration, boot: Bootstrap) -> str:
 def _quoted(text: str) -> str:
     """One word for bash."""
     return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def _literal(text: str) -> str:
+    """A literal string of PowerShell, which reads typographic quotes as quotes, too.
+
+    Raises ``ConfigurationError`` for a text that ends the script.
+    """
+    if _SCRIPT_TAG.search(text):
+        raise ConfigurationError(f"{text!r} cannot be written into a script of Windows")
+    return "'" + _QUOTES.sub(r"\g<0>\g<0>", text) + "'"
 
 
 def _flags(kubelet: KubeletConfiguration, boot: Bootstrap) -> Iterator[str]:

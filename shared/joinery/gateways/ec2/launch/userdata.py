@@ -17,7 +17,7 @@ from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.mime import NODE_CONFIG, SHELL, archive, parts_of
 from joinery.gateways.ec2.nodeclass.readiness import Unmet
 from joinery.objects.errors import ConfigurationError, UnavailableError
-from joinery.objects.karpenter.ec2nodeclass import LAUNCHABLE, EC2NodeClassSpec
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec
 from joinery.objects.karpenter.kubelet.configuration import read
 from joinery.objects.karpenter.kubelet.settings import SHAPES
 
@@ -33,7 +33,7 @@ class UserDataSizeError(ConfigurationError):
 def user_data(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
     """The user data of a class's nodes, base64.
 
-    Raises ``ConfigurationError`` for an unsupported family, and for what cannot be read or is too long.
+    Raises ``ConfigurationError`` for what cannot be read, is too long or that nodes of the family cannot be told.
     """
     try:
         written = _text(spec, boot).encode()
@@ -47,9 +47,10 @@ def user_data(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
 def _compressed(spec: EC2NodeClassSpec, written: bytes) -> bytes:
     """cloud-init, nodeadm and Bottlerocket all read gzip. Without a time the same text is the same template.
 
-    What a user's own image reads is not known.
+    What a user's own image reads is not known, and not all that start Windows do (EC2 User Guide, "Configure the
+    launch agent").
     """
-    if spec.family == "Custom":
+    if spec.family == "Custom" or spec.is_windows:
         raise UserDataSizeError(f"spec.userData: {len(written)} bytes; EC2 takes {MOST_BYTES}")
     compressed = gzip.compress(written, mtime=0)
     if len(compressed) > MOST_BYTES:
@@ -63,11 +64,7 @@ _ANY_CLUSTER = ClusterFacts(name="-", endpoint="", ca="", service_cidr="10.100.0
 
 
 def user_data_problem(spec: EC2NodeClassSpec) -> Unmet | None:
-    """Why no node could boot with the class's user data, as far as the class alone tells; None for unsupported
-    families, of which that is said elsewhere.
-    """
-    if spec.family not in LAUNCHABLE:
-        return None
+    """Why no node could boot with the class's user data, as far as the class alone tells."""
     try:
         user_data(spec, bootstrap(_ANY_CLUSTER, labelled={}, taints=(), capacity_type="", max_pods=0))
     except UserDataSizeError as error:
@@ -88,7 +85,7 @@ def _text(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
             return bottlerocket.settings(own, spec, read(kubelet), boot)
         case "Custom":
             return own
-    raise ConfigurationError(f"amiFamily {spec.family} is not supported yet")
+    return scripts.of_windows(own, read(kubelet), boot)
 
 
 def _node_config(spec: EC2NodeClassSpec, settings: Mapping[str, Any], boot: Bootstrap) -> str:

@@ -27,7 +27,7 @@ class ImageVariant:
     """One image that an alias stands for.
 
     ``parameter``: the SSM parameter that holds its id. ``arch``: Kubernetes' word. ``kinds``: what nodes it is for, of
-    ``standard``, ``nvidia`` and ``neuron``.
+    ``standard``, ``nvidia``, ``neuron`` and the three of Windows.
     """
 
     parameter: str
@@ -55,6 +55,13 @@ _REQUIREMENTS = {
     "standard": standard_requirements(),
     "nvidia": (Requirement(key=_GPU, operator="Exists"),),
     "neuron": (Requirement(key=_ACCELERATOR, operator="Exists"),),
+    **{
+        f"windows{year}": (
+            Requirement(key=labels.OS, operator="In", values=["windows"]),
+            Requirement(key=labels.WINDOWS_BUILD, operator="In", values=[build]),
+        )
+        for year, build in labels.WINDOWS_BUILDS.items()
+    },
 }
 
 
@@ -72,7 +79,9 @@ def variants(term: AMISelectorTerm, version: str) -> tuple[ImageVariant, ...]:
             return tuple(_al2(version, release))
         case "bottlerocket":
             return tuple(_bottlerocket(version, release))
-    raise AliasError(f"amiSelectorTerms: alias {term.alias}: the family is not supported yet")
+        case "windows2019" | "windows2022" | "windows2025":
+            return (_windows(family.removeprefix("windows"), version),)
+    raise AliasError(f"amiSelectorTerms: alias {term.alias}: the family is unknown")
 
 
 def _al2023(version: str, release: str) -> Iterable[ImageVariant]:
@@ -101,6 +110,12 @@ def _bottlerocket(version: str, release: str) -> Iterable[ImageVariant]:
         kinds = ("standard", "neuron") if arch == "amd64" else ("standard",)
         yield ImageVariant(f"{base}/{name}/{wanted}/image_id", arch, kinds)
         yield ImageVariant(f"{base}-nvidia/{name}/{wanted}/image_id", arch, ("nvidia",))
+
+
+def _windows(year: str, version: str) -> ImageVariant:
+    """The Core image; Amazon keeps no parameters of older releases."""
+    path = f"/aws/service/ami-windows-latest/Windows_Server-{year}-English-Core-EKS_Optimized-{version}/image_id"
+    return ImageVariant(path, "amd64", (f"windows{year}",))
 
 
 def statuses(images: Iterable[tuple[Image, tuple[str, ...]]]) -> list[AMIStatus]:
