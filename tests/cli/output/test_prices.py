@@ -302,3 +302,14 @@ def test_settings_of_the_stack_decide_how_many_pods_a_node_takes(run: Run, monke
     assert (pods["m5.large"], pods["m5.8xlarge"]) == ("110", "250")
     monkeypatch.setenv("JOINERY_SETTINGS", "PrefixDelegation=perhaps")
     assert run("catalog").err.splitlines()[-1] == "joinery: PrefixDelegation is 'perhaps': expected true or false"
+
+
+def test_a_catalogue_that_lacks_a_source_is_planned_with_and_says_so(run: Run, cluster: str, tmp_path: Path) -> None:
+    """On-demand prices that nobody was allowed to read are estimates, and whoever believes the plan should know."""
+    document = msgspec.json.decode(gzip.decompress(SAMPLE.read_bytes()))
+    lack = {"source": "on-demand prices", "instead": "estimates stand in", "reason": "AccessDeniedException"}
+    (tmp_path / "poor.json").write_bytes(msgspec.json.encode({**document, "missing": [lack]}))
+    said = "is not whole: on-demand prices could not be read: estimates stand in (AccessDeniedException)"
+    for command in ("plan", "catalog"):
+        outcome = run(command, "-f", cluster, "--catalog", str(tmp_path / "poor.json"))
+        assert (outcome.status, outcome.err.count(said)) == (0, 1)
