@@ -26,6 +26,7 @@ LONG = (
     "served",
     "tests/gateways/test_ec2_adapter.py",
     "golden",
+    "rights",
     "build",
     "tests/gateways/test_cloud_contract.py",
     "tests/unit/decisions/scheduling/test_optimise.py",
