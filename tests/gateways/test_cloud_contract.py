@@ -169,6 +169,7 @@ def test_a_class_that_selects_something_of_everything_is_ready(region: Region) -
             "UnsupportedInstanceStorePolicy",
         ),
         ({"placementGroupSelector": {"name": "rack"}}, "PlacementGroupReady", "PlacementGroupNotFound"),
+        ({"hostResourceGroupSelectorTerms": [{"tags": {"a": "b"}}]}, "ValidationSucceeded", "UnknownField"),
         ({"userData": "Content-Type: text/plain\n\nhello"}, "ValidationSucceeded", "InvalidUserData"),
     ],
 )

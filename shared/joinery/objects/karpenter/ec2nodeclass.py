@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, WithJsonSchema
+from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, WithJsonSchema, model_validator
 
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.devices import (
@@ -160,6 +160,21 @@ class EC2NodeClassSpec(Model):
     """Nitro Enclaves. If absent, there are none."""
     context: str | None = None
     """Passed to CreateFleet as it is."""
+    _unknown: tuple[str, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _remembering_unknown(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        made = handler(data)
+        if isinstance(data, dict):
+            known = {name for key, field in cls.model_fields.items() for name in (key, field.alias)}
+            made._unknown = tuple(sorted(key for key, value in data.items() if key not in known and value is not None))
+        return made
+
+    @property
+    def unknown_fields(self) -> tuple[str, ...]:
+        """Fields that a newer definition has, such as that of a newer Karpenter in the cluster."""
+        return self._unknown
 
     @property
     def family(self) -> str:

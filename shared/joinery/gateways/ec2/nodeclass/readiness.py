@@ -92,7 +92,10 @@ def _conditions(node_class: EC2NodeClass, selection: SelectedResources, now: dat
         # A class may select no reservation: what is not reserved is bought.
         RESERVATIONS_READY: None,
         PLACEMENT_READY: None,
-        VALID: _forbidden(node_class) or _lacks(unsupported.get(VALID)) or selection.user_data_problem,
+        VALID: _forbidden(node_class)
+        or _unknown_field(node_class)
+        or _lacks(unsupported.get(VALID))
+        or selection.user_data_problem,
     }
     problems = {name: selection.problems.get(name) or unmet for name, unmet in lacking.items()}
     problems[READY] = next((unmet for unmet in problems.values() if unmet and unmet.is_known), None)
@@ -121,6 +124,13 @@ def _missing(selected: object, reason: str, message: str) -> Unmet | None:
 def _forbidden(node_class: EC2NodeClass) -> Unmet | None:
     tag = restricted(node_class.spec.tags)
     return Unmet("TagValidationFailed", f"spec.tags: {tag} is set by Joinery") if tag else None
+
+
+def _unknown_field(node_class: EC2NodeClass) -> Unmet | None:
+    # An object of an older API was converted, and its user has been told what was lost.
+    for name in node_class.spec.unknown_fields if node_class.origin is None else ():
+        return Unmet("UnknownField", f"spec.{name}: Joinery does not know it, and nodes would lack what it asks for")
+    return None
 
 
 def _lacks(unsupported: Unsupported | None) -> Unmet | None:
