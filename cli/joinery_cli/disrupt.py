@@ -12,6 +12,7 @@ from joinery.objects.errors import ConfigurationError
 from joinery.objects.policies import MinValuesPolicy, PreferencePolicy, TerminateFirst, terminate_first_of
 from joinery_cli.options import (
     CatalogOption,
+    CommitmentsOption,
     DecisionFormat,
     ExplainNodeOption,
     Files,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
     from joinery.decisions.scheduling.problem import Options
     from joinery_cli.decision_input import DecisionInput
+    from joinery_cli.notices import UserNotice
     from joinery_cli.view.disruption_view import DisruptionView
 
 
@@ -68,6 +70,7 @@ def disrupt(
     min_values_policy: MinValuesOption = MinValuesPolicy.STRICT,
     ordinary_types: OrdinaryOption = True,
     time_limit: TimeLimitOption = None,
+    commitments: CommitmentsOption = None,
     output: Annotated[
         DecisionFormat, typer.Option("-o", "--output", help="How to print the decision.")
     ] = DecisionFormat.TABLE,
@@ -84,12 +87,14 @@ def disrupt(
     Exit status: 0 for a decision, also one that changes nothing; 2 for bad input; 1 for anything else.
     """
     from joinery.decisions.disruption.decide import decide
+    from joinery.decisions.disruption.paid import decide_paid
     from joinery.decisions.scheduling.problem import Options
     from joinery_cli.decision_input import check_time_limit, decision_input, tell_now
     from joinery_cli.explained_nodes import nodes_meant
     from joinery_cli.output.disruptions_json import disruptions_document
     from joinery_cli.output.json import write
     from joinery_cli.sources import moment
+    from joinery_cli.view.commitments import paid_prices
     from joinery_cli.view.disruption_groups import view
     from joinery_cli.view.disruption_view import explain
     from joinery_cli.warnings.left_out import beside_disruptions, lost_pods
@@ -118,10 +123,17 @@ def disrupt(
     )
     problem = disruption_problem(inputs, options, packing)
     names = nodes_meant(explained or (), problem)
-    disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
+    owned = _with_commitments(problem, inputs, commitments) if commitments else None
+    told: tuple[UserNotice, ...] = ()
+    if owned:
+        problem, told = owned
+        paid = decide_paid(problem, stopwatch=lambda: time.perf_counter() - started)
+        disruptions, told = paid.decision, (*told, *tell_now(paid_prices(paid)))
+    else:
+        disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
     seconds = time.perf_counter() - started
     evicted = {pod for command in disruptions.commands for pod in command.pods}
-    notices = (*inputs.notices, *tell_now(*lost_pods(evicted, inputs.snapshot)))
+    notices = (*inputs.notices, *told, *tell_now(*lost_pods(evicted, inputs.snapshot)))
     if output is DecisionFormat.JSON and not names:
         # A script is not kept waiting for what only people look at.
         write(disruptions_document(disruptions, inputs.prices, notices, now=inputs.snapshot.now, seconds=seconds))
@@ -130,6 +142,19 @@ def disrupt(
     _show(
         replace(seen, explanations=tuple(explain(name, problem, seen) for name in names)), output, with_pods=with_pods
     )
+
+
+def _with_commitments(
+    problem: "DisruptionProblem", inputs: "DecisionInput", path: str
+) -> tuple["DisruptionProblem", tuple["UserNotice", ...]]:
+    """The problem with what the file says is paid for, and what a person should know of that, which is printed."""
+    from joinery.decisions.scheduling.paid import discounted
+    from joinery_cli.decision_input import tell_now
+    from joinery_cli.reading.commitments import read_commitments
+
+    owned = read_commitments(path, inputs.catalogue.sold)
+    packing = replace(discounted(problem.packing, owned.discount), commitments=owned.commitments)
+    return replace(problem, packing=packing), tell_now(*owned.notices)
 
 
 def _options(

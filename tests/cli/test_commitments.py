@@ -2,8 +2,13 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from joinery.objects.karpenter.labels import ZONE
+from joinery_cli.sources import SAMPLE
+from simulator.builders import node, node_claim, node_class, node_pool, pod
+from simulator.kubernetes.resources import encode
 from tests.cli.conftest import NOW, Run, Write, pod_document
 
 PLAN = ("plan", "-o", "json", "--now", NOW)
@@ -96,3 +101,18 @@ def test_what_is_wrong_in_the_file_is_one_line(
     assert ended.status == (2 if problem else 0)
     assert problem in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_a_decision_about_nodes_goes_by_what_they_add_to_the_bill(run: Run, write: Write) -> None:
+    """Of two nodes that are there one is paid for, and the other is the bill."""
+    nodes = [one for name in "ab" for one in (node(name), node_claim(f"claim-{name}", node=name))]
+    pods = [pod(f"on-{name}", cpu="3500m", memory="12Gi", node=name, owner="web") for name in "ab"]
+    only = ["node.kubernetes.io/instance-type=m7a.xlarge"]
+    items = [node_class(), node_pool(requirements=only), *nodes, *pods]
+    files = write("all.json", {"kind": "List", "items": [msgspec.json.decode(encode(one)) for one in items]})
+    given = owned(write, reservedInstances=[{**XLARGE, "zone": nodes[0].metadata.labels[ZONE]}])
+    ended = run("disrupt", "-o", "json", "--now", "2026-08-25T00:00:00Z", "--catalog", str(SAMPLE), files, *given)
+    usual = run("disrupt", "-o", "json", "--now", "2026-08-25T00:00:00Z", "--catalog", str(SAMPLE), files)
+    before = usual.document["cost"]["before"]
+    assert ended.document["cost"]["before"] == pytest.approx(before / 2, abs=1e-5)
+    assert f"commitments cover ${before / 2:.4f}/h of ${before:.4f}/h that the on-demand nodes cost" in ended.err

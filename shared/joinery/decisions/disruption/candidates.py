@@ -109,6 +109,10 @@ class Candidates:
     prices: Mapping[str, float] = field(default_factory=dict)
 
 
+#: What a node that is paid for costs, as a part of its price: the order of prices is kept, as of reserved offerings.
+_LEAST = 1e-7
+
+
 def candidates(problem: DisruptionProblem, awaited: Mapping[str, str] | None = None) -> Candidates:
     """Judge every node of the problem's snapshot. ``awaited``: by Node, for which pod it is kept, as a sentence."""
     return _CandidateFinder(problem, awaited or {}).find()
@@ -130,7 +134,7 @@ class _CandidateFinder:
             name: {instance_type.name: instance_type for instance_type in types}
             for name, types in problem.packing.instance_types.items()
         }
-        self._sold = problem.sold
+        self._sold, self._covered = problem.sold, problem.covered
         self._prices = {view.claim: price for view in self._views if view.claim and (price := self._price(view))}
         pools, now = self._snapshot.node_pools, self._snapshot.now
         self._stop = None if problem.options.ignore_budgets else stop_in_force(pools, now)
@@ -280,6 +284,11 @@ class _CandidateFinder:
         return pool is not None and pool.is_static
 
     def _price(self, view: NodeView) -> float | None:
+        """$/h that it adds to the bill; next to nothing for one that is paid for anyway."""
+        price, share = self._full_price(view), self._covered.get(view.name)
+        return price if price is None or share is None else price * max(_LEAST, 1.0 - share)
+
+    def _full_price(self, view: NodeView) -> float | None:
         instance_type, zone, capacity_type = _offering(view)
         types = types_of(self._claims[view.claim], self._types)
         if types is None:

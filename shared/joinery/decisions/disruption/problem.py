@@ -49,9 +49,11 @@ class DisruptionProblem:
     replicas     how many pods workloads keep, by ``Kind namespace/name``, as far as that is known. Workloads are in no
                  snapshot; against a live cluster their pods are counted (``disruption.moves.replicas_of``)
     sold         the catalogue's offerings of each type: what nodes cost whose node class is not there
+    covered      by node, what part of its price commitments pay (``disruption.paid``)
     """
 
     packing: Problem
     options: DisruptionOptions = field(default_factory=DisruptionOptions)
     replicas: Mapping[str, int] = field(default_factory=dict)
     sold: Mapping[str, Sequence[Offering]] = field(default_factory=dict)
+    covered: Mapping[str, float] = field(default_factory=dict)

@@ -13,7 +13,7 @@ one at which covered nodes cost as much as those that prices alone choose. The b
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from joinery.decisions.scheduling.commitments import (
@@ -47,7 +47,7 @@ def solve_paid(problem: Problem, solver: Solver, *, is_late: Callable[[], bool] 
     plan would use. Once it ``is_late``, nodes are not chosen anew.
     """
     usual = solver(problem, None)
-    ledger = _Ledger(problem)
+    ledger = Ledger(problem)
     plans = [ledger.accounted(usual, 1.0)]
     if not ledger.idle or is_late():
         return plans[0]
@@ -98,16 +98,22 @@ def _bought(plan: Packing) -> frozenset[str]:
     return frozenset(pod for launch in plan.launches for pod in launch.pods)
 
 
-class _Ledger:
-    """What commitments pay before a plan and with it. ``idle``: the names of those that have something left now."""
+class Ledger:
+    """What commitments pay before a plan and with it.
+
+    ``listed``, ``saved_before``: $/h of the on-demand nodes there are, and what commitments pay of it. ``shares``: by
+    node, of its price. ``idle_stock``: by name of a commitment, what is left of it now, if anything is; ``idle``: their
+    names.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self._problem, self._commitments = problem, problem.commitments
         self._before = list(_existing(problem))
         now = coverage(self._before, self._commitments)
-        self._saved_before, self._shares = saved(self._before, now), now.shares
-        self._idle_stock = {name: left for name, left in now.left.items() if left > NEGLIGIBLE}
-        self.idle = frozenset(self._idle_stock)
+        self.saved_before, self.shares = saved(self._before, now), now.shares
+        self.listed = sum(usage.price for usage in self._before)
+        self.idle_stock = {name: left for name, left in now.left.items() if left > NEGLIGIBLE}
+        self.idle = frozenset(self.idle_stock)
 
     # --- what a plan pays ---
 
@@ -117,7 +123,7 @@ class _Ledger:
         ``part``: what part of their price those nodes counted as in the bounds that idle commitments cover.
         """
         both = [*self._before, *_usages(plan.launches)]
-        covered = saved(both, coverage(both, self._commitments)) - self._saved_before
+        covered = saved(both, coverage(both, self._commitments)) - self.saved_before
         most = self._most_saved(part)
         return replace(
             plan,
@@ -134,7 +140,7 @@ class _Ledger:
             one.stock * self._dearest(one) * (part if one.name in self.idle else 1.0) for one in self._commitments
         )
         now = sum(
-            usage.price * (part if self._is_idle_for(usage) else self._shares[usage.node]) for usage in self._before
+            usage.price * (part if self._is_idle_for(usage) else self.shares[usage.node]) for usage in self._before
         )
         return max(0.0, most - now)
 
@@ -188,7 +194,7 @@ class _Ledger:
         stocks: dict[str, list[tuple[Commitment, int]]] = defaultdict(list)
         unassigned = list(_usages(plan.launches))
         for commitment in self._commitments:
-            left, counts = self._idle_stock.get(commitment.name, 0.0), Counter[str]()
+            left, counts = self.idle_stock.get(commitment.name, 0.0), Counter[str]()
             for usage in sorted(unassigned, key=lambda usage: -usage.price):
                 rate = commitment.rate(usage.instance_type, usage.zone)
                 if rate and rate <= left + NEGLIGIBLE:
@@ -229,20 +235,45 @@ class _Ledger:
             return launch
         price = price_among(kinds[own.instance_type].offerings, own.zone, ON_DEMAND)
         offering = PlacedOffering(own.instance_type, own.zone, ON_DEMAND, own.price if price is None else price)
-        usage = Usage(launch.name, own.instance_type, own.zone, offering.price)
+        return self.narrowed(replace(launch, offering=offering))
+
+    def narrowed(self, launch: Launch) -> Launch:
+        """A launch that counts on a commitment, as nothing that none covers; any other as it is."""
+        own = launch.offering
         is_varied = any(one.min_values is not None for one in launch.requirements)
-        if is_varied or not self._is_idle_for(usage):
-            return replace(launch, offering=offering)
+        usage = Usage(launch.name, own.instance_type, own.zone, own.price)
+        if own.capacity_type != ON_DEMAND or is_varied or not self._is_idle_for(usage):
+            return launch
         zones = [one.values for one in launch.requirements if one.key == ZONE]
         rated = [one for one in self._commitments if one.name in self.idle and one.rate(own.instance_type, own.zone)]
         allowed = [zone for zone in zones[0] if any(one.zone in ("", zone) for one in rated)] if zones else [own.zone]
         requirements = only(launch.requirements, INSTANCE_TYPE, (own.instance_type,))
         requirements = only(requirements, CAPACITY_TYPE, (ON_DEMAND,))
-        return replace(
-            launch,
-            offering=offering,
-            instance_types=(own.instance_type,),
-            requirements=only(requirements, ZONE, allowed),
+        return replace(launch, instance_types=(own.instance_type,), requirements=only(requirements, ZONE, allowed))
+
+    # --- decisions about nodes ---
+
+    def with_idle_free(self) -> Problem:
+        """The problem in which all that idle commitments cover is next to free."""
+        return self.counting_as(_FREE)
+
+    def covers(self, launches: Iterable[Launch], gone: Container[str]) -> bool:
+        """Whether the new nodes that idle commitments cover are covered wholly once these nodes are gone. What counts
+        as next to free is not what orders them.
+        """
+        prices = {(name, zone): price for name, zone, price in self._on_demand()}
+        new = [replace(one, price=prices.get((one.instance_type, one.zone), one.price)) for one in _usages(launches)]
+        staying = [usage for usage in self._before if usage.node not in gone]
+        shares = coverage([*staying, *new], self._commitments).shares
+        return all(shares[usage.node] > 1 - NEGLIGIBLE for usage in new if self._is_idle_for(usage))
+
+    @property
+    def most_freed(self) -> float:
+        """$/h that stocks can save at most of which nothing is left, if all their nodes go: others could use them. And
+        what nodes counted as that idle ones cover.
+        """
+        return sum(
+            one.stock * self._dearest(one) * (_FREE if one.name in self.idle else 1.0) for one in self._commitments
         )
 
 

@@ -1,0 +1,64 @@
+"""Decisions about nodes by what is paid: what commitments cover costs nothing more, and what they have left is free.
+
+A node that a commitment covers saves nothing by going, and its stock is not offered to others meanwhile: what a command
+saves by these prices the bill saves at least. What is idle is offered in a second decision, which counts if all of its
+nodes are covered in the end, wholly, and it saves more (``scheduling.paid`` has the same for plans).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from joinery.decisions.disruption.decide import decide
+from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision
+from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.scheduling.paid import Ledger
+from joinery.decisions.scheduling.solve import Stopwatch
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaidDecision:
+    """A decision at paid prices. ``listed``, ``covered``: $/h of the on-demand nodes there are, and what commitments
+    pay of it. ``idle``: what is left of each commitment that is not used up, by its name, before the decision.
+    """
+
+    decision: DisruptionDecision
+    listed: float
+    covered: float
+    idle: Mapping[str, float]
+
+
+def decide_paid(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) -> PaidDecision:
+    """What saves most of the bill. Costs twice as much as ``decide`` where a commitment has something left."""
+    ledger = Ledger(problem.packing)
+    covered = replace(problem, covered=ledger.shares)
+    chosen = decide(covered, stopwatch=stopwatch)
+    limit = problem.options.time_limit
+    if ledger.idle and (limit is None or stopwatch() < limit):
+        free = decide(replace(covered, packing=ledger.with_idle_free()), stopwatch=stopwatch)
+        free = replace(free, commands=tuple(_narrowed(command, ledger) for command in free.commands))
+        if _is_covered(free, problem, ledger) and free.after + free.moves < chosen.after + chosen.moves:
+            chosen = free
+        bound = max(0.0, free.lower_bound - ledger.most_freed)
+    else:
+        bound = max(0.0, chosen.lower_bound - ledger.most_freed)
+    # Of a bound at paid prices, what goes gives its stock to what comes.
+    bound = min(bound, chosen.after + chosen.moves)
+    gap = (chosen.after + chosen.moves) / bound - 1 if bound else 0.0
+    return PaidDecision(
+        decision=replace(chosen, lower_bound=bound, gap=gap),
+        listed=ledger.listed,
+        covered=ledger.saved_before,
+        idle=ledger.idle_stock,
+    )
+
+
+def _narrowed(command: DecidedCommand, ledger: Ledger) -> DecidedCommand:
+    return replace(command, launches=tuple(map(ledger.narrowed, command.launches)))
+
+
+def _is_covered(decision: DisruptionDecision, problem: DisruptionProblem, ledger: Ledger) -> bool:
+    """Whether every new node that counts on a commitment is paid for by one."""
+    retired = {claim for command in decision.commands for claim in command.retire}
+    gone = {view.name for view in problem.packing.snapshot.views if view.claim in retired}
+    launches = [launch for command in decision.commands for launch in command.launches]
+    return ledger.covers(launches, gone)
