@@ -23,7 +23,7 @@ from joinery.gateways.ec2.gateway import LaunchRequest, Override
 from joinery.gateways.ec2.instancetypes.resolve import resolve
 from joinery.gateways.ec2.launch.launch_templates import TEMPLATE_TAG
 from joinery.objects.codes import TEMPLATE_LIMIT
-from joinery.objects.errors import ConfigurationError, NotFoundError
+from joinery.objects.errors import ConfigurationError, NotFoundError, UnavailableError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.snapshot.instances import Instance
@@ -263,6 +263,29 @@ def test_a_template_that_was_deleted_is_made_again(cloud: Ec2Cloud) -> None:
     for found in ec2.describe_launch_templates()["LaunchTemplates"]:
         ec2.delete_launch_template(LaunchTemplateId=found["LaunchTemplateId"])
     assert len(cloud.launch(launch(cloud, "t-2")).instances) == 1
+
+
+def test_what_ec2_throttles_is_left_alone_ever_longer(account: Account) -> None:
+    """Two seconds, then four: by the runs to come as well. What is answered is asked for as ever, and so is the rest
+    meanwhile (EC2 API, "Request throttling": each action has a bucket of its own).
+    """
+    clock = Clock()
+    cloud = Ec2Cloud("joinery", REGION, now=clock.now)
+    with Stubber(cloud._clients.ec2) as ec2:
+        for seconds in (2, 4):
+            ec2.add_client_error("describe_instances", "RequestLimitExceeded", "slow down", http_status_code=503)
+            with pytest.raises(UnavailableError, match="slow down"):
+                cloud.instances()
+            clock.advance(timedelta(seconds=seconds - 1))
+            with pytest.raises(UnavailableError, match="EC2 DescribeInstances: RequestLimitExceeded: not asked"):
+                cloud.instances()
+            ec2.add_response("reboot_instances", {})
+            cloud.reboot("i-1")
+            clock.advance(timedelta(seconds=1))
+        for _ in range(2):
+            ec2.add_response("describe_instances", {})
+            assert cloud.instances() == ()
+        ec2.assert_no_pending_responses()
 
 
 def templates() -> set[str]:

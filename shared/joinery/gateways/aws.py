@@ -5,8 +5,9 @@ inside ``translated``, so that nothing of botocore escapes an adapter: a caller 
 happened.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from functools import cache, cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from joinery.gateways.answers import Log, at, needed, unlogged
 from joinery.gateways.deadlines import in_time
 from joinery.gateways.partitions import pricing_region
+from joinery.gateways.throttling import Throttling
 from joinery.gateways.workers import MOST_WORKERS
 from joinery.objects.codes import NOT_FOUND, TRANSIENT, is_capacity
 from joinery.objects.errors import (
@@ -143,19 +145,31 @@ _MAKING = Lock()
 class Clients:
     """The clients of one region. Endpoints and credentials are boto3's own business (``AWS_ENDPOINT_URL``, roles).
 
-    ``log`` hears of parts of answers that could not be used. ``read_seconds``: how long an answer may take.
+    ``log`` hears of parts of answers that could not be used. ``read_seconds``: how long an answer may take. ``now``:
+    the clock by which what was throttled waits (``gateways.throttling``); None where each call is tried.
     """
 
-    def __init__(self, region: str, log: Log = unlogged, *, read_seconds: int = READ_SECONDS) -> None:
+    def __init__(
+        self,
+        region: str,
+        log: Log = unlogged,
+        *,
+        read_seconds: int = READ_SECONDS,
+        now: Callable[[], datetime] | None = None,
+    ) -> None:
         self.region, self.log = region, log
         self._read_seconds = read_seconds
+        self._throttling = Throttling(now) if now else None
         self._others: dict[str, Any] = {}
 
     def _client(self, service: str, region: str) -> Any:
         # Clients may be shared by threads, a session may not (boto3, "Multithreading or multiprocessing"). Where two
         # threads are first at once, both get a client.
         with _MAKING:
-            return self._session.client(service, region_name=region, config=self._config)  # type: ignore[call-overload]
+            client = self._session.client(service, region_name=region, config=self._config)  # type: ignore[call-overload]
+        if self._throttling is not None:
+            self._throttling.watch(client)
+        return client
 
     def of(self, service: str) -> Any:
         """The client of any service, by botocore's name of it: for the command line, which asks many."""

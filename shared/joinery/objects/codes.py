@@ -13,8 +13,6 @@ NOT_FOUND = frozenset(
         "InvalidInstanceID.NotFound",
         "InvalidLaunchTemplateName.NotFoundException",
         "InvalidLaunchTemplateId.NotFound",
-        "InvalidPlacementGroup.Unknown",
-        "InvalidPlacementGroupId.Malformed",
         "NoSuchEntity",
         "NoSuchKey",
         "ParameterNotFound",
@@ -25,7 +23,8 @@ NOT_FOUND = frozenset(
 #: An identity lacks a right: by its own policies, a boundary, or a policy of the organization.
 DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 
-_THROTTLED = frozenset(
+#: Too many calls lately, of whoever in the account.
+THROTTLED = frozenset(
     {
         "BandwidthLimitExceeded",
         "EC2ThrottledException",
@@ -74,7 +73,7 @@ _EXPIRED = frozenset(
     }
 )
 #: The same call may succeed in a moment. A new account's verification takes hours, and ends by itself as well.
-TRANSIENT = _THROTTLED | _BROKEN | _BUSY | _EXPIRED | {"PendingVerification"}
+TRANSIENT = THROTTLED | _BROKEN | _BUSY | _EXPIRED | {"PendingVerification"}
 
 #: Another subnet of the zone may have some.
 SUBNET_FULL = "InsufficientFreeAddressesInSubnet"

@@ -74,7 +74,7 @@ class Ec2Cloud:
     ) -> None:
         self._cluster, self._now = cluster, now
         self._prices_are_estimated, self._assumed = prices_are_estimated, assumed
-        self._clients = Clients(region, log)
+        self._clients = Clients(region, log, now=now)
         self._lookups = Lookups(now)
         self._described = KnownCluster(self._clients, cluster, now)
         self._templates = LaunchTemplates(self._clients, cluster, now)

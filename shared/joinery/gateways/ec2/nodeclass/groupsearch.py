@@ -12,11 +12,13 @@ from joinery.gateways.answers import at, entries
 from joinery.gateways.aws import Clients, translated
 from joinery.gateways.ec2.nodeclass.lookups import Look
 from joinery.gateways.ec2.nodeclass.placement import PlacementGroup
-from joinery.objects.errors import JoineryError, NotFoundError
+from joinery.objects.errors import ConfigurationError, JoineryError
 from joinery.objects.karpenter.selectors import PlacementGroupSelector
 
 _CALL = "EC2 DescribePlacementGroups"
 _GOOD_FOR = timedelta(minutes=1)
+#: Of a group that is looked for. To a launch that names one it is somebody's mistake.
+_NO_GROUP = ("InvalidPlacementGroup.Unknown", "InvalidPlacementGroupId.Malformed")
 
 
 class PlacementGroups:
@@ -49,8 +51,10 @@ def _described(clients: Clients, selector: PlacementGroupSelector) -> PlacementG
     try:
         with translated("describing placement groups"):
             answer = clients.ec2.describe_placement_groups(**named, Filters=available)
-    except NotFoundError:
-        return None
+    except ConfigurationError as refused:
+        if refused.code in _NO_GROUP:
+            return None
+        raise
     for entry in entries(answer, "PlacementGroups", "GroupId", "Strategy", call=_CALL, log=clients.log):
         partitions = at(entry, "PartitionCount") or 0
         return PlacementGroup(entry["GroupId"], at(entry, "GroupName") or "", entry["Strategy"], partitions)
