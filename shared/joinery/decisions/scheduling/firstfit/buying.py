@@ -7,6 +7,7 @@ Whatever places pods here takes the names of those that wait, and returns how ma
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,6 +21,29 @@ from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.pools.market import Amounts, Mask, Prices
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.topology.topology import Topology
+
+
+@dataclass(frozen=True, eq=False)
+class _Asking:
+    """Which pods open nodes are asked about, and what they have answered, by their shape.
+
+    most     how many of the pods rules of their own let onto one node
+    refused  how many pods nodes of a shape have refused
+    grown    by shape and how many pods were offered, the node (index) that grew last, and by how many of them
+    """
+
+    demand: Demand
+    domains: Domains
+    most: int
+    refused: dict[int, int]
+    grown: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+
+    def note(self, shape: int, wanted: int, index: int, count: int) -> None:
+        """What a node of a pool without limits has answered."""
+        if not count:
+            self.refused[shape] = wanted
+        elif not self.demand.gathers:
+            self.grown[shape, wanted] = index, count
 
 
 class Buyer:
@@ -79,42 +103,46 @@ class Buyer:
             return 0
         self.nodes.appraise()
         opened, placed, waiting = self.nodes.opened, 0, names
-        for index in self._promising(pools, demand, domains, len(names)):
+        refused = self._refused.setdefault((demand, tuple(domains.items())), {})
+        asking = _Asking(demand, domains, self.nodes.most_on_host(demand), refused)
+        for index in self._promising(pools, asking, len(names)):
             if self._effort.is_late():
                 break
             if reserved and not opened.nodes[index].reservation:
                 continue
-            if more := self._into_open(index, demand, domains, waiting):
+            if more := self._into_open(index, asking, waiting):
                 placed += more
                 waiting = names[placed:]  # not before: most nodes refuse, and thousands of names take time to copy
                 if not waiting:
                     break
         return placed
 
-    def _promising(self, pools: Sequence[Pool], demand: Demand, domains: Domains, count: int) -> list[int]:
+    def _promising(self, pools: Sequence[Pool], asking: "_Asking", count: int) -> list[int]:
         """The open nodes (indices) that might take some of so many pods, in order."""
-        opened = self.nodes.opened
+        opened, demand = self.nodes.opened, asking.demand
         nodes = opened.promising(
-            pools, demand, domains, count, lambda pool: self.nodes.fair_price_in(pool, demand)
+            pools, demand, asking.domains, count, lambda pool: self.nodes.fair_price_in(pool, demand)
         ).tolist()
-        refused = self._refused.get((demand, tuple(domains.items())))
-        if refused:
+        if refused := asking.refused:
             # Most have refused as many before, or another node like them.
-            most = min(count, self.nodes.most_on_host(demand))
+            most = min(count, asking.most)
             nodes = [index for index in nodes if refused.get(opened.shape(index), 0) < most]
         hosts = [opened.nodes[index].name for index in nodes]
         return [nodes[at] for at in self._topology.unfilled(demand.pod_class, demand.variant.rules, hosts)]
 
-    def _into_open(self, index: int, demand: Demand, domains: Domains, names: Sequence[str]) -> int:
+    def _into_open(self, index: int, asking: "_Asking", names: Sequence[str]) -> int:
         """As many pods as leave the node good value; where one refuses all, others of its shape are not asked again."""
         opened, shape = self.nodes.opened.nodes[index], self.nodes.opened.shape(index)
-        refused_by = self._refused.setdefault((demand, tuple(domains.items())), {})
-        refused = refused_by.get(shape, 0)
-        wanted = (
-            len(names) if len(names) <= refused else min(self.nodes.allowed_on_host(demand, opened.name), len(names))
-        )
+        demand, domains, refused = asking.demand, asking.domains, asking.refused.get(shape, 0)
+        wanted = min(asking.most, len(names))
+        if wanted > refused:
+            wanted = min(self.nodes.allowed_on_host(demand, opened.name), wanted)
         if wanted <= refused:
             return 0
+        if (shape, wanted) in asking.grown:
+            like, count = asking.grown[shape, wanted]
+            self.nodes.put_alike(index, like, demand, domains, names[:count])
+            return count
         node, count = opened.narrowed(demand, domains), 0
         if node is not None:
             within = self.nodes.limits[node.pool.name].mask(node)
@@ -126,8 +154,8 @@ class Buyer:
             if count > 0:
                 _, rows, counts = node.holds(demand, within)
                 self.nodes.put(index, node, demand, domains, names[:count], rows[counts >= count])
-        if not count and not opened.pool.limits:
-            refused_by[shape] = wanted
+        if not opened.pool.limits:
+            asking.note(shape, wanted, index, count)
         return count
 
     def _affordable(self, index: int, node: NewNode, demand: Demand, wanted: int) -> Mask:

@@ -140,6 +140,15 @@ class NewNodes:
         self._charge(node)
         self._note(node, demand, domains, tuple(batch))
 
+    def put_alike(self, index: int, grown: int, demand: Demand, domains: Domains, batch: Sequence[str]) -> None:
+        """Put the pods on the node with that index, which is as the ``grown`` one was before it took as many."""
+        before, like = self.opened.nodes[index], self.opened.nodes[grown]
+        node = replace(like, name=before.name, placed=before.placed, ports=set(like.ports))
+        node.least_prices, node.by_price = like.least_prices, like.by_price
+        self.opened.replace_alike(index, grown, node)
+        self._charge(node)
+        self._note(node, demand, domains, tuple(batch))
+
     def adopt(self, node: NewNode) -> None:
         """Take over a node of another packing as it is.
 

@@ -122,10 +122,15 @@ class OpenedNodes:
         """Add a node just like the last one; its index."""
         last, index = len(self.nodes) - 1, self.append(node)
         self.different -= 1
-        self.fair_price[index], self.price[index] = self.fair_price[last], self.price[last]
-        for kept in (self._room, self._value, self._types, self._columns):
-            kept[index] = kept[last]
+        self.replace_alike(index, last, node)
         return index
+
+    def replace_alike(self, index: int, other: int, node: NewNode) -> None:
+        """Note the node's new shape, which is that of the other one."""
+        self.nodes[index], self._shapes[index] = node, None
+        self.fair_price[index], self.price[index] = self.fair_price[other], self.price[other]
+        for kept in (self._room, self._value, self._types, self._columns):
+            kept[index] = kept[other]
 
     def replace(self, index: int, node: NewNode, added_fair_price: float) -> None:
         """Note the node's new shape."""
