@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
+from urllib.request import Request, urlopen
 
 from joinery.gateways.ec2.nodeclass.images import variants
 from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm
@@ -231,15 +232,17 @@ def _error(config: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def moto(host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """moto inside the ``with``; gives its URL. Port 0 takes a free one."""
+    """moto inside the ``with``, empty whatever was before in this process; gives its URL. Port 0 takes a free one."""
     from moto.server import ThreadedMotoServer
 
     # It logs every request, and the doors make many.
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address=host, port=port, verbose=False)
     server.start()
+    url = "http://{}:{}".format(*server.get_host_and_port())
     try:
-        yield "http://{}:{}".format(*server.get_host_and_port())
+        with urlopen(Request(f"{url}/moto-api/reset", method="POST")):
+            yield url
     finally:
         server.stop()
 
