@@ -14,7 +14,6 @@ from joinery.decisions.scheduling.constraints.requirements import Requirements, 
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, OfferingColumn
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, NODE_POOL, ZONE, ZONE_ID, canonical
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
-from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.validation import validate_overlay
 from joinery.objects.kubernetes.quantity import Resources, amount
 from joinery.objects.snapshot.offerings import InstanceType, Offering, own_key
@@ -46,10 +45,7 @@ def overlaid(types: Types, snapshot: Snapshot) -> Overlaid:
     """
     if not snapshot.node_overlays:
         return Overlaid(types)
-    pools = [
-        _PoolTypes(pool, types.get(pool.spec.template.spec.node_class_ref.name, ()))
-        for pool in filter(snapshot.serves, snapshot.node_pools)
-    ]
+    pools = _pools(types, snapshot)
     conflicts, invalid = set[str](), dict[str, str]()
     by_name = sorted(snapshot.node_overlays, key=lambda overlay: overlay.metadata.name, reverse=True)
     for overlay in sorted(by_name, key=lambda overlay: -overlay.weight):
@@ -68,14 +64,27 @@ def overlaid(types: Types, snapshot: Snapshot) -> Overlaid:
             continue
         for pool, kinds in matched:
             pool.apply(overlay, kinds)
-    own, alike = dict[str, tuple[InstanceType, ...]](), dict[Hashable, tuple[InstanceType, ...]]()
+    own = dict[str, tuple[InstanceType, ...]]()
     for pool in pools:
         if pool.is_changed:
-            # The same objects for NodePools that are changed alike: then they share a market, too.
-            if pool.changes not in alike:
-                alike[pool.changes] = pool.types
-            own[pool.key] = alike[pool.changes]
+            own |= dict.fromkeys(pool.keys, pool.types)
     return Overlaid({**types, **own}, frozenset(conflicts), invalid)
+
+
+def _pools(types: Types, snapshot: Snapshot) -> Sequence["_PoolTypes"]:
+    """The types of the NodePools; those that no overlay can tell apart are one, and get the same objects."""
+    asked = {canonical(one.key) for overlay in snapshot.node_overlays for one in overlay.spec.requirements}
+    alike: dict[Hashable, _PoolTypes] = {}
+    for pool in filter(snapshot.serves, snapshot.node_pools):
+        template = pool.spec.template
+        name = template.spec.node_class_ref.name
+        labels = {canonical(key): value for key, value in template.metadata.labels.items()}
+        labels = {key: value for key, value in {**labels, NODE_POOL: pool.metadata.name}.items() if key in asked}
+        likeness = name, frozenset(labels.items())
+        if likeness not in alike:
+            alike[likeness] = _PoolTypes(labels, types.get(name, ()))
+        alike[likeness].keys.append(own_key(name, pool.metadata.name))
+    return list(alike.values())
 
 
 #: An instance type (index) and those of its offerings (indices) that an overlay is for.
@@ -83,19 +92,17 @@ _Matched = tuple[int, Sequence[int]]
 
 
 class _PoolTypes:
-    """The instance types of one NodePool, while overlays are applied in the order of their weights.
+    """The instance types of NodePools, while overlays are applied in the order of their weights.
 
+    ``keys``: those of the NodePools' own types. ``labels``: those of the NodePools that some overlay asks for.
     ``_prices``: by type and offering (indices), the overlay that sets the price, and the last weight that was for it.
     ``_amounts``: by type (index) and resource, the amount, and the last weight that was for it. ``_previewed``: by type
     (index) in preview, $/h.
     """
 
-    def __init__(self, node_pool: NodePool, kinds: tuple[InstanceType, ...]) -> None:
-        template = node_pool.spec.template
-        self.key = own_key(template.spec.node_class_ref.name, node_pool.metadata.name)
-        self._kinds = kinds
-        self._labels = {canonical(key): value for key, value in template.metadata.labels.items()}
-        self._labels[NODE_POOL] = node_pool.metadata.name
+    def __init__(self, labels: Mapping[str, str], kinds: tuple[InstanceType, ...]) -> None:
+        self.keys: list[str] = []
+        self._kinds, self._labels = kinds, labels
         self._prices: dict[tuple[int, int], tuple[NodeOverlay, int]] = {}
         self._amounts: dict[int, dict[str, tuple[int, int]]] = {}
         self._previewed: dict[int, float] = {}
@@ -105,13 +112,6 @@ class _PoolTypes:
         return bool(self._prices or self._amounts)
 
     @property
-    def changes(self) -> Hashable:
-        """Equal for NodePools of one class whose types are changed alike."""
-        prices = frozenset((place, overlay.metadata.name) for place, (overlay, _) in self._prices.items())
-        amounts = frozenset((index, tuple(sorted(added.items()))) for index, added in self._amounts.items())
-        return id(self._kinds), prices, amounts
-
-    @property
     def types(self) -> tuple[InstanceType, ...]:
         return tuple(self._changed(index, kind) for index, kind in enumerate(self._kinds))
 
@@ -119,13 +119,17 @@ class _PoolTypes:
         """The types and offerings that the requirements are for."""
         of_offerings = {key: allowed for key, allowed in wanted.sets.items() if key in OFFERING_KEYS}
         of_types = {key: allowed for key, allowed in wanted.sets.items() if key not in OFFERING_KEYS}
+        # A few places sell thousands of offerings.
+        are_sold: dict[Hashable, bool] = {}
         for index, kind in enumerate(self._kinds):
             if all(self._admits(kind, key, allowed) for key, allowed in of_types.items()):
-                chosen = [
-                    number
-                    for number, offering in enumerate(kind.offerings or kind.unpriced)
-                    if all(_sells(offering, key, allowed) for key, allowed in of_offerings.items())
-                ]
+                chosen = []
+                for number, offering in enumerate(kind.offerings or kind.unpriced):
+                    place = offering.zone, offering.capacity_type, offering.reservation
+                    if place not in are_sold:
+                        are_sold[place] = all(_sells(offering, *one) for one in of_offerings.items())
+                    if are_sold[place]:
+                        chosen.append(number)
                 if chosen:
                     yield index, chosen
 
