@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance, is_little
 from joinery.decisions.optimizer.linear.highs import Patience
@@ -25,6 +26,9 @@ _SHARE = 0.2
 _TO_FOLLOW = (0.00006, 0.0001, 0.001)
 #: Seconds for the same, if other nodes are built in their place before that.
 _TO_REBUILD = (0.0001, 0.0001, 0.002)
+
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(kw_only=True)
@@ -59,6 +63,7 @@ class Effort:
     _began: float = field(default=0.0, init=False)
     _first: float = field(default=math.inf, init=False)
     _left: float = field(default=0.0, init=False)
+    _answers: dict[bytes, Any] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._began = self.stopwatch()
@@ -134,6 +139,18 @@ class Effort:
     def patience(self, work: int | None = None) -> Patience:
         """How long a linear program may take: until time is up, or until it has taken so much work."""
         return Patience(work=work, is_time_up=None if self.is_time_up is None else self.is_over)
+
+    def once(self, question: bytes, answer: Callable[[], Answer]) -> Answer:
+        """The answer to a question that always has the same one, found when it is first asked. One that time cut short
+        is not kept.
+        """
+        if question in self._answers:
+            known: Answer = self._answers[question]
+            return known
+        found = answer()
+        if not self.is_over():
+            self._answers[question] = found
+        return found
 
     def is_spent(self) -> bool:
         """Whether improving should end."""

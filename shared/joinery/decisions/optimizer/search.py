@@ -42,6 +42,14 @@ def pack(
     parts = independent_parts(instance) if len(instance.demands) > tuning.MAX_ITEMS else []
     if len(parts) > 1:
         return _packed_in_parts(parts, block, effort)
+    if not _is_searched_whole(instance):
+        return _packed(instance, block, effort, selection)
+    # Other ways to place a few pods often end in the same orders. Then the core is not asked either.
+    question = instance.digest + block.tobytes()
+    return list(effort.once(question, lambda: _packed(instance, block, effort, None)))
+
+
+def _packed(instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None) -> list[Pattern]:
     random = np.random.default_rng(effort.seed)
     best, is_best = _searched(instance, block, effort, selection, random)
     result = None if is_best else _solved_exactly(instance, best, effort)
@@ -135,7 +143,7 @@ def _begin(
 
 
 def _core(instance: PackingInstance, selection: CoreSelection | None, effort: Effort, classes: int) -> Ints:
-    if is_little(instance) and _has_few_pairs(instance):
+    if _is_searched_whole(instance):
         return np.arange(len(instance.costs))
     return (selection or CoreSelection(instance, patience=effort.patience())).core(classes)
 
@@ -202,6 +210,11 @@ def _rounded(
         if other_duals is not None and cost_of(instance, other) < cost_of(instance, best):
             best = other
     return best, duals
+
+
+def _is_searched_whole(instance: PackingInstance) -> bool:
+    """Whether all bin types are in the core."""
+    return is_little(instance) and _has_few_pairs(instance)
 
 
 def _has_few_pairs(instance: PackingInstance) -> bool:

@@ -196,3 +196,24 @@ def test_effort_is_counted_not_timed() -> None:
         effort.use(instance)
     assert effort.is_spent()
     assert not effort.struck
+
+
+@examples(30)
+@given(instances() | instances(limited=True), st.data())
+def test_the_same_instance_gets_the_same_bins_again_and_another_one_its_own(
+    instance: PackingInstance, data: st.DataObject
+) -> None:
+    """One effort keeps what it found; what it found for another instance is no answer."""
+    effort = Effort()
+    first = pack(instance, one_block(instance), effort)
+    item = data.draw(st.integers(0, len(instance.demands) - 1))
+    more = replace(instance, demands=instance.demands + np.eye(len(instance.demands), dtype=np.int64)[item])
+    assert wrong(more, pack(more, one_block(more), effort)) == []
+    assert repr(pack(replace(instance), one_block(instance), effort)) == repr(first)
+
+
+def test_an_answer_that_time_cut_short_is_not_kept() -> None:
+    """Whoever asks again may have more time."""
+    effort = Effort(is_time_up=lambda: True)
+    assert effort.once(b"question", lambda: "half an answer") == "half an answer"
+    assert effort.once(b"question", lambda: "an answer") == "an answer"

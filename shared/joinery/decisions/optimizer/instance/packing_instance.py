@@ -6,6 +6,7 @@ cost. Sizes and capacities are whole numbers, in one order of resources. The wor
 Wäscher, Haußner and Schumann (2007), "An improved typology of cutting and packing problems".
 """
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -86,6 +87,15 @@ class PackingInstance:
             most[limit.items] = np.minimum(most[limit.items], limit.cap)
         alone: Ints = np.minimum(most, np.where(self.conflicts.diagonal(), 1, UNLIMITED)[:, None])
         return alone
+
+    @cached_property
+    def digest(self) -> bytes:
+        """The same for instances that are equal, and for no others."""
+        found = hashlib.blake2b(repr((self.sizes.shape, self.capacities.shape)).encode())
+        arrays = (self.sizes, self.demands, self.costs, self.capacities, self.compatible, self.conflicts)
+        for array in (*arrays, self.available, self.supply, self.limit_members, self.limit_caps):
+            found.update(np.ascontiguousarray(array).tobytes())
+        return found.digest()
 
     @cached_property
     def has_conflicting_items(self) -> bool:
