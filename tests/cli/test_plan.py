@@ -291,12 +291,12 @@ def test_reservations_that_cannot_be_counted_on_are_told(run: Run, write: Write,
 
 def test_a_field_whose_neglect_would_change_the_nodes_is_a_reason(run: Run, write: Write) -> None:
     """No node is better than one that does not join."""
-    unknown = CLUSTER.replace("al2023@latest", "windows2019@latest")
+    unknown = CLUSTER.replace("role: nodes", "role: nodes\n  kubelet: {memorySwap: {swap: LimitedSwap}}")
     outcome = run(
         "plan", "--now", NOW, "-o", "json", "-f", write("cluster.yaml", unknown), "-f", write("p.json", pod_document())
     )
     (left,) = outcome.document["unschedulable"]
-    assert "not supported yet: EC2NodeClass default: spec.amiFamily" in left["reasons"][0]
+    assert "not usable: EC2NodeClass default: spec.kubelet.memorySwap.swap" in left["reasons"][0]
 
 
 def test_the_example_shows_what_a_plan_can_say(run: Run) -> None:

@@ -9,7 +9,7 @@ from joinery.decisions.scheduling.explain.elsewhere import also_served, bought_t
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.pools.overlays import Overlaid
 from joinery.gateways.ec2.catalog.document import Catalog
-from joinery.gateways.ec2.offline import NODE_CLASS, unused_reservations
+from joinery.gateways.ec2.offline import NODE_CLASS, types_without_value, unused_reservations
 from joinery.objects.karpenter.labels import AUTO_MODE_DRIVER, DO_NOT_DISRUPT
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import amount
@@ -238,9 +238,10 @@ def _coming(pool: StaticPool) -> int:
 
 def not_counted(snapshot: Snapshot, catalogue: Catalog) -> Iterator[UserNotice]:
     """Capacity reservations that are asked for and not used,
-    because the catalogue does not say what is left of them.
+    because the catalogue does not say what is left of them; and types for which an expression of a class has no value.
     """
     yield from map(warning, unused_reservations(snapshot.node_classes, catalogue, snapshot.now))
+    yield from map(warning, types_without_value(snapshot.node_classes, catalogue))
 
 
 def others(packing: Packing, snapshot: Snapshot) -> Iterator[UserNotice]:

@@ -57,6 +57,14 @@ def test_room_that_the_user_data_take_is_told(
     assert said in err if words else "userData" not in err
 
 
+def test_types_for_which_an_expression_has_no_value_are_told(run: Run, write: Write) -> None:
+    """Nothing else would say why a plan has none of them."""
+    spec = 'role: nodes\n  kubelet: {maxPods: "max_pods - 10"}'
+    err = run("plan", *OPTIONS, write("cluster.yaml", CLUSTER.replace("role: nodes", spec))).err
+    assert "types are left out: spec.kubelet.maxPods: 'max_pods - 10' for " in err
+    assert ": it yields -" in err
+
+
 def test_an_empty_label_is_shown_in_a_reason(run: Run, write: Write) -> None:
     """As the empty text that it is, not as no value at all."""
     path = write("cluster.yaml", CLUSTER.replace("{team: web}", '{worker: ""}'))

@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from joinery.gateways.ec2.catalog.description import Description
 from joinery.gateways.ec2.catalog.document import Catalog
-from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
+from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions, NodeSettings, node_settings, of_type
 from joinery.gateways.ec2.instancetypes.remembered import types_of
 from joinery.gateways.ec2.instancetypes.resolve import LONG_AGO
 from joinery.gateways.ec2.nodeclass.reservations import reservations_of, uncounted
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
 from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.kubernetes.cel import ExpressionError
 from joinery.objects.snapshot.offerings import InstanceType
 
 if TYPE_CHECKING:
@@ -63,3 +65,22 @@ def unused_reservations(node_classes: Iterable[NodeClass], catalog: Catalog, now
         wanted = node_class.spec.capacity_reservation_selector_terms
         if wanted and not reservations_of(node_class, reservations, now):
             yield f"{subject}: capacityReservationSelectorTerms select no capacity reservation of the catalogue"
+
+
+def types_without_value(node_classes: Iterable[NodeClass], catalog: Catalog) -> Iterator[str]:
+    """A line for each class with an expression that has no value for some types, which it therefore leaves out."""
+    for node_class in map(of_ec2, node_classes):
+        settings = node_settings(node_class.spec, USUAL, {})
+        problems = [said for description in catalog.described if (said := _problem(settings, description))]
+        # What is wrong for all types at once is said where the class is refused.
+        if problems and not node_class.unsupported:
+            count = f"{len(problems)} of {len(catalog.described)} types are left out"
+            yield f"{node_class.kind} {node_class.metadata.name}: {count}: spec.kubelet.{problems[0]}"
+
+
+def _problem(settings: NodeSettings, description: Description) -> str:
+    try:
+        of_type(settings, description)
+    except ExpressionError as error:
+        return str(error)
+    return ""
