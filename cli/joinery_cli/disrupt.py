@@ -94,9 +94,9 @@ def disrupt(
     from joinery_cli.output.disruptions_json import disruptions_document
     from joinery_cli.output.json import write
     from joinery_cli.sources import moment
-    from joinery_cli.view.commitments import paid_prices
     from joinery_cli.view.disruption_groups import view
     from joinery_cli.view.disruption_view import explain
+    from joinery_cli.view.paid_prices import paid_prices
     from joinery_cli.warnings.left_out import beside_disruptions, lost_pods
 
     check_time_limit(time_limit)

@@ -4,11 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from joinery.decisions.disruption.paid import PaidDecision
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.paid import stocks_left
 from joinery.decisions.scheduling.problem import Problem
-from joinery_cli.notices import UserNotice, note
 from joinery_cli.view.figures import money
 
 _DIGITS = 6
@@ -44,11 +42,3 @@ def commitment_figures(problem: Problem, packing: Packing) -> CommitmentFigures:
     left, stocks = stocks_left(problem, packing), {one.name: one.stock for one in problem.commitments}
     pairs = {name: (left[name], stock) for name, stock in stocks.items()}
     return CommitmentFigures(paid=packing.paid, covered=packing.covered, left=pairs)
-
-
-def paid_prices(paid: PaidDecision) -> UserNotice:
-    """That a decision about nodes goes by paid prices, and what AWS's list says of the nodes there are."""
-    idle = [f"{name} {left:.4g}" for name, left in paid.idle.items()]
-    rest = f"; idle: {', '.join(idle)}" if idle else "; nothing of them is idle"
-    listed = f"commitments cover {money(paid.covered)}/h of {money(paid.listed)}/h that the on-demand nodes cost"
-    return note(f"paid prices count: {listed}{rest}")
