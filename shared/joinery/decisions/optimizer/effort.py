@@ -22,7 +22,8 @@ _LEAST_ROUNDS = 12
 _LEAST_PLACING = 0.15
 #: The same as a share of the time until placing first began: a processor that many share is as slow afterwards.
 _SHARE = 0.2
-#: Seconds that follow for each pod on a new node, each new node, and each that is like no other: launch and check.
+#: Seconds that follow for each pod on a new node, each new node, and each that is like no other: launch and check. Pods
+#: that no rule is about take a tenth of that, but what follows for all of them never takes longer than to place them.
 _TO_FOLLOW = (0.00006, 0.0001, 0.001)
 #: Seconds for the same, if other nodes are built in their place before that.
 _TO_REBUILD = (0.0001, 0.0001, 0.002)
@@ -44,7 +45,7 @@ class Effort:
     ``stopwatch``: seconds; ``placing_ends``: what it shows when pods without a place get none any more.
     ``rounds``: of column generation that the instance which is being improved may take.
     ``bought``: pods on new nodes by now, those nodes, and how many of them are like no other; what follows for them is
-    part of the time. ``rebuilds``: so is that others are built in their place.
+    part of the time.
     """
 
     pricing_rounds: int = 60
@@ -55,7 +56,8 @@ class Effort:
     stopwatch: Callable[[], float] = lambda: 0.0
     placing_ends: float = math.inf
     bought: tuple[int, int, int] = field(default=(0, 0, 0), init=False)
-    rebuilds: bool = field(default=False, init=False)
+    _is_rebuilding: bool = field(default=False, init=False)
+    _placing_took: float = field(default=0.0, init=False)
     rounds: int = field(default=0, init=False)
     struck: bool = field(default=False, init=False)
     _is_late: bool = field(default=False, init=False)
@@ -111,6 +113,15 @@ class Effort:
             self._is_late = False
 
     @contextmanager
+    def rebuilding(self) -> Iterator[None]:
+        """What is bought by now is being improved: others will be built in its place."""
+        self._is_rebuilding, self._placing_took = True, self.stopwatch() - self._first
+        try:
+            yield
+        finally:
+            self._is_rebuilding = False
+
+    @contextmanager
     def undivided(self) -> Iterator[None]:
         """Whatever is placed meanwhile is placed to its end: half of it would be wrong."""
         before, self._is_undivided = self._is_undivided, True
@@ -133,8 +144,10 @@ class Effort:
 
     @property
     def _to_follow(self) -> float:
-        seconds = _TO_REBUILD if self.rebuilds else _TO_FOLLOW
-        return sum(number * each for number, each in zip(self.bought, seconds, strict=True))
+        per_pod, per_node, per_different = _TO_REBUILD if self._is_rebuilding else _TO_FOLLOW
+        pods, nodes, different = self.bought
+        took = self._placing_took if self._is_rebuilding else self.stopwatch() - self._first
+        return min(pods * per_pod + nodes * per_node, max(took, 0.0)) + different * per_different
 
     def patience(self, work: int | None = None) -> Patience:
         """How long a linear program may take: until time is up, or until it has taken so much work."""

@@ -7,6 +7,7 @@ implementation.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,6 +55,15 @@ class Incumbent:
     costs: Sequence[float]
 
 
+class _Packed(NamedTuple):
+    """Bins (``patterns``) of an instance. ``resilience_cost``: as ``Better`` has it."""
+
+    bin_types: BinTypes
+    instance: PackingInstance
+    patterns: Sequence[Pattern]
+    resilience_cost: float
+
+
 class Rebuilding:
     """One attempt to carry out the orders with other nodes.
 
@@ -78,7 +88,26 @@ class Rebuilding:
 
     def run(self, effort: Effort, incumbent: Incumbent) -> Better | None:
         """Nodes that carry out all orders; None where that failed."""
-        effort.rebuilds = True
+        with effort.rebuilding():
+            packed = self._packed(effort, incumbent)
+        if not packed.patterns and effort.is_over():
+            # To buy for all of the pods one by one is what first-fit has done already, or will do.
+            return None
+        effort.begin_placing()
+        # The dearest first, so that what the limit of a pool refuses are the cheap ones.
+        for pattern in sorted(packed.patterns, key=lambda pattern: -packed.instance.costs[pattern.bin_type]):
+            if effort.is_late() and self._may_wait(pattern):
+                continue
+            self._build(packed.bin_types, pattern)
+            effort.bought = self._nodes.size
+        buyer = self._bought_for_the_rest(packed.instance, effort)
+        if buyer is None:
+            return None
+        waiting = {order.demand.pod_class: names for order, names in zip(self._orders, self._waiting, strict=True)}
+        return Better(buyer, packed.resilience_cost, {pods: names for pods, names in waiting.items() if names})
+
+    def _packed(self, effort: Effort, incumbent: Incumbent) -> "_Packed":
+        """The bins to buy; where time is up, nodes of the incumbent are kept in place of some."""
         requests = np.array([order.demand.requests * order.unit for order in self._orders], dtype=np.int64)
         uses = _pool_uses(self._work, self._orders, across_tiers=self._across_tiers)
         bin_types = bin_types_for(self._work.pools, requests, uses, self._preferences)
@@ -88,26 +117,11 @@ class Rebuilding:
         patterns = pack(instance, _blocks(bin_types, self._work.pools), effort, selection)
         if effort.is_over():
             patterns, nodes = best_of_both(instance, self._orders, patterns, incumbent.nodes, incumbent.costs)
-            if not patterns:
-                return None
-            self._keep(nodes)
+            self._keep(nodes if patterns else ())
         is_limited = any(self._work.pools[int(index)].limits for index in np.unique(bin_types.pool))
         if is_limited and int(instance.demands.sum()) <= SMALL_DEMAND and not effort.is_over():
             bin_types, instance, patterns = self._within_limits(incumbent, uses, bin_types, instance, patterns, effort)
-        effort.rebuilds = False
-        resilience_cost = selection.preference_cost() if selection else 0.0
-        effort.begin_placing()
-        # The dearest first, so that what the limit of a pool refuses are the cheap ones.
-        for pattern in sorted(patterns, key=lambda pattern: -instance.costs[pattern.bin_type]):
-            if effort.is_late() and self._may_wait(pattern):
-                continue
-            self._build(bin_types, pattern)
-            effort.bought = self._nodes.size
-        buyer = self._bought_for_the_rest(instance, effort)
-        if buyer is None:
-            return None
-        waiting = {order.demand.pod_class: names for order, names in zip(self._orders, self._waiting, strict=True)}
-        return Better(buyer, resilience_cost, {pod_class: names for pod_class, names in waiting.items() if names})
+        return _Packed(bin_types, instance, patterns, selection.preference_cost() if selection else 0.0)
 
     def _within_limits(
         self,
