@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.optimizer.arrays import UNLIMITED
+from joinery.decisions.optimizer.arrays import UNLIMITED, Ints
 from joinery.decisions.optimizer.bounds.branch_and_bound import BranchAndBound, Cheapest
 from joinery.decisions.optimizer.bounds.compact import CompactFormulation
 from joinery.decisions.optimizer.bounds.enumeration import enumerate_patterns, least_cost
 from joinery.decisions.optimizer.bounds.exact import ExactResult, solve_exactly
 from joinery.decisions.optimizer.bounds.pattern_duals import pattern_duals
+from joinery.decisions.optimizer.bounds.pattern_program import PatternProgram
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.instance.patterns import Patterns, cost_of
@@ -38,7 +39,12 @@ def _every_pattern(instance: PackingInstance) -> Patterns:
 
 
 def _found(instance: PackingInstance, patterns: Patterns, cutoff: float, solves: int = 10_000) -> Cheapest:
-    return BranchAndBound(unconstrained(instance), patterns, cutoff, solves).solve()
+    return _of(instance, patterns, np.zeros(0, dtype=np.int64), cutoff, solves)
+
+
+def _of(instance: PackingInstance, patterns: Patterns, filled: Ints, cutoff: float, solves: int = 10_000) -> Cheapest:
+    constrained = unconstrained(instance).with_supply_rows()
+    return BranchAndBound(PatternProgram(constrained, patterns, filled, cutoff, None), solves).solve()
 
 
 @examples(80)
@@ -73,6 +79,21 @@ def test_little_work_proves_less_and_nothing_false(instance: PackingInstance, so
     assert found.packing is None or wrong(instance, found.packing) == []
 
 
+@examples(80)
+@given(instances() | instances(limited=True), st.integers(0, 255), st.integers(1, 200))
+def test_bins_that_are_filled_in_fractions_prove_less_and_nothing_false(
+    instance: PackingInstance, chosen: int, solves: int
+) -> None:
+    """Whichever bin types they are, and however soon the search ends; and what is found has whole copies on each."""
+    best, every = cheapest(instance), _every_pattern(instance)
+    filled = np.flatnonzero([chosen >> bin_type & 1 for bin_type in range(len(instance.costs))])
+    listed = every.select(np.flatnonzero(~np.isin(every.bin_types, filled)))
+    found = _of(instance, listed, filled, 2 * best + 1e-3, solves)
+    assert found.bound <= best + PENNY
+    assert found.cost >= best - PENNY
+    assert found.packing is None or wrong(instance, found.packing) == []
+
+
 @examples(60)
 @given(instances() | instances(limited=True), st.integers(1, 30))
 def test_a_packing_with_a_pattern_that_is_not_listed_costs_more_than_the_reach(
@@ -80,7 +101,7 @@ def test_a_packing_with_a_pattern_that_is_not_listed_costs_more_than_the_reach(
 ) -> None:
     """So the cheapest packing costs as much as that of the listed patterns, or as the reach says at least."""
     best = cheapest(instance)
-    formulation = CompactFormulation(unconstrained(instance), 2 * best + 1e-3)
+    formulation = CompactFormulation(unconstrained(instance).with_supply_rows(), 2 * best + 1e-3)
     duals = pattern_duals(formulation, formulation.relaxed()[1])
     least = least_cost(formulation, duals)
     listed = enumerate_patterns(formulation, duals, formulation.cutoff - least, most)

@@ -46,7 +46,7 @@ def test_a_packing_that_is_cheapest_is_known_to_be(instance: PackingInstance) ->
 def test_any_duals_prove_a_bound_that_holds(instance: PackingInstance, data: st.DataObject) -> None:
     """The solver may err: its duals are only a suggestion."""
     best = cheapest(instance)
-    program = CompactFormulation(unconstrained(instance), best + 1.0).program
+    program = CompactFormulation(unconstrained(instance).with_supply_rows(), best + 1.0).program
     rows = len(program.row_lower)
     prices = np.array(data.draw(st.lists(st.floats(-3, 3), min_size=rows, max_size=rows)))
     assert dual_bound(program, prices, np.zeros(len(program.costs)), program.upper_bounds) <= best + PENNY
@@ -102,7 +102,7 @@ def test_generated_columns_lift_a_bound_that_holds(instance: PackingInstance, de
     with.
     """
     best = cheapest(instance)
-    formulation = CompactFormulation(unconstrained(instance), best * (1 + dearer) + 1e-3)
+    formulation = CompactFormulation(unconstrained(instance).with_supply_rows(), best * (1 + dearer) + 1e-3)
     before = pattern_duals(formulation, formulation.relaxed()[1])
     after = converge(formulation, before)
     assert least_cost(formulation, after) <= best + PENNY

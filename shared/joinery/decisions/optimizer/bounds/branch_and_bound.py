@@ -23,9 +23,8 @@ import numpy as np
 
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.bounds.pattern_program import CLOSE, Branches, PatternProgram
-from joinery.decisions.optimizer.instance.patterns import Pattern, Patterns
+from joinery.decisions.optimizer.instance.patterns import Pattern
 from joinery.decisions.optimizer.instance.side_constraints import ConstrainedInstance
-from joinery.decisions.optimizer.linear.highs import Patience
 
 #: A number of bins so near to a whole one is one.
 _WHOLE = 1e-6
@@ -54,7 +53,7 @@ class _Leaf:
     bound: float
     number: int
     branches: Branches = field(compare=False)
-    bins: Floats = field(compare=False)
+    values: Floats = field(compare=False)
     is_complete: bool = field(compare=False)
 
 
@@ -66,23 +65,20 @@ class BranchAndBound:
     everywhere.
     """
 
-    def __init__(
-        self,
-        constrained: ConstrainedInstance,
-        patterns: Patterns,
-        cutoff: float,
-        solves: int,
-        patience: Patience | None = None,
-    ) -> None:
-        self._costs, self._bin_types = constrained.instance.costs[patterns.bin_types], patterns.bin_types
-        self._program = PatternProgram(constrained, patterns, cutoff, patience)
-        self._program.activate(np.arange(min(_BEGUN_WITH, len(self._costs))))
-        self._sums = _sums_of_bins(constrained, patterns)
-        self._items, self._are_dealt = patterns.counts, constrained.limits_items
-        self._solves, self._cost, self._numbers = solves, cutoff, 0
-        self._best: Floats | None = None
+    def __init__(self, program: PatternProgram, solves: int, *, is_thorough: bool = True) -> None:
+        constrained = program.constrained
+        self._program, self._is_thorough = program, is_thorough
+        program.activate_first(_BEGUN_WITH)
+        self._bins: Ints = np.flatnonzero(program.bin_types >= 0)
+        # Copies of each demand that are on a bin of a listed pattern.
+        self._contents = program.counts @ (constrained.demand_of[:, None] == np.arange(len(constrained.demands)))
+        self._contents[: program.first_pattern] = 0
+        self._sums = _sums_of_bins(constrained, np.unique(program.bin_types[self._bins]))
+        self._are_dealt = constrained.limits_items
+        self._solves, self._cost, self._numbers = solves, program.cutoff, 0
+        self._best: tuple[Pattern, ...] | None = None
         # What is left unsolved may cost no more than that.
-        self._unsolved = cutoff
+        self._unsolved = program.cutoff
 
     def solve(self) -> Cheapest:
         """The cheapest packing, or the best bound that the allowed work proves."""
@@ -90,17 +86,23 @@ class BranchAndBound:
         while leaves and not self._is_dear(leaves[0].bound) and self._program.solves < self._solves:
             leaves += self._dived(heapq.heappop(leaves))
             heapq.heapify(leaves)
-        if leaves and not self._is_dear(leaves[0].bound) and len(self._costs) <= _FEW_PATTERNS:
+        if self._is_thorough and leaves and not self._is_dear(leaves[0].bound) and self._program.size <= _FEW_PATTERNS:
             self._try_all_at_once()
         bound = min(self._cost, self._unsolved, leaves[0].bound if leaves else self._cost)
-        packing = None if self._best is None else self._program.packing(self._best)
-        return Cheapest(bound, self._cost, packing, self._program.solves)
+        return Cheapest(bound, self._cost, self._best, self._program.solves)
 
     def _try_all_at_once(self) -> None:
         """A packing that HiGHS finds."""
-        bins = self._program.whole(self._cost * (1 - CLOSE))
-        if bins is not None:
-            self._cost, self._best = float(self._costs @ bins), bins
+        values = self._program.whole(self._cost * (1 - CLOSE))
+        if values is not None:
+            self._take(values)
+
+    def _take(self, values: Floats) -> bool:
+        """Take these whole numbers for the best packing, if they are one."""
+        packing, cost = self._program.packing(values), float(self._program.costs @ np.round(values))
+        if packing is not None and not self._is_dear(cost):
+            self._cost, self._best = cost, packing
+        return packing is not None
 
     def _is_dear(self, bound: float) -> bool:
         return bound >= self._cost * (1 - CLOSE)
@@ -123,11 +125,8 @@ class BranchAndBound:
 
     def _end(self, leaf: _Leaf) -> None:
         """A leaf in whole numbers: a packing, unless it leaves out some copy."""
-        cost = float(self._costs @ np.round(leaf.bins))
-        if not leaf.is_complete:
+        if not leaf.is_complete or not self._take(leaf.values):
             self._unsolved = min(self._unsolved, leaf.bound)
-        elif not self._is_dear(cost):
-            self._cost, self._best = cost, leaf.bins
 
     def _leaf(self, branches: Branches, parent_bound: float) -> _Leaf | None:
         """Solve the program between these branches; None if nothing below the known cost is there."""
@@ -139,11 +138,11 @@ class BranchAndBound:
         bound = max(parent_bound, solution.bound)
         if self._is_dear(bound):
             return None
-        return _Leaf(bound, self._numbers, branches, solution.bins, solution.is_complete)
+        return _Leaf(bound, self._numbers, branches, solution.values, solution.is_complete)
 
     def _branch(self, leaf: _Leaf) -> tuple[Branches, Branches] | None:
         """The leaf's packings with fewer bins of some kind, and those with more; None if all bins are whole."""
-        for numbers, counted in self._kinds(leaf.bins):
+        for numbers, counted in self._kinds(leaf.values):
             distance = np.abs(numbers - np.round(numbers))
             for kind in np.argsort(-distance, kind="stable"):
                 if distance[kind] <= _WHOLE:
@@ -155,28 +154,34 @@ class BranchAndBound:
                     return {**leaf.branches, of_kind: (low, below)}, {**leaf.branches, of_kind: (below + 1, high)}
         return None
 
-    def _kinds(self, bins: Floats) -> Iterator[tuple[Floats, Callable[[int], Mask | Ints]]]:
-        """How many bins, or copies, there are of each kind, and what a bin of each pattern counts for one. The kinds to
-        branch on first come first.
+    def _kinds(self, values: Floats) -> Iterator[tuple[Floats, Callable[[int], Mask | Ints]]]:
+        """How many bins, or copies, there are of each kind, and what each column counts for one. The kinds to branch on
+        first come first.
         """
-        by_type = np.bincount(self._bin_types, weights=bins, minlength=self._sums.shape[1])
-        yield (self._sums @ by_type).astype(np.float64), lambda kind: self._sums[kind][self._bin_types]
+        program, bins, every = self._program, self._bins, np.arange(len(values))
+        by_type = np.bincount(program.bin_types[bins], weights=values[bins], minlength=self._sums.shape[1])
+        yield (
+            (self._sums @ by_type).astype(np.float64),
+            lambda kind: (program.bin_types >= 0) & self._sums[kind][program.bin_types],
+        )
         if self._are_dealt:
             # How many copies are in each zone.
-            yield bins @ self._items, lambda kind: self._items[:, kind]
-        used, counts = np.flatnonzero(bins > 0), self._program.counts
+            yield values @ program.counts, lambda kind: program.counts[:, kind]
+        # What is on bins of listed patterns.
+        counts, used = self._contents.T, np.flatnonzero(values > 0)
         here, most = counts[:, used], int(counts.max(initial=0))
-        at_least = np.array([(here >= copies) @ bins[used] for copies in range(1, most + 1)])
+        at_least = np.array([(here >= copies) @ values[used] for copies in range(1, most + 1)])
         yield at_least.ravel(), lambda kind: counts[kind % len(counts)] >= kind // len(counts) + 1
-        beside = ((here > 0) * bins[used]) @ (here > 0).T
+        beside = ((here > 0) * values[used]) @ (here > 0).T
         yield beside.ravel(), lambda kind: (counts[kind % len(counts)] > 0) & (counts[kind // len(counts)] > 0)
-        yield bins, lambda kind: np.arange(len(bins)) == kind
+        yield values, lambda kind: every == kind
 
 
-def _sums_of_bins(constrained: ConstrainedInstance, patterns: Patterns) -> Mask:
-    """bool[kinds, bin types]: bins of some size and more, all or those that admit the same items; and of each type."""
+def _sums_of_bins(constrained: ConstrainedInstance, used: Ints) -> Mask:
+    """bool[kinds, bin types]: bins of some size and more, all or those that admit the same items; and of each type.
+    ``used``: bin types (indices) that there may be bins of.
+    """
     instance = constrained.instance
-    used = np.unique(patterns.bin_types)
     # A size is a cost, to a power of two.
     sizes = np.round(np.log2(np.maximum(instance.costs, 1e-9)))
     _, group = np.unique(instance.compatible, axis=1, return_inverse=True)

@@ -8,8 +8,7 @@ x_k bins of type k, y_ik copies of item i on them, e_s copies of demand s withou
                 y_ik                       <= m_ik x_k       a bin of type k holds at most m_ik copies of item i
                 sum_{i in g} y_ik          <= cap_g x_k      a cardinality limit
                 y_ik / m_ik + y_lk / m_lk  <= x_k            items in conflict are not both on a bin
-                sum_{k of S} x_k           <= n_S            no limited supply is overdrawn
-                a . y + b . x              <= upper          the side constraints
+                a . y + b . x              <= upper          the side constraints, limited supplies among them
                 x_k whole
 
 It is called compact because its size is that of the instance, other than that of a formulation over patterns. The
@@ -57,7 +56,6 @@ class CompactFormulation:
         self.limit_rows = [self._limit(limit.items, limit.cap) for limit in instance.cardinality_limits]
         self.conflict_bin_types, self.conflict_rows = self._conflicts()
         self.first_coupling_row = self._rows.height
-        self._supplies()
         for row in constrained.side_constraints:
             self._rows.add_row(np.concatenate([row.bin_types, row.items[self.items]]), row.upper)
 
@@ -102,13 +100,6 @@ class CompactFormulation:
                 self._rows.add(np.full(3, len(bin_types)), columns, values)
                 bin_types.append(int(bin_type))
         return np.array(bin_types, dtype=np.int64), self._rows.close_at_most(np.zeros(len(bin_types)))
-
-    def _supplies(self) -> None:
-        instance = self.constrained.instance
-        limited = np.flatnonzero(instance.is_limited)
-        _, first, number = np.unique(instance.supply[limited], return_index=True, return_inverse=True)
-        self._rows.add(number.ravel(), limited, 1.0)
-        self._rows.close_at_most(instance.available[limited[first]].astype(np.float64))
 
     @cached_property
     def program(self) -> LinearProgram:

@@ -18,7 +18,7 @@ import numpy as np
 
 from joinery.decisions.optimizer.arrays import Ints, Mask
 from joinery.decisions.optimizer.bounds.compact import CompactFormulation
-from joinery.decisions.optimizer.bounds.listing import Listed, fitting, list_patterns
+from joinery.decisions.optimizer.bounds.listing import Listed, Overflow, fitting, list_patterns
 from joinery.decisions.optimizer.bounds.pattern_duals import PatternDuals
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.instance.patterns import Patterns
@@ -30,14 +30,18 @@ _FIRST_SHARE, _LEAST_SHARE = 1 / 16, 1 / 1000
 #: Of patterns that are listed one in so many is full, about.
 _ONE_IS_FULL_OF = 2
 
+_NONE: Ints = np.zeros(0, dtype=np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Enumerated:
-    """``patterns``: of small reduced cost, the least first. ``reach``: $/h; a packing with any other pattern costs so
-    much more than the duals prove.
+    """``patterns``: of small reduced cost, the least first. ``filled``: int64[n], the bin types (indices) that have too
+    many to be listed. ``reach``: $/h; a packing with any other pattern of the other types costs so much more than the
+    duals prove.
     """
 
     patterns: Patterns
+    filled: Ints
     reach: float
 
 
@@ -54,32 +58,59 @@ def enumerate_patterns(formulation: CompactFormulation, duals: PatternDuals, gap
     cost is not larger: no side constraint counts items then, so only demands price copies, and those duals are not
     below zero (``of_right_sign``).
     """
-    constrained, instance = formulation.constrained, formulation.constrained.instance
-    most *= 1 if constrained.limits_items else _ONE_IS_FULL_OF
+    most *= 1 if formulation.constrained.limits_items else _ONE_IS_FULL_OF
     listed, reach = _listed(formulation, duals, gap, most)
     order = np.argsort(listed.reduced_costs, kind="stable")
     if len(order) > most:
         reach = float(listed.reduced_costs[order[most]])
-    patterns = listed.patterns.select(order[:most])
-    if not constrained.limits_items:
-        patterns = patterns.select(np.flatnonzero(_is_full(instance, patterns, formulation.max_per_bin)))
-    return Enumerated(_cheapest_of_equals(formulation, patterns), reach)
+    return _enumerated(formulation, listed, order[:most], _NONE, reach)
+
+
+def enumerate_few(formulation: CompactFormulation, duals: PatternDuals, gap: float, most: int) -> Enumerated | None:
+    """All of them, where they are no more than about ``most``; else None, and soon."""
+    most *= 1 if formulation.constrained.limits_items else _ONE_IS_FULL_OF
+    listed = _within(formulation, duals, gap, _FEW_PARTIAL, Overflow.NOTHING)
+    if not listed.is_complete or len(listed.reduced_costs) > most:
+        return None
+    return _enumerated(formulation, listed, np.argsort(listed.reduced_costs, kind="stable"), _NONE, gap)
+
+
+def enumerate_whole_types(formulation: CompactFormulation, duals: PatternDuals, gap: float) -> Enumerated:
+    """All of the bin types that have few, and which the others are."""
+    listed = _within(formulation, duals, gap, _FEW_PARTIAL, Overflow.WHOLE_TYPES)
+    return _enumerated(
+        formulation, listed, np.argsort(listed.reduced_costs, kind="stable"), np.flatnonzero(~listed.is_whole), gap
+    )
+
+
+def _enumerated(
+    formulation: CompactFormulation, listed: Listed, chosen: Ints, filled: Ints, reach: float
+) -> Enumerated:
+    patterns = listed.patterns.select(chosen)
+    if not formulation.constrained.limits_items:
+        is_full = _is_full(formulation.constrained.instance, patterns, formulation.max_per_bin)
+        patterns = patterns.select(np.flatnonzero(is_full))
+    return Enumerated(_cheapest_of_equals(formulation, patterns), filled, reach)
+
+
+def _within(
+    formulation: CompactFormulation, duals: PatternDuals, reach: float, partial: int, overflow: Overflow
+) -> Listed:
+    instance = formulation.constrained.instance
+    width, is_filled = partial // len(instance.demands), not formulation.constrained.limits_items
+    return list_patterns(instance, formulation.max_per_bin, duals, reach, width, overflow=overflow, is_filled=is_filled)
 
 
 def _listed(formulation: CompactFormulation, duals: PatternDuals, gap: float, most: int) -> tuple[Listed, float]:
     """A complete list within the gap, or within as much of it as gives more than ``most``; and how much that is."""
-    instance, is_filled = formulation.constrained.instance, not formulation.constrained.limits_items
-
-    def within(reach: float, partial: int) -> Listed:
-        width = partial // len(instance.demands)
-        return list_patterns(instance, formulation.max_per_bin, duals, reach, width, is_filled=is_filled)
-
-    listed, reach = within(gap, _FEW_PARTIAL), gap
+    listed, reach = _within(formulation, duals, gap, _FEW_PARTIAL, Overflow.NOTHING), gap
     if listed.is_complete:
         return listed, reach
-    reach, following = 0.0, gap * _FIRST_SHARE
+    listed, reach, following = _within(formulation, duals, 0.0, _FEW_PARTIAL, Overflow.NOTHING), 0.0, gap * _FIRST_SHARE
+    if not listed.is_complete:
+        return listed, reach
     while len(listed.reduced_costs) <= most and following > max(reach, gap * _LEAST_SHARE):
-        longer = within(following, _MOST_PARTIAL)
+        longer = _within(formulation, duals, following, _MOST_PARTIAL, Overflow.NOTHING)
         if longer.is_complete:
             listed, reach, following = longer, following, min(2 * following, gap)
         else:
@@ -100,16 +131,15 @@ def _is_full(instance: PackingInstance, patterns: Patterns, most: Ints) -> Mask:
 
 
 def _cheapest_of_equals(formulation: CompactFormulation, patterns: Patterns) -> Patterns:
-    """Of patterns with the same contents, which side constraints and supplies do not tell apart, the cheapest."""
+    """Of patterns with the same contents, which side constraints do not tell apart, the cheapest."""
     instance, rows = formulation.constrained.instance, formulation.constrained.side_constraints
     bin_types, counts = patterns.bin_types, patterns.counts
     coefficients = np.array([row.bin_types[bin_types] for row in rows if row.bin_types.any()])
     coefficients = coefficients.reshape(len(coefficients), len(bin_types)).T
-    supply = np.where(instance.is_limited[bin_types], instance.supply[bin_types], -1)
-    seen: set[tuple[bytes, bytes, int]] = set()
+    seen: set[tuple[bytes, bytes]] = set()
     kept = []
     for index in np.argsort(instance.costs[bin_types], kind="stable"):
-        key = counts[index].tobytes(), coefficients[index].tobytes(), int(supply[index])
+        key = counts[index].tobytes(), coefficients[index].tobytes()
         if key not in seen:
             seen.add(key)
             kept.append(index)

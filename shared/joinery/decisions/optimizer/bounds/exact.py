@@ -23,9 +23,15 @@ from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.bounds.branch_and_bound import BranchAndBound
 from joinery.decisions.optimizer.bounds.compact import CompactFormulation
 from joinery.decisions.optimizer.bounds.duality import of_right_sign, reduced_costs
-from joinery.decisions.optimizer.bounds.enumeration import Enumerated, enumerate_patterns, least_cost
+from joinery.decisions.optimizer.bounds.enumeration import (
+    Enumerated,
+    enumerate_few,
+    enumerate_patterns,
+    enumerate_whole_types,
+    least_cost,
+)
 from joinery.decisions.optimizer.bounds.pattern_duals import PatternDuals, pattern_duals
-from joinery.decisions.optimizer.bounds.pattern_program import CLOSE
+from joinery.decisions.optimizer.bounds.pattern_program import CLOSE, PatternProgram
 from joinery.decisions.optimizer.bounds.pattern_relaxation import converge
 from joinery.decisions.optimizer.instance.patterns import Pattern
 from joinery.decisions.optimizer.instance.reachable import with_reachable_capacities
@@ -43,9 +49,12 @@ _FEW_DEMANDS = 40
 _FEW_LISTED, _LISTED, _MORE = 500, 3_000, 3
 #: A linear program takes as long as its patterns times its rows do, of each so many more than it has.
 _MORE_PATTERNS, _MORE_ROWS = 10_000, 40
-#: Linear programs times that: over few patterns; in all, for so many copies; and for more. About a tenth of a second,
-#: half a second and a quarter: of many copies there are too many patterns, however long one searches.
-_FEW_WORK, _MUCH_WORK, _FEW_COPIES, _WORK = 50_000_000, 350_000_000, 60, 150_000_000
+#: The same for a pair of an item and a bin type that is filled in fractions, and how many such pairs are few.
+_WORK_OF_A_PAIR, _FEW_PAIRS = 3_000, 400
+#: Where patterns within so small a share of the gap are all that can be listed, longer lists would prove no more.
+_FAR = 0.2
+#: Linear programs times that: over few patterns, and in all. About a tenth of a second and half a second.
+_FEW_WORK, _WORK = 50_000_000, 350_000_000
 #: With less of it nothing is begun: a dozen linear programs.
 _LEAST_WORK = 10_000_000
 
@@ -74,6 +83,7 @@ def solve_exactly(
     ``patience``: how long each linear program may take. ``is_repair``: one of many, so only if that is soon done.
     """
     patience = patience or Patience()
+    constrained = constrained.with_supply_rows()
     kept = _affordable(constrained, cutoff)
     reduced = constrained.restrict(kept, constrained.instance.compatible[:, kept])
     reduced = replace(reduced, instance=with_reachable_capacities(reduced.instance, reduced.max_items))
@@ -89,7 +99,9 @@ def solve_exactly(
     if patience.is_over():
         return ExactResult(bound)
     search = _Search(formulation, pattern_duals(formulation, duals), bound, patience)
-    result = search.of_few() if is_repair else search.of_all()
+    result = search.of_few()
+    if not is_repair:
+        result = search.of_all()
     packing = result.patterns and tuple(replace(one, bin_type=int(kept[one.bin_type])) for one in result.patterns)
     return replace(result, patterns=packing)
 
@@ -100,43 +112,59 @@ class _Search:
     def __init__(self, formulation: CompactFormulation, duals: PatternDuals, bound: float, patience: Patience) -> None:
         self._formulation, self._duals, self._bound, self._patience = formulation, duals, bound, patience
         self._cost, self._packing = formulation.cutoff, cast("tuple[Pattern, ...] | None", None)
-        copies = int(formulation.constrained.demands.sum())
-        self._work_left = _MUCH_WORK if copies <= _FEW_COPIES else _WORK
+        self._work_left = _WORK
 
     def of_few(self) -> ExactResult:
         """Step 4 without step 3, where few patterns are within the gap."""
         gap = self._cost - least_cost(self._formulation, self._duals)
-        enumerated = enumerate_patterns(self._formulation, self._duals, gap, _FEW_LISTED)
-        if enumerated.reach >= gap:
+        enumerated = enumerate_few(self._formulation, self._duals, gap, _FEW_LISTED)
+        if enumerated is not None:
             self._seek(enumerated, _FEW_WORK)
-        is_tight = self._cost <= self._bound * (1 + CLOSE)
-        return ExactResult(self._bound, self._packing, is_tight)
+        return ExactResult(self._bound, self._packing, not self._is_open())
 
     def of_all(self) -> ExactResult:
         """Both steps, where patterns are not few."""
-        result = self.of_few()
-        if not result.is_tight and len(self._formulation.constrained.demands) <= _FEW_DEMANDS:
+        if self._is_open() and len(self._formulation.constrained.demands) <= _FEW_DEMANDS:
             self._duals = converge(self._formulation, self._duals, self._patience)
         least, reach, most = least_cost(self._formulation, self._duals), -np.inf, _LISTED
         self._bound = max(self._bound, min(least, self._cost))
-        while self._cost > self._bound * (1 + CLOSE) and self._work_left > _LEAST_WORK and not self._patience.is_over():
+        while self._is_open() and self._work_left > _LEAST_WORK and not self._patience.is_over():
             enumerated = enumerate_patterns(self._formulation, self._duals, self._cost - least, most)
             if enumerated.reach <= reach:
                 break
-            self._seek(enumerated, self._work_left)
+            self._seek(enumerated, self._work_left, is_thorough=True)
             reach, most = enumerated.reach, most * _MORE
-        return ExactResult(self._bound, self._packing, self._cost <= self._bound * (1 + CLOSE))
+            if self._is_open() and reach < _FAR * (self._cost - least) and self._bound >= least + reach * (1 - CLOSE):
+                # Where nothing could be listed, nothing else is to come.
+                self._fill(self._cost - least, self._work_left if reach <= 0 else self._work_left // 2)
+        return ExactResult(self._bound, self._packing, not self._is_open())
 
-    def _seek(self, enumerated: Enumerated, work: int) -> None:
-        """The cheapest packing of these patterns."""
+    def _is_open(self) -> bool:
+        return self._cost > self._bound * (1 + CLOSE)
+
+    def _fill(self, gap: float, work: int) -> None:
+        """Whole bins of the types of which there are too many patterns, if there are few such types."""
+        enumerated = enumerate_whole_types(self._formulation, self._duals, gap)
+        if self._pairs(enumerated) <= _FEW_PAIRS:
+            self._seek(enumerated, work, is_thorough=True)
+
+    def _pairs(self, enumerated: Enumerated) -> int:
+        return int(self._formulation.constrained.instance.compatible[:, enumerated.filled].sum())
+
+    def _seek(self, enumerated: Enumerated, work: int, *, is_thorough: bool = False) -> None:
+        """The cheapest packing of these patterns and bins."""
         number, bound = len(enumerated.patterns.bin_types), self._cost
         beyond = least_cost(self._formulation, self._duals) + enumerated.reach
-        if number:
+        if number or len(enumerated.filled):
             constrained = self._formulation.constrained
             rows = len(constrained.demands) + len(constrained.side_constraints)
             work_of_a_solve = (number + _MORE_PATTERNS) * (rows + _MORE_ROWS)
-            solves = max(1, work // work_of_a_solve)
-            found = BranchAndBound(constrained, enumerated.patterns, self._cost, solves, self._patience).solve()
+            work_of_a_solve += _WORK_OF_A_PAIR * self._pairs(enumerated)
+            found = BranchAndBound(
+                PatternProgram(constrained, enumerated.patterns, enumerated.filled, self._cost, self._patience),
+                max(1, work // work_of_a_solve),
+                is_thorough=is_thorough,
+            ).solve()
             self._work_left -= found.solves * work_of_a_solve
             self._cost, self._packing, bound = found.cost, found.packing or self._packing, found.bound
         self._bound = max(self._bound, min(bound, beyond, self._cost))

@@ -9,10 +9,11 @@ is bounded in three ways, each as valid as the duals are:
 """
 
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import numpy as np
 
-from joinery.decisions.optimizer.arrays import Floats, Ints
+from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.bounds.pattern_duals import PatternDuals
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.instance.patterns import Patterns
@@ -21,16 +22,31 @@ from joinery.decisions.optimizer.instance.patterns import Patterns
 _MOST_CHOICES = 4
 
 
+class Overflow(Enum):
+    """What is listed where it is not all: nothing, all patterns of the bin types that have few, or those bins of any
+    type that may pay most.
+    """
+
+    NOTHING = auto()
+    WHOLE_TYPES = auto()
+    BEST_BINS = auto()
+
+
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """``reduced_costs``: float64[patterns]. ``is_complete``: whether these are all patterns within the gap. ``work``:
-    bins that were filled in part, each times the items that were still to come.
+    """``reduced_costs``: float64[patterns]. ``is_whole``: bool[bin types], whether these are all patterns of the type
+    within the gap. ``work``: bins that were filled in part, each times the items that were still to come.
     """
 
     patterns: Patterns
     reduced_costs: Floats
-    is_complete: bool
+    is_whole: Mask
     work: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether these are all patterns within the gap."""
+        return bool(self.is_whole.all())
 
 
 @dataclass(eq=False)
@@ -55,15 +71,14 @@ def list_patterns(
     gap: float,
     width: int,
     *,
-    goes_on: bool = False,
+    overflow: Overflow,
     is_filled: bool = False,
 ) -> Listed:
     """Patterns whose reduced cost is at most ``gap`` ($/h). ``most``: int64[items, bin types], copies on a bin.
 
     ``is_filled``: only those on which no further copy of the smallest item fits.
 
-    Where there are more than ``width`` bins after some item, the list is empty; with ``goes_on`` it is of those that
-    may pay most. Neither is complete.
+    ``overflow``: what is listed where there are more than ``width`` bins after some item.
     """
     order = np.argsort(-(instance.sizes / instance.scale).sum(axis=1), kind="stable")
     later = _LaterItems(instance, most, duals, order)
@@ -74,37 +89,54 @@ def list_patterns(
         instance.capacities,
         np.zeros(number),
     )
-    is_complete, work = True, 0
+    is_whole, work = np.ones(number, dtype=np.bool_), 0
     for step, item in enumerate(order):
         fits = fitting(instance, int(item), bins.counts, bins.free, most[item, bins.bin_types])
         least = fits if is_filled and step + 1 == len(order) else np.zeros_like(fits)
         choices = 1 + fits - least
         if choices.sum() > _MOST_CHOICES * width:
-            if not goes_on:
-                return Listed(_none(instance), np.zeros(0), is_complete=False, work=work)
+            if overflow is Overflow.NOTHING:
+                return _nothing(instance, work)
             # Those that may pay most come first.
-            within = np.flatnonzero(np.cumsum(choices) <= _MOST_CHOICES * width)
-            bins, choices, least, is_complete = bins.select(within), choices[within], least[within], False
+            kept = np.flatnonzero(np.cumsum(choices) <= _MOST_CHOICES * width)
+            if overflow is Overflow.WHOLE_TYPES:
+                kept = _of_few(bins.bin_types, choices, number, _MOST_CHOICES * width)
+            is_whole[np.delete(bins.bin_types, kept)] = False
+            bins, choices, least = bins.select(kept), choices[kept], least[kept]
         bins = _with_item(instance, duals, bins, int(item), choices, least)
         below = duals.bin_costs[bins.bin_types] - bins.paid - later.pay(step, bins)
         kept = np.flatnonzero(below <= gap)
         bins, below = bins.select(kept), below[kept]
         below = np.maximum(below, duals.bin_costs[bins.bin_types] - bins.paid - later.pay_alone(step, bins))
-        kept = np.flatnonzero(below <= gap)
         work += len(below) * (len(order) - step)
-        if len(kept) > width and not goes_on:
-            return Listed(_none(instance), np.zeros(0), is_complete=False, work=work)
+        kept = np.flatnonzero(below <= gap)
         if len(kept) > width:
-            costs = np.maximum(instance.costs[bins.bin_types[kept]], 1e-9)
-            kept = kept[np.argsort(below[kept] / costs, kind="stable")[:width]]
-            is_complete = False
+            if overflow is Overflow.NOTHING:
+                return _nothing(instance, work)
+            bins, below = bins.select(kept), below[kept]
+            costs = np.maximum(instance.costs[bins.bin_types], 1e-9)
+            kept = np.argsort(below / costs, kind="stable")[:width]
+            if overflow is Overflow.WHOLE_TYPES:
+                kept = _of_few(bins.bin_types, np.ones_like(bins.bin_types), number, width)
+            is_whole[np.delete(bins.bin_types, kept)] = False
         bins = bins.select(kept)
     bins = bins.select(np.flatnonzero(bins.counts.any(axis=1)))
-    return Listed(Patterns(bins.bin_types, bins.counts), duals.bin_costs[bins.bin_types] - bins.paid, is_complete, work)
+    return Listed(Patterns(bins.bin_types, bins.counts), duals.bin_costs[bins.bin_types] - bins.paid, is_whole, work)
 
 
-def _none(instance: PackingInstance) -> Patterns:
-    return Patterns(np.zeros(0, dtype=np.int64), np.zeros((0, len(instance.demands)), dtype=np.int64))
+def _nothing(instance: PackingInstance, work: int) -> Listed:
+    patterns = Patterns(np.zeros(0, dtype=np.int64), np.zeros((0, len(instance.demands)), dtype=np.int64))
+    return Listed(patterns, np.zeros(0), np.zeros(len(instance.costs), dtype=np.bool_), work)
+
+
+def _of_few(bin_types: Ints, weights: Ints, number: int, width: int) -> Ints:
+    """Which of the bins (indices) are of types that have few, as many types as come to no more than ``width``."""
+    of_type = np.bincount(bin_types, weights=weights, minlength=number)
+    order = np.argsort(of_type, kind="stable")
+    is_kept = np.zeros(number, dtype=np.bool_)
+    is_kept[order[np.cumsum(of_type[order]) <= width]] = True
+    kept: Ints = np.flatnonzero(is_kept[bin_types])
+    return kept
 
 
 def _with_item(

@@ -15,7 +15,7 @@ import numpy as np
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.bounds.compact import CompactFormulation
 from joinery.decisions.optimizer.bounds.duality import of_right_sign
-from joinery.decisions.optimizer.bounds.listing import Listed, list_patterns
+from joinery.decisions.optimizer.bounds.listing import Listed, Overflow, list_patterns
 from joinery.decisions.optimizer.bounds.pattern_duals import PatternDuals
 from joinery.decisions.optimizer.linear.highs import LinearProgram, Patience, Solver
 
@@ -87,7 +87,7 @@ class _Generation:
             duals,
             gap,
             _WIDTH // len(self._instance.demands),
-            goes_on=True,
+            overflow=Overflow.BEST_BINS,
         )
 
     def _add(self, listed: Listed, end: PatternDuals, below: float) -> int:

@@ -60,6 +60,21 @@ class ConstrainedInstance:
         """
         return any(row.items.any() for row in self.side_constraints)
 
+    def with_supply_rows(self) -> "ConstrainedInstance":
+        """The same with a side constraint for each limited supply too, and all of them scaled to a largest coefficient
+        of one, for the solver.
+        """
+        instance, no_items = self.instance, np.zeros(len(self.demand_of))
+        rows = [
+            SideConstraint(
+                no_items, (instance.is_limited & (instance.supply == supply)).astype(np.float64), float(most)
+            )
+            for supply, most in dict(
+                zip(instance.supply[instance.is_limited], instance.available[instance.is_limited], strict=True)
+            ).items()
+        ]
+        return replace(self, side_constraints=tuple(map(_scaled, (*self.side_constraints, *rows))))
+
     def restrict(self, bin_types: Ints, compatible: Mask) -> "ConstrainedInstance":
         """The same with these bin types only (indices); ``compatible``: bool[items, these bin types]."""
         instance = replace(
@@ -74,6 +89,11 @@ class ConstrainedInstance:
         return ConstrainedInstance(
             instance=instance, demand_of=self.demand_of, demands=self.demands, side_constraints=rows
         )
+
+
+def _scaled(row: SideConstraint) -> SideConstraint:
+    largest = max(np.abs(row.items).max(initial=0.0), np.abs(row.bin_types).max(initial=0.0), 1e-300)
+    return SideConstraint(row.items / largest, row.bin_types / largest, row.upper / largest)
 
 
 def unconstrained(instance: PackingInstance) -> ConstrainedInstance:

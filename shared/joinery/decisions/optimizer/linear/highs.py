@@ -194,11 +194,12 @@ class Solver:
         self._highs.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
         self._highs.setOptionValue("simplex_strategy", _PRIMAL_SIMPLEX)
 
-    def solve_integer(self, branches: int) -> Floats | None:
+    def solve_integer(self, branches: int, most: float = np.inf) -> Floats | None:
         """float64[variables]: the optimum in whole numbers, or the best within so many branch-and-bound nodes; None if
-        none was found.
+        none was found that costs no more than ``most``.
         """
         self._highs.setOptionValue("mip_max_nodes", branches)
+        self._highs.setOptionValue("objective_bound", most)
         self._highs.run()
         solution = self._highs.getSolution()
         return np.asarray(solution.col_value) if solution.value_valid else None

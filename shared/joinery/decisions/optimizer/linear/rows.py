@@ -28,13 +28,10 @@ class RowWriter:
         self._values.append(np.broadcast_to(np.asarray(values, dtype=np.float64), rows.shape))
 
     def add_row(self, coefficients: Floats, upper: float) -> None:
-        """A block of one row: coefficients . (the first variables) <= upper. Scaled to a largest coefficient of one,
-        for the solver.
-        """
+        """A block of one row: coefficients . (the first variables) <= upper."""
         nonzero = np.flatnonzero(coefficients)
-        scale = max(float(np.abs(coefficients).max(initial=0.0)), 1e-300)
-        self.add(np.zeros(len(nonzero), dtype=np.int64), nonzero, coefficients[nonzero] / scale)
-        self.close_at_most(np.array([upper / scale]))
+        self.add(np.zeros(len(nonzero), dtype=np.int64), nonzero, coefficients[nonzero])
+        self.close_at_most(np.array([upper]))
 
     def close_at_most(self, upper: Floats) -> slice:
         """Close the block, its rows without lower ends; returns which rows of the program they are."""
