@@ -65,7 +65,7 @@ def test_a_placement_group_is_looked_up_and_its_partitions_are_labels(account: A
     for selector in ({"name": "rack"}, {"id": "pg-1"}):
         known = prepared(cloud, node_class(placementGroupSelector=selector))
         assert conditions(known)["PlacementGroupReady"][0] == "True"
-        group = cloud._groups.known(PlacementGroupSelector.model_validate(selector), cloud._lookups.recent())
+        group = cloud._placement_groups.known(PlacementGroupSelector.model_validate(selector), cloud._lookups.recent())
         assert group == PlacementGroup("pg-1", "rack", "partition", 2)
         assert group.partition_numbers == ("1", "2")
         assert not takes(m5, group)

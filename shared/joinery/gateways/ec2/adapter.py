@@ -21,8 +21,8 @@ from joinery.gateways.ec2.launch.launch_templates import LaunchTemplates
 from joinery.gateways.ec2.launch.running import described
 from joinery.gateways.ec2.launch.shifts import ZonalShifts
 from joinery.gateways.ec2.launch.terminations import terminate
-from joinery.gateways.ec2.nodeclass.groupsearch import PlacementGroups
 from joinery.gateways.ec2.nodeclass.lookups import Lookups
+from joinery.gateways.ec2.nodeclass.placementgroups import PlacementGroups
 from joinery.gateways.ec2.nodeclass.profiles import Profiles
 from joinery.gateways.ec2.nodeclass.readiness import VALID, SelectedResources, status
 from joinery.gateways.ec2.nodeclass.selections import Selections
@@ -39,9 +39,6 @@ from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.instances import InstanceStatus
 from joinery.objects.snapshot.learned_memory import LearnedMemory
 from joinery.objects.snapshot.offerings import InstanceType
-
-#: What tells the name of a class's instance profile.
-ProfileOf = Callable[[EC2NodeClass], str]
 
 #: How long EC2 may take for one page of its instance types.
 _LISTING_SECONDS = 60
@@ -80,7 +77,7 @@ class Ec2Cloud:
         self._templates = LaunchTemplates(self._clients, cluster, now)
         self._create_fleet = CreateFleet(self._clients, now, self._templates)
         self._dry_runs = DryRuns(self._clients, now)
-        self._groups = PlacementGroups(self._clients)
+        self._placement_groups = PlacementGroups(self._clients)
         self._profiles = Profiles(self._clients, cluster)
         self._selections = Selections(now)
         self._shifts = ZonalShifts(self._clients, now) if zonal_shift else None
@@ -103,18 +100,20 @@ class Ec2Cloud:
         return listing.read(patient, self._now(), earlier, workers=workers, prices_are_estimated=estimated)
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
-        return self._status(of_ec2(node_class), "find")
+        return self._status(of_ec2(node_class), may_make=False)
 
     def prepare(self, node_class: NodeClass) -> EC2NodeClassStatus:
-        return self._status(of_ec2(node_class), "prepare")
+        return self._status(of_ec2(node_class), may_make=True)
 
-    def _status(self, ec2_class: EC2NodeClass, purpose: str) -> EC2NodeClassStatus:
+    def _status(self, ec2_class: EC2NodeClass, *, may_make: bool) -> EC2NodeClassStatus:
+        """``may_make``: whether the profile that it lacks is made, and a launch tried."""
+
         def select() -> SelectedResources:
             looking = Resolution(self._clients, self._described, self._lookups, ec2_class, self._now())
-            found = looking.selected(self._profiles, self._groups, may_make=purpose == "prepare")
-            return self._tried(ec2_class, found) if purpose == "prepare" else found
+            found = looking.selected(self._profiles, self._placement_groups, may_make=may_make)
+            return self._tried(ec2_class, found) if may_make else found
 
-        return status(ec2_class, self._selections.of(ec2_class, purpose, select), self._now())
+        return status(ec2_class, self._selections.of(ec2_class, "prepare" if may_make else "find", select), self._now())
 
     def _tried(self, ec2_class: EC2NodeClass, found: SelectedResources) -> SelectedResources:
         """What was found, with what is wrong with it that only a launch would tell."""
@@ -139,7 +138,7 @@ class Ec2Cloud:
                 now=now,
                 reservations=reservations,
                 assumed=self._assumed,
-                group=self._groups.known(selector, self._lookups.recent()) if selector else None,
+                group=self._placement_groups.known(selector, self._lookups.recent()) if selector else None,
                 memory=learned.get(name),
             )
         return types
@@ -151,12 +150,13 @@ class Ec2Cloud:
             result = self._create_fleet.launch(request, facts)
         except ConfigurationError:
             self._selections.forget(name)
-            self._dry_runs.forget(name)
+            self._dry_runs.expire(name)
             raise
-        if not all(failure.is_capacity and failure.code != SUBNET_FULL for failure in result.failures):
+        is_refused = any(not failure.is_capacity for failure in result.failures)
+        if is_refused:
+            self._dry_runs.expire(name)
+        if is_refused or any(failure.code == SUBNET_FULL for failure in result.failures):
             self._selections.forget(name)
-        if not all(failure.is_capacity for failure in result.failures):
-            self._dry_runs.forget(name)
         return result
 
     def shifted_zones(self) -> frozenset[str]:

@@ -15,16 +15,16 @@ from joinery.gateways.aws import Clients
 from joinery.gateways.ec2.launch.facts import KnownCluster
 from joinery.gateways.ec2.launch.userdata import user_data_problem
 from joinery.gateways.ec2.nodeclass import discovery
-from joinery.gateways.ec2.nodeclass.groupsearch import PlacementGroups
 from joinery.gateways.ec2.nodeclass.images import AliasError
 from joinery.gateways.ec2.nodeclass.imagesearch import ImageSearch
 from joinery.gateways.ec2.nodeclass.lookups import Look, Lookups
 from joinery.gateways.ec2.nodeclass.placement import PLACEMENT_READY
+from joinery.gateways.ec2.nodeclass.placementgroups import PlacementGroups
 from joinery.gateways.ec2.nodeclass.profiles import Profiles
 from joinery.gateways.ec2.nodeclass.readiness import (
-    GROUPS_READY,
     IMAGES_READY,
     PROFILE_READY,
+    SECURITY_GROUPS_READY,
     SUBNETS_READY,
     SelectedResources,
     Unmet,
@@ -55,16 +55,16 @@ class Resolution:
         self._networks: frozenset[str] = frozenset()
         self._problems: dict[str, Unmet] = {}
 
-    def selected(self, profiles: Profiles, groups: PlacementGroups, *, may_make: bool) -> SelectedResources:
+    def selected(self, profiles: Profiles, placement_groups: PlacementGroups, *, may_make: bool) -> SelectedResources:
         """What the class selects: nine calls, most of which classes share.
 
         ``may_make``: whether an instance profile that is not there is made. Raises ``UnavailableError``.
         """
         spec, status = self._class.spec, self._class.status
-        self._part(PLACEMENT_READY, None, None, lambda: self._group(groups))
+        self._part(PLACEMENT_READY, None, None, lambda: self._check_placement_group(placement_groups))
         return SelectedResources(
             subnets=self._part(SUBNETS_READY, status.subnets, [], self._subnets),
-            security_groups=self._part(GROUPS_READY, status.security_groups, [], self._groups),
+            security_groups=self._part(SECURITY_GROUPS_READY, status.security_groups, [], self._security_groups),
             amis=self._part(IMAGES_READY, status.amis, [], self._amis),
             instance_profile=self._part(
                 PROFILE_READY, status.instance_profile, "", lambda: self._profile(profiles, may_make)
@@ -96,12 +96,12 @@ class Resolution:
         self._networks = found.vpcs
         return found
 
-    def _groups(self) -> list[SecurityGroupStatus]:
+    def _security_groups(self) -> list[SecurityGroupStatus]:
         terms = self._class.spec.security_group_selector_terms
         found = self._look.ask(f"security groups {terms!r}", lambda: discovery.security_groups(self._clients, terms))
         if not _fit(found.vpcs, self._networks):
             text = f"the security groups are of {_listed(found.vpcs)}, and the subnets of {_listed(self._networks)}"
-            self._problems[GROUPS_READY] = Unmet("SecurityGroupsOfAnotherVPC", text)
+            self._problems[SECURITY_GROUPS_READY] = Unmet("SecurityGroupsOfAnotherVPC", text)
         return found
 
     def _reservations(self) -> list[CapacityReservationStatus]:
@@ -119,10 +119,10 @@ class Resolution:
             self._problems[PROFILE_READY] = Unmet("RoleNotFound", f"spec.role {self._class.spec.role}: {error}")
             return ""
 
-    def _group(self, groups: PlacementGroups) -> None:
-        """Whether the placement group is there; nothing of it is kept in the status."""
+    def _check_placement_group(self, placement_groups: PlacementGroups) -> None:
+        """A problem where the placement group is not there. The status has no field for what was found."""
         selector = self._class.spec.placement_group_selector
-        if selector is not None and groups.find(selector, self._look) is None:
+        if selector is not None and placement_groups.find(selector, self._look) is None:
             text = f"placementGroupSelector: there is no available placement group {selector.id or selector.name}"
             self._problems[PLACEMENT_READY] = Unmet("PlacementGroupNotFound", text)
 

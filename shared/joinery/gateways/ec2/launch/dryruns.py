@@ -79,8 +79,11 @@ class DryRuns:
             tried = self._tried[name] = _Tried(what, now, problem)
         return tried.problem
 
-    def forget(self, name: str) -> None:
-        """A launch for the class of that name was refused: try it again, whatever was found before."""
+    def expire(self, name: str) -> None:
+        """A launch for the class of that name was refused: try it again, whatever was found before.
+
+        The entry is one that nothing agrees with. Without any, what the class's status says would be believed.
+        """
         self._tried[name] = _Tried("", self._now(), None)
 
     def _run(self, node_class: EC2NodeClass, facts: ClusterFacts) -> Unmet | None:

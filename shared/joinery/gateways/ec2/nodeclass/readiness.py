@@ -25,7 +25,7 @@ from joinery.objects.karpenter.ec2nodeclass import (
 from joinery.objects.karpenter.meta import Condition
 from joinery.objects.karpenter.nodeclass import Unsupported
 
-SUBNETS_READY, GROUPS_READY, IMAGES_READY = "SubnetsReady", "SecurityGroupsReady", "AMIsReady"
+SUBNETS_READY, SECURITY_GROUPS_READY, IMAGES_READY = "SubnetsReady", "SecurityGroupsReady", "AMIsReady"
 PROFILE_READY, VALID = "InstanceProfileReady", "ValidationSucceeded"
 
 #: EC2 appends it to what it denies, and it is another text each time.
@@ -82,7 +82,7 @@ def _conditions(node_class: EC2NodeClass, selection: SelectedResources, now: dat
     unsupported = {field.condition: field for field in reversed(node_class.unsupported)}
     lacking = {
         SUBNETS_READY: _missing(selection.subnets, "SubnetsNotFound", "subnetSelectorTerms select no subnet"),
-        GROUPS_READY: _missing(
+        SECURITY_GROUPS_READY: _missing(
             selection.security_groups, "SecurityGroupsNotFound", "securityGroupSelectorTerms select no security group"
         ),
         IMAGES_READY: _missing(selection.amis, "AMINotFound", "amiSelectorTerms select no image"),

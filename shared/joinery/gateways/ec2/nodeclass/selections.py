@@ -17,15 +17,13 @@ from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 
 #: How long a selection is good for (Karpenter for AWS `DefaultTTL`, for subnets and security groups).
 TIME_TO_LIVE = timedelta(minutes=1)
-
-
-#: How long the silence of one is remembered.
+#: How long AWS is not asked again for a class where it has not answered.
 SILENCE_REMEMBERED = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """``images``: those that the class's status named then."""
+    """``key``: purpose and class, as written then. ``images``: those that the class's status named then."""
 
     key: str
     at: datetime
@@ -43,7 +41,7 @@ class _Kept:
 
 
 class Selections:
-    """The last selection of each class, by what it was key for. Safe to use from several threads."""
+    """The last selection of each class. Safe to use from several threads."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
