@@ -17,9 +17,9 @@ from joinery.decisions.lifecycle.launching.instance_filters import filtered
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.gateway import LaunchRequest
 from joinery.gateways.ec2.instancetypes.resolve import resolve
-from joinery.gateways.ec2.launch.create_fleet import TemplateKey, template_of
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.fleet import fleet
+from joinery.gateways.ec2.launch.templates import TemplateKey, template_of
 from joinery.objects.actions import UpdateClaim
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass

@@ -5,13 +5,13 @@ becomes a few templates, each with its own pools. EC2 chooses freely among the p
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from joinery.gateways.answers import entries
 from joinery.gateways.aws import LONGEST_REQUEST, Clients, code, translated
@@ -22,13 +22,11 @@ from joinery.gateways.ec2.instancetypes.capacity import variables
 from joinery.gateways.ec2.instancetypes.families import FAMILIES
 from joinery.gateways.ec2.instancetypes.typelabels import type_labels
 from joinery.gateways.ec2.launch.addresses import Addresses, LaunchSubnets
-from joinery.gateways.ec2.launch.bootstrap import bootstrap
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.fleet import fleet, full_subnets, out_of, result
 from joinery.gateways.ec2.launch.launch_templates import LaunchTemplates
 from joinery.gateways.ec2.launch.running import described
-from joinery.gateways.ec2.launch.templates import Machine, Template, template
-from joinery.gateways.ec2.launch.userdata import user_data
+from joinery.gateways.ec2.launch.templates import Template, pools_by_template, template_of
 from joinery.gateways.ec2.nodeclass.discovery import free_addresses
 from joinery.gateways.ec2.nodeclass.tags import instance_tags
 from joinery.objects.codes import CAPACITY, TEMPLATE_NOT_FOUND, TOKEN_REUSED
@@ -37,31 +35,14 @@ from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassSpec, of_ec2
 from joinery.objects.karpenter.kubelet.expressions import expressions, reserved
 from joinery.objects.kubernetes.cel import ExpressionError
-from joinery.objects.snapshot.offerings import Reservation
 
 _TYPES = "EC2 DescribeInstanceTypes"
 #: How many types DescribeInstanceTypes may be asked for by name in one call.
 _MOST_TYPES = 100
-#: How many launch templates one call may name (EC2 API CreateFleet, ``LaunchTemplateConfigs``: at most 50 items).
-_MOST_CONFIGS = 50
 #: How many calls a launch may take where subnets have addresses for some of its instances only: each takes seconds.
 _MOST_CALLS = 3
 
 Configs = Sequence[tuple[Template, Sequence[Override]]]
-
-
-class TemplateKey(NamedTuple):
-    """What pools must have in common to share a launch template.
-
-    ``efa``: how many Elastic Fabric Adapters an instance gets. ``reserved``: as JSON, what the class's expressions
-    reserve for kubelet and system; empty where it has none.
-    """
-
-    image_id: str
-    max_pods: int
-    efa: int
-    reservation: Reservation | None
-    reserved: str = ""
 
 
 class CreateFleet:
@@ -87,7 +68,7 @@ class CreateFleet:
         # One launch reads the types, and those beside it find them read.
         with self._describing:
             images = self._images(request, node_class)
-        by_template = _by_template(request.overrides, images, partial(self._reserved, node_class.spec))
+        by_template = pools_by_template(request.overrides, images, partial(self._reserved, node_class.spec))
         # EC2 says nothing of what it is not asked for.
         request = replace(request, overrides=tuple(chain.from_iterable(by_template.values())))
         configs = [
@@ -286,52 +267,3 @@ def _as_described(launched: LaunchedInstance, instance: Instance | None) -> Laun
             f"EC2 CreateFleet: {launched.instance_id} has no InstanceType or no AvailabilityZone yet"
         )
     return replace(launched, instance_type=instance_type, zone=zone)
-
-
-def _by_template(
-    overrides: Iterable[Override], images: Mapping[str, str], reserved: Callable[[Override], str]
-) -> dict[TemplateKey, list[Override]]:
-    """The pools of each template, of as many templates as a call may name: those with the cheapest pools.
-
-    ``images``: by instance type, the id of its image. ``reserved``: of a pool, as a template's key has it.
-    """
-    pools: dict[TemplateKey, list[Override]] = {}
-    seen: set[tuple[str, str]] = set()
-    for override in overrides:
-        # EC2 refuses a call that names a type and zone twice, even in two templates.
-        pool = (override.instance_type, override.zone)
-        if override.instance_type in images and pool not in seen:
-            seen.add(pool)
-            image = images[override.instance_type]
-            key = TemplateKey(image, override.max_pods, override.efa, override.reservation, reserved(override))
-            pools.setdefault(key, []).append(override)
-    if len(pools) <= _MOST_CONFIGS:
-        return pools
-    cheapest = sorted(pools, key=lambda key: min(pool.price for pool in pools[key]))
-    return {key: pools[key] for key in cheapest[:_MOST_CONFIGS]}
-
-
-def template_of(
-    request: LaunchRequest, node_class: EC2NodeClass, facts: ClusterFacts, key: TemplateKey, region: str
-) -> Template:
-    """The launch template of a request's pools that have the key in common."""
-    boot = bootstrap(
-        facts,
-        labelled=request.labels,
-        taints=request.taints,
-        capacity_type=request.capacity_type,
-        max_pods=key.max_pods,
-        reserved=json.loads(key.reserved or "{}"),
-    )
-    machine = Machine(
-        image_id=key.image_id,
-        user_data=user_data(node_class.spec, boot),
-        capacity_type=request.capacity_type,
-        region=region,
-        ipv6=facts.ipv6,
-        reservation=key.reservation,
-        efa=key.efa,
-        tenancy=request.tenancy,
-        partition=request.partition,
-    )
-    return template(node_class, machine, instance_tags(facts.name, node_class, request.node_pool))

@@ -14,10 +14,9 @@ from typing import Any
 
 from joinery.gateways.aws import Clients, translated
 from joinery.gateways.ec2.gateway import LaunchRequest, Override
-from joinery.gateways.ec2.launch.create_fleet import TemplateKey, template_of
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.fleet import fleet, subnets_by_zone
-from joinery.gateways.ec2.launch.templates import Template, tag_specifications
+from joinery.gateways.ec2.launch.templates import Template, TemplateKey, creation, tag_specifications, template_of
 from joinery.gateways.ec2.nodeclass.readiness import VALID, Unmet, said
 from joinery.gateways.ec2.nodeclass.tags import instance_tags
 from joinery.objects.codes import ALREADY_EXISTS, DENIED, TEMPLATE_NOT_FOUND
@@ -104,17 +103,12 @@ class DryRuns:
 
     def _tried_with(self, request: LaunchRequest, template: Template, facts: ClusterFacts) -> Unmet | None:
         ec2, node_class = self._clients.ec2, of_ec2(request.node_class)
-        made: Any = {
-            "LaunchTemplateName": template.name,
-            "LaunchTemplateData": template.data,
-            "TagSpecifications": tag_specifications(("launch-template",), template.tags),
-        }
         tags = instance_tags(facts.name, node_class, "")
         asked = fleet(request, [(template.name, request.overrides)], tags, subnets_by_zone(node_class))
         fleets = {**asked, "ClientToken": template.name.rpartition("/")[2]}
         instances = _instances(template.name, request.overrides[0].instance_type, node_class, tags)
         steps: tuple[tuple[str, Callable[[], Any]], ...] = (
-            ("CreateLaunchTemplate", lambda: ec2.create_launch_template(**made)),
+            ("CreateLaunchTemplate", lambda: ec2.create_launch_template(**creation(template))),
             ("CreateFleet", lambda: ec2.create_fleet(**fleets, DryRun=True)),
             ("RunInstances", lambda: ec2.run_instances(**instances, DryRun=True)),
         )

@@ -13,7 +13,7 @@ from typing import Any
 from joinery.gateways.answers import at, entries
 from joinery.gateways.aws import LONGEST_REQUEST, Clients, code, translated
 from joinery.gateways.deadlines import in_time
-from joinery.gateways.ec2.launch.templates import PREFIX, Template, tag_specifications
+from joinery.gateways.ec2.launch.templates import PREFIX, Template, creation
 from joinery.gateways.ec2.nodeclass.tags import OWNER_PREFIX
 from joinery.objects.codes import ALREADY_EXISTS, TEMPLATE_LIMIT, TEMPLATE_NOT_FOUND
 from joinery.objects.snapshot.instances import Instance
@@ -63,11 +63,7 @@ class LaunchTemplates:
     def _make(self, wanted: Template) -> None:
         from botocore.exceptions import ClientError
 
-        call: Any = {
-            "LaunchTemplateName": wanted.name,
-            "LaunchTemplateData": wanted.data,
-            "TagSpecifications": tag_specifications(("launch-template",), wanted.tags),
-        }
+        call = creation(wanted)
         in_time("creating a launch template", LONGEST_REQUEST)
         try:
             self._clients.ec2.create_launch_template(**call)

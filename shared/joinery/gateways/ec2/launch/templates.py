@@ -1,16 +1,21 @@
 """Launch templates: what instances that are launched alike have in common (EC2 API CreateLaunchTemplate).
 
 A template is named after a hash of everything in it. So making one is idempotent: whoever comes second finds it there,
-and a change of anything makes another template. Nothing here talks to EC2.
+and a change of anything makes another template. Nothing here talks to EC2; ``launch_templates`` does.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
+from joinery.gateways.ec2.gateway import LaunchRequest, Override
 from joinery.gateways.ec2.instancetypes.families import FAMILIES
+from joinery.gateways.ec2.launch.bootstrap import bootstrap
+from joinery.gateways.ec2.launch.facts import ClusterFacts
+from joinery.gateways.ec2.launch.userdata import user_data
+from joinery.gateways.ec2.nodeclass.tags import instance_tags
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import BlockDevice, EC2NodeClass, EC2NodeClassSpec, NetworkInterface
 from joinery.objects.kubernetes.quantity import amount
@@ -18,7 +23,23 @@ from joinery.objects.snapshot.offerings import CAPACITY_BLOCK, Reservation
 
 PREFIX = "karpenter.k8s.aws/"
 RESERVED_ONLY = "capacity-reservations-only"
+#: How many launch templates one call may name (EC2 API CreateFleet, ``LaunchTemplateConfigs``: at most 50 items).
+_MOST_CONFIGS = 50
 _ISOLATED = ("us-iso-", "us-isob-", "us-isof-")
+
+
+class TemplateKey(NamedTuple):
+    """What pools must have in common to share a launch template.
+
+    ``efa``: how many Elastic Fabric Adapters an instance gets. ``reserved``: as JSON, what the class's expressions
+    reserve for kubelet and system; empty where it has none.
+    """
+
+    image_id: str
+    max_pods: int
+    efa: int
+    reservation: Reservation | None
+    reserved: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +70,69 @@ class Machine:
     partition: str = ""
 
 
+def pools_by_template(
+    overrides: Iterable[Override], images: Mapping[str, str], reserved: Callable[[Override], str]
+) -> dict[TemplateKey, list[Override]]:
+    """The pools of each template, of as many templates as a call may name: those with the cheapest pools.
+
+    ``images``: by instance type, the id of its image. ``reserved``: of a pool, as a template's key has it.
+    """
+    pools: dict[TemplateKey, list[Override]] = {}
+    seen: set[tuple[str, str]] = set()
+    for override in overrides:
+        # EC2 refuses a call that names a type and zone twice, even in two templates.
+        pool = (override.instance_type, override.zone)
+        if override.instance_type in images and pool not in seen:
+            seen.add(pool)
+            image = images[override.instance_type]
+            key = TemplateKey(image, override.max_pods, override.efa, override.reservation, reserved(override))
+            pools.setdefault(key, []).append(override)
+    if len(pools) <= _MOST_CONFIGS:
+        return pools
+    cheapest = sorted(pools, key=lambda key: min(pool.price for pool in pools[key]))
+    return {key: pools[key] for key in cheapest[:_MOST_CONFIGS]}
+
+
+def template_of(
+    request: LaunchRequest, node_class: EC2NodeClass, facts: ClusterFacts, key: TemplateKey, region: str
+) -> Template:
+    """The launch template of a request's pools that have the key in common."""
+    boot = bootstrap(
+        facts,
+        labelled=request.labels,
+        taints=request.taints,
+        capacity_type=request.capacity_type,
+        max_pods=key.max_pods,
+        reserved=json.loads(key.reserved or "{}"),
+    )
+    machine = Machine(
+        image_id=key.image_id,
+        user_data=user_data(node_class.spec, boot),
+        capacity_type=request.capacity_type,
+        region=region,
+        ipv6=facts.ipv6,
+        reservation=key.reservation,
+        efa=key.efa,
+        tenancy=request.tenancy,
+        partition=request.partition,
+    )
+    return template(node_class, machine, instance_tags(facts.name, node_class, request.node_pool))
+
+
 def template(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -> Template:
-    """The template of such machines of a class."""
+    """The template of such machines of a class, named after all that is in it."""
     data = _data(node_class, machine, tags)
     digest = sha256(json.dumps([data, dict(tags)], sort_keys=True).encode()).digest()
     return Template(name=f"{PREFIX}{int.from_bytes(digest[:8])}", data=data, tags=tags)
+
+
+def creation(wanted: Template) -> dict[str, Any]:
+    """The CreateLaunchTemplate call."""
+    return {
+        "LaunchTemplateName": wanted.name,
+        "LaunchTemplateData": wanted.data,
+        "TagSpecifications": tag_specifications(("launch-template",), wanted.tags),
+    }
 
 
 def tag_specifications(resource_types: tuple[str, ...], tags: Mapping[str, str]) -> list[dict[str, Any]]:
