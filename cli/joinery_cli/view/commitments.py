@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from joinery.decisions.scheduling.ledger import stocks_left
 from joinery.decisions.scheduling.packing import Packing
-from joinery.decisions.scheduling.paid import stocks_left
 from joinery.decisions.scheduling.problem import Problem
 from joinery_cli.view.figures import money
 

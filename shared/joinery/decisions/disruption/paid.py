@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionProblem
-from joinery.decisions.scheduling.paid import Ledger
+from joinery.decisions.scheduling.ledger import Ledger
 from joinery.decisions.scheduling.solve import Stopwatch
 
 

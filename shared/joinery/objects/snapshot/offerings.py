@@ -15,7 +15,7 @@ from joinery.objects.snapshot.quotas import is_quota, quota_of
 
 K = TypeVar("K")
 CAPACITY_BLOCK = "capacity-block"
-#: The kind of a stock of on-demand instances that a commitment pays for (``scheduling.paid``). No label says it.
+#: The kind of a stock of on-demand instances that a commitment pays for (``scheduling.ledger``). No label says it.
 COMMITMENT = "commitment"
 RESERVATION_KINDS = ("default", CAPACITY_BLOCK)
 
