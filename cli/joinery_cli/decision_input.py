@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from joinery.objects.snapshot.offerings import InstanceType
     from joinery.objects.snapshot.snapshot import Snapshot
     from joinery_cli.prices import Prices
+    from joinery_cli.reading.commitments import Commitments
 
 #: What one command has to say about the objects, beside what both do.
 Warnings = Callable[["Snapshot"], Iterable[UserNotice]]
@@ -90,6 +91,17 @@ def tell_now(*notices: UserNotice) -> tuple[UserNotice, ...]:
     """Print the notices on standard error, and return them for the document and the page."""
     tell(notices)
     return notices
+
+
+def commitments_of(inputs: DecisionInput, path: str | None) -> "Commitments | None":
+    """What the file says is paid for; None without a file. What a person should know of it is printed at once."""
+    if path is None:
+        return None
+    from joinery_cli.reading.commitments import read_commitments
+
+    paid_for = read_commitments(path, inputs.catalogue.sold)
+    tell_now(*paid_for.notices)
+    return paid_for
 
 
 def check_time_limit(seconds: float | None) -> None:

@@ -88,8 +88,9 @@ def disrupt(
     """
     from joinery.decisions.disruption.decide import decide
     from joinery.decisions.disruption.paid import decide_paid
+    from joinery.decisions.scheduling.paid import with_commitments
     from joinery.decisions.scheduling.problem import Options
-    from joinery_cli.decision_input import check_time_limit, decision_input, tell_now
+    from joinery_cli.decision_input import check_time_limit, commitments_of, decision_input, tell_now
     from joinery_cli.explained_nodes import nodes_meant
     from joinery_cli.output.disruptions_json import disruptions_document
     from joinery_cli.output.json import write
@@ -123,12 +124,12 @@ def disrupt(
     )
     problem = disruption_problem(inputs, options, packing)
     names = nodes_meant(explained or (), problem)
-    owned = _with_commitments(problem, inputs, commitments) if commitments else None
     told: tuple[UserNotice, ...] = ()
-    if owned:
-        problem, told = owned
+    if paid_for := commitments_of(inputs, commitments):
+        at_paid_prices = with_commitments(problem.packing, paid_for.commitments, paid_for.discount)
+        problem = replace(problem, packing=at_paid_prices)
         paid = decide_paid(problem, stopwatch=lambda: time.perf_counter() - started)
-        disruptions, told = paid.decision, (*told, *tell_now(paid_prices(paid)))
+        disruptions, told = paid.decision, (*paid_for.notices, *tell_now(paid_prices(paid)))
     else:
         disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
     seconds = time.perf_counter() - started
@@ -142,19 +143,6 @@ def disrupt(
     _show(
         replace(seen, explanations=tuple(explain(name, problem, seen) for name in names)), output, with_pods=with_pods
     )
-
-
-def _with_commitments(
-    problem: "DisruptionProblem", inputs: "DecisionInput", path: str
-) -> tuple["DisruptionProblem", tuple["UserNotice", ...]]:
-    """The problem with what the file says is paid for, and what a person should know of that, which is printed."""
-    from joinery.decisions.scheduling.paid import discounted
-    from joinery_cli.decision_input import tell_now
-    from joinery_cli.reading.commitments import read_commitments
-
-    owned = read_commitments(path, inputs.catalogue.sold)
-    packing = replace(discounted(problem.packing, owned.discount), commitments=owned.commitments)
-    return replace(problem, packing=packing), tell_now(*owned.notices)
 
 
 def _options(

@@ -84,7 +84,7 @@ def plan(
     """
     from joinery.decisions.scheduling.problem import Options
     from joinery.objects.policies import Caps
-    from joinery_cli.decision_input import check_time_limit, decision_input
+    from joinery_cli.decision_input import check_time_limit, commitments_of, decision_input
     from joinery_cli.sources import moment
     from joinery_cli.view.costs import costs as costs_of
     from joinery_cli.view.plan_groups import view
@@ -115,9 +115,9 @@ def plan(
         caps=Caps(max_launches=max_launches, max_hourly=max_hourly),
     )
     rates = _rates(inputs, interruption_rates) if interruption_rates else None
-    owned = _owned(inputs, commitments) if commitments else None
-    solution = _solve(inputs, options, explained or (), rates, interruption_weight, owned)
-    of_files = (*(rates.notices if rates else ()), *(owned.notices if owned else ()))
+    paid_for = commitments_of(inputs, commitments)
+    solution = _solve(inputs, options, explained or (), rates, interruption_weight, paid_for)
+    of_files = (*(rates.notices if rates else ()), *(paid_for.notices if paid_for else ()))
     notices = (*inputs.notices, *of_files, *_notices_of_plan(inputs.snapshot, solution))
     _refuse_if_wrong(solution.plan)
     problem, packing = solution.problem, solution.plan.packing
@@ -157,16 +157,6 @@ def _rates(inputs: "DecisionInput", path: str) -> "Rates":
     return rates
 
 
-def _owned(inputs: "DecisionInput", path: str) -> "Commitments":
-    """The commitments of the file. Whatever a person should know of them is printed at once."""
-    from joinery_cli.decision_input import tell_now
-    from joinery_cli.reading.commitments import read_commitments
-
-    owned = read_commitments(path, inputs.catalogue.sold)
-    tell_now(*owned.notices)
-    return owned
-
-
 def _with_interruptions(problem: "Problem", inputs: "DecisionInput", rates: "Rates", weight: float) -> "Problem":
     from joinery.decisions.disruption.moves import eviction_prices
     from joinery.decisions.disruption.problem import DisruptionProblem
@@ -183,7 +173,7 @@ def _solve(
     explained: Sequence[str],
     rates: "Rates | None",
     weight: float,
-    owned: "Commitments | None",
+    paid_for: "Commitments | None",
 ) -> _Solution:
     """Make the plan. Raises ``ConfigurationError`` before that where ``explained`` names no pod.
 
@@ -196,10 +186,10 @@ def _solve(
     started = time.perf_counter()
     snapshot = inputs.snapshot
     problem = Problem(snapshot=snapshot, instance_types=inputs.types, options=options)
-    if owned:
-        from joinery.decisions.scheduling.paid import discounted
+    if paid_for:
+        from joinery.decisions.scheduling.paid import with_commitments
 
-        problem = replace(discounted(problem, owned.discount), commitments=owned.commitments)
+        problem = with_commitments(problem, paid_for.commitments, paid_for.discount)
     if rates:
         problem = _with_interruptions(problem, inputs, rates, weight)
     pods = pods_meant(explained, problem) if explained else ()

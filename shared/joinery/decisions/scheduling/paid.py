@@ -15,6 +15,7 @@ one at which covered nodes cost as much as those that prices alone choose. The b
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from joinery.decisions.scheduling.commitments import Commitment
 from joinery.decisions.scheduling.interruptions import owed, risk_of, unplaced
 from joinery.decisions.scheduling.ledger import FREE, Ledger, with_offerings
 from joinery.decisions.scheduling.packing import Packing
@@ -45,13 +46,13 @@ def solve_paid(problem: Problem, solver: Solver, *, is_late: Callable[[], bool] 
     return _least(problem, plans)
 
 
-def discounted(problem: Problem, share: float) -> Problem:
-    """The problem with a share off every price, as a private pricing agreement takes it off."""
-    if not share:
-        return problem
-    return with_offerings(
-        problem, lambda kind: tuple(replace(one, price=one.price * (1 - share)) for one in kind.offerings)
-    )
+def with_commitments(problem: Problem, commitments: tuple[Commitment, ...], discount: float) -> Problem:
+    """The problem where this is paid for already, and a share is off every price: a private pricing agreement's."""
+    if discount:
+        problem = with_offerings(
+            problem, lambda kind: tuple(replace(one, price=one.price * (1 - discount)) for one in kind.offerings)
+        )
+    return replace(problem, commitments=commitments)
 
 
 def _least(problem: Problem, plans: Sequence[Packing]) -> Packing:
