@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from joinery.gateways.ec2.catalog.description import Description
 from joinery.gateways.ec2.catalog.document import Catalog
-from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions, NodeSettings, node_settings, of_type
+from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions, NodeSettings, evaluated, node_settings
 from joinery.gateways.ec2.instancetypes.remembered import types_of
 from joinery.gateways.ec2.instancetypes.resolve import LONG_AGO
 from joinery.gateways.ec2.nodeclass.reservations import reservations_of, uncounted
@@ -80,7 +80,7 @@ def types_without_value(node_classes: Iterable[NodeClass], catalog: Catalog) -> 
 
 def _problem(settings: NodeSettings, description: Description) -> str:
     try:
-        of_type(settings, description)
+        evaluated(settings, description)
     except ExpressionError as error:
         return str(error)
     return ""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from joinery.gateways.ec2.catalog.description import Description
 from joinery.gateways.ec2.instancetypes.families import FAMILIES, Family, branch_interfaces
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec
-from joinery.objects.karpenter.kubelet.configuration import KubeletConfiguration, read
+from joinery.objects.karpenter.kubelet.configuration import KubeletConfiguration, understood
 from joinery.objects.karpenter.kubelet.expressions import expressions, max_pods, reserved
 from joinery.objects.kubernetes.cel import Variables
 from joinery.objects.kubernetes.quantity import Resources, amount, amounts, total
@@ -91,7 +91,7 @@ class NodeSettings:
 
 def node_settings(spec: EC2NodeClassSpec, assumed: NodeAssumptions, memory: Mapping[str, int]) -> NodeSettings:
     """The settings of a class. ``memory`` is as in ``NodeSettings``."""
-    family, kubelet = FAMILIES[spec.family], read(spec.kubelet)
+    family, kubelet = FAMILIES[spec.family], understood(spec.kubelet)
     efa = [nic for nic in spec.network_interfaces or () if nic.interface_type == "efa-only"]
     return NodeSettings(
         family=family,
@@ -120,8 +120,8 @@ def variables(description: Description, pods: int) -> Variables:
     }
 
 
-def of_type(settings: NodeSettings, description: Description) -> NodeSettings:
-    """The settings of nodes of one type: with values for expressions.
+def evaluated(settings: NodeSettings, description: Description) -> NodeSettings:
+    """The settings of nodes of one type: expressions have their values.
 
     Raises ``ExpressionError`` where one has no usable value for the type.
     """

@@ -20,8 +20,8 @@ from joinery.gateways.ec2.instancetypes.capacity import (
     allocatable,
     attachments,
     capacity,
+    evaluated,
     node_settings,
-    of_type,
 )
 from joinery.gateways.ec2.instancetypes.reserved import reservation_labels, reserved_offerings
 from joinery.gateways.ec2.instancetypes.typelabels import Labels, type_labels
@@ -92,7 +92,7 @@ def _resolve(
     description: Description, node_class: EC2NodeClass, settings: NodeSettings, region: _Region
 ) -> InstanceType:
     name = description.instance_type
-    settings, is_evaluated = _of_type(settings, description)
+    settings, is_evaluated = _evaluated(settings, description)
     total = capacity(description, settings)
     left = allocatable(description, total, settings)
     sold, reserved = region.sold.get(name, ()), region.reserved.get(name, ())
@@ -108,10 +108,10 @@ def _resolve(
     return InstanceType(name, node_labels, total, left, offerings, attachments(description, settings), unpriced)
 
 
-def _of_type(settings: NodeSettings, description: Description) -> tuple[NodeSettings, bool]:
+def _evaluated(settings: NodeSettings, description: Description) -> tuple[NodeSettings, bool]:
     """The settings for the type, and whether all of them have a value for it: without one no node would start."""
     try:
-        return of_type(settings, description), True
+        return evaluated(settings, description), True
     except ExpressionError:
         return settings, False
 

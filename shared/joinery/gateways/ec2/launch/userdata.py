@@ -18,7 +18,7 @@ from joinery.gateways.ec2.launch.mime import NODE_CONFIG, SHELL, archive, parts_
 from joinery.gateways.ec2.nodeclass.readiness import Unmet
 from joinery.objects.errors import ConfigurationError, UnavailableError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec
-from joinery.objects.karpenter.kubelet.configuration import read
+from joinery.objects.karpenter.kubelet.configuration import understood
 from joinery.objects.karpenter.kubelet.settings import SHAPES
 
 #: What EC2 takes as user data, before base64.
@@ -80,12 +80,12 @@ def _text(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
         case "AL2023":
             return archive([*parts_of(own), (NODE_CONFIG, _node_config(spec, kubelet, boot))])
         case "AL2":
-            return archive([*parts_of(own), (SHELL, scripts.of_al2(spec, read(kubelet), boot))])
+            return archive([*parts_of(own), (SHELL, scripts.of_al2(spec, understood(kubelet), boot))])
         case "Bottlerocket":
-            return bottlerocket.settings(own, spec, read(kubelet), boot)
+            return bottlerocket.settings(own, spec, understood(kubelet), boot)
         case "Custom":
             return own
-    return scripts.of_windows(own, read(kubelet), boot)
+    return scripts.of_windows(own, understood(kubelet), boot)
 
 
 def _node_config(spec: EC2NodeClassSpec, settings: Mapping[str, Any], boot: Bootstrap) -> str:

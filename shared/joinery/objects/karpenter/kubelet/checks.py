@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from joinery.objects.karpenter.kubelet import settings
-from joinery.objects.karpenter.kubelet.configuration import WIRE, is_threshold
+from joinery.objects.karpenter.kubelet.configuration import KUBELET_NAMES, is_threshold
 from joinery.objects.karpenter.kubelet.expressions import VARIABLES, expressions
 from joinery.objects.karpenter.nodeclass import Unsupported
 from joinery.objects.kubernetes.cel import ExpressionError, compiled
@@ -36,13 +36,18 @@ def problems(given: Mapping[str, Any], family: str, *, is_older: bool) -> Iterat
     """
     invalid = [*settings.faults(given), *_invalid(given)]
     for path, problem in invalid:
-        if not is_older or path.partition(".")[0].partition("[")[0] in WIRE.values():
+        if not is_older or _setting(path) in KUBELET_NAMES.values():
             yield _unusable(path, problem, "InvalidKubeletConfiguration")
     for path, text in expressions(given):
         if problem := _expression_problem(text):
             yield _unusable(path, problem, "KubeletExpressionInvalid")
     for path, problem in () if is_older else _dropped(given, family):
         yield _unusable(path, problem, "UnsupportedKubeletConfiguration")
+
+
+def _setting(path: str) -> str:
+    """The setting that a path begins with: ``evictionHard[memory.available]`` is about ``evictionHard``."""
+    return path.partition(".")[0].partition("[")[0]
 
 
 def _unusable(path: str, problem: str, reason: str) -> Unsupported:
@@ -133,7 +138,7 @@ def _dropped(given: Mapping[str, Any], family: str) -> Iterator[_Problem]:
     """Settings that the family's user data cannot pass on. AL2023's passes on all; that of Custom is the user's."""
     if family in ("AL2023", "Custom"):
         return
-    passed_on = {*WIRE.values()} - ({"podsPerCore"} if family == "Bottlerocket" else set())
+    passed_on = {*KUBELET_NAMES.values()} - ({"podsPerCore"} if family == "Bottlerocket" else set())
     for name in sorted((given.keys() & settings.NAMES) - passed_on):
         yield name, f"nodes of the family {family} do not get it"
     addresses = given.get("clusterDNS")

@@ -15,7 +15,7 @@ _PERCENTAGE = re.compile(r"([0-9]{1,2}(\.[0-9]+)?|100(\.0+)?)%")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeletConfiguration:
-    """Of a class's settings those that are literal values.
+    """The settings of a class that are literal values and not expressions.
 
     ``system_reserved``, ``kube_reserved``: quantities, by resource. ``eviction_hard``, ``eviction_soft``: a quantity or
     a percentage of what must be or should be free, by signal. ``eviction_max_pod_grace_period``: seconds.
@@ -36,7 +36,7 @@ class KubeletConfiguration:
 
 
 #: The kubelet's names of these settings, by ours.
-WIRE = {
+KUBELET_NAMES = {
     "cluster_dns": "clusterDNS",
     "max_pods": "maxPods",
     "pods_per_core": "podsPerCore",
@@ -52,16 +52,16 @@ WIRE = {
 }
 
 
-def read(given: Mapping[str, Any]) -> KubeletConfiguration:
-    """The settings that are understood. What is no literal value of its setting is left out: it is an expression, or
-    the class cannot be used, and ``checks`` says why.
+def understood(given: Mapping[str, Any]) -> KubeletConfiguration:
+    """The literal values among the settings that Joinery understands. What is left out is an expression, or makes the
+    class unusable, and ``checks`` says why.
     """
-    found = {name: _literal(wire, given.get(wire)) for name, wire in WIRE.items()}
+    found = {name: _literal(theirs, given.get(theirs)) for name, theirs in KUBELET_NAMES.items()}
     return KubeletConfiguration(**{name: value for name, value in found.items() if value is not None})
 
 
-def _literal(wire: str, value: object) -> Any:
-    match SHAPES[wire]:
+def _literal(name: str, value: object) -> Any:
+    match SHAPES[name]:
         case "bool":
             return value if isinstance(value, bool) else None
         case "pods" | "int32":
@@ -69,7 +69,7 @@ def _literal(wire: str, value: object) -> Any:
         case "[text]":
             return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else None
     texts = {key: str(item) for key, item in value.items()} if isinstance(value, Mapping) else {}
-    return {key: text for key, text in texts.items() if _IS_LITERAL[wire](text)}
+    return {key: text for key, text in texts.items() if _IS_LITERAL[name](text)}
 
 
 def is_threshold(text: str) -> bool:

@@ -38,7 +38,7 @@ def expressions(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def max_pods(given: Mapping[str, Any], variables: Variables) -> int | None:
-    """What the expression of ``maxPods`` yields; None where it is none. Raises ``ExpressionError``."""
+    """What the expression of ``maxPods`` yields; None where that is no expression. Raises ``ExpressionError``."""
     text = given.get("maxPods")
     if not isinstance(text, str):
         return None
@@ -49,7 +49,7 @@ def max_pods(given: Mapping[str, Any], variables: Variables) -> int | None:
 
 
 def reserved(given: Mapping[str, Any], variables: Variables) -> dict[str, dict[str, str]]:
-    """``kubeReserved`` and ``systemReserved`` as far as they are there, with quantities for expressions.
+    """``kubeReserved`` and ``systemReserved``, as far as the class has them, with quantities in place of expressions.
 
     Raises ``ExpressionError`` for one that has no usable value.
     """

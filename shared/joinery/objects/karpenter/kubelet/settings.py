@@ -105,21 +105,21 @@ _WANTED = {
 
 def faults(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What the kubelet would ignore or refuse: each the path of a setting, with what is wrong with it."""
-    yield from _of_object("", given, SHAPES)
+    yield from _faults_of_object("", given, SHAPES)
 
 
-def _of(path: str, value: object, shape: Any) -> Iterator[tuple[str, str]]:
+def _faults_of(path: str, value: object, shape: Any) -> Iterator[tuple[str, str]]:
     if isinstance(shape, Mapping):
-        yield from _of_object(path, value, shape)
+        yield from _faults_of_object(path, value, shape)
     elif isinstance(shape, list) or shape.startswith("["):
-        yield from _of_list(path, value, shape[0] if isinstance(shape, list) else shape[1:-1])
+        yield from _faults_of_list(path, value, shape[0] if isinstance(shape, list) else shape[1:-1])
     elif shape.startswith("{"):
-        yield from _of_map(path, value, shape[1:-1])
+        yield from _faults_of_map(path, value, shape[1:-1])
     elif shape != "anything" and not _fits(value, shape):
         yield path, f"{value!r} is not {_WANTED[shape]}"
 
 
-def _of_object(path: str, value: object, fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _faults_of_object(path: str, value: object, fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if not isinstance(value, Mapping):
         yield path, f"{value!r} is not an object"
         return
@@ -128,23 +128,23 @@ def _of_object(path: str, value: object, fields: Mapping[str, Any]) -> Iterator[
         yield _below(path, name), "the kubelet has no such setting" + (f"; is it {meant}?" if meant else "")
     for name in sorted(value.keys() & fields.keys()):
         if value[name] is not None:
-            yield from _of(_below(path, name), value[name], fields[name])
+            yield from _faults_of(_below(path, name), value[name], fields[name])
 
 
-def _of_list(path: str, value: object, shape: Any) -> Iterator[tuple[str, str]]:
+def _faults_of_list(path: str, value: object, shape: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(value, list):
         yield path, f"{value!r} is not a list"
         return
     for index, item in enumerate(value):
-        yield from _of(f"{path}[{index}]", item, shape)
+        yield from _faults_of(f"{path}[{index}]", item, shape)
 
 
-def _of_map(path: str, value: object, shape: str) -> Iterator[tuple[str, str]]:
+def _faults_of_map(path: str, value: object, shape: str) -> Iterator[tuple[str, str]]:
     if not isinstance(value, Mapping):
         yield path, f"{value!r} is not an object"
         return
     for key, item in value.items():
-        yield from _of(f"{path}[{key}]", item, shape)
+        yield from _faults_of(f"{path}[{key}]", item, shape)
 
 
 def _below(path: str, name: str) -> str:
