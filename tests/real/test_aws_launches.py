@@ -10,7 +10,7 @@ from joinery.gateways.ec2.gateway import LaunchRequest, LaunchResult, Override, 
 from joinery.gateways.ec2.launch.addresses import Addresses
 from joinery.gateways.ec2.launch.create_fleet import CreateFleet
 from joinery.gateways.ec2.launch.facts import ClusterFacts
-from joinery.objects.codes import QUOTA_USED_UP
+from joinery.objects.codes import VCPU_QUOTAS
 from joinery.objects.errors import CapacityError, ConfigurationError, UnavailableError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.snapshot.offerings import ALL_SPOT, OfferingKey, Reservation
@@ -143,7 +143,7 @@ def test_a_call_refused_for_want_of_capacity_names_all_its_pools(clients: Client
         launched(clients, asked, ("create_fleet", refusal))
     pools = {OfferingKey("m5.large", f"us-east-1{zone}", "spot") for zone in "abc"}
     of_quota = {OfferingKey("", "", "spot", scope="quota/standard")}
-    assert caught.value.pools == (of_quota if code in QUOTA_USED_UP else pools)
+    assert caught.value.pools == (of_quota if code in VCPU_QUOTAS else pools)
 
 
 def test_a_call_names_the_cheapest_of_many_templates(clients: Clients) -> None:

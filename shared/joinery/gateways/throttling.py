@@ -22,7 +22,7 @@ SHORTEST, LONGEST = timedelta(seconds=2), timedelta(seconds=30)
 
 @dataclass(frozen=True, slots=True)
 class _Pause:
-    """``until``: when the action may be asked for again. ``code``: AWS's for it."""
+    """``until``: when the action may be asked for again. ``lasts``: how long it waits. ``code``: AWS's for it."""
 
     until: datetime
     lasts: timedelta

@@ -79,23 +79,24 @@ TRANSIENT = THROTTLED | _BROKEN | _BUSY | _EXPIRED | {"PendingVerification"}
 SUBNET_FULL = "InsufficientFreeAddressesInSubnet"
 #: There is no spot at all until an administrator creates the service-linked role.
 SPOT_ROLE_LACKING = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
-#: A quota of vCPUs is used up, which counts several families of types; or one of a single type's instances.
-QUOTA_USED_UP, QUOTA_OF_TYPE = frozenset({"MaxSpotInstanceCountExceeded", "VcpuLimitExceeded"}), "InstanceLimitExceeded"
-#: The zone has no disks of the kind that a node class asks for.
+#: A quota of vCPUs is used up. Each counts several families of types (``objects.snapshot.quotas``).
+VCPU_QUOTAS = frozenset({"MaxSpotInstanceCountExceeded", "VcpuLimitExceeded"})
+#: A quota of one type's instances is used up.
+QUOTA_OF_TYPE = "InstanceLimitExceeded"
+#: The zone has no disks of the kind that a node class asks for; a local zone may never have them.
 NO_VOLUMES_IN_ZONE = frozenset({"InsufficientVolumeCapacity", "VolumeTypeNotAvailableInZone"})
 #: The pool has nothing to give now: remember it, try another (EC2 API, error codes). A quota counts as one:
 #: another pool may be within its own.
 CAPACITY = frozenset(
     {
+        *NO_VOLUMES_IN_ZONE,
+        *VCPU_QUOTAS,
         "InsufficientAddressCapacity",
         "InsufficientCapacityOnHost",
         "InsufficientCapacityOnOutpost",
-        SUBNET_FULL,
         "InsufficientHostCapacity",
         "InsufficientInstanceCapacity",
         "InsufficientReservedInstanceCapacity",
-        "InsufficientVolumeCapacity",
-        "InstanceLimitExceeded",
         # The reservation that a launch was for is gone. (Whoever asks for it by its id gets "not found".)
         "InvalidCapacityReservationId.NotFound",
         # A block that has not begun yet; an interruptible reservation that its owner is just taking back.
@@ -104,15 +105,13 @@ CAPACITY = frozenset(
         # A reservation that is not what it was when it was chosen.
         "InvalidLaunchTargets",
         "MaxFleetCountExceeded",
-        "MaxSpotInstanceCountExceeded",
         "ReservationCapacityExceeded",
         "SpotMaxPriceTooLow",
         "UnfulfillableCapacity",
         "Unsupported",
-        "VcpuLimitExceeded",
-        # A local zone may have no disks of that type.
-        "VolumeTypeNotAvailableInZone",
+        QUOTA_OF_TYPE,
         SPOT_ROLE_LACKING,
+        SUBNET_FULL,
     }
 )
 
@@ -125,13 +124,11 @@ TEMPLATE_NOT_FOUND = frozenset({"InvalidLaunchTemplateName.NotFoundException", "
 #: EC2's words for a type that a zone does not have. RunInstances calls that ``Unsupported``. CreateFleet has one code
 #: for it and for mistakes of the request, and says it mostly of local zones and of spot.
 _NOT_SOLD_THERE = "is not supported in your requested Availability Zone"
-
-
 #: A spread placement group takes seven instances a zone, whatever their type (Karpenter for AWS, ``pkg/errors``).
 _SPREAD_LIMIT = "limit of instances in this spread placement group"
 
 
-def is_of_whole_group(message: str) -> bool:
+def is_group_full(message: str) -> bool:
     """Whether EC2 says that a placement group takes no more instances in a zone."""
     return _SPREAD_LIMIT in message
 

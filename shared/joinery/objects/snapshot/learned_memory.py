@@ -17,7 +17,7 @@ LearnedMemory = Mapping[str, Mapping[str, int]]
 
 
 def learned_memory(snapshot: Snapshot) -> LearnedMemory:
-    """The least that a node of each class and type says, of those that boot what a new one would."""
+    """By class and type, the least memory that a node says, among those of the image that a new one would boot."""
     claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
     least: dict[str, dict[str, int]] = defaultdict(dict)
     for view in snapshot.views:

@@ -13,7 +13,7 @@ from joinery.objects.karpenter.labels import RESERVATION_ID, RESERVATION_INTERRU
 from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.snapshot.quotas import is_quota, quota_of
 
-K = TypeVar("K")
+T = TypeVar("T")
 CAPACITY_BLOCK = "capacity-block"
 #: The kind of a stock of on-demand instances that a commitment pays for (``scheduling.ledger``). No label says it.
 COMMITMENT = "commitment"
@@ -155,7 +155,10 @@ def class_scope(node_class: str) -> str:
 
 
 def covers(shortage: OfferingKey, pool: OfferingKey) -> bool:
-    """Whether a shortage is one of this pool. Whether its scope is the pool's is not asked, unless that is a quota."""
+    """Whether a shortage is one of this pool, where an empty field of the shortage means any.
+
+    Of scopes only quotas are compared: the caller has chosen the shortages whose scope the pool is in.
+    """
     pairs = (
         (shortage.instance_type, pool.instance_type),
         (shortage.zone, pool.zone),
@@ -177,7 +180,7 @@ def class_of(key: str) -> str:
     return key.partition("/")[0]
 
 
-def types_for(types: Mapping[str, K], node_class: str, node_pool: str) -> K | None:
+def types_for(types: Mapping[str, T], node_class: str, node_pool: str) -> T | None:
     """What nodes of the NodePool may be of, where ``types`` are by name of the node class: those that NodeOverlays make
     of them for this NodePool, if any do (``scheduling.pools.overlays``). None where nothing is known of the class.
     """

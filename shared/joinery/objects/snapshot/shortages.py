@@ -61,7 +61,7 @@ def unavailable(shortages: Shortages, now: datetime) -> frozenset[OfferingKey]:
 
 
 def as_met_by(node_class: NodeClass, unavailable: Iterable[OfferingKey]) -> frozenset[OfferingKey]:
-    """What EC2 is out of, as instances of a class meet it. Of scopes, quotas alone are left.
+    """What EC2 is out of, as instances of a class meet it: those of its own scopes, without the scope; quotas with it.
 
     A zone has nothing for a class whose subnets there are all full, though it may have something for another.
     """

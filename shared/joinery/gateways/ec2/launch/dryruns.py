@@ -39,7 +39,7 @@ _ABSENT, _UNUSABLE = (".NotFound", ".Malformed"), ("InvalidBlockDeviceMapping", 
 
 @dataclass(frozen=True)
 class _Tried:
-    """``what``: what a launch is made of. ``problem``: why EC2 would not launch."""
+    """``what``: what a launch is made of (``_made_of``). ``problem``: why EC2 would not launch."""
 
     what: str
     at: datetime
@@ -96,21 +96,21 @@ class DryRuns:
         key = TemplateKey(image, max_pods=110, efa=0, reservation=None)
         template = template_of(request, node_class, facts, key, self._clients.region)
         try:
-            return self._tried_with(request, template, facts)
+            return self._refusal_of(request, template, facts)
         finally:
             with suppress(JoineryError), translated("removing a launch template"):
                 self._clients.ec2.delete_launch_template(LaunchTemplateName=template.name)
 
-    def _tried_with(self, request: LaunchRequest, template: Template, facts: ClusterFacts) -> Unmet | None:
+    def _refusal_of(self, request: LaunchRequest, template: Template, facts: ClusterFacts) -> Unmet | None:
         ec2, node_class = self._clients.ec2, of_ec2(request.node_class)
         tags = instance_tags(facts.name, node_class, "")
         asked = fleet(request, [(template.name, request.overrides)], tags, subnets_by_zone(node_class))
-        fleets = {**asked, "ClientToken": template.name.rpartition("/")[2]}
-        instances = _instances(template.name, request.overrides[0].instance_type, node_class, tags)
+        fleet_call = {**asked, "ClientToken": template.name.rpartition("/")[2]}
+        run_call = _instances(template.name, request.overrides[0].instance_type, node_class, tags)
         steps: tuple[tuple[str, Callable[[], Any]], ...] = (
             ("CreateLaunchTemplate", lambda: ec2.create_launch_template(**creation(template))),
-            ("CreateFleet", lambda: ec2.create_fleet(**fleets, DryRun=True)),
-            ("RunInstances", lambda: ec2.run_instances(**instances, DryRun=True)),
+            ("CreateFleet", lambda: ec2.create_fleet(**fleet_call, DryRun=True)),
+            ("RunInstances", lambda: ec2.run_instances(**run_call, DryRun=True)),
         )
         for call, run in steps:
             if error := _refused(call, run):

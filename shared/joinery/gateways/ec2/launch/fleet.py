@@ -14,11 +14,11 @@ from joinery.gateways.ec2.launch.templates import tag_specifications
 from joinery.objects.codes import (
     NO_VOLUMES_IN_ZONE,
     QUOTA_OF_TYPE,
-    QUOTA_USED_UP,
     SPOT_ROLE_LACKING,
     SUBNET_FULL,
+    VCPU_QUOTAS,
     is_capacity,
-    is_of_whole_group,
+    is_group_full,
 )
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import labels
@@ -179,7 +179,7 @@ class _Request:
         node_class = self.sent.node_class
         if code == SPOT_ROLE_LACKING:
             return ALL_SPOT
-        if code in QUOTA_USED_UP and pool.instance_type:
+        if code in VCPU_QUOTAS and pool.instance_type:
             return OfferingKey("", "", pool.capacity_type, scope=quota_of(pool.instance_type))
         if code == QUOTA_OF_TYPE and pool.instance_type:
             return OfferingKey(pool.instance_type, "", pool.capacity_type)
@@ -187,7 +187,7 @@ class _Request:
             return OfferingKey("", pool.zone, "", scope=self._subnets[pool.zone])
         if code in NO_VOLUMES_IN_ZONE and pool.zone:
             return OfferingKey("", pool.zone, "", scope=class_scope(node_class.metadata.name))
-        if is_of_whole_group(message) and pool.scope and pool.zone:
+        if is_group_full(message) and pool.scope and pool.zone:
             return OfferingKey("", pool.zone, "", scope=pool.scope)
         return pool
 

@@ -28,8 +28,11 @@ class _Answer:
     at: datetime
     future: "Future[Any]"
 
-    def counts(self, since: int, oldest: datetime) -> bool:
-        """Whether nobody need ask again: see ``Lookups.answer``. One that failed is good for those who wait for it."""
+    def is_good(self, since: int, oldest: datetime) -> bool:
+        """Whether it spares whoever asks now a call (``Lookups.answer``).
+
+        One that has failed does not; those who waited for it while it was asked have got its error.
+        """
         if self.future.done() and self.future.exception() is not None:
             return False
         return self.number >= since if since else self.at >= oldest
@@ -74,7 +77,7 @@ class Lookups:
         now = self._now()
         with self._lock:
             kept = self._answers.get(question)
-            is_ours = kept is None or not kept.counts(since, now - good_for)
+            is_ours = kept is None or not kept.is_good(since, now - good_for)
             if is_ours:
                 kept = self._answers[question] = _Answer(next(self._numbers), now, Future())
         assert kept is not None
