@@ -4,7 +4,7 @@ The ``catalog`` door writes it into the bucket, and every decision reads it from
 the same file.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any
 
@@ -94,23 +94,31 @@ class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=Tr
     @cached_property
     def sold(self) -> Mapping[str, tuple[Offering, ...]]:
         """The offerings of each instance type, in the document's order."""
-        ids = {zone.name: zone.id for zone in self.zones}
-        by_type: dict[str, list[Offering]] = {}
-        for o in self.offerings:
-            offering = Offering(o.zone, o.capacity_type, o.price, o.available, ids.get(o.zone, ""))
-            by_type.setdefault(o.instance_type, []).append(offering)
-        return {name: tuple(offerings) for name, offerings in by_type.items()}
+        ids = self._zone_ids
+        return _by_type(
+            (o.instance_type, Offering(o.zone, o.capacity_type, o.price, o.available, ids.get(o.zone, "")))
+            for o in self.offerings
+        )
 
     @cached_property
     def in_preview(self) -> Mapping[str, tuple[Offering, ...]]:
         """The unpriced offerings of each instance type, in the document's order. Their prices mean nothing."""
-        ids = {zone.name: zone.id for zone in self.zones}
-        by_type: dict[str, list[Offering]] = {}
-        for o in self.unpriced:
-            by_type.setdefault(o.instance_type, []).append(
-                Offering(o.zone, o.capacity_type, 0.0, zone_id=ids.get(o.zone, ""))
-            )
-        return {name: tuple(offerings) for name, offerings in by_type.items()}
+        ids = self._zone_ids
+        return _by_type(
+            (o.instance_type, Offering(o.zone, o.capacity_type, 0.0, zone_id=ids.get(o.zone, "")))
+            for o in self.unpriced
+        )
+
+    @property
+    def _zone_ids(self) -> Mapping[str, str]:
+        return {zone.name: zone.id for zone in self.zones}
+
+
+def _by_type(offerings: Iterable[tuple[str, Offering]]) -> Mapping[str, tuple[Offering, ...]]:
+    by_type: dict[str, list[Offering]] = {}
+    for name, offering in offerings:
+        by_type.setdefault(name, []).append(offering)
+    return {name: tuple(listed) for name, listed in by_type.items()}
 
 
 def entry(description: Mapping[str, Any]) -> msgspec.Raw:

@@ -1,11 +1,11 @@
 """The live catalogue: every instance type of the region, where it is sold, and for how much.
 
 A source that cannot be read, because a right is missing or AWS does not answer, keeps nobody from the others. The
-earlier catalogue stands in for it, or what is known without (``_WITHOUT``), and the catalogue says so. An offering
+earlier catalogue stands in for it, or what is known without (``_STAND_INS``), and the catalogue says so. An offering
 without a price is left out until it has one; of types without any, where they are sold is there, for NodeOverlays.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -13,14 +13,14 @@ from typing import Any
 from joinery.gateways.aws import Clients
 from joinery.gateways.ec2.catalog import pricing
 from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering, Missing, UnpricedOffering, Zone
-from joinery.gateways.ec2.catalog.sources import Parts, parts_of, questions
+from joinery.gateways.ec2.catalog.sources import Parts, parts_of, questions, zones_by_type
 from joinery.gateways.workers import OneByOne, Workers
 from joinery.objects.errors import ConfigurationError, JoineryError
 from joinery.objects.karpenter import labels
 from joinery.objects.wording import shortened
 
 #: What each source tells, and what stands in for it where there is no earlier catalogue. Nothing does for the types.
-_WITHOUT = {
+_STAND_INS = {
     "prices": ("on-demand prices", "estimates stand in, which are those of us-east-1"),
     "spot": ("spot prices", "nothing is sold as spot"),
     "types": ("instance types", ""),
@@ -30,7 +30,7 @@ _WITHOUT = {
 }
 #: What changes by the hour.
 _HOURLY = ("spot", "reservations")
-#: What the moment ``listed`` is about.
+#: What is as old as the catalogue's ``listed`` says.
 _LISTED = {"prices", "types", "places"}
 
 Questions = Mapping[str, Callable[[], Any]]
@@ -89,7 +89,7 @@ def _catalog(
     if not parts.types and "types" in errors:
         raise errors["types"]
     if not parts.places:
-        parts = replace(parts, places=_zones_by_type(parts.spot))
+        parts = replace(parts, places=zones_by_type(parts.spot))
     offerings = tuple(_offerings(parts))
     if not offerings:
         raise ConfigurationError(f"no instance type has a price in {region}")
@@ -113,7 +113,7 @@ def _missing(asked: Questions, errors: Mapping[str, JoineryError], earlier: Cata
     What stood in for a source before is standing in still.
     """
     before = {missing.source: missing for missing in earlier.missing} if earlier else {}
-    for name, (source, instead) in _WITHOUT.items():
+    for name, (source, instead) in _STAND_INS.items():
         if source in before and name not in asked:
             yield before[source]
         elif name in errors:
@@ -142,13 +142,6 @@ def _unpriced(parts: Parts, offerings: Iterable[CatalogOffering]) -> Iterator[Un
             for capacity_type in (labels.ON_DEMAND, labels.SPOT):
                 if capacity_type in parts.types[name].bought_as:
                     yield UnpricedOffering(name, zone, capacity_type)
-
-
-def _zones_by_type(spot: Mapping[tuple[str, str], float]) -> Mapping[str, Collection[str]]:
-    places: dict[str, set[str]] = {}
-    for name, zone in spot:
-        places.setdefault(name, set()).add(zone)
-    return places
 
 
 def _zones(parts: Parts) -> tuple[Zone, ...]:

@@ -5,7 +5,7 @@ DescribeCapacityReservations; Price List API GetProducts.) Pages are as large as
 requests of the largest region.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -36,8 +36,8 @@ _FILTERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """An instance type: how it may be bought, and the entry of DescribeInstanceTypes."""
+class TypeEntry:
+    """An instance type: how it may be bought, and its entry of DescribeInstanceTypes, undecoded."""
 
     bought_as: Collection[str]
     entry: msgspec.Raw
@@ -53,7 +53,7 @@ class Parts:
 
     prices: Mapping[str, float]
     spot: Mapping[tuple[str, str], float]
-    types: Mapping[str, Kind]
+    types: Mapping[str, TypeEntry]
     places: Mapping[str, Collection[str]]
     zone_ids: Mapping[str, str]
     reservations: tuple[CapacityReservation, ...]
@@ -75,24 +75,28 @@ def questions(
 
 def parts_of(catalog: Catalog) -> Parts:
     """What the sources said when a catalogue was made."""
-    places: dict[str, set[str]] = {}
-    sold = [(o.instance_type, o.zone) for o in catalog.offerings] + [
-        (o.instance_type, o.zone) for o in catalog.unpriced
-    ]
-    for name, zone in sold:
-        places.setdefault(name, set()).add(zone)
+    sold = [(o.instance_type, o.zone) for o in catalog.offerings]
+    sold += [(o.instance_type, o.zone) for o in catalog.unpriced]
     pairs = zip(catalog.described, catalog.instance_types, strict=True)
     return Parts(
         prices={o.instance_type: o.price for o in catalog.offerings if o.capacity_type == labels.ON_DEMAND},
         spot={(o.instance_type, o.zone): o.price for o in catalog.offerings if o.capacity_type == labels.SPOT},
-        types={kind.instance_type: Kind(kind.supported_usage_classes, raw) for kind, raw in pairs},
-        places=places,
+        types={kind.instance_type: TypeEntry(kind.supported_usage_classes, raw) for kind, raw in pairs},
+        places=zones_by_type(sold),
         zone_ids={zone.name: zone.id for zone in catalog.zones},
         reservations=catalog.capacity_reservations,
     )
 
 
-def _types(clients: Clients) -> dict[str, Kind]:
+def zones_by_type(sold: Iterable[tuple[str, str]]) -> dict[str, set[str]]:
+    """By instance type the zones that it is sold in. ``sold``: types and zones."""
+    places: dict[str, set[str]] = {}
+    for name, zone in sold:
+        places.setdefault(name, set()).add(zone)
+    return places
+
+
+def _types(clients: Clients) -> dict[str, TypeEntry]:
     filters: Any = [{"Name": name, "Values": values} for name, values in _FILTERS.items()]
     with translated("describing instance types"):
         pages = clients.ec2.get_paginator("describe_instance_types").paginate(
@@ -108,7 +112,7 @@ def _types(clients: Clients) -> dict[str, Kind]:
     decoded = converted(listed, Description, "InstanceType", call=_TYPES, log=clients.log)
     bought_as = {description.instance_type: description.supported_usage_classes for description in decoded}
     named = ((each["InstanceType"], each) for each in listed)
-    return {name: Kind(bought_as[name], entry(without_nulls(each))) for name, each in named if name in bought_as}
+    return {name: TypeEntry(bought_as[name], entry(without_nulls(each))) for name, each in named if name in bought_as}
 
 
 def _boots(each: Mapping[str, Any]) -> bool:
@@ -120,17 +124,17 @@ def _boots(each: Mapping[str, Any]) -> bool:
 
 
 def _places(clients: Clients) -> dict[str, set[str]]:
-    places: dict[str, set[str]] = {}
     with translated("describing instance type offerings"):
         pages = clients.ec2.get_paginator("describe_instance_type_offerings").paginate(
             LocationType="availability-zone", PaginationConfig={"PageSize": _PLACES_A_PAGE}
         )
-        for page in pages:
-            for offering in entries(
-                page, "InstanceTypeOfferings", "InstanceType", "Location", call=_PLACES, log=clients.log
-            ):
-                places.setdefault(offering["InstanceType"], set()).add(offering["Location"])
-    return places
+        needed = ("InstanceType", "Location")
+        listed = (
+            each
+            for page in pages
+            for each in entries(page, "InstanceTypeOfferings", *needed, call=_PLACES, log=clients.log)
+        )
+        return zones_by_type((each["InstanceType"], each["Location"]) for each in listed)
 
 
 def _zone_ids(clients: Clients) -> dict[str, str]:
