@@ -30,26 +30,29 @@ class PaidDecision:
 def decide_paid(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) -> PaidDecision:
     """What saves most of the bill. Costs twice as much as ``decide`` where a commitment has something left."""
     ledger = Ledger(problem.packing)
-    covered = replace(problem, covered=ledger.shares)
-    chosen = decide(covered, stopwatch=stopwatch)
-    limit = problem.options.time_limit
+    at_paid_prices = replace(problem, covered=ledger.shares)
+    chosen = decide(at_paid_prices, stopwatch=stopwatch)
+    proven, limit = chosen.lower_bound, problem.options.time_limit
     if ledger.idle and (limit is None or stopwatch() < limit):
-        free = decide(replace(covered, packing=ledger.with_idle_free()), stopwatch=stopwatch)
-        free = replace(free, commands=tuple(_narrowed(command, ledger) for command in free.commands))
-        if _is_covered(free, problem, ledger) and free.after + free.moves < chosen.after + chosen.moves:
-            chosen = free
-        bound = max(0.0, free.lower_bound - ledger.most_freed)
-    else:
-        bound = max(0.0, chosen.lower_bound - ledger.most_freed)
-    # Of a bound at paid prices, what goes gives its stock to what comes.
-    bound = min(bound, chosen.after + chosen.moves)
-    gap = (chosen.after + chosen.moves) / bound - 1 if bound else 0.0
+        with_idle = decide(replace(at_paid_prices, packing=ledger.with_idle_free()), stopwatch=stopwatch)
+        with_idle = replace(with_idle, commands=tuple(_narrowed(command, ledger) for command in with_idle.commands))
+        proven = with_idle.lower_bound
+        if _is_covered(with_idle, problem, ledger) and _cost(with_idle) < _cost(chosen):
+            chosen = with_idle
+    # Nodes that go free their stock for those that come, which no bound at paid prices knows.
+    bound = min(max(0.0, proven - ledger.most_freed), _cost(chosen))
+    gap = _cost(chosen) / bound - 1 if bound else 0.0
     return PaidDecision(
         decision=replace(chosen, lower_bound=bound, gap=gap),
         listed=ledger.listed,
         covered=ledger.saved_before,
         idle=ledger.idle_stock,
     )
+
+
+def _cost(decision: DisruptionDecision) -> float:
+    """$/h: what decisions are compared by."""
+    return decision.after + decision.moves
 
 
 def _narrowed(command: DecidedCommand, ledger: Ledger) -> DecidedCommand:

@@ -59,11 +59,11 @@ def overlaid(types: Types, snapshot: Snapshot) -> Overlaid:
             invalid[name] = str(error)
             continue
         matched = [(pool, list(pool.matching(wanted))) for pool in pools]
-        if any(pool.conflicts(overlay, kinds) for pool, kinds in matched):
+        if any(pool.conflicts(overlay, of_pool) for pool, of_pool in matched):
             conflicts.add(name)
             continue
-        for pool, kinds in matched:
-            pool.apply(overlay, kinds)
+        for pool, of_pool in matched:
+            pool.apply(overlay, of_pool)
     own = dict[str, tuple[InstanceType, ...]]()
     for pool in pools:
         if pool.is_changed:
@@ -95,9 +95,9 @@ class _PoolTypes:
     """The instance types of NodePools, while overlays are applied in the order of their weights.
 
     ``keys``: those of the NodePools' own types. ``labels``: those of the NodePools that some overlay asks for.
-    ``_prices``: by type and offering (indices), the overlay that sets the price, and the last weight that was for it.
-    ``_amounts``: by type (index) and resource, the amount, and the last weight that was for it. ``_previewed``: by type
-    (index) in preview, $/h.
+    ``_prices``: by type and offering (indices), the overlay that sets the price, and the weight of the last one that
+    matched. ``_amounts``: by type (index) and resource, the amount, and the same weight. ``_previewed``: $/h by type
+    (index) that AWS has no price for.
     """
 
     def __init__(self, labels: Mapping[str, str], kinds: tuple[InstanceType, ...]) -> None:
@@ -159,6 +159,7 @@ class _PoolTypes:
         return known is not None and known[1] == overlay.weight
 
     def apply(self, overlay: NodeOverlay, matched: Iterable[_Matched]) -> None:
+        """What heavier overlays have set stays. To be called in the order of weights, the heaviest first."""
         for index, chosen in matched:
             for number in chosen if overlay.prices else ():
                 heaviest, _ = self._prices.get((index, number), (overlay, 0))
