@@ -30,7 +30,7 @@ _ARCHES = {"amd64": "x86_64", "arm64": "arm64"}
 class Account:
     """The pools that are out, the launches by their token, and how the account is filled.
 
-    ``reservations`` and placement ``groups``: as EC2 prints them.
+    ``reservations`` and ``placement_groups``: as EC2 prints them.
     ``is_vague``: whether CreateFleet leaves out types and zones of instances.
     """
 
@@ -38,7 +38,7 @@ class Account:
     answers: dict[str, tuple[str, Any]] = field(default_factory=dict)
     errors: list[dict[str, Any]] = field(default_factory=list)
     reservations: list[dict[str, Any]] = field(default_factory=list)
-    groups: list[dict[str, Any]] = field(default_factory=list)
+    placement_groups: list[dict[str, Any]] = field(default_factory=list)
     is_vague: bool = False
 
     def reset(self) -> None:
@@ -46,7 +46,7 @@ class Account:
         self.out_of.clear()
         self.answers.clear()
         self.reservations.clear()
-        self.groups.clear()
+        self.placement_groups.clear()
         self.is_vague = False
 
     @contextmanager
@@ -66,7 +66,7 @@ class Account:
                 corrections.enter_context(patch.object(place, name, correction))
             # Hundreds of images, which every reset would load and every search would filter.
             corrections.enter_context(patch.dict(os.environ, {"MOTO_EC2_LOAD_DEFAULT_AMIS": "false"}))
-            groups = patch.object(EC2Response, "describe_placement_groups", _grouped(self), create=True)
+            groups = patch.object(EC2Response, "describe_placement_groups", _placement_groups(self), create=True)
             corrections.enter_context(groups)
             listing = patch.object(EC2Response, "describe_capacity_reservations", _reserved(self), create=True)
             corrections.enter_context(listing)
@@ -109,7 +109,7 @@ def _looking(create_tags: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return tag
 
 
-def _grouped(account: Account) -> Callable[[Any], Any]:
+def _placement_groups(account: Account) -> Callable[[Any], Any]:
     """DescribePlacementGroups by ids or by names."""
 
     def describe(response: Any) -> Any:
@@ -117,7 +117,7 @@ def _grouped(account: Account) -> Callable[[Any], Any]:
         from moto.ec2.exceptions import EC2ClientError
 
         wanted = {*response._get_param("GroupIds", []), *response._get_param("GroupNames", [])}
-        found = [group for group in account.groups if wanted & {group["GroupId"], group["GroupName"]}]
+        found = [group for group in account.placement_groups if wanted & {group["GroupId"], group["GroupName"]}]
         if not found:
             raise EC2ClientError("InvalidPlacementGroup.Unknown", f"The Placement Group {wanted} is unknown.")
         return ActionResult({"PlacementGroups": found})

@@ -60,7 +60,9 @@ def conditions(known: EC2NodeClass) -> dict[str, tuple[str, str, str]]:
 
 def test_a_placement_group_is_looked_up_and_its_partitions_are_labels(account: Account, clock: Clock) -> None:
     """By name or by id. Types that such a group does not take are not for sale."""
-    account.groups.append({"GroupId": "pg-1", "GroupName": "rack", "Strategy": "partition", "PartitionCount": 2})
+    account.placement_groups.append(
+        {"GroupId": "pg-1", "GroupName": "rack", "Strategy": "partition", "PartitionCount": 2}
+    )
     cloud, m5 = function(clock), Description("m5.large", placement_group_info=PlacementGroupInfo(("spread",)))
     for selector in ({"name": "rack"}, {"id": "pg-1"}):
         known = prepared(cloud, node_class(placementGroupSelector=selector))

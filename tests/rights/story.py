@@ -147,7 +147,7 @@ def _class_with_a_role(story: Story) -> None:
         "AvailableInstanceCount": 4, "InstanceMatchCriteria": "targeted", "EndDateType": "unlimited",
     }  # fmt: skip
     story.served.account.reservations.append(reservation)
-    story.served.account.groups.append({"GroupId": "pg-1", "GroupName": "rack", "Strategy": "cluster"})
+    story.served.account.placement_groups.append({"GroupId": "pg-1", "GroupName": "rack", "Strategy": "cluster"})
     _second_subnet(story)
     terms = [{"tags": DISCOVERY}]
     story.served.cluster.add(

@@ -88,7 +88,7 @@ def _labels(asked: Asked, ways: Sequence[TermInPool]) -> Iterator[RuleCount]:
     ways = ways or asked.ways()  # all of them, to show which label none of them meets
     best = max(ways, key=lambda way: (not way.fit.conflict, int(way.types.sum())))
     wanted = best.term.intersect(best.volume).canonical()
-    whole = replace(asked.pool, types=asked.pool.types | asked.pool.crowded, apart=None)
+    whole = replace(asked.pool, types=asked.pool.types | asked.pool.crowded, peculiar=None)
     keys = sorted(wanted)
     steps = [(f"{key} {wanted.sets[key]}", number) for number, key in enumerate(keys[:_SHOWN], start=1)]
     if len(keys) > _SHOWN:
@@ -100,7 +100,7 @@ def _labels(asked: Asked, ways: Sequence[TermInPool]) -> Iterator[RuleCount]:
             return
     if len(ways) > 1:
         yield RuleCount(f"any of {len(ways)} terms or volumes", _left(ways))
-    any_kind = replace(asked, pool=replace(asked.pool, apart=None)).ways() if asked.pool.apart is not None else ()
+    any_kind = replace(asked, pool=replace(asked.pool, peculiar=None)).ways() if asked.pool.peculiar is not None else ()
     if _left(ways) < _left([way for way in any_kind if not way.fit.conflict]):
         yield RuleCount("ordinary types, because nobody names kinds of them", _left(ways))
 

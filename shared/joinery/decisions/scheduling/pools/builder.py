@@ -66,7 +66,7 @@ def build_static_pools(
     builder = _Builder(problem, axis, daemons, nodes, pending=0)
     node_pools = problem.snapshot.pools_by_name
     outcomes = {name: builder.build(node_pools[name]) for name in sorted(names)}
-    pools = tuple(_without_apart(outcome) for outcome in outcomes.values() if isinstance(outcome, Pool))
+    pools = tuple(_of_ordinary_types(outcome) for outcome in outcomes.values() if isinstance(outcome, Pool))
     rejections = tuple(
         replace(outcome, subject=Subject.node_pool(name))
         for name, outcome in outcomes.items()
@@ -144,14 +144,14 @@ class _Builder:
             limits=self._left_of_limits(node_pool),
             launch_types=self._problem.options.launch_types,
             residents=_residents(running, types, admitted.columns),
-            apart=self._apart(template, types),
+            peculiar=self._peculiar(template, types),
         )
 
-    def _apart(self, template: Pool, types: Mask) -> Mask | None:
+    def _peculiar(self, template: Pool, types: Mask) -> Mask | None:
         if not self._problem.options.ordinary_types or says_kinds(template.requirements):
             return None
-        apart: Mask = peculiar(template.market) & types
-        return apart if apart.any() else None
+        found: Mask = peculiar(template.market) & types
+        return found if found.any() else None
 
     def _running(self, template: Pool, admitted: Fit) -> _Running:
         """Without daemons that are too large for whatever the pool may buy: kube-scheduler leaves them pending."""
@@ -203,11 +203,11 @@ class _Builder:
         return {name: limit - used.get(name, 0) for name, limit in limits.items()}
 
 
-def _without_apart(pool: Pool) -> Pool:
-    """A pool for whose nodes no pod asks: of ordinary types, where it may have any."""
-    if pool.apart is None or not (pool.types & ~pool.apart).any():
+def _of_ordinary_types(pool: Pool) -> Pool:
+    """A static pool, of ordinary types alone where it may have any: no pod asks its nodes for others."""
+    if pool.peculiar is None or not (pool.types & ~pool.peculiar).any():
         return pool
-    return replace(pool, types=pool.types & ~pool.apart)
+    return replace(pool, types=pool.types & ~pool.peculiar)
 
 
 def _template_requirements(node_pool: NodePool) -> Requirements:

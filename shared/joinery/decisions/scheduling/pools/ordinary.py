@@ -18,7 +18,7 @@ _CATEGORY, _GENERATION, _SIZE, _GPUS = (
 )
 #: By these labels somebody says which kinds of types are meant.
 _KINDS = (INSTANCE_TYPE, INSTANCE_FAMILY, _CATEGORY, _GENERATION, _SIZE)
-_APART = one_of(("t", "hpc"))
+_PECULIAR = one_of(("t", "hpc"))
 #: Of other categories (inf, trn, x, z, u) the first generations are of today.
 _COUNTED, _OLD = one_of("acdghimpr"), ValueSet(True, lte=2)
 
@@ -40,4 +40,4 @@ def peculiar(market: Market) -> Mask:
     metal = np.array(["metal" in kind.name.partition(".")[2] for kind in market.types], dtype=np.bool_)
     metal &= ~market.type_mask(_GPUS, EXISTS)
     old = market.type_mask(_CATEGORY, _COUNTED) & market.type_mask(_GENERATION, _OLD)
-    return np.asarray(metal | old | market.type_mask(_CATEGORY, _APART))
+    return np.asarray(metal | old | market.type_mask(_CATEGORY, _PECULIAR))

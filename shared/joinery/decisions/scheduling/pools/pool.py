@@ -62,7 +62,7 @@ class Pool:
     launch_types   how many instance types a launch carries at most
     type_choices   answers of ``type_choice.choose_types``, remembered because they are costly with minValues
     residents      the DaemonSets' pods that its nodes run
-    apart          bool[types]: bought only for pods that ask for them (``pools.ordinary``), or where nothing else will
+    peculiar       bool[types]: bought only for pods that ask for them (``pools.ordinary``), or where nothing else will
                    do. None where it has no such types
     """
 
@@ -81,7 +81,7 @@ class Pool:
     type_choices: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
     _fits: "dict[Hashable, Fit]" = field(default_factory=dict, init=False)
     residents: tuple[Resident, ...] = ()
-    apart: Mask | None = None
+    peculiar: Mask | None = None
 
     @property
     def name(self) -> str:
@@ -269,9 +269,9 @@ def _fit(pool: Pool, wanted: Requirements) -> Fit:
     if wanted.whole_gpus and not names_types(joint):
         types = types & ~pool.market.parts_of_gpus
     fit = Fit(joint, types, columns, pool.market)
-    if pool.apart is None or names_kinds(wanted):
+    if pool.peculiar is None or names_kinds(wanted):
         return fit
-    ordinary = replace(fit, types=types & ~pool.apart)
+    ordinary = replace(fit, types=types & ~pool.peculiar)
     return ordinary if ordinary.sold.any() else fit
 
 
