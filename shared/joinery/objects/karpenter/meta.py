@@ -198,6 +198,14 @@ class Taint(Model):
     time_added: datetime | None = None
     """When it was put onto the node; of `NoExecute` only."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_an_empty_value(cls, data: Any) -> Any:
+        """``value: ""`` is no value: Nodes have it so, and Karpenter's CRD takes only its absence."""
+        if isinstance(data, dict) and data.get("value") == "":
+            return {key: value for key, value in data.items() if key != "value"}
+        return data
+
 
 class Requirement(Model):
     """A node selector requirement, with Karpenter's extra operators and `minValues`."""
