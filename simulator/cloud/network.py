@@ -8,10 +8,11 @@ from typing import Protocol
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.launch.userdata import user_data_problem
 from joinery.gateways.ec2.nodeclass.images import standard_requirements
-from joinery.gateways.ec2.nodeclass.placement import PLACEMENT_READY, PlacementGroup
+from joinery.gateways.ec2.nodeclass.placement import PlacementGroup
 from joinery.gateways.ec2.nodeclass.readiness import SelectedResources, Unmet
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import AMIStatus, EC2NodeClass, SecurityGroupStatus, SubnetStatus
+from joinery.objects.karpenter.ec2nodeclass_status import PLACEMENT_READY
 from joinery.objects.karpenter.meta import Requirement
 
 DISCOVERY_TAG = "karpenter.sh/discovery"

@@ -24,7 +24,7 @@ from joinery.gateways.ec2.launch.terminations import terminate
 from joinery.gateways.ec2.nodeclass.lookups import Lookups
 from joinery.gateways.ec2.nodeclass.placementgroups import PlacementGroups
 from joinery.gateways.ec2.nodeclass.profiles import Profiles
-from joinery.gateways.ec2.nodeclass.readiness import VALID, SelectedResources, status
+from joinery.gateways.ec2.nodeclass.readiness import SelectedResources, status
 from joinery.gateways.ec2.nodeclass.selections import Selections
 from joinery.gateways.ec2.nodeclass.tags import OWNER_PREFIX, is_of_cluster
 from joinery.gateways.ec2.resolution import Resolution
@@ -32,7 +32,7 @@ from joinery.gateways.workers import Threads
 from joinery.objects.codes import SUBNET_FULL
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import labels
-from joinery.objects.karpenter.conditions import READY, is_true
+from joinery.objects.karpenter.conditions import READY, VALID, is_true
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus, of_ec2
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass

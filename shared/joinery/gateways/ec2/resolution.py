@@ -18,19 +18,9 @@ from joinery.gateways.ec2.nodeclass import discovery
 from joinery.gateways.ec2.nodeclass.images import AliasError
 from joinery.gateways.ec2.nodeclass.imagesearch import ImageSearch
 from joinery.gateways.ec2.nodeclass.lookups import Look, Lookups
-from joinery.gateways.ec2.nodeclass.placement import PLACEMENT_READY
 from joinery.gateways.ec2.nodeclass.placementgroups import PlacementGroups
 from joinery.gateways.ec2.nodeclass.profiles import Profiles
-from joinery.gateways.ec2.nodeclass.readiness import (
-    IMAGES_READY,
-    PROFILE_READY,
-    SECURITY_GROUPS_READY,
-    SUBNETS_READY,
-    SelectedResources,
-    Unmet,
-    said,
-)
-from joinery.gateways.ec2.nodeclass.reservations import READY as RESERVATIONS_READY
+from joinery.gateways.ec2.nodeclass.readiness import SelectedResources, Unmet, said
 from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter.conditions import find
 from joinery.objects.karpenter.ec2nodeclass import (
@@ -39,6 +29,14 @@ from joinery.objects.karpenter.ec2nodeclass import (
     EC2NodeClass,
     SecurityGroupStatus,
     SubnetStatus,
+)
+from joinery.objects.karpenter.ec2nodeclass_status import (
+    IMAGES_READY,
+    PLACEMENT_READY,
+    PROFILE_READY,
+    RESERVATIONS_READY,
+    SECURITY_GROUPS_READY,
+    SUBNETS_READY,
 )
 
 T = TypeVar("T")

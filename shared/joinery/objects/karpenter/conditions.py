@@ -22,10 +22,10 @@ from pydantic import ValidationError
 
 from joinery.objects.karpenter.meta import Condition
 
-READY = "Ready"
+READY, VALID = "Ready", "ValidationSucceeded"
 
-NODE_POOL_DEPENDENTS = ("ValidationSucceeded", "NodeClassReady")
-NODE_OVERLAY_DEPENDENTS = ("ValidationSucceeded",)
+NODE_POOL_DEPENDENTS = (VALID, "NodeClassReady")
+NODE_OVERLAY_DEPENDENTS = (VALID,)
 NODE_CLAIM_DEPENDENTS = ("Launched", "Registered", "Initialized")
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -109,8 +109,8 @@ def rejected(conditions: Iterable[Any], kind: str, reason: str, at: Observation)
     ``conditions`` are those of the document that was read, among which may be some that do not parse either.
     """
     readable = [read for condition in conditions if (read := _readable(condition)) is not None]
-    failed = put(readable, false("ValidationSucceeded", f"{kind}ValidationFailed", reason, at))
-    return put(failed, false(READY, "UnhealthyDependents", f"ValidationSucceeded=False: {reason}", at))
+    failed = put(readable, false(VALID, f"{kind}ValidationFailed", reason, at))
+    return put(failed, false(READY, "UnhealthyDependents", f"{VALID}=False: {reason}", at))
 
 
 def _readable(condition: Any) -> Condition | None:

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, WithJsonSchema, model_validator
 
 from joinery.objects.karpenter import labels
+from joinery.objects.karpenter.conditions import VALID
 from joinery.objects.karpenter.devices import (
     BlockDevice,
     BlockDeviceMapping,
@@ -353,7 +354,7 @@ def _unsupported(spec: EC2NodeClassSpec) -> Iterator[Unsupported]:
         yield Unsupported(
             "spec.instanceStorePolicy",
             "Windows nodes make no file system of the instance's own disks, and pods would have less room than planned",
-            condition="ValidationSucceeded",
+            condition=VALID,
             reason="UnsupportedInstanceStorePolicy",
         )
 

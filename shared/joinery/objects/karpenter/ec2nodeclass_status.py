@@ -7,6 +7,11 @@ from pydantic import Field
 from joinery.objects.karpenter.meta import Condition, Model, Requirement, TrueOrFalse
 from joinery.objects.karpenter.nodeclass import NodeClassStatus
 
+#: The types of its conditions, beside those that every kind has (Karpenter for AWS, ec2nodeclass_status).
+SUBNETS_READY, SECURITY_GROUPS_READY, IMAGES_READY = "SubnetsReady", "SecurityGroupsReady", "AMIsReady"
+PROFILE_READY, RESERVATIONS_READY = "InstanceProfileReady", "CapacityReservationsReady"
+PLACEMENT_READY = "PlacementGroupReady"
+
 
 class SubnetStatus(Model):
     """A subnet that was selected."""

@@ -7,12 +7,18 @@ from collections.abc import Iterator
 
 from joinery.decisions.scheduling.pools.overlays import Overlaid, Types, overlaid
 from joinery.objects.actions import UpdateOverlay
-from joinery.objects.karpenter.conditions import NODE_OVERLAY_DEPENDENTS, Observation, false, put, true, with_ready
+from joinery.objects.karpenter.conditions import (
+    NODE_OVERLAY_DEPENDENTS,
+    VALID,
+    Observation,
+    false,
+    put,
+    true,
+    with_ready,
+)
 from joinery.objects.karpenter.meta import Condition
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.snapshot.snapshot import Snapshot
-
-(_VALID,) = NODE_OVERLAY_DEPENDENTS
 
 
 def overlay_statuses(snapshot: Snapshot, types: Types) -> Iterator[tuple[UpdateOverlay]]:
@@ -24,14 +30,14 @@ def overlay_statuses(snapshot: Snapshot, types: Types) -> Iterator[tuple[UpdateO
         if conditions != before.status.conditions:
             status = before.status.model_copy(update={"conditions": conditions})
             after = before.model_copy(update={"status": status})
-            why = next(condition.message for condition in conditions if condition.type == _VALID)
+            why = next(condition.message for condition in conditions if condition.type == VALID)
             yield (UpdateOverlay(before, after, why or "it counts"),)
 
 
 def _valid(overlay: NodeOverlay, changed: Overlaid, at: Observation) -> Condition:
     name = overlay.metadata.name
     if name in changed.invalid:
-        return false(_VALID, "RuntimeValidation", changed.invalid[name], at)
+        return false(VALID, "RuntimeValidation", changed.invalid[name], at)
     if name in changed.conflicts:
-        return false(_VALID, "Conflict", "conflict with another overlay", at)
-    return true(_VALID, at)
+        return false(VALID, "Conflict", "conflict with another overlay", at)
+    return true(VALID, at)

@@ -17,12 +17,12 @@ from joinery.gateways.ec2.gateway import LaunchRequest, Override
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.fleet import fleet, subnets_by_zone
 from joinery.gateways.ec2.launch.templates import Template, TemplateKey, creation, tag_specifications, template_of
-from joinery.gateways.ec2.nodeclass.readiness import VALID, Unmet, said
+from joinery.gateways.ec2.nodeclass.readiness import Unmet, said
 from joinery.gateways.ec2.nodeclass.tags import instance_tags
 from joinery.objects.codes import ALREADY_EXISTS, DENIED, TEMPLATE_NOT_FOUND
 from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
 from joinery.objects.karpenter import labels
-from joinery.objects.karpenter.conditions import is_true
+from joinery.objects.karpenter.conditions import VALID, is_true
 from joinery.objects.karpenter.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus, of_ec2
 
 #: How long a class counts as tried (Karpenter for AWS ``ValidationTTL``), and one that EC2 would not launch for: its

@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass
 
-#: The condition of a class about its group.
-PLACEMENT_READY = "PlacementGroupReady"
-
 
 @dataclass(frozen=True, slots=True)
 class PlacementGroup:

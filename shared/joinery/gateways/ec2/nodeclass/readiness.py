@@ -9,11 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from joinery.gateways.ec2.nodeclass.placement import PLACEMENT_READY
-from joinery.gateways.ec2.nodeclass.reservations import READY as RESERVATIONS_READY
 from joinery.gateways.ec2.nodeclass.tags import restricted
 from joinery.objects.errors import JoineryError
-from joinery.objects.karpenter.conditions import READY, Observation, false, put, true, unknown
+from joinery.objects.karpenter.conditions import READY, VALID, Observation, false, put, true, unknown
 from joinery.objects.karpenter.ec2nodeclass import (
     AMIStatus,
     CapacityReservationStatus,
@@ -22,11 +20,16 @@ from joinery.objects.karpenter.ec2nodeclass import (
     SecurityGroupStatus,
     SubnetStatus,
 )
+from joinery.objects.karpenter.ec2nodeclass_status import (
+    IMAGES_READY,
+    PLACEMENT_READY,
+    PROFILE_READY,
+    RESERVATIONS_READY,
+    SECURITY_GROUPS_READY,
+    SUBNETS_READY,
+)
 from joinery.objects.karpenter.meta import Condition
 from joinery.objects.karpenter.nodeclass import Unsupported
-
-SUBNETS_READY, SECURITY_GROUPS_READY, IMAGES_READY = "SubnetsReady", "SecurityGroupsReady", "AMIsReady"
-PROFILE_READY, VALID = "InstanceProfileReady", "ValidationSucceeded"
 
 #: EC2 appends it to what it denies, and it is another text each time.
 _ENCODED = re.compile(r"\s*Encoded authorization failure message: \S+")

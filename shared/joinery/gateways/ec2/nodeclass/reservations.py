@@ -15,8 +15,7 @@ from joinery.objects.karpenter.ec2nodeclass import (
     EC2NodeClass,
     EC2NodeClassSpec,
 )
-
-READY = "CapacityReservationsReady"
+from joinery.objects.karpenter.ec2nodeclass_status import RESERVATIONS_READY
 
 
 def selected(
@@ -97,7 +96,7 @@ def reservations_of(
 ) -> list[CapacityReservationStatus]:
     """What the class may use: what its status says, or what its terms select where nobody has looked yet."""
     status = node_class.status
-    if status.capacity_reservations or any(condition.type == READY for condition in status.conditions):
+    if status.capacity_reservations or any(condition.type == RESERVATIONS_READY for condition in status.conditions):
         return status.capacity_reservations
     return selected(node_class.spec, reservations, now)
 

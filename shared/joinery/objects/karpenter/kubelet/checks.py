@@ -6,6 +6,7 @@ The API server takes any of them (Karpenter for AWS since 1.15), so this is wher
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from joinery.objects.karpenter.conditions import VALID
 from joinery.objects.karpenter.kubelet import settings
 from joinery.objects.karpenter.kubelet.configuration import KUBELET_NAMES, is_threshold
 from joinery.objects.karpenter.kubelet.expressions import VARIABLES, expressions
@@ -51,7 +52,7 @@ def _setting(path: str) -> str:
 
 
 def _unusable(path: str, problem: str, reason: str) -> Unsupported:
-    return Unsupported(f"spec.kubelet.{path}", problem, "ValidationSucceeded", reason, verdict="not usable")
+    return Unsupported(f"spec.kubelet.{path}", problem, VALID, reason, verdict="not usable")
 
 
 def _expression_problem(text: str) -> str:
