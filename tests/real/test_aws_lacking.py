@@ -11,7 +11,6 @@ from joinery.gateways.aws import Clients
 from joinery.gateways.ec2.catalog.pricing import on_demand_prices
 from joinery.gateways.ec2.catalog.reservation_queries import active_reservations, reservations_by_id
 from joinery.gateways.ec2.instancetypes.resolve import resolve
-from joinery.gateways.ec2.launch.create_fleet import CreateFleet
 from joinery.gateways.ec2.launch.facts import cluster_facts
 from joinery.gateways.ec2.launch.fleet import result
 from joinery.gateways.ec2.launch.running import described
@@ -20,10 +19,9 @@ from joinery.gateways.ec2.nodeclass.imagesearch import ImageSearch
 from joinery.gateways.kubernetes import auth
 from joinery.objects.errors import UnavailableError
 from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm, SecurityGroupSelectorTerm, SubnetSelectorTerm
-from simulator.clock import Clock
 from tests.real.answers import answering, read
 from tests.real.test_aws_answers import NOW, anyone, catalogue
-from tests.real.test_aws_launches import FACTS, launched, request
+from tests.real.test_aws_launches import FACTS, creating_fleets, launched, request
 
 GROUPS = {
     "SecurityGroups": [
@@ -231,7 +229,7 @@ def test_a_type_that_ec2_does_not_describe_is_not_launched(clients: Clients) -> 
     ]
     with answering(clients, *(("ec2", method, answer) for method, answer in script)):
         asked = request("m5.large", "m7i.large", capacity_type="spot")
-        assert len(CreateFleet(clients, Clock().now).launch(asked, FACTS).instances) == 1
+        assert len(creating_fleets(clients).launch(asked, FACTS).instances) == 1
 
 
 def test_a_product_that_cannot_be_read_takes_no_other_with_it() -> None:

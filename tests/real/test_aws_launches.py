@@ -10,6 +10,7 @@ from joinery.gateways.ec2.gateway import LaunchRequest, LaunchResult, Override, 
 from joinery.gateways.ec2.launch.addresses import Addresses
 from joinery.gateways.ec2.launch.create_fleet import CreateFleet
 from joinery.gateways.ec2.launch.facts import ClusterFacts
+from joinery.gateways.ec2.launch.launch_templates import LaunchTemplates
 from joinery.objects.codes import VCPU_QUOTAS
 from joinery.objects.errors import CapacityError, ConfigurationError, UnavailableError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
@@ -29,6 +30,12 @@ def request(*kinds: str, capacity_type: str, count: int = 1) -> LaunchRequest:
     )  # fmt: skip
 
 
+def creating_fleets(clients: Clients) -> CreateFleet:
+    """What launches for the cluster of the facts."""
+    now = Clock().now
+    return CreateFleet(clients, now, LaunchTemplates(clients, FACTS.name, now))
+
+
 def launched(clients: Clients, asked: LaunchRequest, *answers: tuple[str, Any]) -> LaunchResult:
     """What comes of a launch, given what EC2 answers once it has described the types and taken the template.
 
@@ -41,7 +48,7 @@ def launched(clients: Clients, asked: LaunchRequest, *answers: tuple[str, Any]) 
     others = [answer for answer in answers if answer not in about_subnets]
     script = [("describe_instance_types", types), *about_subnets, ("create_launch_template", {}), *others]
     with answering(clients, *(("ec2", method, answer) for method, answer in script)):
-        return CreateFleet(clients, Clock().now).launch(asked, FACTS)
+        return creating_fleets(clients).launch(asked, FACTS)
 
 
 #: File to: what is launched (type and zone), which pools are out, and the errors that are about something else.
@@ -162,7 +169,7 @@ def test_a_call_names_the_cheapest_of_many_templates(clients: Clients) -> None:
         ("ec2", "create_fleet", refusal),
     ]
     with answering(clients, *script), pytest.raises(CapacityError) as caught:
-        CreateFleet(clients, Clock().now).launch(asked, FACTS)
+        creating_fleets(clients).launch(asked, FACTS)
     assert {pool.reservation for pool in caught.value.pools} == {f"cr-{number}" for number in range(5, 55)}
 
 
@@ -320,7 +327,7 @@ def test_types_that_no_image_boots_are_the_users_mistake(clients: Clients) -> No
     m5 = read("describe-instance-types")["InstanceTypes"][0]
     script = [("ec2", "describe_instance_types", {"InstanceTypes": [m5]})]
     with answering(clients, *script), pytest.raises(ConfigurationError, match="default: no image boots"):
-        CreateFleet(clients, Clock().now).launch(replace(asked, node_class=only_arm64), FACTS)
+        creating_fleets(clients).launch(replace(asked, node_class=only_arm64), FACTS)
 
 
 def test_a_template_that_is_there_is_used(clients: Clients) -> None:
@@ -331,7 +338,7 @@ def test_a_template_that_is_there_is_used(clients: Clients) -> None:
     script.append(("create_fleet", read("create-fleet-ok")))
     with answering(clients, *(("ec2", method, answer) for method, answer in script)):
         asked = request("m5.large", capacity_type="spot")
-        assert len(CreateFleet(clients, Clock().now).launch(asked, FACTS).instances) == 1
+        assert len(creating_fleets(clients).launch(asked, FACTS).instances) == 1
 
 
 GONE = {
@@ -353,7 +360,7 @@ def test_a_template_that_is_gone_for_one_pool_is_made_again_by_the_next_call(cli
         ("create_launch_template", {}),
         ("create_fleet", read("create-fleet-ok")),
     ]
-    fleets, asked = CreateFleet(clients, Clock().now), request("m5.large", capacity_type="spot")
+    fleets, asked = creating_fleets(clients), request("m5.large", capacity_type="spot")
     with answering(clients, *(("ec2", method, answer) for method, answer in script)):
         assert not fleets.launch(asked, FACTS).instances
         assert len(fleets.launch(asked, FACTS).instances) == 1

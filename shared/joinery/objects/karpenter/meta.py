@@ -133,8 +133,6 @@ Quantity = Annotated[
 _Written = BeforeValidator(_written_duration)
 Duration = Annotated[str, Field(pattern=r"^([0-9]+(s|m|h))+$"), AfterValidator(_duration), _Written]
 DurationOrNever = Annotated[str, Field(pattern=r"^(([0-9]+(s|m|h))+|Never)$"), AfterValidator(_duration), _Written]
-#: Any duration of Go's grammar, as the kubelet takes it.
-DurationText = Annotated[str, AfterValidator(_duration), _Written]
 #: Neither text that looks like one nor, for a whole number, true: an API server takes none of it.
 WholeNumber = Annotated[int, Strict()]
 TrueOrFalse = Annotated[bool, Strict()]

@@ -46,18 +46,16 @@ Configs = Sequence[tuple[Template, Sequence[Override]]]
 
 
 class CreateFleet:
-    """Launches.
+    """Launches for one cluster.
 
     It remembers the types that it has read, and which templates are there, so that a warm launch is one call. Safe to
     use from several threads.
     """
 
-    def __init__(self, clients: Clients, now: Callable[[], datetime], templates: LaunchTemplates | None = None) -> None:
-        """``now``: the clock by which free addresses of subnets get old. ``templates``: the cluster's; None for those
-        of no cluster, of which none is ever removed.
-        """
+    def __init__(self, clients: Clients, now: Callable[[], datetime], templates: LaunchTemplates) -> None:
+        """``now``: the clock by which free addresses of subnets get old. ``templates``: the cluster's."""
         self._clients = clients
-        self._templates = templates or LaunchTemplates(clients, "", now)
+        self._templates = templates
         self._addresses = Addresses(partial(free_addresses, clients), now, clients.log)
         self._descriptions: dict[str, Description] = {}
         self._describing = Lock()
