@@ -14,6 +14,7 @@ from typing import Any
 
 from joinery.gateways.aws import Clients, translated
 from joinery.gateways.ec2.gateway import LaunchRequest, Override
+from joinery.gateways.ec2.instancetypes.capacity import PODS_WITHOUT_ENI_LIMIT
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.fleet import fleet, subnets_by_zone
 from joinery.gateways.ec2.launch.templates import Template, TemplateKey, creation, tag_specifications, template_of
@@ -30,10 +31,10 @@ from joinery.objects.karpenter.ec2nodeclass import AMIStatus, EC2NodeClass, EC2N
 TRIED_FOR, REFUSED_FOR = timedelta(minutes=30), timedelta(minutes=1)
 #: The types that are tried, by architecture: small, and sold in nearly every zone.
 _TYPES = {"amd64": "m5.large", "arm64": "m6g.large"}
-NO_PROFILE = "InstanceProfileNotFound"
-#: EC2's words, with the code InvalidParameterValue (Karpenter for AWS ``IsInstanceProfileNotFound``).
-_NO_PROFILE = "Invalid IAM Instance Profile"
-#: Codes of what a class names and EC2 does not have; those of its disks and its user data.
+#: The reason of a class whose profile EC2 does not know; EC2's words for that, with the code InvalidParameterValue
+#: (Karpenter for AWS ``IsInstanceProfileNotFound``).
+PROFILE_NOT_FOUND, _INVALID_PROFILE = "InstanceProfileNotFound", "Invalid IAM Instance Profile"
+#: How codes end of what a class names and EC2 does not have; codes of disks that EC2 does not make.
 _ABSENT, _UNUSABLE = (".NotFound", ".Malformed"), ("InvalidBlockDeviceMapping", "InvalidSnapshot.NotFound")
 
 
@@ -72,7 +73,7 @@ class DryRuns:
                 problem = self._run(node_class.model_copy(update={"status": status}), facts())
             except (ConfigurationError, NotFoundError) as error:
                 problem = Unmet("LaunchNotPossible", said(error))
-            if problem and problem.reason == NO_PROFILE and node_class.spec.role:
+            if problem and problem.reason == PROFILE_NOT_FOUND and node_class.spec.role:
                 # IAM has it, so it is new ("Changes that I make are not always immediately visible").
                 raise UnavailableError(f"EC2 does not see instance profile {status.instance_profile} yet")
             tried = self._tried[name] = _Tried(what, now, problem)
@@ -88,12 +89,12 @@ class DryRuns:
     def _run(self, node_class: EC2NodeClass, facts: ClusterFacts) -> Unmet | None:
         image, instance_type = _tried_image(node_class.status.amis)
         subnets = subnets_by_zone(node_class)
-        pools = tuple(Override(instance_type, zone, 0.0, max_pods=110) for zone in subnets)
+        pools = tuple(Override(instance_type, zone, 0.0, max_pods=PODS_WITHOUT_ENI_LIMIT) for zone in subnets)
         request = LaunchRequest(
             token="", count=1, node_pool="", node_class=node_class, capacity_type=labels.ON_DEMAND, overrides=pools,
             labels={},
         )  # fmt: skip
-        key = TemplateKey(image, max_pods=110, efa=0, reservation=None)
+        key = TemplateKey(image, max_pods=PODS_WITHOUT_ENI_LIMIT, efa=0, reservation=None)
         template = template_of(request, node_class, facts, key, self._clients.region)
         try:
             return self._refusal_of(request, template, facts)
@@ -139,8 +140,8 @@ def refusal(call: str, error: JoineryError) -> Unmet | None:
     """What EC2's answer to a dry run says about a class; None if nothing."""
     if error.code in DENIED:
         return Unmet(f"{call}AuthCheckFailed", f"ec2:{call} is not allowed: {said(error)}")
-    if _NO_PROFILE in str(error) or error.code == "NoSuchEntity":
-        return Unmet(NO_PROFILE, said(error))
+    if _INVALID_PROFILE in str(error) or error.code == "NoSuchEntity":
+        return Unmet(PROFILE_NOT_FOUND, said(error))
     if error.code == "InvalidUserData.Malformed":
         return Unmet("UserDataSizeLimitExceeded", said(error))
     is_of_class = error.code.startswith("Invalid") and error.code.endswith(_ABSENT)
