@@ -84,8 +84,9 @@ _DYNAMIC_FIELDS = {
 #: The setting of the kubelet with which it asks an URL for static pods.
 _HEADERS = "staticPodURLHeader"
 
+CLUSTER_NAME_TAG = "eks:eks-cluster-name"
 #: Tags that Joinery sets itself.
-RESTRICTED_TAGS = ("eks:eks-cluster-name", labels.NODE_POOL, f"{labels.CORE_GROUP}/nodeclaim", labels.NODE_CLASS)
+RESTRICTED_TAGS = (CLUSTER_NAME_TAG, labels.NODE_POOL, f"{labels.CORE_GROUP}/nodeclaim", labels.NODE_CLASS)
 CLUSTER_TAG_PREFIX = "kubernetes.io/cluster"
 
 
@@ -93,6 +94,7 @@ def _restricted(tag: str) -> Rule:
     return Rule(f"!('{tag}' in self)", f"tag {tag} is restricted", lambda tags: tag not in tags)
 
 
+_RESTRICTED = tuple(map(_restricted, RESTRICTED_TAGS))
 InstanceTags = Annotated[
     dict[str, str],
     Rule("!('' in self)", "empty tag keys are not supported", lambda tags: "" not in tags),
@@ -101,10 +103,7 @@ InstanceTags = Annotated[
         f"tags below {CLUSTER_TAG_PREFIX}/ are restricted",
         lambda tags: not any(key.startswith(CLUSTER_TAG_PREFIX) for key in tags),
     ),
-    _restricted(RESTRICTED_TAGS[0]),
-    _restricted(RESTRICTED_TAGS[1]),
-    _restricted(RESTRICTED_TAGS[2]),
-    _restricted(RESTRICTED_TAGS[3]),
+    *_RESTRICTED,
 ]
 
 

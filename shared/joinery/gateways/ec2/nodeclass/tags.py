@@ -7,15 +7,14 @@ from collections.abc import Mapping
 
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import labels
-from joinery.objects.karpenter.ec2nodeclass import RESTRICTED_TAGS, EC2NodeClass
+from joinery.objects.karpenter.ec2nodeclass import CLUSTER_NAME_TAG, CLUSTER_TAG_PREFIX, RESTRICTED_TAGS, EC2NodeClass
 
-CLUSTER_NAME = "eks:eks-cluster-name"
-OWNER_PREFIX = "kubernetes.io/cluster/"
+OWNER_PREFIX = f"{CLUSTER_TAG_PREFIX}/"
 
 
 def ownership(cluster: str, node_class: str) -> dict[str, str]:
     """The tags of everything that is made for a class."""
-    return {f"{OWNER_PREFIX}{cluster}": "owned", CLUSTER_NAME: cluster, labels.NODE_CLASS: node_class}
+    return {f"{OWNER_PREFIX}{cluster}": "owned", CLUSTER_NAME_TAG: cluster, labels.NODE_CLASS: node_class}
 
 
 def instance_tags(cluster: str, node_class: EC2NodeClass, node_pool: str) -> dict[str, str]:
@@ -30,7 +29,7 @@ def is_of_cluster(tags: Mapping[str, str], cluster: str) -> bool:
 
     Up to v0.37 another tag had the cluster's name (Karpenter, v1 migration guide).
     """
-    is_todays = tags.get(CLUSTER_NAME) == cluster and labels.NODE_POOL in tags and labels.NODE_CLASS in tags
+    is_todays = tags.get(CLUSTER_NAME_TAG) == cluster and labels.NODE_POOL in tags and labels.NODE_CLASS in tags
     return is_todays or tags.get(labels.MANAGED_BY) == cluster
 
 
