@@ -170,6 +170,19 @@ def test_taints_are_left_to_a_node_that_says_so() -> None:
     assert _one(_step(claim, node), UpdateNode).after.spec.taints == []
 
 
+def test_a_node_without_the_boot_taint_gets_the_taints_of_its_claim_whatever_it_says() -> None:
+    """A flag of the user's own stood in for all of ours, and the label with ours says nothing of it.
+
+    https://github.com/aws/karpenter-provider-aws/issues/7486
+    """
+    claim = builders.node_claim(**LAUNCHED, taints=[{"key": "dedicated", "effect": "NoSchedule"}])
+    own = {"key": "node.cilium.io/agent-not-ready", "value": "true", "effect": "NoExecute"}
+    labels = {REGISTERED: "", DO_NOT_SYNC_TAINTS: "true"}
+    node = builders.node("node-1", labels=labels, taints=[own], initialized=False, finalizers=())
+    taints = _one(_step(claim, node), UpdateNode).after.spec.taints
+    assert [taint.key for taint in taints] == ["node.cilium.io/agent-not-ready", "dedicated"]
+
+
 def test_a_node_without_the_boot_taint_is_registered_and_reported() -> None:
     """Pods may have been placed too soon: worth a warning, not a lost node."""
     node = builders.node("node-1", labels={REGISTERED: ""}, initialized=False, finalizers=())

@@ -100,7 +100,7 @@ def node_config(of: EC2NodeClassSpec) -> dict[str, Any]:
 
 
 def test_an_al2023_node_is_told_its_cluster_pods_labels_and_taints() -> None:
-    """The whole NodeConfig that nodeadm reads."""
+    """The whole NodeConfig that nodeadm reads. Of two flags kubelet takes the last, which is ours."""
     names = "karpenter.sh/capacity-type=spot,karpenter.sh/do-not-sync-taints=true,karpenter.sh/nodepool=general"
     assert node_config(spec()) == {
         "apiVersion": "node.eks.aws/v1alpha1",
@@ -120,7 +120,11 @@ def test_an_al2023_node_is_told_its_cluster_pods_labels_and_taints() -> None:
                         {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
                     ],
                 },
-                "flags": [f'--node-labels="{names},team=a,topology.k8s.aws/zone-id=use1-az1"'],
+                "flags": [
+                    "--max-pods=29",
+                    '--register-with-taints="gpu=true:NoSchedule,karpenter.sh/unregistered=:NoExecute"',
+                    f'--node-labels="{names},team=a,topology.k8s.aws/zone-id=use1-az1"',
+                ],
             },
         },
     }

@@ -221,7 +221,8 @@ def test_the_document_of_al2023_ends_with_the_node_config(said: dict[str, Any], 
     assert as_cloud_init_reads(text)[-1] == bodies[-1]
     found = yaml.safe_load(bodies[-1])["spec"]["kubelet"]
     assert found == json.loads(bodies[-1].partition("\n")[2])["spec"]["kubelet"]
-    assert found["flags"] == [f'--node-labels="{boot.node_labels}"']
+    taints = f'--register-with-taints="{boot.node_taints}"'
+    assert found["flags"] == ["--max-pods=29", taints, f'--node-labels="{boot.node_labels}"']
     assert len(found["config"]["registerWithTaints"]) == len(boot.taints)
     assert {key: found["config"][key] for key in kubelet} == kubelet | {"maxPods": 29}
 

@@ -131,7 +131,8 @@ def _owners(owners: Sequence[core.OwnerReference], claim: NodeClaim) -> list[cor
 def _taints(node: Node, claim: NodeClaim) -> Iterable[core.Taint]:
     """The node's taints and those of the claim that it lacks, by key and effect."""
     merged = {(taint.key, taint.effect): taint for taint in node.spec.taints}
-    if node.metadata.labels.get(DO_NOT_SYNC_TAINTS) != "true":
+    # A kubelet that did not set the taint it boots with set none of the others: a flag of the user's own stood for all.
+    if node.metadata.labels.get(DO_NOT_SYNC_TAINTS) != "true" or not any(map(_is_unregistered, node.spec.taints)):
         for taint in (*claim.spec.taints, *claim.spec.startup_taints):
             merged.setdefault(
                 (taint.key, taint.effect), core.Taint(key=taint.key, value=taint.value, effect=taint.effect)

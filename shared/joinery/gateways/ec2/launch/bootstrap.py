@@ -38,6 +38,11 @@ class Bootstrap:
         """The labels as kubelet's flag of that name has them."""
         return ",".join(f"{key}={value}" for key, value in self.labels.items())
 
+    @property
+    def node_taints(self) -> str:
+        """The taints as kubelet's flag of that name has them."""
+        return ",".join(f"{taint.key}={taint.value}:{taint.effect}" for taint in self.taints)
+
 
 def bootstrap(
     facts: ClusterFacts,

@@ -96,7 +96,7 @@ def _literal(text: str) -> str:
 def _flags(kubelet: KubeletConfiguration, boot: Bootstrap) -> Iterator[str]:
     if boot.labels:
         yield _flag("node-labels", f'"{boot.node_labels}"')
-    yield _flag("register-with-taints", f'"{",".join(f"{t.key}={t.value}:{t.effect}" for t in boot.taints)}"')
+    yield _flag("register-with-taints", f'"{boot.node_taints}"')
     yield _flag("max-pods", str(boot.max_pods))
     for name, value in (
         ("pods-per-core", kubelet.pods_per_core),

@@ -94,9 +94,11 @@ def _node_config(spec: EC2NodeClassSpec, settings: Mapping[str, Any], boot: Boot
         # nodeadm does not start a kubelet without it.
         lacks = "the answer has no cluster.kubernetesNetworkConfig.serviceIpv4Cidr"
         raise UnavailableError(f"EKS DescribeCluster {facts.name}: {lacks}")
-    kubelet: dict[str, Any] = {"config": _kubelet_config(settings, boot)}
+    # A flag wins over the configuration, and of two the last. nodeadm has those of the user's own NodeConfig and then
+    # ours: without them a flag of the user's, for a taint of a CNI say, takes the place of the NodePool's taints.
+    flags = [f"--max-pods={boot.max_pods}", f'--register-with-taints="{boot.node_taints}"']
     if node_labels:
-        kubelet["flags"] = [f'--node-labels="{node_labels}"']
+        flags.append(f'--node-labels="{node_labels}"')
     document: dict[str, Any] = {
         "apiVersion": "node.eks.aws/v1alpha1",
         "kind": "NodeConfig",
@@ -107,7 +109,7 @@ def _node_config(spec: EC2NodeClassSpec, settings: Mapping[str, Any], boot: Boot
                 "certificateAuthority": facts.ca,
                 "cidr": facts.service_cidr,
             },
-            "kubelet": kubelet,
+            "kubelet": {"config": _kubelet_config(settings, boot), "flags": flags},
         },
     }
     if spec.instance_store_policy == "RAID0":
