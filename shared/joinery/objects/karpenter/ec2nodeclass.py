@@ -139,7 +139,7 @@ class EC2NodeClassSpec(Model):
     associate_public_ip_address: TrueOrFalse | None = Field(default=None, alias="associatePublicIPAddress")
     """Whether instances get a public address. If absent, the subnet decides."""
     ip_prefix_count: Annotated[WholeNumber, Field(ge=0)] | None = None
-    """How many address prefixes the first network interface gets."""
+    """How many IPv4 prefixes the first network interface gets. In an IPv6 cluster the VPC CNI attaches the prefix."""
     kubelet: KubeletSettings = {}
     """Settings of the kubelet, by its own names. `maxPods`, and amounts that it reserves, may be expressions."""
     block_device_mappings: BlockDeviceMappings = []

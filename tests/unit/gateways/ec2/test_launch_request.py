@@ -246,7 +246,10 @@ def test_a_template_is_named_after_its_content() -> None:
 
 
 def test_a_template_has_the_users_disks_and_interfaces() -> None:
-    """Sizes in whole GiB, rounded up; addresses only on interfaces that have any."""
+    """Sizes in whole GiB, rounded up; addresses only on interfaces that have any.
+
+    EC2 takes either an IPv6 address or a prefix (https://github.com/aws/karpenter-provider-aws/pull/9201).
+    """
     made = template(
         node_class(
             blockDeviceMappings=[
@@ -271,7 +274,6 @@ def test_a_template_has_the_users_disks_and_interfaces() -> None:
         "InterfaceType": "interface",
         "Groups": ["sg-1", "sg-2"],
         "AssociatePublicIpAddress": False,
-        "Ipv6PrefixCount": 2,
         "PrimaryIpv6": True,
         "Ipv6AddressCount": 1,
         "ConnectionTrackingSpecification": {"UdpTimeout": 30},

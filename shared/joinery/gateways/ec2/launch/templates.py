@@ -279,10 +279,11 @@ def _addresses(spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
     addresses: dict[str, Any] = {}
     if spec.associate_public_ip_address is not None:
         addresses["AssociatePublicIpAddress"] = spec.associate_public_ip_address
-    if spec.ip_prefix_count:
-        addresses["Ipv6PrefixCount" if ipv6 else "Ipv4PrefixCount"] = spec.ip_prefix_count
     if ipv6:
+        # EC2 takes an address or a prefix, and only an address is primary: the VPC CNI attaches the prefix.
         addresses |= {"PrimaryIpv6": True, "Ipv6AddressCount": 1}
+    elif spec.ip_prefix_count:
+        addresses["Ipv4PrefixCount"] = spec.ip_prefix_count
     if spec.connection_tracking:
         tracking = spec.connection_tracking
         timeouts = {
