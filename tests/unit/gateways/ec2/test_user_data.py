@@ -361,6 +361,25 @@ def test_bottlerocket_mounts_local_disks_by_a_bootstrap_command() -> None:
     assert command["mode"] == "always"
 
 
+@pytest.mark.parametrize(
+    ("commands", "ours"),
+    [
+        ('[["apiclient", "ephemeral-storage", "init"]]', False),
+        ('[["apiclient", "ephemeral-storage", "init", "--filesystem", "ext4"]]', False),
+        ('[["apiclient", "set", "motd=hello"]]', True),
+        ("5", True),
+    ],
+)
+def test_bottlerocket_mounts_local_disks_once(commands: str, ours: bool) -> None:
+    """The user's own command does it already, perhaps with another file system: a second one fails, and so the boot.
+
+    https://github.com/kubernetes-sigs/karpenter/issues/2282
+    """
+    own = f'[settings.bootstrap-commands.mine]\ncommands = {commands}\nmode = "always"\nessential = true'
+    found = tomllib.loads(text(spec("Bottlerocket", instanceStorePolicy="RAID0", userData=own)))
+    assert ("000-mount-instance-storage" in found["settings"]["bootstrap-commands"]) is ours
+
+
 def test_settings_that_are_not_toml_are_refused() -> None:
     """The message names the field."""
     with pytest.raises(ConfigurationError, match="spec.userData is not TOML"):

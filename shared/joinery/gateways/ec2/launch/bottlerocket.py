@@ -18,6 +18,7 @@ from joinery.objects.karpenter.meta import Taint
 
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
 _AUTOSCALING = ("settings", "autoscaling")
+_MAKE_DISK = ["apiclient", "ephemeral-storage", "init"]
 # `apiclient ephemeral-storage bind` has default directories only since Bottlerocket 1.46.
 _DIRECTORIES = ["/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]
 
@@ -35,14 +36,16 @@ def settings(own: str, spec: EC2NodeClassSpec, kubelet: KubeletConfiguration, bo
         # Nodes of ours are in no Auto Scaling group, and kubelet would wait for one for ever.
         group["should-wait"] = False
     if spec.instance_store_policy == "RAID0":
-        _table_at(document, "settings", "bootstrap-commands")["000-mount-instance-storage"] = {
-            "commands": [
-                ["apiclient", "ephemeral-storage", "init"],
-                ["apiclient", "ephemeral-storage", "bind", "--dirs", *_DIRECTORIES],
-            ],
-            "mode": "always",
-            "essential": True,
-        }
+        commands = _table_at(document, "settings", "bootstrap-commands")
+        if not _mounts_disks(commands):
+            commands["000-mount-instance-storage"] = {
+                "commands": [
+                    _MAKE_DISK,
+                    ["apiclient", "ephemeral-storage", "bind", "--dirs", *_DIRECTORIES],
+                ],
+                "mode": "always",
+                "essential": True,
+            }
     return "\n".join(_table((), document)) + "\n"
 
 
@@ -60,6 +63,14 @@ def _table_at(document: dict[str, Any], *path: str) -> dict[str, Any]:
         if not isinstance(document, dict):
             raise ConfigurationError(f"spec.userData: {'.'.join(path[:depth])}: {document!r} is no table")
     return document
+
+
+def _mounts_disks(commands: Mapping[str, Any]) -> bool:
+    """Whether the user's own commands do it: to do it twice fails, and the node does not boot."""
+    tables = (each for each in commands.values() if isinstance(each, Mapping))
+    lists = (each.get("commands") for each in tables)
+    lines = (line for each in lists if isinstance(each, list) for line in each)
+    return any(isinstance(line, list) and line[:3] == _MAKE_DISK for line in lines)
 
 
 def _cluster(facts: ClusterFacts) -> dict[str, Any]:
