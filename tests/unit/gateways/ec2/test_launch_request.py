@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, Override, capacity_pools
+from joinery.gateways.ec2.instancetypes.families import FAMILIES
 from joinery.gateways.ec2.launch.fleet import fleet, result
 from joinery.gateways.ec2.launch.running import as_ours
 from joinery.gateways.ec2.launch.templates import Machine, template
@@ -14,6 +15,7 @@ from joinery.gateways.ec2.nodeclass.images import Image, statuses, variants
 from joinery.objects.codes import is_capacity
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm, EC2NodeClass
+from joinery.objects.kubernetes.quantity import amount
 from joinery.objects.snapshot.offerings import ALL_SPOT, OfferingKey, Reservation
 from joinery.objects.snapshot.shortages import as_met_by
 
@@ -373,6 +375,12 @@ def test_without_its_role_there_is_no_spot_at_all() -> None:
 def test_only_some_errors_mean_that_a_pool_is_out(code: str, capacity: bool) -> None:
     """The codes that Karpenter takes for a want of capacity; everything else is somebody's mistake."""
     assert is_capacity(code) is capacity
+
+
+def test_bottlerockets_root_disk_holds_its_images_snapshot() -> None:
+    """EC2 refuses a smaller one with InvalidBlockDeviceMapping."""
+    sizes = {name: amount("ephemeral-storage", size) >> 30 for name, size in FAMILIES["Bottlerocket"].devices}
+    assert sizes == {"/dev/xvda": 6, "/dev/xvdb": 20}
 
 
 def test_an_alias_stands_for_a_parameter_a_variant() -> None:

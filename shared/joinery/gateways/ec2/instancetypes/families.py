@@ -60,7 +60,9 @@ FAMILIES = {
         Family(
             name="Bottlerocket",
             pod_storage="/dev/xvdb",
-            devices=(("/dev/xvda", "4Gi"), ("/dev/xvdb", "20Gi")),
+            # EC2 refuses a root disk smaller than the image's snapshot, which is of 6 GiB (Karpenter for AWS,
+            # amifamily/bottlerocket; bottlerocket-os/bottlerocket a02834b6ac).
+            devices=(("/dev/xvda", "6Gi"), ("/dev/xvdb", "20Gi")),
             eni_memory=False,
             pods_per_core=False,
         ),
