@@ -148,6 +148,25 @@ def test_subnets_come_by_id_or_by_tags(cloud: Ec2Cloud) -> None:
     assert [subnet.id for subnet in one] == every[:1]
 
 
+def test_a_term_selects_by_its_id_or_else_its_name_or_else_its_tags(cloud: Ec2Cloud) -> None:
+    """The API server stores such terms beside one that is plain. All other subnets and groups have the tags, too."""
+    every = cloud.prepare(node_class())
+    subnet, group = every.subnets[0].id, every.security_groups[0]
+    other = boto3.client("ec2").create_security_group(GroupName="other", Description="tagged as well")["GroupId"]
+    boto3.client("ec2").create_tags(
+        Resources=[other], Tags=[{"Key": key, "Value": DISCOVERY[key]} for key in DISCOVERY]
+    )
+    for term in ({"id": group.id, "tags": DISCOVERY}, {"name": group.name, "tags": DISCOVERY}):
+        found = cloud.prepare(
+            node_class(
+                subnetSelectorTerms=[{"id": subnet}, {"id": subnet, "tags": DISCOVERY}],
+                securityGroupSelectorTerms=[{"id": group.id}, term],
+            )
+        )
+        assert [each.id for each in found.subnets] == [subnet]
+        assert [each.id for each in found.security_groups] == [group.id]
+
+
 def test_images_come_by_name_id_or_parameter(cloud: Ec2Cloud) -> None:
     """Without an alias only the architecture limits which types an image is for. A parameter counts before a name, and
     an id before both (Karpenter for AWS, amifamily).

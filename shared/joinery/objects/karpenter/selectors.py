@@ -2,7 +2,7 @@
 
 Karpenter's CRDs write the rule "id excludes the other fields" of subnets, security groups and capacity reservations as
 "not *every* term breaks it", so a list in which only some term mixes them is stored in clusters today. It stays
-accepted.
+accepted, and of such a term an id counts before a name, and a name before the rest.
 """
 
 from typing import Annotated, Any, Literal

@@ -1,8 +1,9 @@
 """Finding what an EC2NodeClass selects: subnets, security groups and capacity reservations.
 
 (EC2 API DescribeSubnets, DescribeSecurityGroups, DescribeCapacityReservations.) The terms of a selector are
-alternatives. One call asks for the ids, or names, of all terms together. Each term of tags takes a call of its own,
-because its tags must all match.
+alternatives. Of a term that says several things an id counts before a name, and a name before tags (Karpenter for AWS,
+subnet and securitygroup). One call asks for the ids, or names, of all terms together. Each term of tags takes a call of
+its own, because its tags must all match.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +59,8 @@ def subnets(clients: Clients, terms: Sequence[SubnetSelectorTerm]) -> Found[Subn
     by_id: dict[str, Any] = {}
     with translated("describing subnets"):
         pages = clients.ec2.get_paginator("describe_subnets")
-        for filters in filters_of("subnet-id", (term.id for term in terms), (term.tags for term in terms)):
+        tags = (term.tags for term in terms if not term.id)
+        for filters in filters_of("subnet-id", (term.id for term in terms), tags):
             for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
                 listed = entries(page, "Subnets", "SubnetId", "AvailabilityZone", call=_SUBNETS, log=clients.log)
                 by_id |= {subnet["SubnetId"]: subnet for subnet in listed if not subnet.get("Ipv6Native")}
@@ -87,8 +89,9 @@ def _most_free(subnet: Mapping[str, Any]) -> tuple[int, str]:
 
 def security_groups(clients: Clients, terms: Sequence[SecurityGroupSelectorTerm]) -> Found[SecurityGroupStatus]:
     """The security groups that any term selects, by id."""
-    calls = filters_of("group-id", (term.id for term in terms), (term.tags for term in terms))
-    calls += filters_of("group-name", (term.name for term in terms), ())
+    tags = (term.tags for term in terms if not (term.id or term.name))
+    calls = filters_of("group-id", (term.id for term in terms), tags)
+    calls += filters_of("group-name", (term.name for term in terms if not term.id), ())
     by_id: dict[str, Any] = {}
     with translated("describing security groups"):
         pages = clients.ec2.get_paginator("describe_security_groups")
