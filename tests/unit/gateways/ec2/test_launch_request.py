@@ -11,7 +11,7 @@ from joinery.gateways.ec2.instancetypes.families import FAMILIES
 from joinery.gateways.ec2.launch.fleet import fleet, result
 from joinery.gateways.ec2.launch.running import as_ours
 from joinery.gateways.ec2.launch.templates import Machine, template
-from joinery.gateways.ec2.nodeclass.images import Image, statuses, variants
+from joinery.gateways.ec2.nodeclass.images import AliasError, Image, statuses, variants
 from joinery.objects.codes import is_capacity
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm, EC2NodeClass
@@ -395,8 +395,8 @@ def test_an_alias_stands_for_a_parameter_a_variant() -> None:
     assert pinned == f"{base}/x86_64/standard/amazon-eks-node-al2023-x86_64-standard-1.33-v20260801/image_id"
     rocket = variants(AMISelectorTerm(alias="bottlerocket@v1.46.0"), "1.33")[1].parameter
     assert rocket == "/aws/service/bottlerocket/aws-k8s-1.33-nvidia/x86_64/1.46.0/image_id"
-    (windows,) = variants(AMISelectorTerm(alias="windows2025@latest"), "1.33")
-    base = "/aws/service/ami-windows-latest/Windows_Server-2025-English-Core-EKS_Optimized-1.33"
+    (windows,) = variants(AMISelectorTerm(alias="windows2025@latest"), "1.35")
+    base = "/aws/service/ami-windows-latest/Windows_Server-2025-English-Core-EKS_Optimized-1.35"
     assert windows.parameter == f"{base}/image_id"
 
 
@@ -405,6 +405,13 @@ def test_al2_ends_with_kubernetes_1_33() -> None:
     assert len(variants(AMISelectorTerm(alias="al2@latest"), "1.32")) == 3
     with pytest.raises(ConfigurationError, match="alias al2 has no images for Kubernetes 1.33"):
         variants(AMISelectorTerm(alias="al2@latest"), "1.33")
+
+
+def test_windows_2025_begins_with_kubernetes_1_35() -> None:
+    """There are no such images before, and the message says from when on."""
+    assert len(variants(AMISelectorTerm(alias="windows2022@latest"), "1.34")) == 1
+    with pytest.raises(AliasError, match="alias windows2025 needs Kubernetes 1.35, and this is 1.34"):
+        variants(AMISelectorTerm(alias="windows2025@latest"), "1.34")
 
 
 def test_of_images_for_the_same_types_the_best_is_taken() -> None:

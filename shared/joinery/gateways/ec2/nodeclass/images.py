@@ -80,8 +80,15 @@ def variants(term: AMISelectorTerm, version: str) -> tuple[ImageVariant, ...]:
         case "bottlerocket":
             return tuple(_bottlerocket(version, release))
         case "windows2019" | "windows2022" | "windows2025":
+            # Amazon publishes images of Windows Server 2025 from Kubernetes 1.35 on (Karpenter for AWS, amifamily).
+            if family == "windows2025" and _minor(version) < 35:
+                raise AliasError(f"amiSelectorTerms: alias windows2025 needs Kubernetes 1.35, and this is {version}")
             return (_windows(family.removeprefix("windows"), version),)
     raise AliasError(f"amiSelectorTerms: alias {term.alias}: the family is unknown")
+
+
+def _minor(version: str) -> int:
+    return int(version.partition(".")[2])
 
 
 def _al2023(version: str, release: str) -> Iterable[ImageVariant]:
@@ -94,7 +101,7 @@ def _al2023(version: str, release: str) -> Iterable[ImageVariant]:
 
 def _al2(version: str, release: str) -> Iterable[ImageVariant]:
     # Amazon publishes AL2 images up to Kubernetes 1.32.
-    if int(version.partition(".")[2]) >= 33:
+    if _minor(version) >= 33:
         raise AliasError(f"amiSelectorTerms: alias al2 has no images for Kubernetes {version}")
     rows = (("", "amd64", ("standard",)), ("-arm64", "arm64", ("standard",)), ("-gpu", "amd64", ("neuron", "nvidia")))
     for suffix, arch, kinds in rows:
