@@ -220,7 +220,8 @@ def test_a_role_gets_an_instance_profile_of_its_own(cloud: Ec2Cloud) -> None:
 def test_a_profile_that_another_controller_made_is_kept(cloud: Ec2Cloud) -> None:
     """A class adopted from Karpenter names its profile in the status; nothing is made while the role is right."""
     iam = boto3.client("iam")
-    iam.create_instance_profile(InstanceProfileName="theirs")
+    tags = [{"Key": "kubernetes.io/cluster/joinery", "Value": "owned"}]
+    iam.create_instance_profile(InstanceProfileName="theirs", Tags=tags)
     iam.add_role_to_instance_profile(InstanceProfileName="theirs", RoleName="nodes")
     adopted = node_class().model_copy(
         update={"status": cloud.prepare(node_class()).model_copy(update={"instance_profile": "theirs"})}

@@ -284,6 +284,23 @@ def test_an_instance_profile_that_is_not_there_is_said(clock: Clock) -> None:
     assert conditions(prepared(cloud, named))["Ready"][0] == "True"
 
 
+def test_a_class_that_names_a_role_now_gives_back_the_profile_that_it_named_before(clock: Clock) -> None:
+    """Its owner may remove that. Ours are listed by their path, and theirs are not among them.
+
+    https://github.com/aws/karpenter-provider-aws/issues/9028
+    """
+    iam, by_role = boto3.client("iam"), node_class()
+    iam.create_instance_profile(InstanceProfileName="theirs")
+    iam.add_role_to_instance_profile(InstanceProfileName="theirs", RoleName="nodes")
+    status = by_role.status.model_copy(update={"instance_profile": "theirs"})
+    cloud = function(clock)
+    # moto lists them all, whatever their path.
+    refuse(cloud, "iam", "ListInstanceProfiles", "AccessDenied", "no")
+    found = prepared(cloud, by_role.model_copy(update={"status": status}))
+    assert conditions(found)["InstanceProfileReady"][0] == "True"
+    assert found.status.instance_profile not in ("", "theirs")
+
+
 def test_a_new_instance_profile_is_waited_for(clock: Clock) -> None:
     """EC2 sees it seconds later than IAM has made it, and would refuse launches until then."""
     cloud = function(clock)

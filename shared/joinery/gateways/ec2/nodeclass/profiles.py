@@ -12,7 +12,7 @@ from typing import Any
 from joinery.gateways.answers import at, entries
 from joinery.gateways.aws import Clients, code, translated
 from joinery.gateways.ec2.nodeclass.lookups import Look
-from joinery.gateways.ec2.nodeclass.tags import ownership
+from joinery.gateways.ec2.nodeclass.tags import OWNER_PREFIX, ownership
 from joinery.objects.codes import ALREADY_EXISTS
 from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
@@ -80,7 +80,7 @@ class Profiles:
         return profile_name(self._cluster, self._clients.region, node_class)
 
     def _role(self, name: str, look: Look) -> str | None:
-        """The name of the role in a profile, None where there is no such profile or no role in it."""
+        """The name of the role in a profile of the cluster, None where there is no such profile or no role in it."""
         return look.ask("instance profiles", self._roles).get(name) or self._read(name)
 
     def _roles(self) -> dict[str, str]:
@@ -106,7 +106,10 @@ class Profiles:
                 profile: dict[str, Any] = self._clients.iam.get_instance_profile(InstanceProfileName=name)
         except NotFoundError:
             return None
-        return _role_in(at(profile, "InstanceProfile"))
+        found = at(profile, "InstanceProfile")
+        tags = {tag["Key"]: tag.get("Value") for tag in at(found, "Tags") or ()}
+        # One that the class itself named before is another's, who may remove it.
+        return _role_in(found) if tags.get(f"{OWNER_PREFIX}{self._cluster}") == "owned" else None
 
     def _create(self, name: str, node_class: EC2NodeClass) -> None:
         from botocore.exceptions import ClientError
