@@ -267,6 +267,7 @@ def _ec2(config: Settings) -> "Cloud":
         log=_log_left_out,
         zonal_shift=config.zonal_shift,
         prices_are_estimated=config.on_demand_prices == OnDemandPrices.ESTIMATED,
+        dry_runs=config.dry_runs,
         assumed=NodeAssumptions.of(config),
     )
 

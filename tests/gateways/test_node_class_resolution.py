@@ -21,6 +21,12 @@ from simulator.awsserver.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
 from tests.gateways.eks import create_cluster
 
+#: What EC2 says where a policy denies types (data/real/aws/create-fleet-unauthorized.json).
+DENIES_TYPE = (
+    "You are not authorized to perform this operation. User: arn:aws:sts::111122223333:assumed-role/a/b is not "
+    "authorized to perform: ec2:RunInstances on resource: arn:aws:ec2:us-east-1:111122223333:instance/* with an "
+    "explicit deny in a service control policy."
+)
 RESERVED = {"capacityReservationSelectorTerms": [{"tags": {"team": "a"}}]}
 
 
@@ -250,6 +256,14 @@ def test_a_cluster_that_is_not_there_is_said(clock: Clock) -> None:
         ("RunInstances", "UnauthorizedOperation", "no", "RunInstancesAuthCheckFailed"),
         ("RunInstances", "InvalidGroup.NotFound", "The security group does not exist", "RunInstancesDryRunFailed"),
         ("CreateLaunchTemplate", "InvalidUserData.Malformed", "limited to 16384 bytes", "UserDataSizeLimitExceeded"),
+        ("RunInstances", "UnauthorizedOperation", DENIES_TYPE, ""),
+        ("CreateFleet", "UnauthorizedOperation", DENIES_TYPE.replace("a service control", "an identity-based"), ""),
+        (
+            "RunInstances",
+            "UnauthorizedOperation",
+            DENIES_TYPE.replace(":instance/", ":subnet/"),
+            "RunInstancesAuthCheckFailed",
+        ),
         ("RunInstances", "Unsupported", "m5.large is not supported in your requested Availability Zone", ""),
     ],
 )
@@ -268,6 +282,22 @@ def test_what_a_launch_would_be_refused_for_is_said_before(
     assert conditions(found)["Ready"][0] == expected[0]
     assert conditions(prepared(function(clock), found))["Ready"][0] == "True"
     assert boto3.client("ec2").describe_launch_templates()["LaunchTemplates"] == []
+
+
+def test_the_dry_run_says_how_instances_ask_for_metadata(clock: Clock) -> None:
+    """As the template does: policies look at the call (Karpenter for AWS, issue 9018)."""
+    cloud, calls = function(clock), list[dict[str, Any]]()
+    events = cloud._clients.ec2.meta.events
+    events.register("provide-client-params.ec2.RunInstances", lambda params, **_: calls.append(params))
+    prepared(cloud, node_class(metadataOptions={"httpTokens": "required"}))
+    assert [call["MetadataOptions"]["HttpTokens"] for call in calls] == ["required"]
+
+
+def test_dry_runs_may_be_switched_off(clock: Clock) -> None:
+    """Nothing is tried, and the class is ready."""
+    cloud = Ec2Cloud("joinery", REGION, now=clock.now, dry_runs=False)
+    refuse(cloud, "ec2", "CreateFleet", "UnauthorizedOperation", "no")
+    assert _tries(cloud, node_class()) == 0
 
 
 def test_an_instance_profile_that_is_not_there_is_said(clock: Clock) -> None:

@@ -23,8 +23,8 @@ def test_everything_that_is_given_is_read() -> None:
     settings = {
         "MaxLaunches": "7", "MaxHourly": "12.5", "NodeSize": "small", "PreferencePolicy": "Ignore",
         "MinValuesPolicy": "BestEffort", "OrdinaryTypes": "false", "ReservedEnis": "1", "PrefixDelegation": "true",
-        "VmMemoryOverheadPercent": "0.05", "NodeRepair": "reboot", "Steering": "off", "ZonalShift": "true",
-        "SurgeSingleReplicas": "true", "Rebalance": "drain", "DisruptionMovePrice": "0.5",
+        "VmMemoryOverheadPercent": "0.05", "DryRuns": "false", "NodeRepair": "reboot", "Steering": "off",
+        "ZonalShift": "true", "SurgeSingleReplicas": "true", "Rebalance": "drain", "DisruptionMovePrice": "0.5",
         "DisruptionPayback": "1h30m", "DisruptionSeconds": "20", "SpotToSpot": "false", "Canary": "5% for 1h",
         "TerminateFirst": "static,reserved", "PodDeletionCost": "true", "NewNodesRepay": "false",
         "LegacyObjects": "false", "DefaultInstanceProfile": "nodes", "ExpirationObeysBudgets": "true",
@@ -55,6 +55,7 @@ def test_everything_that_is_given_is_read() -> None:
         reserved_enis=1,
         prefix_delegation=True,
         vm_memory_overhead_percent=0.05,
+        dry_runs=False,
         node_repair="reboot",
         steering="off",
         zonal_shift=True,

@@ -122,6 +122,11 @@ class Settings:
         0.075, "0.075", "0 or more, below 1",
         "The fraction of a type's memory that its nodes do not see (Karpenter's VM_MEMORY_OVERHEAD_PERCENT).",
     )
+    dry_runs: bool = _setting(
+        True, "true", "`true`, `false`",
+        "Whether dry runs of launches say what is wrong with an EC2NodeClass before pods wait for it. Switch them off "
+        "where a policy denies them and not the launches (Karpenter's DISABLE_DRY_RUN).",
+    )
     node_repair: str = _setting(
         NodeRepair.OFF, "off", "`off`, `replace`, `reboot`",
         "What becomes of a node that is unhealthy for too long. reboot does that once, and then replaces it.",

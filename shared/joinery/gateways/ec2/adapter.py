@@ -55,7 +55,7 @@ class Ec2Cloud:
 
     ``log`` hears of what is left out of AWS's answers. ``zonal_shift``: whether ARC is asked for zonal shifts, which
     takes a right and a cluster that is registered there. ``prices_are_estimated``: those on demand, because the price
-    list cannot be reached.
+    list cannot be reached. ``dry_runs``: whether launches are tried before a class is ready.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class Ec2Cloud:
         log: Log = unlogged,
         zonal_shift: bool = False,
         prices_are_estimated: bool = False,
+        dry_runs: bool = True,
         assumed: NodeAssumptions = USUAL,
     ) -> None:
         self._cluster, self._now = cluster, now
@@ -76,7 +77,7 @@ class Ec2Cloud:
         self._described = KnownCluster(self._clients, cluster, now)
         self._templates = LaunchTemplates(self._clients, cluster, now)
         self._create_fleet = CreateFleet(self._clients, now, self._templates)
-        self._dry_runs = DryRuns(self._clients, now)
+        self._dry_runs, self._does_try = DryRuns(self._clients, now), dry_runs
         self._placement_groups = PlacementGroups(self._clients)
         self._profiles = Profiles(self._clients, cluster)
         self._selections = Selections(now)
@@ -111,7 +112,7 @@ class Ec2Cloud:
         def select() -> SelectedResources:
             looking = Resolution(self._clients, self._described, self._lookups, ec2_class, self._now())
             found = looking.selected(self._profiles, self._placement_groups, may_make=may_make)
-            return self._tried(ec2_class, found) if may_make else found
+            return self._tried(ec2_class, found) if may_make and self._does_try else found
 
         return status(ec2_class, self._selections.of(ec2_class, "prepare" if may_make else "find", select), self._now())
 
