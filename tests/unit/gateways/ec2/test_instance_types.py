@@ -409,13 +409,14 @@ def test_declared_efa_interfaces_take_pods_and_give_efa(catalog: Catalog) -> Non
 
 
 def test_windows_nodes_exist_for_amd64_only(catalog: Catalog) -> None:
-    """A Windows class gives amd64 types a system and a build, and arm64 types none that anything could match."""
+    """A Windows class gives amd64 types a system and a build. None of arm64 can be bought."""
     windows = node_class(amiFamily="Windows2022", amiSelectorTerms=[{"id": "ami-1"}])
     amd, arm = only(catalog, "m5.large", windows), only(catalog, "m7g.large", windows)
     assert amd.labels[labels.OS] == ("windows",)
     assert amd.labels[labels.WINDOWS_BUILD] == ("10.0.20348",)
     assert amd.capacity["vpc.amazonaws.com/PrivateIPv4Address"] == 9
-    assert arm.labels[labels.OS] == ()
+    assert any(offering.available for offering in amd.offerings)
+    assert not any(offering.available for offering in arm.offerings)
 
 
 @given(vcpus=st.integers(1, 900), mib=st.integers(512, 32 << 20), enis=st.integers(1, 16), overhead=st.floats(0, 0.5))

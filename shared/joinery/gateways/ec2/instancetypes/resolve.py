@@ -131,7 +131,9 @@ def _is_usable(
     description: Description, node_class: EC2NodeClass, node_labels: Mapping[str, tuple[str, ...]], left: Resources
 ) -> bool:
     """Whether a node of the type could boot and hold a pod at all."""
-    if not description.arch or min(left.values()) < 0 or not serves(node_class.spec, description):
+    # Windows has no images for arm64: such a type has no system.
+    has_system = bool(description.arch and node_labels[labels.OS])
+    if not has_system or min(left.values()) < 0 or not serves(node_class.spec, description):
         return False
     # A class from a file has no status: then nothing is known about its images, and none is assumed to be missing.
     status = node_class.status
