@@ -104,7 +104,8 @@ class Resolution:
 
     def _reservations(self) -> list[CapacityReservationStatus]:
         spec = self._class.spec
-        question = f"capacity reservations {spec.capacity_reservation_selector_terms!r} {spec.is_windows}"
+        images, group = (spec.is_windows, spec.ami_selector_terms), spec.placement_group_selector
+        question = f"capacity reservations {spec.capacity_reservation_selector_terms!r} {images!r} {group!r}"
         return self._look.ask(question, lambda: discovery.capacity_reservations(self._clients, spec, self._now))
 
     def _profile(self, profiles: Profiles, may_make: bool) -> str:

@@ -99,7 +99,6 @@ def test_terms_select_by_id_tags_owner_and_criteria(term: dict[str, Any], expect
         {"EndDate": "2025-12-31T00:00:00Z"},
         {"ReservationType": "scheduled"},
         {"InstanceMatchCriteria": "whatever"},
-        {"PlacementGroupArn": "arn:aws:ec2:us-east-1:111122223333:placement-group/hpc"},
     ],
 )
 def test_what_is_over_or_of_an_unknown_sort_is_not_selected(given: dict[str, Any]) -> None:
@@ -129,6 +128,21 @@ def test_a_reservation_takes_instances_of_its_platform_alone(platform: str, clas
         for family, by in [name.split()]
     }
     assert [name for name, spec in asked.items() if selected(spec, [known], NOW)] == classes
+
+
+@pytest.mark.parametrize(
+    ("selector", "remaining"), [(None, []), ({"name": "web"}, []), ({"name": "hpc"}, [3]), ({"id": "pg-1"}, [3])]
+)
+def test_a_reservation_in_a_placement_group_takes_instances_of_that_group_alone(
+    catalog: Catalog, selector: dict[str, str] | None, remaining: list[int]
+) -> None:
+    """EC2 User Guide, "Use Capacity Reservations with placement groups". Its ARN does not have the group's id,
+    so then the user is believed.
+    """
+    known = _reservation(PlacementGroupArn="arn:aws:ec2:us-east-1:111122223333:placement-group/hpc")
+    of = node_class(capacityReservationSelectorTerms=[{"id": "cr-1"}], placementGroupSelector=selector)
+    _, found = _reserved(of, catalog, known)
+    assert [offering.reservation and offering.reservation.remaining for offering in found] == remaining
 
 
 @pytest.mark.parametrize(("minutes", "state"), [(41, "active"), (40, "expiring")])

@@ -42,10 +42,10 @@ class CapacityReservation(msgspec.Struct, frozen=True, rename="pascal", kw_only=
     tags: tuple[Tag, ...] = ()
 
     def is_usable(self, now: datetime) -> bool:
-        """Whether it is active, not over, and of a type that Joinery can launch into: it launches into no group."""
+        """Whether it is active, not over, and of a type that Joinery can launch into."""
         is_over = self.end_date is not None and self.end_date <= now
         is_known = self.reservation_type in RESERVATION_KINDS and self.instance_match_criteria in _CRITERIA
-        return self.state == "active" and is_known and not is_over and not self.placement_group_arn
+        return self.state == "active" and is_known and not is_over
 
     def is_expiring(self, now: datetime) -> bool:
         """Whether it is a capacity block that is about to end. Nothing more is launched into it."""

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from joinery.gateways.ec2.catalog.reservations import CapacityReservation
 from joinery.gateways.ec2.instancetypes.typelabels import Labels
-from joinery.gateways.ec2.nodeclass.reservations import reservations_of
+from joinery.gateways.ec2.nodeclass.reservations import may_enter, reservations_of
 from joinery.objects.karpenter.ec2nodeclass import CapacityReservationStatus, EC2NodeClass
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED
 from joinery.objects.snapshot.offerings import Offering, Reservation
@@ -30,7 +30,11 @@ def reserved_offerings(
     ``reservations``: as they were counted last. ``sold``: on-demand and spot offerings by type. ``zones``: name to id,
     of the zones that the class reaches.
     """
-    counted = {reservation.capacity_reservation_id: reservation for reservation in reservations}
+    counted = {
+        reservation.capacity_reservation_id: reservation
+        for reservation in reservations
+        if may_enter(node_class.spec, reservation.placement_group_arn)
+    }
     offerings: dict[str, list[Offering]] = {}
     for entry in reservations_of(node_class, counted.values(), now):
         price = _on_demand_price(sold.get(entry.instance_type, ()), entry.availability_zone) / DISCOUNT

@@ -31,6 +31,7 @@ def selected(
         for reservation in reservations
         if reservation.is_usable(now)
         and _may_boot_as(spec, reservation.instance_platform)
+        and may_enter(spec, reservation.placement_group_arn)
         and any(_selects(term, reservation) for term in spec.capacity_reservation_selector_terms)
     }
     return [_status(matching[key], now) for key in sorted(matching)]
@@ -45,6 +46,18 @@ def _may_boot_as(spec: EC2NodeClassSpec, platform: str) -> bool:
     if all(term.alias for term in spec.ami_selector_terms):
         return platform in ("", plain)
     return platform == "" or platform.startswith("Windows") == (plain == "Windows")
+
+
+def may_enter(spec: EC2NodeClassSpec, group_arn: str) -> bool:
+    """Whether the class's nodes are in a reservation's placement group, where it has one: it takes no instance that is
+    elsewhere (EC2 User Guide, "Use Capacity Reservations with placement groups").
+
+    Its ARN has the group's name. What group a class's id is of is not known here, so EC2 says whether that fits.
+    """
+    selector = spec.placement_group_selector
+    if not group_arn or selector is None:
+        return not group_arn
+    return bool(selector.id) or group_arn.rpartition("/")[2] == selector.name
 
 
 def _selects(term: CapacityReservationSelectorTerm, reservation: CapacityReservation) -> bool:
