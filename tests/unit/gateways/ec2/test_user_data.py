@@ -353,11 +353,26 @@ def test_bottlerocket_is_told_every_dns_server(given: list[str], written: object
     assert found["settings"]["kubernetes"]["cluster-dns-ip"] == written
 
 
-def test_bottlerocket_mounts_local_disks_by_a_bootstrap_command() -> None:
-    """With the directories named, which every version understands."""
-    found = tomllib.loads(text(spec("Bottlerocket", instanceStorePolicy="RAID0")))
+@pytest.mark.parametrize(
+    ("image", "are_named"),
+    [
+        ("bottlerocket-aws-k8s-1.33-x86_64-v1.45.2-431fe75a", True),
+        ("bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-431fe75a", False),
+        ("bottlerocket-aws-k8s-1.33-nvidia-aarch64-v2.0.0-431fe75a", False),
+        ("mine", True),
+        ("", True),
+    ],
+)
+def test_bottlerocket_mounts_local_disks_by_a_bootstrap_command(image: str, are_named: bool) -> None:
+    """With the directories named where the image may not know them. From 1.46 on it knows more than are named."""
+    boot = replace(of_spot_node(), image_name=image)
+    found = tomllib.loads(text(spec("Bottlerocket", instanceStorePolicy="RAID0"), boot))
     command = found["settings"]["bootstrap-commands"]["000-mount-instance-storage"]
-    assert command["commands"][0] == ["apiclient", "ephemeral-storage", "init"]
+    named = ["--dirs", "/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"] if are_named else []
+    assert command["commands"] == [
+        ["apiclient", "ephemeral-storage", "init"],
+        ["apiclient", "ephemeral-storage", "bind", *named],
+    ]
     assert command["mode"] == "always"
 
 

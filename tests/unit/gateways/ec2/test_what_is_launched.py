@@ -160,6 +160,16 @@ def test_the_number_of_pods_and_the_disk_are_in_the_template(catalog: Catalog, s
     assert kind.capacity["ephemeral-storage"] == sizes[-1] << 30
 
 
+def test_the_name_of_the_image_says_what_it_knows(catalog: Catalog) -> None:
+    """Bottlerocket 1.46 is told no directories for its local disks."""
+    of = of_subnets(amiSelectorTerms=[{"alias": "bottlerocket@latest"}], instanceStorePolicy="RAID0")
+    image = of.status.amis[0].model_copy(update={"name": "bottlerocket-aws-k8s-1.33-x86_64-v1.46.0-431fe75a"})
+    of = of.model_copy(update={"status": of.status.model_copy(update={"amis": [image]})})
+    launched = launch(next(kind for kind in resolve(catalog, of) if kind.name == "m5.large"), of)
+    assert launched is not None
+    assert "--dirs" not in launched.user_data
+
+
 def test_a_windows_node_is_what_pods_for_windows_ask_for(catalog: Catalog) -> None:
     """System, build, and an address for each pod, which the webhook of EKS's VPC resource controller asks for."""
     of = of_subnets(amiSelectorTerms=[{"alias": "windows2022@latest"}])

@@ -24,7 +24,7 @@ class Bootstrap:
     """What a node's user data say in addition to its class's spec.
 
     ``labels``: those that a kubelet may set. ``reserved``: ``kubeReserved`` and ``systemReserved`` of nodes of this
-    type, where the class has expressions.
+    type, where the class has expressions. ``image_name``: empty where nobody knows.
     """
 
     facts: ClusterFacts
@@ -32,6 +32,7 @@ class Bootstrap:
     taints: tuple[Taint, ...]
     max_pods: int
     reserved: Mapping[str, Mapping[str, str]]
+    image_name: str = ""
 
     @property
     def node_labels(self) -> str:
@@ -52,6 +53,7 @@ def bootstrap(
     capacity_type: str,
     max_pods: int,
     reserved: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
+    image_name: str = "",
 ) -> Bootstrap:
     """What user data say: these labels and taints and ours, without labels that a kubelet may not set.
 
@@ -68,7 +70,9 @@ def bootstrap(
     for taint in given:
         if not (is_label_key(taint.key) and (not taint.value or _TAINT_VALUE.fullmatch(taint.value))):
             raise ConfigurationError(f"spec.taints[{taint.key}]: {taint.value!r} is no taint of a node")
-    return Bootstrap(facts=facts, labels=allowed, taints=given, max_pods=max_pods, reserved=reserved)
+    return Bootstrap(
+        facts=facts, labels=allowed, taints=given, max_pods=max_pods, reserved=reserved, image_name=image_name
+    )
 
 
 def _may_set(key: str) -> bool:

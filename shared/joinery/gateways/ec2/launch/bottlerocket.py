@@ -19,7 +19,9 @@ from joinery.objects.karpenter.meta import Taint
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
 _AUTOSCALING = ("settings", "autoscaling")
 _MAKE_DISK = ["apiclient", "ephemeral-storage", "init"]
-# `apiclient ephemeral-storage bind` has default directories only since Bottlerocket 1.46.
+_VERSION = re.compile(r"-v([0-9]+)\.([0-9]+)\.")
+# What every version binds. Since 1.46 `apiclient ephemeral-storage bind` has directories of its own, and more of them:
+# those of snapshotters, too (Karpenter for AWS, amifamily/bottlerocket).
 _DIRECTORIES = ["/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]
 
 
@@ -41,7 +43,7 @@ def settings(own: str, spec: EC2NodeClassSpec, kubelet: KubeletConfiguration, bo
             commands["000-mount-instance-storage"] = {
                 "commands": [
                     _MAKE_DISK,
-                    ["apiclient", "ephemeral-storage", "bind", "--dirs", *_DIRECTORIES],
+                    ["apiclient", "ephemeral-storage", "bind", *_directories(boot.image_name)],
                 ],
                 "mode": "always",
                 "essential": True,
@@ -63,6 +65,13 @@ def _table_at(document: dict[str, Any], *path: str) -> dict[str, Any]:
         if not isinstance(document, dict):
             raise ConfigurationError(f"spec.userData: {'.'.join(path[:depth])}: {document!r} is no table")
     return document
+
+
+def _directories(image_name: str) -> list[str]:
+    """What names the directories to bind; nothing where the image knows them itself."""
+    version = _VERSION.search(image_name)
+    knows_them = version is not None and (int(version[1]), int(version[2])) >= (1, 46)
+    return [] if knows_them else ["--dirs", *_DIRECTORIES]
 
 
 def _mounts_disks(commands: Mapping[str, Any]) -> bool:

@@ -104,6 +104,7 @@ def template_of(
         capacity_type=request.capacity_type,
         max_pods=key.max_pods,
         reserved=json.loads(key.reserved or "{}"),
+        image_name=next((image.name for image in node_class.status.amis if image.id == key.image_id), ""),
     )
     machine = Machine(
         image_id=key.image_id,
