@@ -4,7 +4,6 @@ A user's own user data become parts of one document, before ours. Nothing that a
 another part or take ours for its own: its boundary is one that no part contains.
 """
 
-import json
 import re
 from collections.abc import Iterable
 from email import message_from_string
@@ -30,7 +29,8 @@ _USUAL_BOUNDARY = "//"
 _OWN_HEADERS = ("content-type", "content-transfer-encoding", "mime-version")
 #: How a body may be written that is no text as it stands (``email.message.Message.get_payload``).
 _ENCODINGS = ("base64", "quoted-printable", "x-uuencode", "uuencode", "uue", "x-uue")
-_YAML_KEY = re.compile(r"[\w.-]+:(\s|$)")
+#: A key as a mapping of YAML begins with, in block style or in flow style, which JSON is.
+_YAML_KEY = re.compile(r"""(\{\s*)?([\w.-]+:(\s|$)|(["'])[^"'\n]+\4\s*:)|\{\s*\}$""")
 
 #: A content type, with the lines of other headers below it, and a body.
 Part = tuple[str, str]
@@ -99,12 +99,7 @@ def _type_of(own: str) -> str:
 
 
 def _is_mapping(own: str) -> bool:
-    """Whether it is a YAML mapping, as a NodeConfig is, and no script: its first line that is no comment is a key."""
-    if own.lstrip().startswith("{"):
-        try:
-            return isinstance(json.loads(own), dict)
-        except ValueError:
-            return False
+    """Whether it is a YAML mapping, as a NodeConfig is, and no script: what comes first and is no comment is a key."""
     lines = (line.strip() for line in own.splitlines())
     said = (line for line in lines if line and not line.startswith(("#", "---")))
-    return bool(_YAML_KEY.match(next(said, "")))
+    return bool(_YAML_KEY.match("\n".join(said)))
