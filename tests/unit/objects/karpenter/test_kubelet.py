@@ -9,6 +9,12 @@ from joinery.objects.karpenter.meta import Origin
 from simulator import builders
 from tools.crds import definition
 
+#: As the kubelet's own file says them.
+OF_ITS_FILE = {
+    "apiVersion": "kubelet.config.k8s.io/v1beta1",
+    "kind": "KubeletConfiguration",
+    "reservedMemory": [{"numaNode": 0, "limits": {"memory": 1073741824, "hugepages-2Mi": "64Mi"}}],
+}
 PASSED_ON = {"registryPullQPS": 20, "cpuManagerPolicy": "static", "featureGates": {"NodeSwap": True}}
 
 
@@ -42,6 +48,7 @@ def test_a_change_of_one_is_drift() -> None:
 def test_some_families_take_every_setting(family: str) -> None:
     """Custom writes its own user data, and is not told of any."""
     assert problems(family, **PASSED_ON) == []
+    assert problems(family, **OF_ITS_FILE) == []
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,9 @@ _BY_SHAPE = {
     # Karpenter takes an expression, too, which no kubelet sees.
     "pods": "maxPods",
     "number": "memoryThrottlingFactor",
+    # `apiVersion` and `kind` say of which type a KubeletConfiguration is; users copy them along.
     "text": """
+        apiVersion kind
         address cgroupDriver cgroupRoot clusterDomain configMapAndSecretChangeDetectionStrategy containerLogMaxSize
         containerRuntimeEndpoint contentType cpuManagerPolicy hairpinMode healthzBindAddress
         imagePullCredentialsVerificationPolicy imageServiceEndpoint kubeReservedCgroup kubeletCgroups
@@ -167,7 +169,7 @@ def _fits(value: object, shape: str) -> bool:
         case "duration":
             return isinstance(value, str) and is_duration(value)
         case "quantity":
-            return isinstance(value, str) and is_quantity(value)
+            return _fits(value, "number") or (isinstance(value, str) and is_quantity(value))
     return isinstance(value, str)
 
 
