@@ -74,9 +74,10 @@ def decision_input(
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
     catalogue, prices = prices_of(loaded, snapshot, named_region)
-    known = instance_types(snapshot.node_classes, catalogue, snapshot.now, stack_settings())
+    settings = stack_settings()
+    known = instance_types(snapshot.node_classes, catalogue, snapshot.now, settings)
     changed = overlaid(known, snapshot)
-    notices += tell_now(*prices.notices(), *not_counted(snapshot, catalogue), *overlays_left_out(changed))
+    notices += tell_now(*prices.notices(), *not_counted(snapshot, catalogue, settings), *overlays_left_out(changed))
     return DecisionInput(
         snapshot=snapshot,
         catalogue=catalogue,

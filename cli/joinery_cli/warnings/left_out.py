@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
 
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.constraints.volumes import Volumes
@@ -35,6 +36,9 @@ from joinery_cli.warnings.partial_exports import (
     pods_without_nodes,
 )
 from joinery_cli.warnings.pods import idle_spreads, odd_amounts, odd_limits, uncounted_sidecars
+
+if TYPE_CHECKING:
+    from joinery.objects.settings import Settings
 
 _OUR_SCHEDULERS = ("", "default-scheduler", FARGATE_SCHEDULER)
 
@@ -236,12 +240,12 @@ def _coming(pool: StaticPool) -> int:
     return max(0, min(pool.lacking, amount("nodes", limit) - there))
 
 
-def not_counted(snapshot: Snapshot, catalogue: Catalog) -> Iterator[UserNotice]:
+def not_counted(snapshot: Snapshot, catalogue: Catalog, settings: "Settings | None") -> Iterator[UserNotice]:
     """Capacity reservations that are asked for and not used,
     because the catalogue does not say what is left of them; and types for which an expression of a class has no value.
     """
     yield from map(warning, unused_reservations(snapshot.node_classes, catalogue, snapshot.now))
-    yield from map(warning, types_without_value(snapshot.node_classes, catalogue))
+    yield from map(warning, types_without_value(snapshot.node_classes, catalogue, settings))
 
 
 def others(packing: Packing, snapshot: Snapshot) -> Iterator[UserNotice]:

@@ -65,6 +65,14 @@ def test_types_for_which_an_expression_has_no_value_are_told(run: Run, write: Wr
     assert ": it yields -" in err
 
 
+def test_types_have_a_value_with_the_stacks_settings(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they have in the plan: where the VPC CNI assigns prefixes, an a1.medium has addresses for more than 8 pods."""
+    spec = 'role: nodes\n  kubelet: {maxPods: "max_pods - 10"}'
+    path = write("cluster.yaml", CLUSTER.replace("role: nodes", spec))
+    monkeypatch.setenv("JOINERY_SETTINGS", "PrefixDelegation=true")
+    assert "a1.medium" not in run("plan", *OPTIONS, path).err
+
+
 def test_an_empty_label_is_shown_in_a_reason(run: Run, write: Write) -> None:
     """As the empty text that it is, not as no value at all."""
     path = write("cluster.yaml", CLUSTER.replace("{team: web}", '{worker: ""}'))

@@ -67,11 +67,17 @@ def unused_reservations(node_classes: Iterable[NodeClass], catalog: Catalog, now
             yield f"{subject}: capacityReservationSelectorTerms select no capacity reservation of the catalogue"
 
 
-def types_without_value(node_classes: Iterable[NodeClass], catalog: Catalog) -> Iterator[str]:
-    """A line for each class with an expression that has no value for some types, which it therefore leaves out."""
+def types_without_value(
+    node_classes: Iterable[NodeClass], catalog: Catalog, settings: "Settings | None"
+) -> Iterator[str]:
+    """A line for each class with an expression that has no value for some types, which it therefore leaves out.
+
+    ``settings``: those of the stack, where they are known.
+    """
+    assumed = NodeAssumptions.of(settings) if settings else USUAL
     for node_class in map(of_ec2, node_classes):
-        settings = node_settings(node_class.spec, USUAL, {})
-        problems = [said for description in catalog.described if (said := _problem(settings, description))]
+        of_class = node_settings(node_class.spec, assumed, {})
+        problems = [said for description in catalog.described if (said := _problem(of_class, description))]
         # What is wrong for all types at once is said where the class is refused.
         if problems and not node_class.unsupported:
             count = f"{len(problems)} of {len(catalog.described)} types are left out"
