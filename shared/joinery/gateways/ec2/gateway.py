@@ -34,8 +34,7 @@ class Override:
     """One capacity pool that a launch may be served from.
 
     ``price``: in $/h. ``max_pods``: the kubelet's setting. ``reservation``: the capacity reservation to launch into,
-    for a reserved launch. ``efa``: how many Elastic Fabric Adapters the instance gets in place of its ordinary network
-    interface.
+    for a reserved launch. ``efa``: how many Elastic Fabric Adapters the instance gets.
     """
 
     instance_type: str

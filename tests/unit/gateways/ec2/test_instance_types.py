@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from joinery.gateways.ec2.catalog.description import GpuDevice
+from joinery.gateways.ec2.catalog.description import Description, GpuDevice
 from joinery.gateways.ec2.catalog.document import Catalog, UnpricedOffering, Zone, entry
 from joinery.gateways.ec2.catalog.resolved import decode_entries
 from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
@@ -426,6 +426,19 @@ def test_nothing_is_ever_allocatable_beyond_capacity(vcpus: int, mib: int, enis:
     kind = resolve(small, node_class(), assumed=NodeAssumptions(vm_memory_overhead=overhead))[0]
     assert all(kind.allocatable[name] <= kind.capacity[name] for name in kind.capacity)
     assert min(kind.allocatable.values()) >= 0 or not any(o.available for o in kind.offerings)
+
+
+@pytest.mark.parametrize(("cards", "adapters", "takes"), [(1, 1, True), (32, 32, True), (17, 16, False)])
+def test_of_more_network_cards_than_fabric_adapters_the_first_takes_none(
+    cards: int, adapters: int, takes: bool
+) -> None:
+    """p6-b300: https://github.com/aws/aws-parallelcluster/issues/7143."""
+    network = {
+        "NetworkCards": [{"NetworkCardIndex": card} for card in range(cards)],
+        "EfaInfo": {"MaximumEfaInterfaces": adapters},
+    }
+    described = msgspec.convert({"InstanceType": "x1.large", "NetworkInfo": network}, Description)
+    assert described.efa_on_first_card is takes
 
 
 def test_a_type_without_a_price_has_the_places_where_it_is_sold() -> None:

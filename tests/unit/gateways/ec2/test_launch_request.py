@@ -286,16 +286,30 @@ def test_a_template_has_the_users_disks_and_interfaces() -> None:
 
 def test_fabric_adapters_take_the_place_of_the_ordinary_interface() -> None:
     """One a network card; addresses and groups as elsewhere (EC2 API, InterfaceType efa)."""
-    made = template(node_class(ipPrefixCount=2), replace(MACHINE, efa=3), {}).data["NetworkInterfaces"]
+    made = template(node_class(ipPrefixCount=2), replace(MACHINE, efa=range(3)), {}).data["NetworkInterfaces"]
     assert [(each["NetworkCardIndex"], each["DeviceIndex"]) for each in made] == [(0, 0), (1, 1), (2, 1)]
     assert {each["InterfaceType"] for each in made} == {"efa"}
     assert all(each["Groups"] == ["sg-1", "sg-2"] and each["Ipv4PrefixCount"] == 2 for each in made)
 
 
+def test_where_the_first_network_card_takes_no_fabric_adapter_it_has_an_ordinary_interface() -> None:
+    """As AWS configures p6-b300; the adapters on the other cards have no addresses.
+
+    EC2 User Guide, "Maximize network bandwidth on Amazon EC2 instances with multiple network cards".
+    """
+    machine = replace(MACHINE, efa=range(1, 3))
+    first, *others = template(node_class(ipPrefixCount=2), machine, {}).data["NetworkInterfaces"]
+    assert first == {"DeviceIndex": 0, "Groups": ["sg-1", "sg-2"], "Ipv4PrefixCount": 2}
+    efa = {"DeviceIndex": 0, "InterfaceType": "efa-only", "Groups": ["sg-1", "sg-2"]}
+    assert others == [{"NetworkCardIndex": card} | efa for card in (1, 2)]
+
+
 def test_interfaces_that_the_class_declares_stay_as_they_are() -> None:
     """Whatever the pods ask for: its types promise no other adapters."""
     declared = [{}, {"deviceIndex": 1, "interfaceType": "efa-only"}]
-    made = template(node_class(networkInterfaces=declared), replace(MACHINE, efa=1), {}).data["NetworkInterfaces"]
+    made = template(node_class(networkInterfaces=declared), replace(MACHINE, efa=range(1)), {}).data[
+        "NetworkInterfaces"
+    ]
     assert [each["InterfaceType"] for each in made] == ["interface", "efa-only"]
 
 

@@ -80,7 +80,7 @@ def launch(kind: InstanceType, of: EC2NodeClass, *rules: str, **requests: str) -
     request = request_of(group, of, found, ())
     first = request.overrides[0]
     template = template_of(
-        request, of, FACTS, TemplateKey("ami-1", first.max_pods, first.efa, first.reservation), "us-east-1"
+        request, of, FACTS, TemplateKey("ami-1", first.max_pods, range(first.efa), first.reservation), "us-east-1"
     )
     call = fleet(request, [(template.name, request.overrides)], {}, {s.zone: s.id for s in of.status.subnets})
     instance = Instance("i-1", kind.name, first.zone, request.capacity_type, "pending", builders.EPOCH, "ami-1")

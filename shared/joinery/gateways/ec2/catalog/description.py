@@ -171,6 +171,16 @@ class Description(_Part, frozen=True):
         return self.neuron_info.neuron_devices if self.neuron_info else ()
 
     @property
+    def efa_on_first_card(self) -> bool:
+        """Whether the first network card takes an Elastic Fabric Adapter.
+
+        That of p6-b300, with 17 cards and 16 adapters, does not: the first is for ordinary interfaces alone
+        (https://github.com/aws/aws-parallelcluster/issues/7143).
+        """
+        efa = self.network_info.efa_info
+        return efa is None or efa.maximum_efa_interfaces >= len(self.network_info.network_cards)
+
+    @property
     def default_card_interfaces(self) -> int:
         """How many network interfaces the default card has.
 

@@ -66,7 +66,8 @@ class CreateFleet:
         # One launch reads the types, and those beside it find them read.
         with self._describing:
             images = self._images(request, node_class)
-        by_template = pools_by_template(request.overrides, images, partial(self._reserved, node_class.spec))
+        reserved_of = partial(self._reserved, node_class.spec)
+        by_template = pools_by_template(request.overrides, images, reserved_of, self._efa_cards)
         # EC2 says nothing of what it is not asked for.
         request = replace(request, overrides=tuple(chain.from_iterable(by_template.values())))
         configs = [
@@ -242,6 +243,10 @@ class CreateFleet:
             return json.dumps(reserved(spec.kubelet, known), sort_keys=True)
         except ExpressionError as error:
             raise ConfigurationError(f"spec.kubelet.{error}") from None
+
+    def _efa_cards(self, override: Override) -> range:
+        first = 0 if self._descriptions[override.instance_type].efa_on_first_card else 1
+        return range(first, first + override.efa)
 
     def _describe(self, names: list[str]) -> dict[str, Description]:
         """The types of these names, as far as EC2 knows them."""

@@ -31,13 +31,13 @@ _ISOLATED = ("us-iso-", "us-isob-", "us-isof-")
 class TemplateKey(NamedTuple):
     """What pools must have in common to share a launch template.
 
-    ``efa``: how many Elastic Fabric Adapters an instance gets. ``reserved``: as JSON, what the class's expressions
+    ``efa``: the network cards that get an Elastic Fabric Adapter. ``reserved``: as JSON, what the class's expressions
     reserve for kubelet and system; empty where it has none.
     """
 
     image_id: str
     max_pods: int
-    efa: int
+    efa: range
     reservation: Reservation | None
     reserved: str = ""
 
@@ -55,8 +55,9 @@ class Template:
 class Machine:
     """What of a template does not come from the class alone.
 
-    ``user_data``: base64. ``reservation``: the capacity reservation to launch into, None to use none. ``efa``: how many
-    Elastic Fabric Adapters. ``tenancy``: EC2's word. ``partition``: of the placement group, empty for any.
+    ``user_data``: base64. ``reservation``: the capacity reservation to launch into, None to use none. ``efa``: the
+    network cards with an Elastic Fabric Adapter. ``tenancy``: EC2's word. ``partition``: of the placement group, empty
+    for any.
     """
 
     image_id: str
@@ -65,17 +66,20 @@ class Machine:
     region: str
     ipv6: bool
     reservation: Reservation | None = None
-    efa: int = 0
+    efa: range = range(0)
     tenancy: str = labels.SHARED_TENANCY
     partition: str = ""
 
 
 def pools_by_template(
-    overrides: Iterable[Override], images: Mapping[str, str], reserved: Callable[[Override], str]
+    overrides: Iterable[Override],
+    images: Mapping[str, str],
+    reserved: Callable[[Override], str],
+    efa: Callable[[Override], range],
 ) -> dict[TemplateKey, list[Override]]:
     """The pools of each template, of as many templates as a call may name: those with the cheapest pools.
 
-    ``images``: by instance type, the id of its image. ``reserved``: of a pool, as a template's key has it.
+    ``images``: by instance type, the id of its image. ``reserved``, ``efa``: of a pool, as a template's key has them.
     """
     pools: dict[TemplateKey, list[Override]] = {}
     seen: set[tuple[str, str]] = set()
@@ -85,7 +89,7 @@ def pools_by_template(
         if override.instance_type in images and pool not in seen:
             seen.add(pool)
             image = images[override.instance_type]
-            key = TemplateKey(image, override.max_pods, override.efa, override.reservation, reserved(override))
+            key = TemplateKey(image, override.max_pods, efa(override), override.reservation, reserved(override))
             pools.setdefault(key, []).append(override)
     if len(pools) <= _MOST_CONFIGS:
         return pools
@@ -254,15 +258,19 @@ def _interfaces(node_class: EC2NodeClass, machine: Machine) -> list[dict[str, An
     groups, spec = [group.id for group in node_class.status.security_groups], node_class.spec
     if spec.network_interfaces:
         return [_declared(interface, groups, spec, machine.ipv6) for interface in spec.network_interfaces]
-    if machine.efa:
-        return [_efa(card, groups, spec, machine.ipv6) for card in range(machine.efa)]
-    return [{"DeviceIndex": 0, "Groups": groups} | _addresses(spec, machine.ipv6)]
+    if 0 in machine.efa:
+        return [_adapter(card, min(card, 1), "efa", groups) | _addresses(spec, machine.ipv6) for card in machine.efa]
+    primary = {"DeviceIndex": 0, "Groups": groups} | _addresses(spec, machine.ipv6)
+    return [primary, *(_adapter(card, 0, "efa-only", groups) for card in machine.efa)]
 
 
-def _efa(card: int, groups: list[str], spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
-    """The adapter of one network card. Only the instance's first interface has the device index 0."""
-    place = {"NetworkCardIndex": card, "DeviceIndex": min(card, 1), "InterfaceType": "efa"}
-    return place | {"Groups": groups} | _addresses(spec, ipv6)
+def _adapter(card: int, device: int, interface_type: str, groups: list[str]) -> dict[str, Any]:
+    """The Elastic Fabric Adapter of one network card.
+
+    Beside an ordinary interface on the first card it needs no addresses, and is the first device of its own card (EC2
+    User Guide, "Maximize network bandwidth on Amazon EC2 instances with multiple network cards").
+    """
+    return {"NetworkCardIndex": card, "DeviceIndex": device, "InterfaceType": interface_type, "Groups": groups}
 
 
 def _declared(interface: NetworkInterface, groups: list[str], spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
