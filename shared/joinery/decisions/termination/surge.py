@@ -25,6 +25,7 @@ from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet, RollingU
 
 #: The kinds of owner that a surge goes by.
 REPLICA_SET, DEPLOYMENT = "ReplicaSet", "Deployment"
+_MOST_DIGITS = 9
 
 
 class Obstacle(StrEnum):
@@ -153,7 +154,10 @@ def _is_complete(deployment: Deployment) -> bool:
 def _pods(limit: str | int, replicas: int, *, up: bool) -> int:
     """A count of pods, or a percentage of the replicas (Kubernetes ``ResolveFenceposts``)."""
     text = str(limit)
+    digits = text.removesuffix("%").lstrip("0")
+    # The API server takes a percentage of any number of digits.
+    number = int(digits or "0") if len(digits) <= _MOST_DIGITS else 10**_MOST_DIGITS
     if not text.endswith("%"):
-        return int(text)
-    share = int(text[:-1]) * replicas / 100
+        return number
+    share = number * replicas / 100
     return math.ceil(share) if up else math.floor(share)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:  # the webhook reads settings, and waits for no model
     from joinery.objects.karpenter.nodepool import NodePool
 
 _STOP_WORD = "stop"
-_STOP_WINDOW = re.compile(r"from\s+(.+?)\s+for\s+(\S+)")
 _RATE = re.compile(r"([0-9]{1,9})(%| nodes?| pods?) per (\S+)")
 #: The most nodes that a rate may speak of: so many are remembered on a NodePool.
 MOST_REMEMBERED = 500
@@ -72,11 +71,13 @@ def stop_of(text: str) -> Stop:
 
 
 def _stop_window(part: str, text: str) -> Window:
-    match = _STOP_WINDOW.fullmatch(part)
-    if match is None:
-        raise ValueError(f'{text!r}: {part!r} is not "from CRON for DURATION"')
+    match part.split():
+        case ["from", *schedule, "for", length] if schedule:
+            pass
+        case _:
+            raise ValueError(f'{text!r}: {part!r} is not "from CRON for DURATION"')
     try:
-        return window(match[1], match[2])
+        return window(" ".join(schedule), length)
     except ValueError as error:
         raise ValueError(f"{text!r}: {error}") from error
 

@@ -19,8 +19,10 @@ INT, DOUBLE, BOOL, STRING = "int", "double", "bool", "string"
 Variables = Mapping[str, int | str]
 _Evaluate = Callable[[Variables], Any]
 
+#: What stands between tokens. It gives nothing back, so that reading takes no longer than the text is long.
+_BLANK = re.compile(r"(?:\s|//[^\n]*)*+", re.ASCII)
 _TOKEN = re.compile(
-    r"""\s*(?://[^\n]*\s*)*(?:
+    r"""(?:
     (?P<double>[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+)
     |(?P<int>0x[0-9a-fA-F]+|[0-9]+)(?![\w.])
     |(?P<string>"[^"\\\n]*"|'[^'\\\n]*')
@@ -74,16 +76,21 @@ def _checked(value: int) -> int:
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:
-    found, at, end = [], 0, len(re.sub(r"(\s|//[^\n]*(\n|$))+$", "", text))
-    while at < end:
+    found, at = [], _after_blanks(text, 0)
+    while at < len(text):
         match = _TOKEN.match(text, at)
-        if match is None or match.lastgroup is None or match.end() > end:
+        if match is None or match.lastgroup is None:
             raise ExpressionError(f"{text[at : at + 12].strip()!r} is not understood")
         found.append((match.lastgroup, match[match.lastgroup]))
-        at = match.end()
-    if len(found) > _MOST_TOKENS:
-        raise ExpressionError("it is too long")
+        at = _after_blanks(text, match.end())
+        if len(found) > _MOST_TOKENS:
+            raise ExpressionError("it is too long")
     return [*found, ("end", "")]
+
+
+def _after_blanks(text: str, at: int) -> int:
+    blank = _BLANK.match(text, at)
+    return blank.end() if blank else at
 
 
 class _Parser:
@@ -154,6 +161,8 @@ class _Parser:
         while self._is("."):
             self._at += 1
             name = self._next()
+            if not name:
+                raise ExpressionError("it ends too early")
             self._at += 1
             self._take("(")
             node = _called(name, [node, *self._list(")")], is_method=True)
@@ -195,10 +204,16 @@ class _Parser:
 def _literal(kind: str, word: str) -> _Node:
     value: int | float | str = word[1:-1]
     if kind == INT:
-        value = _checked(int(word, 0) if word.startswith("0x") else int(word))
+        value = _checked(int(word, 0) if word.startswith("0x") else _decimal(word))
     elif kind == DOUBLE:
         value = float(word)
     return _Node(kind, lambda given: value)
+
+
+def _decimal(word: str) -> int:
+    """Python reads no number of thousands of digits, and none of them is one of 64 bits."""
+    digits = word.lstrip("0")
+    return int(digits or "0") if len(digits) < len(str(_LARGEST)) + 1 else _LARGEST + 1
 
 
 def _listed(items: list[_Node]) -> _Node:

@@ -29,7 +29,7 @@ class OfferingKey:
 
     Of a shortage (``objects.snapshot.shortages``) an empty field means any. ``scope``: what it is confined to: a
     subnet, by its id, a placement group (``group_scope``), a node class (``class_scope``), a quota
-    (``objects.snapshot.quotas``).
+    (``objects.snapshot.quotas``), instances on hardware of their own (``DEDICATED_SCOPE``).
     """
 
     instance_type: str
@@ -38,6 +38,9 @@ class OfferingKey:
     reservation: str = ""
     scope: str = ""
 
+
+#: The scope of what instances on hardware of their own cannot get: EC2 may have plenty for all others.
+DEDICATED_SCOPE = "tenancy/dedicated"
 
 #: Every spot offering at once.
 ALL_SPOT = OfferingKey("", "", SPOT)

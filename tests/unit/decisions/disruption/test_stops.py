@@ -45,6 +45,7 @@ class TestTheAnnotation:
             ("stop from 0 9 * * sat,sun for 8h", False),
             ("stop from 0 20 * * * for 6h; from 0 9 * * mon-fri for 8h", True),
             ("stop from @daily for 12h", False),
+            ("stop from  0  9 * * mon-fri  for  8h", True),
             ("stop from @daily for 12h1m", True),
         ],
     )

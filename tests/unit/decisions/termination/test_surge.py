@@ -77,6 +77,8 @@ def test_what_was_undone_is_not_begun_again() -> None:
         ({"strategy": rolling(1, "100%")}, Obstacle.ALL_UNAVAILABLE),
         ({"strategy": rolling(1, 1), "replicas": 1}, Obstacle.ALL_UNAVAILABLE),
         ({"strategy": rolling("1%", "99%")}, Progress.TO_BEGIN),
+        ({"strategy": rolling(f"{'9' * 5000}%", "0%")}, Progress.TO_BEGIN),
+        ({"strategy": rolling("1%", f"{'9' * 400}%")}, Obstacle.ALL_UNAVAILABLE),
         ({"strategy": rolling(1, 2)}, Progress.TO_BEGIN),
         ({"replicas": 1}, Progress.TO_BEGIN),
     ],

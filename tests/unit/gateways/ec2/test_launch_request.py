@@ -17,7 +17,7 @@ from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm, EC2NodeClass
 from joinery.objects.kubernetes.quantity import amount
 from joinery.objects.snapshot.offerings import ALL_SPOT, OfferingKey, Reservation
-from joinery.objects.snapshot.shortages import as_met_by
+from joinery.objects.snapshot.shortages import Shortage, as_met_by, refuted
 
 STATUS = {
     "subnets": [
@@ -223,6 +223,13 @@ def test_what_a_placement_group_lacks_is_there_outside_of_it() -> None:
         assert found == {expected}
         assert as_met_by(node_class(), found) == frozenset()
         assert as_met_by(request.node_class, found) == {replace(expected, scope="")}
+
+
+def test_want_of_dedicated_hardware_is_nobody_elses() -> None:
+    """EC2 may have plenty of all else. Otherwise one pod that selects that tenancy closes its NodePool for all."""
+    dedicated = asked(tenancy="dedicated").pools
+    assert as_met_by(node_class(), dedicated) == frozenset()
+    assert not refuted(dict.fromkeys(dedicated, Shortage(datetime(2026, 1, 1, tzinfo=UTC))), asked().pools)
 
 
 def test_an_instance_says_in_which_placement_group_it_is() -> None:

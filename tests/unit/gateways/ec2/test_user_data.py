@@ -254,6 +254,7 @@ def test_user_data_that_is_too_long_even_then_is_refused() -> None:
         ("Bottlerocket", "[settings.kubernetes.node-labels]\nx = 1", "InvalidUserData"),
         ("Bottlerocket", "[settings]\nautoscaling = 3", "InvalidUserData"),
         ("Bottlerocket", f"a = {'[' * 9999}", "InvalidUserData"),
+        ("Bottlerocket", f"a = {'9' * 5000}", "InvalidUserData"),
         ("AL2023", "MIME-Version: 1.0\nContent-Type: multipart/mixed", "InvalidUserData"),
         ("AL2023", f"{ARCHIVE}Content-Type: multipart/mixed; boundary=//\n\nx\n--B--", "InvalidUserData"),
         ("Bottlerocket", "", None),

@@ -3,7 +3,11 @@
 What they yield was held against cel-go 0.31 with the functions of Karpenter for AWS 1.15.1, for 16,000 expressions.
 """
 
+from contextlib import suppress
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from joinery.objects.kubernetes.cel import ExpressionError, Variables, compiled
 
@@ -72,6 +76,10 @@ def test_an_expression_yields_a_whole_number(text: str, yields: int) -> None:
         "(" * 5000,
         "(" * 50 + "1" + ")" * 50,
         " + ".join(["1"] * 1000),
+        "vcpus.",
+        "9" * 5000,
+        "1" + " " * 40_000 + "x",
+        "1" + "// 1\n" * 10_000 + "x",
     ],
 )
 def test_what_is_no_expression_of_a_number_is_refused_before_it_is_evaluated(text: str) -> None:
@@ -99,3 +107,43 @@ def test_what_has_no_value_says_so(text: str) -> None:
     evaluate = compiled(text, KNOWN)
     with pytest.raises(ExpressionError):
         evaluate(GIVEN)
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "vcpus",
+                ".",
+                "(",
+                ")",
+                "[",
+                "]",
+                ",",
+                "max",
+                "int",
+                "?",
+                ":",
+                "!",
+                "-",
+                "==",
+                "&&",
+                "||",
+                "1",
+                "2.5",
+                "'a'",
+                "//",
+                "\n",
+                "in",
+                "size",
+            ]
+        ),
+        max_size=12,
+    )
+)
+def test_whatever_is_written_has_a_value_or_is_refused(words: list[str]) -> None:
+    """A class with a typo must not keep the others from being read."""
+    with suppress(ExpressionError):
+        value(" ".join(words))
+    with suppress(ExpressionError):
+        value("".join(words))

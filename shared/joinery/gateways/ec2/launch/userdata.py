@@ -37,7 +37,7 @@ def user_data(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
     """
     try:
         written = _text(spec, boot).encode()
-    except (RecursionError, UnicodeEncodeError) as error:
+    except (RecursionError, ValueError) as error:
         raise ConfigurationError(f"spec.userData cannot be read: {error}") from error
     if len(written) > MOST_BYTES:
         written = _compressed(spec, written)
