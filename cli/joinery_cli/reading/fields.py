@@ -25,6 +25,8 @@ _DEEP = 3
 _OF_THE_OBJECT = ("apiVersion", "kind", "status")
 #: Said of a field that may be a newer API's.
 IGNORED = "no such field; it is ignored"
+#: Such a field of an EC2NodeClass's spec may ask for what nodes would lack, so functions make no nodes of the class.
+_NOT_READY = "no such field; in a cluster the class is not Ready with it"
 
 
 class FieldFinding(NamedTuple):
@@ -139,7 +141,8 @@ class _Walk:
             *others, last = sorted(types()[name].fields)
             known = f"are only {', '.join(others)} and {last}" if others else f"is only {last}"
             return FieldFinding(path, f"no such field; there {known}", not self._is_served)
-        return FieldFinding(path, IGNORED, is_error=False)
+        problem = _NOT_READY if (self._kind, at) == ("EC2NodeClass", "spec") else IGNORED
+        return FieldFinding(path, problem, is_error=False)
 
     def _place(self, key: str, inside: Sequence[_Part]) -> str | None:
         """Where such a field is: further in, further out, or in the other kind of a pair; None where it is nowhere."""

@@ -57,6 +57,14 @@ def test_room_that_the_user_data_take_is_told(
     assert said in err if words else "userData" not in err
 
 
+@pytest.mark.parametrize("command", ["plan", "disrupt"])
+def test_user_data_with_which_no_node_boots_are_told(run: Run, write: Write, command: str) -> None:
+    """The class would not be Ready in a cluster, and the plan would be for nothing."""
+    bottlerocket = CLUSTER.replace("al2023@latest", "bottlerocket@latest")
+    path = write("cluster.yaml", bottlerocket.replace("role: nodes", 'role: nodes\n  userData: "echo hi"'))
+    assert "warning: EC2NodeClass default: not usable: spec.userData is not TOML" in run(command, *OPTIONS, path).err
+
+
 def test_types_for_which_an_expression_has_no_value_are_told(run: Run, write: Write) -> None:
     """Nothing else would say why a plan has none of them."""
     spec = 'role: nodes\n  kubelet: {maxPods: "max_pods - 10"}'

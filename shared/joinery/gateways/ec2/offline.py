@@ -67,6 +67,17 @@ def unused_reservations(node_classes: Iterable[NodeClass], catalog: Catalog, now
             yield f"{subject}: capacityReservationSelectorTerms select no capacity reservation of the catalogue"
 
 
+def unbootable(node_classes: Iterable[NodeClass]) -> Iterator[str]:
+    """A line for each class with user data with which no node could boot: a cluster finds it not Ready."""
+    # What is wrong with its kubelet's settings is said where the class is refused.
+    for node_class in (one for one in map(of_ec2, node_classes) if one.spec.user_data and not one.unsupported):
+        # It brings the clients of AWS along, which other plans need not wait for.
+        from joinery.gateways.ec2.launch.userdata import user_data_problem
+
+        if problem := user_data_problem(node_class.spec):
+            yield f"{node_class.kind} {node_class.metadata.name}: not usable: {problem.message}"
+
+
 def types_without_value(
     node_classes: Iterable[NodeClass], catalog: Catalog, settings: "Settings | None"
 ) -> Iterator[str]:
