@@ -51,8 +51,8 @@ def pack(
 
 def _packed(instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None) -> list[Pattern]:
     random = np.random.default_rng(effort.seed)
-    best, is_best = _searched(instance, block, effort, selection, random)
-    result = None if is_best else _solved_exactly(instance, best, effort)
+    best, result = _searched(instance, block, effort, selection, random)
+    result = result or _solved_exactly(instance, best, effort)
     best = list((result and result.patterns) or best)
     if result is None or result.is_tight or cost_of(instance, best) <= result.bound * tuning.GOOD_ENOUGH:
         return best
@@ -83,19 +83,19 @@ def _packed_in_parts(parts: Sequence[Subinstance], block: Ints, effort: Effort) 
 
 def _searched(
     instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None, random: np.random.Generator
-) -> tuple[list[Pattern], bool]:
-    """Rounded, and improved where that does not take too long; and whether nothing better is likely to be found."""
+) -> tuple[list[Pattern], ExactResult | None]:
+    """Rounded, and improved where that does not take too long; and what is proven of it, if that was looked for."""
     start = _begin(instance, block, effort, selection, random, is_part=False)
     best, result = _of_whole(start.core, start.patterns), None
     if instance.demands.sum() <= tuning.SOON_SOLVED:
         result = _solved_exactly(instance, best, effort)
         best = list((result and result.patterns) or best)
         if result is not None and result.is_tight:
-            return best, True
+            return best, result
     improved = _improved(start, effort, 1.0, random)
     if cost_of(instance, improved) < cost_of(instance, best) * (1 - _ROUNDING):
-        return improved, False
-    return best, result is not None
+        return improved, None
+    return best, result
 
 
 @dataclass(frozen=True, eq=False)
