@@ -24,6 +24,11 @@ from tests.functional.doctored import (
 Answer = Any
 
 
+def of_role(role: str, family: str = "AL2023") -> dict[str, Any]:
+    """A class that names the role."""
+    return node_class() | {"spec": {**node_class()["spec"], "role": role, "amiFamily": family}}
+
+
 WARN, FAIL = CheckStatus.WARN, CheckStatus.FAIL
 DENIED = ConfigurationError("iam simulate_principal_policy: AccessDenied: no")
 FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, CheckStatus, str]] = {
@@ -133,6 +138,20 @@ FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, CheckStatus, 
         "AccessDenied",
     ),
     "no role for nodes": ({"get_role": NotFoundError("none")}, {}, "node role", FAIL, "KarpenterNodeRole-blue"),
+    "a class whose role may not be passed": (
+        {"describe_stacks": described(MoreNodeRoles="batch team/gpu")},
+        {"/apis/karpenter.k8s.aws/v1/ec2nodeclasses": {"items": [of_role("gpu"), of_role("web")]}},
+        "node role",
+        FAIL,
+        "EC2NodeClass default names web,",
+    ),
+    "Windows with an entry of Linux": (
+        {},
+        {"/apis/karpenter.k8s.aws/v1/ec2nodeclasses": {"items": [of_role("KarpenterNodeRole-blue", "Windows2022")]}},
+        "node role",
+        WARN,
+        "EC2_LINUX",
+    ),
     "a closed egress": (
         {"describe_cluster": {"cluster": {"resourcesVpcConfig": {"controlPlaneEgressMode": "ISOLATED"}}}},
         {},

@@ -8,6 +8,7 @@ from joinery.decisions.installation.shipped import DOORS, groups_of
 from joinery.gateways.partitions import partition_of
 from joinery.gateways.workers import Threads
 from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundError
+from joinery.objects.kubernetes.references import collection
 from joinery_cli.doctor.findings import Check, Finding, fail, note, ok, warn
 from joinery_cli.doctor.site import Site
 
@@ -216,6 +217,43 @@ def _joins(site: Site, role: Mapping[str, Any]) -> Iterator[Finding]:
         yield warn("node role", "its access entry is not of type EC2_LINUX", "delete it and create it anew")
 
 
+def class_roles(site: Site) -> Iterator[Finding]:
+    """Whether instances may be given the roles that EC2NodeClasses name, and Windows joins with them."""
+    more = site.parameters.get("MoreNodeRoles", "").split()
+    usual = () if site.parameters.get("NodeRoleName") else (f"KarpenterNodeRole-{site.cluster}",)
+    names = {one.rpartition("/")[2] for one in (_node_role(site), *usual, *more)}
+    for one in site.listed(collection("EC2NodeClass")):
+        role = str(one.get("spec", {}).get("role") or "").rpartition("/")[2]
+        if role and role not in names:
+            text = f"EC2NodeClass {one['metadata']['name']} names {role}, which the functions may not give to instances"
+            listed = " ".join([*more, role])
+            yield fail(
+                "node role", text, f'let the class name another, or deploy with Settings="MoreNodeRoles={listed}"'
+            )
+        elif role and _is_windows(one):
+            yield from _runs_windows(site, role)
+
+
+def _is_windows(node_class: Mapping[str, Any]) -> bool:
+    spec = node_class.get("spec", {})
+    aliases = [str(term.get("alias", "")) for term in spec.get("amiSelectorTerms") or ()]
+    return any(one.lower().startswith("windows") for one in (str(spec.get("amiFamily", "")), *aliases))
+
+
+def _runs_windows(site: Site, name: str) -> Iterator[Finding]:
+    """The kube-proxy of Windows needs a group that EKS gives to entries of type EC2_WINDOWS alone (EKS User Guide,
+    "Create access entries"). An entry keeps its type.
+    """
+    try:
+        role = site.aws.ask("iam", "get_role", RoleName=name)["Role"]
+        entry = site.aws.ask("eks", "describe_access_entry", clusterName=site.cluster, principalArn=role["Arn"])
+    except NotFoundError:
+        return  # aws-auth may map it
+    if entry["accessEntry"].get("type") == "EC2_LINUX":
+        text = f"{name} runs Windows with an access entry of type EC2_LINUX: its pods reach no Service and no DNS"
+        yield warn("node role", text, "give Windows nodes a role of their own, with an access entry of EC2_WINDOWS")
+
+
 def spot_role(site: Site) -> Iterator[Finding]:
     """Whether the account may launch spot instances at all."""
     try:
@@ -232,5 +270,6 @@ CHECKS: Sequence[Check] = (
     Check("access", access_entries),
     Check("account", account_rights),
     Check("node role", node_role),
+    Check("node role", class_roles),
     Check("spot", spot_role),
 )
