@@ -184,10 +184,11 @@ def two_subnets_in_the_first_zone(asked: LaunchRequest) -> LaunchRequest:
 
 
 def free(**addresses: int) -> tuple[str, dict[str, Any]]:
-    """What EC2 says of the subnets of the zone 1a: the first one's and the second's free addresses."""
-    ids = {"first": node_class().status.subnets[0].id, "second": "subnet-2nd"}
+    """What EC2 says of the free addresses of the class's subnets: two in the zone 1a, and one in each of two others."""
+    first, other, third = (subnet.id for subnet in node_class().status.subnets)
+    ids = {"first": first, "second": "subnet-2nd", "other": other, "third": third}
     return "describe_subnets", {
-        "Subnets": [{"SubnetId": ids[name], "AvailableIpAddressCount": count} for name, count in addresses.items()]
+        "Subnets": [{"SubnetId": ids[name], "AvailableIpAddressCount": addresses.get(name, 1000)} for name in ids]
     }
 
 
@@ -246,13 +247,22 @@ def test_a_zone_without_another_subnet_is_out_though_its_neighbour_zone_serves(c
     assert (len(result.instances), {f.scope for f in capacity_pools(result.failures)}) == (1, {first, other})
 
 
+def test_a_zone_that_is_left_out_is_not_called_out_of_stock(clients: Clients) -> None:
+    """Its subnet has no addresses for a whole node, so EC2 was asked for the others alone."""
+    asked = request("m5.large", capacity_type="spot")
+    refusal = ERRORS["ec2:CreateFleet InsufficientInstanceCapacity"]
+    with pytest.raises(CapacityError) as caught:
+        launched(clients, asked, free(other=57), ("create_fleet", refusal))
+    assert {pool.zone for pool in caught.value.pools} == {"us-east-1a", "us-east-1c"}
+
+
 def test_a_subnet_that_was_full_lately_is_passed_over(clients: Clients) -> None:
     """Another run found it full; EC2 need not say so again."""
     first = node_class().status.subnets[0].id
     asked = two_subnets_in_the_first_zone(request("m5.large", capacity_type="spot"))
     asked = replace(asked, overrides=asked.overrides[:1], full_subnets=frozenset({first}))
     with answering(clients):
-        places = Addresses(lambda names: {}, Clock().now).choose(asked, asked.full_subnets)
+        places = Addresses(lambda names: {}, Clock().now).choose(asked, asked.full_subnets, ipv6=False)
     assert places.subnets["us-east-1a"] == "subnet-2nd"
 
 

@@ -33,7 +33,7 @@ class _Subnets:
 
     def launch(self, request: LaunchRequest) -> tuple[str, int]:
         """The first zone's subnet, and how many instances were launched there: all that the call was for."""
-        places = self.addresses.choose(request, NONE)
+        places = self.addresses.choose(request, NONE, ipv6=False)
         self.addresses.release(request, places, [_instance("us-east-1a")] * places.count)
         return places.subnets["us-east-1a"], places.count
 
@@ -70,9 +70,9 @@ def test_what_was_launched_a_moment_ago_has_taken_its_addresses() -> None:
 
 def test_what_a_call_has_not_launched_takes_nothing() -> None:
     """Neither in the zones that EC2 did not choose nor where it was out of everything."""
-    subnets = _Subnets(a1=100, a2=120)
+    subnets = _Subnets(a1=100, a2=120, b1=100)
     for launched in ([], [_instance("us-east-1b")]):
-        places = subnets.addresses.choose(request("a", "b"), NONE)
+        places = subnets.addresses.choose(request("a", "b"), NONE, ipv6=False)
         subnets.addresses.release(request("a", "b"), places, launched)
     assert subnets.launch(request())[0] == "a2"
 
@@ -80,7 +80,7 @@ def test_what_a_call_has_not_launched_takes_nothing() -> None:
 def test_calls_side_by_side_do_not_count_on_the_same_addresses() -> None:
     """The first has no answer yet when the second begins."""
     subnets = _Subnets(a1=100, a2=120)
-    chosen = [subnets.addresses.choose(request(), NONE).subnets["us-east-1a"] for _ in range(2)]
+    chosen = [subnets.addresses.choose(request(), NONE, ipv6=False).subnets["us-east-1a"] for _ in range(2)]
     assert chosen == ["a2", "a1"]
 
 
@@ -96,11 +96,55 @@ def test_where_none_has_enough_the_launch_is_tried_all_the_same() -> None:
     assert _Subnets(a1=3, a2=5).launch(request(count=4)) == ("a2", 4)
 
 
+def test_where_none_had_enough_the_next_launch_is_tried_as_well() -> None:
+    """Addresses that were promised twice are none, and not fewer."""
+    subnets = _Subnets(a1=3, a2=5)
+    assert [subnets.launch(request(count=4))[1] for _ in range(3)] == [4, 4, 4]
+
+
+@pytest.mark.parametrize(
+    ("free", "ipv6", "zones"),
+    [
+        ({"b1": 28}, False, ["us-east-1a"]),
+        ({"b1": 29}, False, ["us-east-1a", "us-east-1b"]),
+        ({"b1": 28}, True, ["us-east-1a", "us-east-1b"]),
+        ({"a1": 28, "a2": 1, "b1": 100}, False, ["us-east-1b"]),
+        ({"a1": 28, "a2": 1, "b1": 28}, False, ["us-east-1a", "us-east-1b"]),
+    ],
+)
+def test_a_zone_without_addresses_for_a_node_is_left_out_where_another_has_them(
+    free: dict[str, int], ipv6: bool, zones: list[str]
+) -> None:
+    """The pods would wait there (karpenter-provider-aws#5234). They take no IPv4 addresses in an IPv6 cluster."""
+    subnets = _Subnets(**{"a1": 100, "a2": 120} | free)
+    places = subnets.addresses.choose(request("a", "b"), NONE, ipv6=ipv6)
+    assert sorted(places.subnets) == zones
+
+
+def test_a_zone_is_left_out_once_what_was_launched_there_takes_its_addresses() -> None:
+    """Not while a call is under way that may go elsewhere."""
+    subnets, asked = _Subnets(a1=100, a2=120, b1=30), request("a", "b")
+    under_way = subnets.addresses.choose(asked, NONE, ipv6=False)
+    assert "us-east-1b" in subnets.addresses.choose(asked, NONE, ipv6=False).subnets
+    subnets.addresses.release(asked, under_way, [_instance("us-east-1b")])
+    assert "us-east-1b" not in subnets.addresses.choose(asked, NONE, ipv6=False).subnets
+
+
+def test_a_zone_with_one_subnet_limits_no_launch() -> None:
+    """Its pods take fewer addresses than they may, and each call takes seconds."""
+    only = _Subnets(b1=30, c1=60)
+    subnets = [SubnetStatus(id=f"{zone}1", zone=f"us-east-1{zone}") for zone in "bc"]
+    asked = request("b", "c", count=9)
+    node_class = _class().model_copy(update={"status": _class().status.model_copy(update={"subnets": subnets})})
+    places = only.addresses.choose(replace(asked, node_class=node_class), NONE, ipv6=False)
+    assert (places.count, sorted(places.subnets.values())) == (9, ["b1", "c1"])
+
+
 def test_a_zone_without_a_choice_is_not_asked_about() -> None:
     """It costs a call."""
     subnets = _Subnets()
-    assert subnets.addresses.choose(request("b", count=9), NONE).count == 9
-    assert subnets.addresses.choose(request("a"), frozenset({"a2"})).subnets["us-east-1a"] == "a1"
+    assert subnets.addresses.choose(request("b", count=9), NONE, ipv6=False).count == 9
+    assert subnets.addresses.choose(request("a"), frozenset({"a2"}), ipv6=False).subnets["us-east-1a"] == "a1"
     assert subnets.times == 0
 
 
@@ -116,7 +160,7 @@ def test_after_a_minute_ec2_is_asked_again() -> None:
 def test_a_call_that_is_under_way_while_ec2_is_asked_again_gives_back_no_more_than_it_took() -> None:
     """Its addresses would count as free twice, for a minute."""
     subnets = _Subnets(a1=100, a2=120)
-    under_way = subnets.addresses.choose(request(), NONE)
+    under_way = subnets.addresses.choose(request(), NONE, ipv6=False)
     subnets.clock.advance(timedelta(minutes=1))
     assert subnets.launch(request())[0] == "a1"
     subnets.addresses.release(request(), under_way)
@@ -136,4 +180,4 @@ def test_a_class_without_subnets_is_the_users_mistake() -> None:
     """As where there is nothing to choose."""
     bare = builders.node_class().model_copy(update={"status": _class().status.model_copy(update={"subnets": []})})
     with pytest.raises(ConfigurationError, match=r"status\.subnets is empty"):
-        _Subnets().addresses.choose(replace(request(), node_class=bare), NONE)
+        _Subnets().addresses.choose(replace(request(), node_class=bare), NONE, ipv6=False)

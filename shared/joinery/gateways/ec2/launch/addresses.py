@@ -1,10 +1,12 @@
-"""Which subnet of a zone a launch goes to, where there are several: that with the most free addresses.
+"""Which subnet of a zone a launch goes to, and to which zones: where there are addresses for its pods.
 
 EC2 says how many are free, and the pods of a node take theirs only as they come. So what was launched since EC2 was
 asked counts as if every pod that its nodes may have were there (Karpenter for AWS, in-flight addresses). Otherwise all
 nodes of a surge would go to one subnet, and their pods would wait there for addresses that its neighbour has.
 
-A zone with one subnet leaves no choice, and EC2 is not asked.
+Of several subnets of a zone it is that with the most free addresses. A zone without addresses for one whole node is
+left out where another has them (https://github.com/aws/karpenter-provider-aws/issues/5234): EC2 takes the node there as
+long as it has an address of its own. A launch into one zone with one subnet leaves no choice, and EC2 is not asked.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,11 +30,13 @@ class LaunchSubnets:
 
     ``subnets``: by zone, the id of the subnet. ``count``: how many instances they have addresses for, at most as many
     as were requested. ``taken``: by subnet, the addresses that are counted as taken until the call is answered.
+    ``left_out``: zones that have no addresses for a node, where others have.
     """
 
     subnets: Mapping[str, str]
     count: int
     taken: Mapping[str, int] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
 
 
 class Addresses:
@@ -50,26 +54,34 @@ class Addresses:
         self._under_way: dict[str, int] = {}
         self._read_at: dict[str, datetime] = {}
 
-    def choose(self, request: LaunchRequest, full: frozenset[str]) -> LaunchSubnets:
+    def choose(self, request: LaunchRequest, full: frozenset[str], *, ipv6: bool) -> LaunchSubnets:
         """The places of a call, which are counted as taken. ``full``: ids of subnets that are passed over.
 
-        Where a subnet has addresses for some of the nodes only, the call is for these.
+        Where a zone has several subnets, and the best of them has addresses for some of the nodes only, the call is for
+        these. ``ipv6``: pods take no addresses of those that EC2 counts, so no zone is left out.
         """
         first = subnets_by_zone(of_ec2(request.node_class), full)
-        rivals = self._rivals(request, full)
+        subnets = self._subnets(request, full)
+        rivals = {zone: names for zone, names in subnets.items() if len(names) > 1}
+        asked = rivals if ipv6 or len(subnets) == 1 else subnets
         with self._lock:
-            if not rivals or not self._is_known({name for names in rivals.values() for name in names}):
+            if not asked or not self._is_known({name for names in asked.values() for name in names}):
                 return LaunchSubnets(first, request.count)
             pods = _pods(request)
-            chosen = {zone: max(names, key=lambda name: self._free.get(name, 0)) for zone, names in rivals.items()}
-            fits = (self._free.get(name, 0) // pods[zone] for zone, name in chosen.items())
+            chosen = {zone: max(names, key=lambda name: self._free.get(name, 0)) for zone, names in asked.items()}
+            room = {zone: max(self._free.get(name, 0), 0) // pods[zone] for zone, name in chosen.items()}
+            is_choice = any(room.values()) and not ipv6
+            left_out = frozenset(zone for zone, nodes in room.items() if is_choice and not nodes)
             # Where no subnet has enough for one, it is the last one's to say so.
-            count = min(request.count, *(nodes or request.count for nodes in fits))
-            taken = {name: count * pods[zone] for zone, name in chosen.items()}
+            count = min([request.count, *(room[zone] or request.count for zone in rivals if zone not in left_out)])
+            # Calls side by side need not keep out of each other's way in a zone with one subnet: what they launch counts.
+            per_node = {zone: pods[zone] if zone in rivals else 0 for zone in chosen if zone not in left_out}
+            taken = {chosen[zone]: count * addresses for zone, addresses in per_node.items()}
             self._add(taken, -1)
             for name, number in taken.items():
                 self._under_way[name] = self._under_way.get(name, 0) + number
-        return LaunchSubnets({**first, **chosen}, count, taken)
+        places = {zone: name for zone, name in {**first, **chosen}.items() if zone not in left_out}
+        return LaunchSubnets(places, count, taken, left_out)
 
     def release(self, request: LaunchRequest, places: LaunchSubnets, launched: Iterable[LaunchedInstance] = ()) -> None:
         """The call was answered, or failed: the addresses that it did not take are free again."""
@@ -80,14 +92,14 @@ class Addresses:
             for name, number in places.taken.items():
                 self._under_way[name] -= number
 
-    def _rivals(self, request: LaunchRequest, full: frozenset[str]) -> Mapping[str, list[str]]:
-        """The subnets of each zone of the request that has several, in the order of the status."""
+    def _subnets(self, request: LaunchRequest, full: frozenset[str]) -> Mapping[str, list[str]]:
+        """The subnets of each zone of the request, in the order of the status."""
         zones = {override.zone for override in request.overrides}
         subnets: dict[str, list[str]] = {}
         for subnet in of_ec2(request.node_class).status.subnets:
             if subnet.zone in zones and subnet.id not in full:
                 subnets.setdefault(subnet.zone, []).append(subnet.id)
-        return {zone: names for zone, names in subnets.items() if len(names) > 1}
+        return subnets
 
     def _is_known(self, names: set[str]) -> bool:
         """Whether their free addresses are known. What is old is read again, and what was computed is forgotten.

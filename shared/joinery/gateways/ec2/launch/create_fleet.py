@@ -77,13 +77,7 @@ class CreateFleet:
         if not configs:
             raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: no image boots any requested type")
         tags = {**instance_tags(facts.name, node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
-        try:
-            answered = self._call(request, configs, tags, images, request.full_subnets)
-        except (CapacityError, NotFoundError) as refused:
-            if isinstance(refused, NotFoundError) and refused.code not in CAPACITY:
-                raise
-            # The whole call was refused, so EC2 was out of everything that it was asked for.
-            raise CapacityError(str(refused), out_of(request, refused.code, str(refused))) from refused
+        answered = self._call(request, configs, tags, images, request.full_subnets, ipv6=facts.ipv6)
         return self._launched_before(request) if answered is None else answered
 
     def _call(
@@ -94,6 +88,8 @@ class CreateFleet:
         images: Mapping[str, str],
         full: frozenset[str],
         calls: int = _MOST_CALLS,
+        *,
+        ipv6: bool,
     ) -> LaunchResult | None:
         """What came of one call, and of another for the rest where its subnets have addresses for some instances only,
         or turn out to be full, and their zones have more.
@@ -101,7 +97,7 @@ class CreateFleet:
         ``full``: ids of subnets that are passed over. ``calls``: how many may be made where nothing is full; the last
         is for all that is left. None if a token was used before for another call.
         """
-        places = self._addresses.choose(request, full)
+        places = self._addresses.choose(request, full, ipv6=ipv6)
         part = replace(request, count=places.count if calls > 1 else request.count)
         answered = self._answered(part, configs, tags, images, places)
         if answered is None:
@@ -113,7 +109,7 @@ class CreateFleet:
             return answered
         rest = replace(request, count=left, token=f"{request.token}-{len(passed_over)}")
         try:
-            more = self._call(rest, configs, tags, images, passed_over, calls - is_served)
+            more = self._call(rest, configs, tags, images, passed_over, calls - is_served, ipv6=ipv6)
         except CapacityError:
             return answered
         if more is None:
@@ -130,6 +126,8 @@ class CreateFleet:
         places: LaunchSubnets,
     ) -> LaunchResult | None:
         """What came of one call into these places. What it does not take of their addresses is given back."""
+        asked = tuple(override for override in request.overrides if override.zone not in places.left_out)
+        request = replace(request, overrides=asked)
         launched: tuple[LaunchedInstance, ...] = ()
         try:
             call = fleet(request, [(template.name, pools) for template, pools in configs], tags, places.subnets)
@@ -143,6 +141,11 @@ class CreateFleet:
             answered = self._completed(said)
             launched = answered.instances
             return answered
+        except (CapacityError, NotFoundError) as refused:
+            if isinstance(refused, NotFoundError) and refused.code not in CAPACITY:
+                raise
+            # The whole call was refused, so EC2 was out of everything that it was asked for.
+            raise CapacityError(str(refused), out_of(request, refused.code, str(refused))) from refused
         finally:
             self._addresses.release(request, places, launched)
 
