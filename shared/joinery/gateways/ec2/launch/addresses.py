@@ -74,7 +74,7 @@ class Addresses:
             left_out = frozenset(zone for zone, nodes in room.items() if is_choice and not nodes)
             # Where no subnet has enough for one, it is the last one's to say so.
             count = min([request.count, *(room[zone] or request.count for zone in rivals if zone not in left_out)])
-            # Calls side by side need not keep out of each other's way in a zone with one subnet: what they launch counts.
+            # Of a zone with one subnet a call takes what it launches there, not what it might: it may go elsewhere.
             per_node = {zone: pods[zone] if zone in rivals else 0 for zone in chosen if zone not in left_out}
             taken = {chosen[zone]: count * addresses for zone, addresses in per_node.items()}
             self._add(taken, -1)
