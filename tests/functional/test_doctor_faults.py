@@ -280,6 +280,30 @@ FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, CheckStatus, 
         FAIL,
         "kube-system/karpenter",
     ),
+    "a webhook that Karpenter left": (
+        {},
+        {
+            "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations": {
+                "items": [{"metadata": {"name": name}} for name in ("validation.webhook.config.karpenter.sh", "other")]
+            }
+        },
+        "karpenter",
+        WARN,
+        "validation.webhook.config.karpenter.sh: with Karpenter at zero",
+    ),
+    "objects that only Karpenter converts": (
+        {},
+        {
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodepools.karpenter.sh": {
+                "metadata": {},
+                "spec": {"conversion": {"strategy": "Webhook"}},
+                "status": {"storedVersions": ["v1beta1", "v1"]},
+            }
+        },
+        "karpenter",
+        FAIL,
+        "nodepools.karpenter.sh is stored as v1beta1, v1",
+    ),
     "a VPC without a way out": (
         {
             "describe_stacks": described(SubnetIds="subnet-1"),

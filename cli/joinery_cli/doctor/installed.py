@@ -175,6 +175,28 @@ def karpenter(site: Site) -> Iterator[Finding]:
         yield fail("karpenter", f"{name} runs too: both buy for the same pods", scale)
 
 
+def webhooks_of_karpenter(site: Site) -> Iterator[Finding]:
+    """Whether the API server asks a Karpenter that is gone before it writes or reads Karpenter's kinds (charts of v0.31
+    to v1.0; Karpenter, "v1 Migration").
+    """
+    for kind in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
+        names = [one["metadata"]["name"] for one in site.listed(f"/apis/admissionregistration.k8s.io/v1/{kind}")]
+        left = [name for name in names if ".webhook.karpenter." in name or ".webhook.config.karpenter." in name]
+        if left:
+            text = f"{', '.join(left)}: with Karpenter at zero, NodeClaims and node classes cannot be written"
+            yield warn("karpenter", text, f"once Karpenter is at zero: kubectl delete {kind} {' '.join(left)}")
+    for name in ("nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws"):
+        try:
+            one = site.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+        except NotFoundError:
+            continue
+        asks = one.get("spec", {}).get("conversion", {}).get("strategy") == "Webhook"
+        stored = one.get("status", {}).get("storedVersions") or ()
+        if asks and set(stored) != {"v1"}:
+            text = f"{name} is stored as {', '.join(stored)}, and only a running Karpenter converts it"
+            yield fail("karpenter", text, "let Karpenter v1.0.6 or newer bring it to v1 before you scale it to zero")
+
+
 CHECKS = (
     Check("stack", stack),
     Check("stack", other_stacks),
@@ -185,4 +207,5 @@ CHECKS = (
     Check("functions", functions),
     Check("wake-ups", wakeups),
     Check("karpenter", karpenter),
+    Check("karpenter", webhooks_of_karpenter),
 )
