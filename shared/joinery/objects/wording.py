@@ -104,7 +104,8 @@ def of_model_error(entry: Mapping[str, Any]) -> str:
     if kind in _TYPES:
         return must_be(_TYPES[kind], given)
     if kind in ("literal_error", "enum"):
-        return one_of(re.findall(r"'([^']*)'", context.get("expected", "")), given)
+        # Some fields may be empty, which is no choice to offer.
+        return one_of([one for one in re.findall(r"'([^']*)'", context.get("expected", "")) if one], given)
     if kind in _BOUNDS:
         words, name = _BOUNDS[kind]
         return must_be(f"{words} {context[name]}", given)

@@ -65,6 +65,13 @@ def test_user_data_with_which_no_node_boots_are_told(run: Run, write: Write, com
     assert "warning: EC2NodeClass default: not usable: spec.userData is not TOML" in run(command, *OPTIONS, path).err
 
 
+def test_a_choice_that_may_be_empty_is_not_offered_as_nothing(run: Run, write: Write) -> None:
+    """A volume's type may be left out; what is written must be one of EC2's."""
+    disk = "role: nodes\n  blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSize: 20Gi, volumeType: gp4}}]"
+    err = run("plan", *OPTIONS, write("cluster.yaml", CLUSTER.replace("role: nodes", disk))).err
+    assert "volumeType: must be one of standard, io1, io2, gp2, sc1, st1, gp3, is 'gp4'" in err
+
+
 def test_types_for_which_an_expression_has_no_value_are_told(run: Run, write: Write) -> None:
     """Nothing else would say why a plan has none of them."""
     spec = 'role: nodes\n  kubelet: {maxPods: "max_pods - 10"}'
