@@ -129,7 +129,10 @@ class EC2NodeClassSpec(Model):
     ami_family: Family | None = None
     """Decides the form of the user data and the default disks. Needed without an alias."""
     user_data: str | None = None
-    """Merged with what the family needs: taints and max pods are always those of the NodePool and of `kubelet`."""
+    """TOML for Bottlerocket, PowerShell without tags for Windows, a shell script or MIME for AL2, and for AL2023 also
+    NodeConfig. Merged with what the family needs, but for Custom: taints and max pods are always those of the NodePool
+    and of `kubelet`.
+    """
     role: Annotated[str, Field(min_length=1)] = ""
     """The IAM role of the instances: their instance profile is made from it. Excludes `instanceProfile`."""
     instance_profile: Annotated[str, Field(min_length=1)] = ""
