@@ -48,7 +48,7 @@ from joinery.objects.snapshot.snapshot import Invalid, Snapshot
 #: and drain all the same.
 _ACTING_SECONDS = cluster.LONGEST_CALL + 2
 #: How often what was made for launches is looked through.
-_REMOVING_EVERY = timedelta(hours=1)
+_REMOVING_EVERY = timedelta(minutes=10)
 #: How many instances a run tags, each by a call of its own, because each has another name. EC2 takes ten calls of
 #: CreateTags a second and a hundred at once (EC2 API, "Request throttling"), and others of the account make some, too.
 _MOST_TAGGED = 50

@@ -24,8 +24,9 @@ TEMPLATE_TAG = "aws:ec2launchtemplate:id"
 KEPT = timedelta(days=1)
 #: The same where the region takes no more of them.
 KEPT_AT_THE_LIMIT = timedelta(hours=1)
-#: How many are removed at a time: each takes a call.
-MOST_REMOVED = 20
+#: How many are removed at a time: each takes a call. It is more than a busy cluster makes in ten minutes, which is how
+#: often lifecycle looks.
+MOST_REMOVED = 100
 
 
 class LaunchTemplates:
