@@ -86,6 +86,6 @@ def test_the_plans_of_a_run_have_one_limit_together(stand: Stand) -> None:
     stand.pods(4)
     stand.world.cluster.add(builders.pod("picky", cpu="900m", affinity=_many(range(44))))
     asked = count()
-    slow = Invocation("slow", lambda: 60.0 - next(asked) / 10)
+    slow = Invocation("slow", lambda: 60.0 - next(asked) / 20)
     outcome = ProvisioningController(stand.gateways, stand.settings).reconcile(slow)
     assert outcome["launched"] == len(stand.claims) > 0
