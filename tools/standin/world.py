@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from simulator.awsserver.account import Account, moto, tag_network
 from simulator.awsserver.pricelist import price_list
@@ -82,7 +83,26 @@ def standing(folder: Path, cluster: str) -> Iterator[StandIn]:
         standin = StandIn(folder, {**ROOT_KEYS, "AWS_ENDPOINT_URL": stacks.url, **elsewhere}, account, described, plane)
         tag_network(standin.client("ec2"), {"karpenter.sh/discovery": cluster})
         account.seed_images("al2023@latest", VERSION, IMAGES_OF)
+        enter(_profiles_known(standin.client("iam")))
         yield standin
+
+
+@contextlib.contextmanager
+def _profiles_known(iam: Any) -> Iterator[None]:
+    """Let EC2, which is moto's, know the account's instance profiles, which are ministack's."""
+    from moto.iam.models import IAMBackend
+
+    known = IAMBackend.get_instance_profile
+
+    def get(backend: Any, profile_name: str) -> Any:
+        if profile_name not in {profile.name for profile in backend.get_instance_profiles()}:
+            with contextlib.suppress(iam.exceptions.NoSuchEntityException):
+                iam.get_instance_profile(InstanceProfileName=profile_name)
+                backend.create_instance_profile(name=profile_name, path="/", role_names=[], tags=[])
+        return known(backend, profile_name)
+
+    with patch.object(IAMBackend, "get_instance_profile", get):
+        yield
 
 
 @contextlib.contextmanager
