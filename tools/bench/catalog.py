@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -42,7 +43,7 @@ def main() -> None:
 def _to_arrays() -> Target:
     document = _STORED.read_bytes()
     taken = [_processor_seconds(lambda: _arrays(document)) * 1000 for _ in range(_RUNS)]
-    return Target("from the bucket to arrays", "100 ms", f"{spread(taken, '{:.0f}')} ms", min(taken) < 100)
+    return Target("from the bucket to arrays", "100 ms", f"{spread(taken, '{:.0f}')} ms", median(taken) < 100)
 
 
 def _arrays(document: bytes) -> None:
