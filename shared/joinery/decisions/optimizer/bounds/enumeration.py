@@ -58,35 +58,38 @@ def enumerate_patterns(formulation: CompactFormulation, duals: PatternDuals, gap
     cost is not larger: no side constraint counts items then, so only demands price copies, and those duals are not
     below zero (``of_right_sign``).
     """
-    most *= 1 if formulation.constrained.limits_items else _ONE_IS_FULL_OF
+    most = _to_be_listed(formulation, most)
     listed, reach = _listed(formulation, duals, gap, most)
-    order = np.argsort(listed.reduced_costs, kind="stable")
-    if len(order) > most:
-        reach = float(listed.reduced_costs[order[most]])
-    return _enumerated(formulation, listed, order[:most], _NONE, reach)
+    return _enumerated(formulation, listed, reach, most=most)
 
 
 def enumerate_few(formulation: CompactFormulation, duals: PatternDuals, gap: float, most: int) -> Enumerated | None:
     """All of them, where they are no more than about ``most``; else None, and soon."""
-    most *= 1 if formulation.constrained.limits_items else _ONE_IS_FULL_OF
     listed = _within(formulation, duals, gap, _FEW_PARTIAL, Overflow.NOTHING)
-    if not listed.is_complete or len(listed.reduced_costs) > most:
+    if not listed.is_complete or len(listed.reduced_costs) > _to_be_listed(formulation, most):
         return None
-    return _enumerated(formulation, listed, np.argsort(listed.reduced_costs, kind="stable"), _NONE, gap)
+    return _enumerated(formulation, listed, gap)
 
 
 def enumerate_whole_types(formulation: CompactFormulation, duals: PatternDuals, gap: float) -> Enumerated:
     """All of the bin types that have few, and which the others are."""
     listed = _within(formulation, duals, gap, _FEW_PARTIAL, Overflow.WHOLE_TYPES)
-    return _enumerated(
-        formulation, listed, np.argsort(listed.reduced_costs, kind="stable"), np.flatnonzero(~listed.is_whole), gap
-    )
+    return _enumerated(formulation, listed, gap, filled=np.flatnonzero(~listed.is_whole))
+
+
+def _to_be_listed(formulation: CompactFormulation, most: int) -> int:
+    """How many patterns are listed, so that about so many are full where only these count."""
+    return most if formulation.constrained.limits_items else most * _ONE_IS_FULL_OF
 
 
 def _enumerated(
-    formulation: CompactFormulation, listed: Listed, chosen: Ints, filled: Ints, reach: float
+    formulation: CompactFormulation, listed: Listed, reach: float, *, most: int | None = None, filled: Ints = _NONE
 ) -> Enumerated:
-    patterns = listed.patterns.select(chosen)
+    """Those of the list that count, no more than ``most`` of it."""
+    order = np.argsort(listed.reduced_costs, kind="stable")
+    if most is not None and len(order) > most:
+        reach = float(listed.reduced_costs[order[most]])
+    patterns = listed.patterns.select(order[:most])
     if not formulation.constrained.limits_items:
         is_full = _is_full(formulation.constrained.instance, patterns, formulation.max_per_bin)
         patterns = patterns.select(np.flatnonzero(is_full))

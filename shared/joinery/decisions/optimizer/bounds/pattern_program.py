@@ -90,9 +90,9 @@ class PatternProgram:
         bounds = program.upper_bounds.copy()
         bounds[compact.bin_type_count + compact.pair_count :] = np.inf
         self._program = replace(program, row_upper=self._upper, upper_bounds=bounds)
-        self._compact, self._rows, self._first_coupling = compact, len(self._lower), compact.first_coupling_row
+        self._compact, self._rows = compact, len(self._lower)
         self._describe(compact)
-        self._coupling = np.concatenate([np.arange(demands.stop), np.arange(self._first_coupling, self._rows)])
+        self._coupling = np.concatenate([np.arange(demands.stop), np.arange(compact.first_coupling_row, self._rows)])
         self._coefficients = self._of_patterns()
         self._branched: Floats = np.zeros((0, len(self.costs)))
         self._is_active = np.arange(len(self.costs)) < self.first_pattern

@@ -117,7 +117,7 @@ class Buyer:
                     break
         return placed
 
-    def _promising(self, pools: Sequence[Pool], asking: "_Asking", count: int) -> list[int]:
+    def _promising(self, pools: Sequence[Pool], asking: _Asking, count: int) -> list[int]:
         """The open nodes (indices) that might take some of so many pods, in order."""
         opened, demand = self.nodes.opened, asking.demand
         nodes = opened.promising(
@@ -130,7 +130,7 @@ class Buyer:
         hosts = [opened.nodes[index].name for index in nodes]
         return [nodes[at] for at in self._topology.unfilled(demand.pod_class, demand.variant.rules, hosts)]
 
-    def _into_open(self, index: int, asking: "_Asking", names: Sequence[str]) -> int:
+    def _into_open(self, index: int, asking: _Asking, names: Sequence[str]) -> int:
         """As many pods as leave the node good value; where one refuses all, others of its shape are not asked again."""
         opened, shape = self.nodes.opened.nodes[index], self.nodes.opened.shape(index)
         demand, domains, refused = asking.demand, asking.domains, asking.refused.get(shape, 0)

@@ -106,7 +106,7 @@ class Rebuilding:
         waiting = {order.demand.pod_class: names for order, names in zip(self._orders, self._waiting, strict=True)}
         return Better(buyer, packed.resilience_cost, {pods: names for pods, names in waiting.items() if names})
 
-    def _packed(self, effort: Effort, incumbent: Incumbent) -> "_Packed":
+    def _packed(self, effort: Effort, incumbent: Incumbent) -> _Packed:
         """The bins to buy; where time is up, nodes of the incumbent are kept in place of some."""
         requests = np.array([order.demand.requests * order.unit for order in self._orders], dtype=np.int64)
         uses = _pool_uses(self._work, self._orders, across_tiers=self._across_tiers)

@@ -26,9 +26,9 @@ def best_of_both(
     ``orders``: the items of the instance. ``nodes``: those that carry them out now, at such ``costs`` ($/h).
     """
     part_of_order, part_of_bin_type = _parts(instance)
-    held = sum((pattern.counts * pattern.copies for pattern in patterns), np.zeros_like(instance.demands))
+    packed = sum((pattern.counts * pattern.copies for pattern in patterns), np.zeros_like(instance.demands))
     is_promised = np.array([not order.is_deferred for order in orders])
-    keeping = set(part_of_order[is_promised & (held < instance.demands)].tolist())
+    keeping = set(part_of_order[is_promised & (packed < instance.demands)].tolist())
 
     part_of_pod = {pod: int(part) for order, part in zip(orders, part_of_order, strict=True) for pod in order.pods}
     parts_of_nodes = [{part_of_pod[batch.pods[0]] for batch in node.placed} for node in nodes]
