@@ -185,7 +185,7 @@ class LifecycleController:
         actor.emit(news(self._gateways, chain.from_iterable(decision.pod_events.values())))
 
     def _remove_unused(self, state: ClusterState, actor: Actor) -> None:
-        """Once an hour, where everything is known and time is left. Nothing waits for it, so it fails no run."""
+        """Now and then, where everything is known and time is left. Nothing waits for it, so it fails no run."""
         snapshot = state.snapshot
         # What cannot be read may use anything; NodePools and pods name neither templates nor profiles.
         is_known = state.are_instances_known and all(one.kind in ("NodePool", "Pod") for one in snapshot.invalid)
