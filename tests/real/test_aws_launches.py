@@ -262,7 +262,7 @@ def test_a_subnet_that_was_full_lately_is_passed_over(clients: Clients) -> None:
     asked = two_subnets_in_the_first_zone(request("m5.large", capacity_type="spot"))
     asked = replace(asked, overrides=asked.overrides[:1], full_subnets=frozenset({first}))
     with answering(clients):
-        places = Addresses(lambda names: {}, Clock().now).choose(asked, asked.full_subnets, ipv6=False)
+        places = Addresses(lambda names: {}, Clock().now).choose(asked, ipv6=False)
     assert places.subnets["us-east-1a"] == "subnet-2nd"
 
 

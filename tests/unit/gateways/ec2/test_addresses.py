@@ -15,7 +15,6 @@ from simulator.clock import Clock
 
 #: Two subnets in the first zone and one in the second.
 SUBNETS = [SubnetStatus(id=name, zone=f"us-east-1{name[0]}") for name in ("a1", "a2", "b1")]
-NONE: frozenset[str] = frozenset()
 
 
 class _Subnets:
@@ -33,7 +32,7 @@ class _Subnets:
 
     def launch(self, request: LaunchRequest) -> tuple[str, int]:
         """The first zone's subnet, and how many instances were launched there: all that the call was for."""
-        places = self.addresses.choose(request, NONE, ipv6=False)
+        places = self.addresses.choose(request, ipv6=False)
         self.addresses.release(request, places, [_instance("us-east-1a")] * places.count)
         return places.subnets["us-east-1a"], places.count
 
@@ -72,7 +71,7 @@ def test_what_a_call_has_not_launched_takes_nothing() -> None:
     """Neither in the zones that EC2 did not choose nor where it was out of everything."""
     subnets = _Subnets(a1=100, a2=120, b1=100)
     for launched in ([], [_instance("us-east-1b")]):
-        places = subnets.addresses.choose(request("a", "b"), NONE, ipv6=False)
+        places = subnets.addresses.choose(request("a", "b"), ipv6=False)
         subnets.addresses.release(request("a", "b"), places, launched)
     assert subnets.launch(request())[0] == "a2"
 
@@ -80,7 +79,7 @@ def test_what_a_call_has_not_launched_takes_nothing() -> None:
 def test_calls_side_by_side_do_not_count_on_the_same_addresses() -> None:
     """The first has no answer yet when the second begins."""
     subnets = _Subnets(a1=100, a2=120)
-    chosen = [subnets.addresses.choose(request(), NONE, ipv6=False).subnets["us-east-1a"] for _ in range(2)]
+    chosen = [subnets.addresses.choose(request(), ipv6=False).subnets["us-east-1a"] for _ in range(2)]
     assert chosen == ["a2", "a1"]
 
 
@@ -117,17 +116,17 @@ def test_a_zone_without_addresses_for_a_node_is_left_out_where_another_has_them(
 ) -> None:
     """The pods would wait there (karpenter-provider-aws#5234). They take no IPv4 addresses in an IPv6 cluster."""
     subnets = _Subnets(**{"a1": 100, "a2": 120} | free)
-    places = subnets.addresses.choose(request("a", "b"), NONE, ipv6=ipv6)
+    places = subnets.addresses.choose(request("a", "b"), ipv6=ipv6)
     assert sorted(places.subnets) == zones
 
 
 def test_a_zone_is_left_out_once_what_was_launched_there_takes_its_addresses() -> None:
     """Not while a call is under way that may go elsewhere."""
     subnets, asked = _Subnets(a1=100, a2=120, b1=30), request("a", "b")
-    under_way = subnets.addresses.choose(asked, NONE, ipv6=False)
-    assert "us-east-1b" in subnets.addresses.choose(asked, NONE, ipv6=False).subnets
+    under_way = subnets.addresses.choose(asked, ipv6=False)
+    assert "us-east-1b" in subnets.addresses.choose(asked, ipv6=False).subnets
     subnets.addresses.release(asked, under_way, [_instance("us-east-1b")])
-    assert "us-east-1b" not in subnets.addresses.choose(asked, NONE, ipv6=False).subnets
+    assert "us-east-1b" not in subnets.addresses.choose(asked, ipv6=False).subnets
 
 
 def test_a_zone_with_one_subnet_limits_no_launch() -> None:
@@ -136,15 +135,20 @@ def test_a_zone_with_one_subnet_limits_no_launch() -> None:
     subnets = [SubnetStatus(id=f"{zone}1", zone=f"us-east-1{zone}") for zone in "bc"]
     asked = request("b", "c", count=9)
     node_class = _class().model_copy(update={"status": _class().status.model_copy(update={"subnets": subnets})})
-    places = only.addresses.choose(replace(asked, node_class=node_class), NONE, ipv6=False)
+    places = only.addresses.choose(replace(asked, node_class=node_class), ipv6=False)
     assert (places.count, sorted(places.subnets.values())) == (9, ["b1", "c1"])
 
 
 def test_a_zone_without_a_choice_is_not_asked_about() -> None:
     """It costs a call."""
     subnets = _Subnets()
-    assert subnets.addresses.choose(request("b", count=9), NONE, ipv6=False).count == 9
-    assert subnets.addresses.choose(request("a"), frozenset({"a2"}), ipv6=False).subnets["us-east-1a"] == "a1"
+    assert subnets.addresses.choose(request("b", count=9), ipv6=False).count == 9
+    assert (
+        subnets.addresses.choose(replace(request("a"), full_subnets=frozenset({"a2"})), ipv6=False).subnets[
+            "us-east-1a"
+        ]
+        == "a1"
+    )
     assert subnets.times == 0
 
 
@@ -160,7 +164,7 @@ def test_after_a_minute_ec2_is_asked_again() -> None:
 def test_a_call_that_is_under_way_while_ec2_is_asked_again_gives_back_no_more_than_it_took() -> None:
     """Its addresses would count as free twice, for a minute."""
     subnets = _Subnets(a1=100, a2=120)
-    under_way = subnets.addresses.choose(request(), NONE, ipv6=False)
+    under_way = subnets.addresses.choose(request(), ipv6=False)
     subnets.clock.advance(timedelta(minutes=1))
     assert subnets.launch(request())[0] == "a1"
     subnets.addresses.release(request(), under_way)
@@ -180,4 +184,4 @@ def test_a_class_without_subnets_is_the_users_mistake() -> None:
     """As where there is nothing to choose."""
     bare = builders.node_class().model_copy(update={"status": _class().status.model_copy(update={"subnets": []})})
     with pytest.raises(ConfigurationError, match=r"status\.subnets is empty"):
-        _Subnets().addresses.choose(replace(request(), node_class=bare), NONE, ipv6=False)
+        _Subnets().addresses.choose(replace(request(), node_class=bare), ipv6=False)

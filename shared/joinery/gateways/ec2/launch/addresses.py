@@ -54,14 +54,14 @@ class Addresses:
         self._under_way: dict[str, int] = {}
         self._read_at: dict[str, datetime] = {}
 
-    def choose(self, request: LaunchRequest, full: frozenset[str], *, ipv6: bool) -> LaunchSubnets:
-        """The places of a call, which are counted as taken. ``full``: ids of subnets that are passed over.
+    def choose(self, request: LaunchRequest, *, ipv6: bool) -> LaunchSubnets:
+        """The places of a call, which are counted as taken. The request's full subnets are passed over.
 
         Where a zone has several subnets, and the best of them has addresses for some of the nodes only, the call is for
         these. ``ipv6``: pods take no addresses of those that EC2 counts, so no zone is left out.
         """
-        first = subnets_by_zone(of_ec2(request.node_class), full)
-        subnets = self._subnets(request, full)
+        first = subnets_by_zone(of_ec2(request.node_class), request.full_subnets)
+        subnets = self._subnets(request)
         rivals = {zone: names for zone, names in subnets.items() if len(names) > 1}
         asked = rivals if ipv6 or len(subnets) == 1 else subnets
         with self._lock:
@@ -92,12 +92,12 @@ class Addresses:
             for name, number in places.taken.items():
                 self._under_way[name] -= number
 
-    def _subnets(self, request: LaunchRequest, full: frozenset[str]) -> Mapping[str, list[str]]:
+    def _subnets(self, request: LaunchRequest) -> Mapping[str, list[str]]:
         """The subnets of each zone of the request, in the order of the status."""
         zones = {override.zone for override in request.overrides}
         subnets: dict[str, list[str]] = {}
         for subnet in of_ec2(request.node_class).status.subnets:
-            if subnet.zone in zones and subnet.id not in full:
+            if subnet.zone in zones and subnet.id not in request.full_subnets:
                 subnets.setdefault(subnet.zone, []).append(subnet.id)
         return subnets
 

@@ -6,7 +6,7 @@ becomes a few templates, each with its own pools. EC2 chooses freely among the p
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -42,7 +42,19 @@ _MOST_TYPES = 100
 #: How many calls a launch may take where subnets have addresses for some of its instances only: each takes seconds.
 _MOST_CALLS = 3
 
-Configs = Sequence[tuple[Template, Sequence[Override]]]
+
+@dataclass(frozen=True)
+class _Launch:
+    """What all calls of a launch have in common.
+
+    ``configs``: launch templates, each with the pools that it may be launched from. ``tags``: of the instances.
+    ``images``: by instance type, the id of its image. ``ipv6``: whether the cluster is of that family.
+    """
+
+    configs: Sequence[tuple[Template, Sequence[Override]]]
+    tags: Mapping[str, str]
+    images: Mapping[str, str]
+    ipv6: bool
 
 
 class CreateFleet:
@@ -77,39 +89,29 @@ class CreateFleet:
         if not configs:
             raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: no image boots any requested type")
         tags = {**instance_tags(facts.name, node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
-        answered = self._call(request, configs, tags, images, request.full_subnets, ipv6=facts.ipv6)
+        answered = self._call(request, _Launch(configs, tags, images, facts.ipv6))
         return self._launched_before(request) if answered is None else answered
 
-    def _call(
-        self,
-        request: LaunchRequest,
-        configs: Configs,
-        tags: Mapping[str, str],
-        images: Mapping[str, str],
-        full: frozenset[str],
-        calls: int = _MOST_CALLS,
-        *,
-        ipv6: bool,
-    ) -> LaunchResult | None:
+    def _call(self, request: LaunchRequest, launch: _Launch, calls: int = _MOST_CALLS) -> LaunchResult | None:
         """What came of one call, and of another for the rest where its subnets have addresses for some instances only,
         or turn out to be full, and their zones have more.
 
-        ``full``: ids of subnets that are passed over. ``calls``: how many may be made where nothing is full; the last
-        is for all that is left. None if a token was used before for another call.
+        ``calls``: how many may be made where nothing is full; the last is for all that is left. None if a token was
+        used before for another call.
         """
-        places = self._addresses.choose(request, full, ipv6=ipv6)
+        places = self._addresses.choose(request, ipv6=launch.ipv6)
         part = replace(request, count=places.count if calls > 1 else request.count)
-        answered = self._answered(part, configs, tags, images, places)
+        answered = self._answered(part, launch, places)
         if answered is None:
             return None
         left = request.count - len(answered.instances)
-        passed_over = full_subnets(request, answered, places.subnets, full)
+        full = full_subnets(request, answered, places.subnets)
         is_served = len(answered.instances) == part.count
-        if not left or (passed_over == full and not is_served):
+        if not left or (full == request.full_subnets and not is_served):
             return answered
-        rest = replace(request, count=left, token=f"{request.token}-{len(passed_over)}")
+        rest = replace(request, count=left, token=f"{request.token}-{len(full)}", full_subnets=full)
         try:
-            more = self._call(rest, configs, tags, images, passed_over, calls - is_served, ipv6=ipv6)
+            more = self._call(rest, launch, calls - is_served)
         except CapacityError:
             return answered
         if more is None:
@@ -117,24 +119,18 @@ class CreateFleet:
         failures = dict.fromkeys(answered.failures + more.failures)
         return LaunchResult(answered.instances + more.instances, tuple(failures))
 
-    def _answered(
-        self,
-        request: LaunchRequest,
-        configs: Configs,
-        tags: Mapping[str, str],
-        images: Mapping[str, str],
-        places: LaunchSubnets,
-    ) -> LaunchResult | None:
+    def _answered(self, request: LaunchRequest, launch: _Launch, places: LaunchSubnets) -> LaunchResult | None:
         """What came of one call into these places. What it does not take of their addresses is given back."""
         asked = tuple(override for override in request.overrides if override.zone not in places.left_out)
         request = replace(request, overrides=asked)
         launched: tuple[LaunchedInstance, ...] = ()
         try:
-            call = fleet(request, [(template.name, pools) for template, pools in configs], tags, places.subnets)
-            answer = self._create_fleet(call, [template for template, _ in configs])
+            configs = [(template.name, pools) for template, pools in launch.configs]
+            call = fleet(request, configs, launch.tags, places.subnets)
+            answer = self._create_fleet(call, [template for template, _ in launch.configs])
             if answer is None:
                 return None
-            said = result(request, answer, images, places.subnets)
+            said = result(request, answer, launch.images, places.subnets)
             if any(failure.code in TEMPLATE_NOT_FOUND for failure in said.failures):
                 # EC2 may say so of single pools, too. The next call makes what it needs.
                 self._templates.forget()

@@ -44,18 +44,16 @@ def subnets_by_zone(node_class: EC2NodeClass, full: Collection[str] = ()) -> dic
     return subnets
 
 
-def full_subnets(
-    request: LaunchRequest, answered: LaunchResult, subnets: Mapping[str, str], full: frozenset[str]
-) -> frozenset[str]:
-    """``full``, which the call has passed over, with those that turned out to have no free address.
+def full_subnets(request: LaunchRequest, answered: LaunchResult, subnets: Mapping[str, str]) -> frozenset[str]:
+    """The request's full subnets, which the call has passed over, with those that turned out to have no free address.
 
     Only where their zones have another: the same ones again mean that there is nothing more to try.
     ``subnets``: by zone, the subnet of the call.
     """
-    node_class = of_ec2(request.node_class)
+    node_class, known = of_ec2(request.node_class), request.full_subnets
     zones = {failure.pool.zone for failure in answered.failures if failure.code == SUBNET_FULL} & set(subnets)
-    passed_over = full | {subnets[zone] for zone in zones}
-    return passed_over if zones & set(subnets_by_zone(node_class, passed_over)) else full
+    full = known | {subnets[zone] for zone in zones}
+    return full if zones & set(subnets_by_zone(node_class, full)) else known
 
 
 def fleet(
