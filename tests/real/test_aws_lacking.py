@@ -189,7 +189,7 @@ def test_what_a_fleet_did_is_read_from_what_it_says(name: str, by: str) -> None:
     """Whatever an entry lacks, the instances of the others are ours."""
     answer, asked = read(name), request("c5a.2xlarge", capacity_type="spot")
     for path, changed in shorn(answer, by=by):
-        ids = {one.instance_id for one in result(asked, changed, {}).instances}
+        ids = {one.instance_id for one in result(asked, changed, {}, {}).instances}
         given = {one for entry in changed.get("Instances") or () for one in entry.get("InstanceIds") or ()}
         assert ids == given, path
 

@@ -256,6 +256,16 @@ def test_a_zone_that_is_left_out_is_not_called_out_of_stock(clients: Clients) ->
     assert {pool.zone for pool in caught.value.pools} == {"us-east-1a", "us-east-1c"}
 
 
+def test_a_refusal_for_lack_of_addresses_is_about_the_subnet_that_was_asked(clients: Clients) -> None:
+    """The call went to the subnet with the most free addresses, which is not the first of the status."""
+    asked = two_subnets_in_the_first_zone(request("m5.large", capacity_type="spot"))
+    asked = replace(asked, overrides=asked.overrides[:1])
+    refusal = ERRORS["ec2:CreateFleet InsufficientInstanceCapacity"] | {"Error": {"Code": FULL, "Message": "none"}}
+    with pytest.raises(CapacityError) as caught:
+        launched(clients, asked, free(first=60, second=600), ("create_fleet", refusal))
+    assert caught.value.pools == {OfferingKey("", "us-east-1a", "", scope="subnet-2nd")}
+
+
 def test_a_subnet_that_was_full_lately_is_passed_over(clients: Clients) -> None:
     """Another run found it full; EC2 need not say so again."""
     first = node_class().status.subnets[0].id

@@ -177,7 +177,7 @@ def test_an_instance_in_a_reservation_says_which() -> None:
     override = Override("m5.large", "us-east-1a", 0.0, 29, Reservation("cr-1"))
     where = {"Overrides": {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a"}}
     answer = {"Instances": [{"LaunchTemplateAndOverrides": where, "Lifecycle": "on-demand", "InstanceIds": ["i-1"]}]}
-    (found,) = result(asked(capacity_type="reserved", overrides=(override,)), answer, {}).instances
+    (found,) = result(asked(capacity_type="reserved", overrides=(override,)), answer, {}, {}).instances
     assert (found.capacity_type, found.reservation) == ("reserved", "cr-1")
 
 
@@ -218,7 +218,7 @@ def test_what_a_placement_group_lacks_is_there_outside_of_it() -> None:
         error = {
             "LaunchTemplateAndOverrides": entry, "ErrorCode": "InsufficientInstanceCapacity", "ErrorMessage": message
         }  # fmt: skip
-        found = capacity_pools(result(request, {"Errors": [error]}, {}).failures)
+        found = capacity_pools(result(request, {"Errors": [error]}, {}, {}).failures)
         expected = OfferingKey(kind, "us-east-1a", "spot" if kind else "", scope="group/rack")
         assert found == {expected}
         assert as_met_by(node_class(), found) == frozenset()
@@ -347,7 +347,7 @@ def test_instances_and_failures_are_read_from_one_answer() -> None:
         "Instances": [{"LaunchTemplateAndOverrides": where, "Lifecycle": "spot", "InstanceIds": ["i-1", "i-2"]}],
         "Errors": [failed, failed, {**failed, "ErrorCode": "RequestLimitExceeded"}],
     }
-    found = result(asked(), answer, {"m5.large": "ami-1"})
+    found = result(asked(), answer, {"m5.large": "ami-1"}, {})
     assert found.instances == tuple(
         LaunchedInstance(name, "m5.large", "us-east-1a", "spot", "ami-1") for name in ("i-1", "i-2")
     )
@@ -367,7 +367,7 @@ def test_a_failure_names_the_reservation_that_was_asked_for() -> None:
         "ErrorCode": "ReservationCapacityExceeded",
         "ErrorMessage": "no",
     }
-    found = result(asked(capacity_type="reserved", overrides=(reserved,)), {"Errors": [failed]}, {})
+    found = result(asked(capacity_type="reserved", overrides=(reserved,)), {"Errors": [failed]}, {}, {})
     assert [failure.pool for failure in found.failures] == [OfferingKey("m5.large", "us-east-1a", "reserved", "cr-1")]
 
 
@@ -376,7 +376,7 @@ def test_without_its_role_there_is_no_spot_at_all() -> None:
     code = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
     where = {"Overrides": {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a"}}
     failed = {"LaunchTemplateAndOverrides": where, "ErrorCode": code, "ErrorMessage": "no"}
-    found = result(asked(), {"Errors": [failed]}, {})
+    found = result(asked(), {"Errors": [failed]}, {}, {})
     assert found.failures == (LaunchFailure(ALL_SPOT, code, "no", True),)
 
 

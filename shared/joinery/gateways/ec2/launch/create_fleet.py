@@ -141,7 +141,8 @@ class CreateFleet:
             if isinstance(refused, NotFoundError) and refused.code not in CAPACITY:
                 raise
             # The whole call was refused, so EC2 was out of everything that it was asked for.
-            raise CapacityError(str(refused), out_of(request, refused.code, str(refused))) from refused
+            pools = out_of(request, places.subnets, refused.code, str(refused))
+            raise CapacityError(str(refused), pools) from refused
         finally:
             self._addresses.release(request, places, launched)
 

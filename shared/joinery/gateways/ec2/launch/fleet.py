@@ -125,15 +125,12 @@ def _override(pool: Override, subnet: str) -> dict[str, Any]:
 
 
 def result(
-    request: LaunchRequest,
-    answer: Mapping[str, Any],
-    images: Mapping[str, str],
-    subnets: Mapping[str, str] | None = None,
+    request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[str, str], subnets: Mapping[str, str]
 ) -> LaunchResult:
     """What came of the call.
 
-    ``images``: by instance type, the id of its image. ``subnets``: by zone, the one that was asked for; None for the
-    class's first. EC2 may list several instances in one entry, or not.
+    ``images``: by instance type, the id of its image. ``subnets``: by zone, the one that was asked for. EC2 may list
+    several instances in one entry, or not.
     """
     known = _Request(request, subnets)
     launched = [
@@ -145,19 +142,17 @@ def result(
     return LaunchResult(tuple(launched), tuple(dict.fromkeys(failures)))
 
 
-def out_of(request: LaunchRequest, code: str, message: str) -> frozenset[OfferingKey]:
-    """What EC2 has nothing of where it refuses the whole request with that code."""
-    known = _Request(request)
+def out_of(request: LaunchRequest, subnets: Mapping[str, str], code: str, message: str) -> frozenset[OfferingKey]:
+    """What EC2 has nothing of where it refuses the whole request with that code. ``subnets`` as in ``result``."""
+    known = _Request(request, subnets)
     return frozenset(known.shortage(pool, code, message) for pool in request.pools)
 
 
 class _Request:
     """A request, by what an answer repeats of it."""
 
-    def __init__(self, request: LaunchRequest, subnets: Mapping[str, str] | None = None) -> None:
-        self.sent = request
-        known = subnets_by_zone(of_ec2(request.node_class), request.full_subnets) if subnets is None else subnets
-        self._subnets = known
+    def __init__(self, request: LaunchRequest, subnets: Mapping[str, str]) -> None:
+        self.sent, self._subnets = request, subnets
         self._zones = {subnet.id: subnet.zone for subnet in of_ec2(request.node_class).status.subnets}
         # Of a type and zone a call names one reservation, so an entry of the answer need not say which it is.
         self._pools = {(pool.instance_type, pool.zone): pool for pool in request.pools}
