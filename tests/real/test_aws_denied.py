@@ -87,7 +87,7 @@ def test_what_stands_in_is_said_for_as_long_as_it_does(clients: Clients) -> None
         each for each in questions() if each[1] in {"describe_spot_price_history", "describe_capacity_reservations"}
     ]
     with answering(clients, *hourly):
-        third = listing.repriced(clients, second, LATER)
+        third = listing.read(clients, LATER, second, in_full=False)
     assert {missing.instead for each in (first, second, third) for missing in each.missing} == {
         "estimates stand in, which are those of us-east-1"
     }

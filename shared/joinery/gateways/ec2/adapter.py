@@ -94,11 +94,14 @@ class Ec2Cloud:
     def catalog(self, earlier: Catalog | None = None, *, in_full: bool = False) -> Catalog:
         # No run that is short waits for this: the function that lists has minutes, and a person has, too.
         patient = Clients(self._clients.region, self._clients.log, read_seconds=_LISTING_SECONDS)
-        workers = Threads(_LISTED_AT_A_TIME)
-        if earlier and not in_full:
-            return listing.repriced(patient, earlier, self._now(), workers=workers)
-        estimated = self._prices_are_estimated
-        return listing.read(patient, self._now(), earlier, workers=workers, prices_are_estimated=estimated)
+        return listing.read(
+            patient,
+            self._now(),
+            earlier,
+            in_full=in_full,
+            workers=Threads(_LISTED_AT_A_TIME),
+            prices_are_estimated=self._prices_are_estimated,
+        )
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
         return self._status(of_ec2(node_class), may_make=False)

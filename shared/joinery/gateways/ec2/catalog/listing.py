@@ -41,34 +41,28 @@ def read(
     now: datetime,
     earlier: Catalog | None = None,
     *,
+    in_full: bool = True,
     workers: Workers | None = None,
     prices_are_estimated: bool = False,
 ) -> Catalog:
     """The catalogue of the clients' region. It takes seconds and some fifty requests.
 
-    ``earlier``: stands in for what cannot be read. ``workers``: ask several things at a time.
-    ``prices_are_estimated``: those on demand, because the price list cannot be reached.
+    ``earlier``: stands in for what cannot be read. ``in_full``: False to read spot prices and reservations alone, by
+    some ten requests, and take over the rest: a type is sold as spot where EC2 says a price, in the zones in which the
+    earlier catalogue has it. ``workers``: ask several things at a time. ``prices_are_estimated``: those on demand,
+    because the price list cannot be reached.
 
     Raises what keeps the instance types from being read, where none are known; ``ConfigurationError`` if the region
     sells nothing at all.
     """
     asked = questions(clients, now, prices_are_estimated=prices_are_estimated)
-    if earlier is None or (known := _known(earlier)) is None:
+    known = _known(earlier) if earlier else None
+    if known is None:
         nothing = Parts(pricing.estimates(clients.region), {}, {}, {}, {}, ())
         return _catalog(asked, nothing, None, now, workers, clients.region)
+    if not in_full:
+        asked = {name: asked[name] for name in _HOURLY}
     return _catalog(asked, known, earlier, now, workers, clients.region)
-
-
-def repriced(clients: Clients, earlier: Catalog, now: datetime, *, workers: Workers | None = None) -> Catalog:
-    """The earlier catalogue with the spot prices and reservations of this moment: some ten requests, in seconds.
-
-    A type is sold as spot where EC2 says a price, in the zones in which the catalogue has it.
-    """
-    known = _known(earlier)
-    if known is None:
-        return read(clients, now, workers=workers)
-    asked = questions(clients, now)
-    return _catalog({name: asked[name] for name in _HOURLY}, known, earlier, now, workers, earlier.region)
 
 
 def _known(earlier: Catalog) -> Parts | None:
