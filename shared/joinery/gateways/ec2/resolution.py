@@ -15,6 +15,7 @@ from joinery.gateways.aws import Clients
 from joinery.gateways.ec2.launch.facts import KnownCluster
 from joinery.gateways.ec2.launch.userdata import user_data_problem
 from joinery.gateways.ec2.nodeclass import discovery
+from joinery.gateways.ec2.nodeclass.discovery import Found
 from joinery.gateways.ec2.nodeclass.images import AliasError
 from joinery.gateways.ec2.nodeclass.imagesearch import ImageSearch
 from joinery.gateways.ec2.nodeclass.lookups import Look, Lookups
@@ -50,7 +51,6 @@ class Resolution:
     ) -> None:
         self._clients, self._cluster, self._lookups, self._class, self._now = clients, cluster, lookups, node_class, now
         self._look = lookups.look(node_class.metadata.name)
-        self._networks: frozenset[str] = frozenset()
         self._problems: dict[str, Unmet] = {}
 
     def selected(self, profiles: Profiles, placement_groups: PlacementGroups, *, may_make: bool) -> SelectedResources:
@@ -60,9 +60,12 @@ class Resolution:
         """
         spec, status = self._class.spec, self._class.status
         self._part(PLACEMENT_READY, None, None, lambda: self._check_placement_group(placement_groups))
+        subnets = self._part(SUBNETS_READY, Found(status.subnets, ()), Found((), ()), self._subnets)
         return SelectedResources(
-            subnets=self._part(SUBNETS_READY, status.subnets, [], self._subnets),
-            security_groups=self._part(SECURITY_GROUPS_READY, status.security_groups, [], self._security_groups),
+            subnets=subnets,
+            security_groups=self._part(
+                SECURITY_GROUPS_READY, status.security_groups, [], lambda: self._security_groups(subnets.vpcs)
+            ),
             amis=self._part(IMAGES_READY, status.amis, [], self._amis),
             instance_profile=self._part(
                 PROFILE_READY, status.instance_profile, "", lambda: self._profile(profiles, may_make)
@@ -88,17 +91,16 @@ class Resolution:
         of_today = before is not None and before.observed_generation == self._class.metadata.generation
         return before is not None and of_today and before.status != "False"
 
-    def _subnets(self) -> list[SubnetStatus]:
+    def _subnets(self) -> Found[SubnetStatus]:
         terms = self._class.spec.subnet_selector_terms
-        found = self._look.ask(f"subnets {terms!r}", lambda: discovery.subnets(self._clients, terms))
-        self._networks = found.vpcs
-        return found
+        return self._look.ask(f"subnets {terms!r}", lambda: discovery.subnets(self._clients, terms))
 
-    def _security_groups(self) -> list[SecurityGroupStatus]:
+    def _security_groups(self, networks: frozenset[str]) -> list[SecurityGroupStatus]:
+        """``networks``: the VPCs of the subnets."""
         terms = self._class.spec.security_group_selector_terms
         found = self._look.ask(f"security groups {terms!r}", lambda: discovery.security_groups(self._clients, terms))
-        if not _fit(found.vpcs, self._networks):
-            text = f"the security groups are of {_listed(found.vpcs)}, and the subnets of {_listed(self._networks)}"
+        if not _fit(found.vpcs, networks):
+            text = f"the security groups are of {_listed(found.vpcs)}, and the subnets of {_listed(networks)}"
             self._problems[SECURITY_GROUPS_READY] = Unmet("SecurityGroupsOfAnotherVPC", text)
         return found
 
