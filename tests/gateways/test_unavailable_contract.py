@@ -8,10 +8,10 @@ from botocore.stub import Stubber
 
 from joinery.gateways.memory.dynamodb import DynamoUnavailableOfferings
 from joinery.gateways.memory.table import EXPIRES, KEY
-from joinery.gateways.memory.unavailable import MARKED_FOR, UnavailableOfferings
+from joinery.gateways.memory.unavailable import UnavailableOfferings
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.snapshot.offerings import ALL_SPOT, OfferingKey
-from joinery.objects.snapshot.shortages import REMEMBERED
+from joinery.objects.snapshot.shortages import MARKED_FOR, REMEMBERED
 from simulator.aws import InMemoryUnavailableOfferings
 
 NOW = datetime(2026, 8, 24, 9, 0, tzinfo=UTC)

@@ -8,7 +8,6 @@ from joinery.objects.annotations.marks import MOST_AHEAD
 from joinery.objects.refusals import Refusal, Refusals
 from joinery.objects.snapshot.offerings import OfferingKey
 from joinery.objects.snapshot.shortages import LONGEST
-from joinery.objects.snapshot.shortages import MARKED_FOR as MARKED_FOR
 
 #: No mark that is true ends later than this from now. One that does would keep an offering from being bought for ever.
 LONGEST_MARK = LONGEST + MOST_AHEAD
