@@ -18,8 +18,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from joinery.decisions.scheduling.commitments import Commitment
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter.labels import ON_DEMAND
@@ -28,7 +26,7 @@ from joinery.objects.spelling import meant_by
 from joinery.objects.wording import must_be
 from joinery_cli.notices import UserNotice, warning
 from joinery_cli.reading.documents import read, source_name
-from joinery_cli.reading.yamls import split
+from joinery_cli.reading.values import checked_map, checked_number, one_document
 
 #: Normalized units of a size, from which the larger ones follow (AWS, "Regional Reserved Instance sizes and
 #: normalization factors").
@@ -58,10 +56,7 @@ def read_commitments(path: str, sold: Sold) -> Commitments:
     Raises ``ConfigurationError`` naming file and field.
     """
     source = source_name(path)
-    documents = [msgspec.json.decode(one) for one in split(source, read(path))]
-    if len(documents) != 1:
-        raise ConfigurationError(f"{source}: must be one document with commitments, not {len(documents):,}")
-    document = _map(source, documents[0], _FIELDS)
+    document = _map(source, one_document(source, read(path), "commitments"), _FIELDS)
     instances = list(_entries(source, document, "reservedInstances", _OF_INSTANCES))
     plans = list(_entries(source, document, "savingsPlans", _OF_PLANS))
     # Reserved Instances before Savings Plans, and the narrower before the wider.
@@ -129,7 +124,7 @@ def _plan(field: str, entry: Mapping[str, Any], sold: Sold) -> Commitment:
         rates = {name: min(found) * (1 - share) for name, found in prices.items() if found}
     else:
         where = f"{field}.rates"
-        rates = {name: _positive(f"{where}.{name}", rate) for name, rate in _map(where, rates).items()}
+        rates = {name: _positive(f"{where}.{name}", rate) for name, rate in checked_map(where, rates).items()}
     covered = {name: rate for name, rate in rates.items() if family in ("", name.partition(".")[0])}
     name, stock = _text(field, entry, "name"), _stock(field, entry, "commitment")
     return Commitment(name=name, stock=stock, rates=_on_demand(covered, sold))
@@ -163,13 +158,12 @@ def _entries(
         yield field, _map(field, entry, fields)
 
 
-def _map(field: str, value: Any, fields: Sequence[str] = ()) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ConfigurationError(f"{field}: {must_be('a map', value)}")
-    unknown = next((name for name in value if fields and name not in fields), None)
+def _map(field: str, value: Any, fields: Sequence[str]) -> Mapping[str, Any]:
+    given = checked_map(field, value)
+    unknown = next((name for name in given if name not in fields), None)
     if unknown is not None:
         raise ConfigurationError(f"{field}: has no field {unknown}{_hint(unknown, fields)}")
-    return value
+    return given
 
 
 def _hint(given: str, known: Any) -> str:
@@ -186,10 +180,7 @@ def _text(field: str, entry: Mapping[str, Any], name: str, default: str | None =
 
 
 def _number(field: str, value: Any) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= 1e9:
-        raise ConfigurationError(f"{field}: {must_be('a number, 0 or more', value)}")
-    return float(value)
+    return checked_number(field, value, "a number, 0 or more", most=1e9)
 
 
 def _positive(field: str, value: Any) -> float:
@@ -199,6 +190,6 @@ def _positive(field: str, value: Any) -> float:
 
 
 def _share(field: str, value: Any) -> float:
-    if _number(field, value) >= 1:
+    if (share := _number(field, value)) >= 1:
         raise ConfigurationError(f"{field}: {must_be('a share, from 0 to less than 1', value)}")
-    return float(value)
+    return share

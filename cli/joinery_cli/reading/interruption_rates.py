@@ -18,7 +18,7 @@ from joinery.objects.spelling import meant_by
 from joinery.objects.wording import must_be, one_of
 from joinery_cli.notices import UserNotice, note, some_of, warning
 from joinery_cli.reading.documents import read, source_name
-from joinery_cli.reading.yamls import split
+from joinery_cli.reading.values import checked_map, checked_number, one_document
 
 #: By the labels of Spot Advisor's buckets, the middle of each; of the last, which has no end, as far from its beginning
 #: as those below are from each other.
@@ -75,34 +75,28 @@ def _document(source: str, data: bytes) -> Any:
             pass
         except RecursionError as error:
             raise ConfigurationError(f"{source}: is nested too deeply") from error
-    documents = [msgspec.json.decode(one) for one in split(source, data)]
-    if len(documents) != 1:
-        raise ConfigurationError(f"{source}: must be one document with rates, not {len(documents):,}")
-    return documents[0]
+    return one_document(source, data, "rates")
 
 
 def _share(field: str, value: Any) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not 0 <= value <= 1:
-        wanted = "the share of its spot nodes that is interrupted within a month, from 0 to 1"
-        raise ConfigurationError(f"{field}: {must_be(wanted, value)}")
-    return float(value)
+    wanted = "the share of its spot nodes that is interrupted within a month, from 0 to 1"
+    return checked_number(field, value, wanted, most=1)
 
 
 def _advised(source: str, document: Mapping[str, Any], region: str) -> Mapping[str, float]:
     shares = _buckets(source, document)
-    regions = _map(f"{source}: {_ADVISOR}", document[_ADVISOR])
+    regions = checked_map(f"{source}: {_ADVISOR}", document[_ADVISOR])
     if region not in regions:
         known = meant_by(region, regions)
         hint = f"; is it {known}?" if known else f"; it has {some_of(sorted(regions))}"
         raise ConfigurationError(f"{source}: {_ADVISOR}: has no region {region or '(none is known: --region)'}{hint}")
     field = f"{source}: {_ADVISOR}.{region}"
-    systems = _map(field, regions[region])
+    systems = checked_map(field, regions[region])
     if not systems.get(_SYSTEM):
         raise ConfigurationError(f"{field}: has no {_SYSTEM}")
     rates = {}
-    for name, entry in _map(f"{field}.{_SYSTEM}", systems[_SYSTEM]).items():
-        bucket = _map(f"{field}.{_SYSTEM}.{name}", entry).get(_RATE)
+    for name, entry in checked_map(f"{field}.{_SYSTEM}", systems[_SYSTEM]).items():
+        bucket = checked_map(f"{field}.{_SYSTEM}.{name}", entry).get(_RATE)
         if not isinstance(bucket, int) or isinstance(bucket, bool) or bucket not in shares:
             problem = must_be(f"the index of one of {_RANGES}, {_listed(shares)}", bucket)
             raise ConfigurationError(f"{field}.{_SYSTEM}.{name}.{_RATE}: {problem}")
@@ -118,7 +112,7 @@ def _buckets(source: str, document: Mapping[str, Any]) -> Mapping[int, float]:
     shares = {}
     for number, entry in enumerate(listed):
         field = f"{source}: {_RANGES}[{number}]"
-        bucket = _map(field, entry)
+        bucket = checked_map(field, entry)
         if bucket.get("label") not in _BUCKETS:
             raise ConfigurationError(f"{field}.label: {one_of([*_BUCKETS], bucket.get('label'))}")
         if not isinstance(bucket.get("index"), int):
@@ -129,9 +123,3 @@ def _buckets(source: str, document: Mapping[str, Any]) -> Mapping[int, float]:
 
 def _listed(shares: Mapping[int, float]) -> str:
     return ", ".join(map(str, sorted(shares)))
-
-
-def _map(field: str, value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ConfigurationError(f"{field}: {must_be('a map', value)}")
-    return value
