@@ -52,7 +52,7 @@ def rights(service: str, operation: str, params: Params, holdings: Holdings) -> 
         needed = _CALLS[service, operation]
     except KeyError:
         raise LookupError(f"simulator/iam/calls.py does not know the rights of {service}:{operation}") from None
-    return tuple(needed(params, holdings))
+    return tuple(needed(f"{service}:{operation}", params, holdings))
 
 
 def _region(holdings: Holdings) -> Context:
@@ -90,18 +90,18 @@ def _tagging(kind: str, tags: Mapping[str, str], by: str, holdings: Holdings) ->
         yield Request("ec2:CreateTags", _arn("ec2", holdings, f"{kind}/*"), context)
 
 
-def _create_launch_template(params: Params, holdings: Holdings) -> Iterator[Request]:
+def _create_launch_template(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     tags = _specified(params).get("launch-template", {})
     arn = _arn("ec2", holdings, "launch-template/*")
-    yield Request("ec2:CreateLaunchTemplate", arn, _region(holdings) | _request_tags(tags))
+    yield Request(action, arn, _region(holdings) | _request_tags(tags))
     yield from _tagging("launch-template", tags, "CreateLaunchTemplate", holdings)
 
 
-def _create_fleet(params: Params, holdings: Holdings) -> Iterator[Request]:
+def _create_fleet(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     """CreateFleet, and the RunInstances that it makes of each template for the caller."""
     of_call = _specified(params)
     fleet = of_call.get("fleet", {})
-    yield Request("ec2:CreateFleet", _arn("ec2", holdings, "fleet/*"), _region(holdings) | _request_tags(fleet))
+    yield Request(action, _arn("ec2", holdings, "fleet/*"), _region(holdings) | _request_tags(fleet))
     yield from _tagging("fleet", fleet, "CreateFleet", holdings)
     for config in params["LaunchTemplateConfigs"]:
         name = config["LaunchTemplateSpecification"]["LaunchTemplateName"]
@@ -109,28 +109,24 @@ def _create_fleet(params: Params, holdings: Holdings) -> Iterator[Request]:
         subnets = {one["SubnetId"] for one in config.get("Overrides", ()) if "SubnetId" in one}
         tags = {**_specified(data), **of_call}
         arn, context = _arn("ec2", holdings, f"launch-template/{template or '*'}"), holdings.tags(template)
-        for action in ("ec2:CreateFleet", "ec2:RunInstances"):
-            yield Request(action, arn, _region(holdings) | _resource_tags(context))
-            yield from _launched(action, data, subnets, tags, holdings)
-        for kind in (*_MADE, "spot-instances-request"):
-            yield from _tagging(kind, tags.get(kind, {}), "RunInstances", holdings)
-        yield from _passing(data.get("IamInstanceProfile", {}).get("Name", ""), holdings)
+        for of_both in (action, "ec2:RunInstances"):
+            yield Request(of_both, arn, _region(holdings) | _resource_tags(context))
+            yield from _launched(of_both, data, subnets, tags, holdings)
+        yield from _beside(data, tags, holdings)
 
 
-def _run_instances(params: Params, holdings: Holdings) -> Iterator[Request]:
+def _run_instances(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     """A dry run, or a launch without a fleet; by a launch template or without one."""
     named = params.get("LaunchTemplate", {})
     template, data = holdings.template(named.get("LaunchTemplateName", "")) if named else ("", {})
     asked = {**data, **params}
     if named:
         arn = _arn("ec2", holdings, f"launch-template/{template or '*'}")
-        yield Request("ec2:RunInstances", arn, _region(holdings) | _resource_tags(holdings.tags(template)))
+        yield Request(action, arn, _region(holdings) | _resource_tags(holdings.tags(template)))
     tags = {**_specified(data), **_specified(params)}
     subnets = {params["SubnetId"]} if "SubnetId" in params else set()
-    yield from _launched("ec2:RunInstances", asked, subnets, tags, holdings)
-    for kind in (*_MADE, "spot-instances-request"):
-        yield from _tagging(kind, tags.get(kind, {}), "RunInstances", holdings)
-    yield from _passing(asked.get("IamInstanceProfile", {}).get("Name", ""), holdings)
+    yield from _launched(action, asked, subnets, tags, holdings)
+    yield from _beside(asked, tags, holdings)
 
 
 def _launched(
@@ -170,36 +166,37 @@ def _used(data: Params, subnets: set[str]) -> Iterator[str]:
         yield f"placement-group/{group}"
 
 
-def _passing(profile: str, holdings: Holdings) -> Iterator[Request]:
-    """Whoever gives an instance a role passes it (IAM User Guide, "Grant a user permissions to pass a role")."""
-    if role := holdings.role_of_profile(profile):
+def _beside(data: Params, tags: Mapping[str, dict[str, str]], holdings: Holdings) -> Iterator[Request]:
+    """What a launch takes beside the right to launch: whoever gives an instance a role passes it (IAM User Guide,
+    "Grant a user permissions to pass a role").
+    """
+    for kind in (*_MADE, "spot-instances-request"):
+        yield from _tagging(kind, tags.get(kind, {}), "RunInstances", holdings)
+    if role := holdings.role_of_profile(data.get("IamInstanceProfile", {}).get("Name", "")):
         yield Request("iam:PassRole", role, {"iam:PassedToService": ["ec2.amazonaws.com"]})
 
 
-def _on_instances(action: str) -> Callable[[Params, Holdings], Iterator[Request]]:
-    def needed(params: Params, holdings: Holdings) -> Iterator[Request]:
-        for instance in params["InstanceIds"]:
-            arn = _arn("ec2", holdings, f"instance/{instance}")
-            yield Request(action, arn, _region(holdings) | _resource_tags(holdings.tags(instance)))
-
-    return needed
+def _on_instances(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
+    for instance in params["InstanceIds"]:
+        arn = _arn("ec2", holdings, f"instance/{instance}")
+        yield Request(action, arn, _region(holdings) | _resource_tags(holdings.tags(instance)))
 
 
 #: Of ids of EC2's resources, by their prefix.
 _KINDS = {"i": "instance", "vol": "volume", "eni": "network-interface", "lt": "launch-template"}
 
 
-def _create_tags(params: Params, holdings: Holdings) -> Iterator[Request]:
+def _create_tags(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     for resource in params["Resources"]:
         arn = _arn("ec2", holdings, f"{_KINDS[resource.partition('-')[0]]}/{resource}")
         tags = _resource_tags(holdings.tags(resource)) | _request_tags(_pairs(params["Tags"]))
-        yield Request("ec2:CreateTags", arn, _region(holdings) | tags)
+        yield Request(action, arn, _region(holdings) | tags)
 
 
-def _delete_launch_template(params: Params, holdings: Holdings) -> Iterator[Request]:
+def _delete_launch_template(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     template = params.get("LaunchTemplateId") or holdings.template(params.get("LaunchTemplateName", ""))[0]
     arn = _arn("ec2", holdings, f"launch-template/{template}")
-    yield Request("ec2:DeleteLaunchTemplate", arn, _region(holdings) | _resource_tags(holdings.tags(template)))
+    yield Request(action, arn, _region(holdings) | _resource_tags(holdings.tags(template)))
 
 
 # --- IAM ---
@@ -211,54 +208,51 @@ def _profile_arn(params: Params, holdings: Holdings) -> str:
     return f"arn:aws:iam::{holdings.account}:instance-profile{path}{name}"
 
 
-def _on_profile(action: str) -> Callable[[Params, Holdings], Iterator[Request]]:
-    def needed(params: Params, holdings: Holdings) -> Iterator[Request]:
-        tags = holdings.tags(params["InstanceProfileName"])
-        yield Request(action, _profile_arn(params, holdings), _resource_tags(tags))
-
-    return needed
+def _on_profile(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
+    tags = holdings.tags(params["InstanceProfileName"])
+    yield Request(action, _profile_arn(params, holdings), _resource_tags(tags))
 
 
-def _list_profiles(params: Params, holdings: Holdings) -> Iterator[Request]:
+def _list_profiles(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     arn = f"arn:aws:iam::{holdings.account}:instance-profile{params.get('PathPrefix', '/')}"
-    yield Request("iam:ListInstanceProfiles", arn, {})
+    yield Request(action, arn, {})
 
 
-def _create_profile(params: Params, holdings: Holdings) -> Iterator[Request]:
+def _create_profile(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     tags = _pairs(params.get("Tags", ()))
-    yield Request("iam:CreateInstanceProfile", _profile_arn(params, holdings), _request_tags(tags))
+    yield Request(action, _profile_arn(params, holdings), _request_tags(tags))
     if tags:
         # What is made with tags counts as having them: Karpenter's own policy, which is in use, relies on that.
         context = _request_tags(tags) | _resource_tags(tags)
         yield Request("iam:TagInstanceProfile", _profile_arn(params, holdings), context)
 
 
-def _add_role(params: Params, holdings: Holdings) -> Iterator[Request]:
-    yield from _on_profile("iam:AddRoleToInstanceProfile")(params, holdings)
+def _add_role(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
+    yield from _on_profile(action, params, holdings)
     yield Request("iam:PassRole", holdings.role(params["RoleName"]), {"iam:PassedToService": ["ec2.amazonaws.com"]})
 
 
-def _on_role(action: str) -> Callable[[Params, Holdings], Iterator[Request]]:
-    return lambda params, holdings: iter([Request(action, holdings.role(params["RoleName"]), {})])
+def _on_role(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
+    yield Request(action, holdings.role(params["RoleName"]), {})
 
 
-def _spot_role(params: Params, holdings: Holdings) -> Iterator[Request]:
+def _spot_role(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     service = params["AWSServiceName"]
     arn = f"arn:aws:iam::{holdings.account}:role/aws-service-role/{service}/AWSServiceRoleForEC2Spot"
-    yield Request("iam:CreateServiceLinkedRole", arn, {"iam:AWSServiceName": [service]})
+    yield Request(action, arn, {"iam:AWSServiceName": [service]})
 
 
 # --- others ---
 
 
-def _cluster(params: Params, holdings: Holdings) -> Iterator[Request]:
-    yield Request("eks:DescribeCluster", _arn("eks", holdings, f"cluster/{params['name']}"), {})
+def _cluster(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
+    yield Request(action, _arn("eks", holdings, f"cluster/{params['name']}"), {})
 
 
-def _create_entry(params: Params, holdings: Holdings) -> Iterator[Request]:
+def _create_entry(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     cluster, principal = params["clusterName"], params["principalArn"]
     arn = _arn("eks", holdings, f"cluster/{cluster}")
-    yield Request("eks:CreateAccessEntry", arn, {"eks:principalArn": [principal]})
+    yield Request(action, arn, {"eks:principalArn": [principal]})
     if params.get("tags"):
         yield Request("eks:TagResource", _entry_arn(params, holdings), _request_tags(params["tags"]))
 
@@ -269,99 +263,97 @@ def _entry_arn(params: Params, holdings: Holdings) -> str:
     return _arn("eks", holdings, f"access-entry/{params['clusterName']}/role/{holdings.account}/{name}/0a1b2c3d")
 
 
-def _on_entry(action: str) -> Callable[[Params, Holdings], Iterator[Request]]:
-    def needed(params: Params, holdings: Holdings) -> Iterator[Request]:
-        context = {"eks:policyArn": [params["policyArn"]]} if "policyArn" in params else {}
-        yield Request(action, _entry_arn(params, holdings), context)
-
-    return needed
+def _on_entry(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
+    context = {"eks:policyArn": [params["policyArn"]]} if "policyArn" in params else {}
+    yield Request(action, _entry_arn(params, holdings), context)
 
 
-def _parameters(action: str) -> Callable[[Params, Holdings], Iterator[Request]]:
-    def needed(params: Params, holdings: Holdings) -> Iterator[Request]:
-        for name in params.get("Names") or [params["Name"]]:
-            # AWS's own parameters are nobody's account's (Systems Manager User Guide, "Calling public parameters").
-            owner = "" if name.startswith("/aws/service/") else holdings.account
-            arn = name if name.startswith("arn:") else f"arn:aws:ssm:{holdings.region}:{owner}:parameter{name}"
-            yield Request(action, arn, {})
-
-    return needed
+def _parameters(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
+    for name in params.get("Names") or [params["Name"]]:
+        # AWS's own parameters are nobody's account's (Systems Manager User Guide, "Calling public parameters").
+        owner = "" if name.startswith("/aws/service/") else holdings.account
+        arn = name if name.startswith("arn:") else f"arn:aws:ssm:{holdings.region}:{owner}:parameter{name}"
+        yield Request(action, arn, {})
 
 
-def _s3(action: str) -> Callable[[Params, Holdings], Iterator[Request]]:
-    def needed(params: Params, _: Holdings) -> Iterator[Request]:
-        yield Request(action, f"arn:aws:s3:::{params['Bucket']}/{params['Key']}", {})
-        if action == "s3:GetObject":
-            # Without it S3 answers 403 and not 404 for what is not there (S3 API, GetObject, "Permissions").
-            yield Request("s3:ListBucket", f"arn:aws:s3:::{params['Bucket']}", {})
-
-    return needed
+def _s3(action: str, params: Params, _: Holdings) -> Iterator[Request]:
+    yield Request(action, f"arn:aws:s3:::{params['Bucket']}/{params['Key']}", {})
+    if action == "s3:GetObject":
+        # Without it S3 answers 403 and not 404 for what is not there (S3 API, GetObject, "Permissions").
+        yield Request("s3:ListBucket", f"arn:aws:s3:::{params['Bucket']}", {})
 
 
-def _scan(params: Params, holdings: Holdings) -> Iterator[Request]:
-    yield Request("dynamodb:Scan", _arn("dynamodb", holdings, f"table/{params['TableName']}"), {})
+def _scan(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
+    yield Request(action, _arn("dynamodb", holdings, f"table/{params['TableName']}"), {})
 
 
-def _batch_write(params: Params, holdings: Holdings) -> Iterator[Request]:
+def _batch_write(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     for table in params["RequestItems"]:
-        yield Request("dynamodb:BatchWriteItem", _arn("dynamodb", holdings, f"table/{table}"), {})
+        yield Request(action, _arn("dynamodb", holdings, f"table/{table}"), {})
 
 
-def _send(params: Params, holdings: Holdings) -> Iterator[Request]:
-    yield Request("sqs:SendMessage", _arn("sqs", holdings, params["QueueUrl"].rpartition("/")[2]), {})
+def _send(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
+    yield Request(action, _arn("sqs", holdings, params["QueueUrl"].rpartition("/")[2]), {})
 
 
-def _secret(action: str) -> Callable[[Params, Holdings], Iterator[Request]]:
-    return lambda params, _: iter([Request(action, params["SecretId"], {})])
+def _secret(action: str, params: Params, _: Holdings) -> Iterator[Request]:
+    yield Request(action, params["SecretId"], {})
 
 
-def _shifts(params: Params, holdings: Holdings) -> Iterator[Request]:
+def _shifts(action: str, params: Params, _: Holdings) -> Iterator[Request]:
     context = {"arc-zonal-shift:ResourceIdentifier": [params["resourceIdentifier"]]}
-    yield Request("arc-zonal-shift:GetManagedResource", params["resourceIdentifier"], context)
+    yield Request(action, params["resourceIdentifier"], context)
 
 
-def _invoke(params: Params, holdings: Holdings) -> Iterator[Request]:
+def _products(action: str, _: Params, __: Holdings) -> Iterator[Request]:
+    yield Request(action, "*", {})
+
+
+def _stacks(action: str, params: Params, _: Holdings) -> Iterator[Request]:
+    yield Request(action, params["StackName"], {})
+
+
+def _invoke(_: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     yield Request("lambda:InvokeFunction", _arn("lambda", holdings, f"function:{params['FunctionName']}"), {})
 
 
-_CALLS: Mapping[tuple[str, str], Callable[[Params, Holdings], Iterator[Request]]] = {
+#: By service and operation. Each is given the call's name as an action, which most of them need a right to.
+_CALLS: Mapping[tuple[str, str], Callable[[str, Params, Holdings], Iterator[Request]]] = {
     ("ec2", "CreateLaunchTemplate"): _create_launch_template,
     ("ec2", "DeleteLaunchTemplate"): _delete_launch_template,
     ("ec2", "CreateFleet"): _create_fleet,
     ("ec2", "RunInstances"): _run_instances,
-    ("ec2", "TerminateInstances"): _on_instances("ec2:TerminateInstances"),
-    ("ec2", "RebootInstances"): _on_instances("ec2:RebootInstances"),
+    ("ec2", "TerminateInstances"): _on_instances,
+    ("ec2", "RebootInstances"): _on_instances,
     ("ec2", "CreateTags"): _create_tags,
-    ("iam", "GetInstanceProfile"): _on_profile("iam:GetInstanceProfile"),
+    ("iam", "GetInstanceProfile"): _on_profile,
     ("iam", "ListInstanceProfiles"): _list_profiles,
     ("iam", "CreateInstanceProfile"): _create_profile,
     ("iam", "AddRoleToInstanceProfile"): _add_role,
-    ("iam", "RemoveRoleFromInstanceProfile"): _on_profile("iam:RemoveRoleFromInstanceProfile"),
-    ("iam", "DeleteInstanceProfile"): _on_profile("iam:DeleteInstanceProfile"),
-    ("iam", "GetRole"): _on_role("iam:GetRole"),
-    ("iam", "ListAttachedRolePolicies"): _on_role("iam:ListAttachedRolePolicies"),
-    ("iam", "DetachRolePolicy"): _on_role("iam:DetachRolePolicy"),
-    ("iam", "DeleteRolePolicy"): _on_role("iam:DeleteRolePolicy"),
-    ("iam", "DeleteRole"): _on_role("iam:DeleteRole"),
+    ("iam", "RemoveRoleFromInstanceProfile"): _on_profile,
+    ("iam", "DeleteInstanceProfile"): _on_profile,
+    ("iam", "GetRole"): _on_role,
+    ("iam", "ListAttachedRolePolicies"): _on_role,
+    ("iam", "DetachRolePolicy"): _on_role,
+    ("iam", "DeleteRolePolicy"): _on_role,
+    ("iam", "DeleteRole"): _on_role,
     ("iam", "CreateServiceLinkedRole"): _spot_role,
     ("eks", "DescribeCluster"): _cluster,
     ("eks", "CreateAccessEntry"): _create_entry,
-    ("eks", "DescribeAccessEntry"): _on_entry("eks:DescribeAccessEntry"),
-    ("eks", "DeleteAccessEntry"): _on_entry("eks:DeleteAccessEntry"),
-    ("eks", "AssociateAccessPolicy"): _on_entry("eks:AssociateAccessPolicy"),
-    ("ssm", "GetParameter"): _parameters("ssm:GetParameter"),
-    ("ssm", "GetParameters"): _parameters("ssm:GetParameters"),
-    ("s3", "GetObject"): _s3("s3:GetObject"),
-    ("s3", "PutObject"): _s3("s3:PutObject"),
+    ("eks", "DescribeAccessEntry"): _on_entry,
+    ("eks", "DeleteAccessEntry"): _on_entry,
+    ("eks", "AssociateAccessPolicy"): _on_entry,
+    ("ssm", "GetParameter"): _parameters,
+    ("ssm", "GetParameters"): _parameters,
+    ("s3", "GetObject"): _s3,
+    ("s3", "PutObject"): _s3,
     ("dynamodb", "Scan"): _scan,
     ("dynamodb", "BatchWriteItem"): _batch_write,
     ("sqs", "SendMessage"): _send,
-    ("secretsmanager", "GetSecretValue"): _secret("secretsmanager:GetSecretValue"),
-    ("secretsmanager", "PutSecretValue"): _secret("secretsmanager:PutSecretValue"),
-    ("pricing", "GetProducts"): lambda *_: iter([Request("pricing:GetProducts", "*", {})]),
+    ("secretsmanager", "GetSecretValue"): _secret,
+    ("secretsmanager", "PutSecretValue"): _secret,
+    ("pricing", "GetProducts"): _products,
     ("arc-zonal-shift", "GetManagedResource"): _shifts,
     ("lambda", "Invoke"): _invoke,
-    ("cloudformation", "DescribeStacks"): lambda p, _: iter(
-        [Request("cloudformation:DescribeStacks", p["StackName"], {})]
-    ),
+    ("cloudformation", "DescribeStacks"): _stacks,
 }
