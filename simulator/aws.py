@@ -88,20 +88,17 @@ class InMemoryStore:
 
 @dataclass
 class InMemoryUnavailableOfferings:
-    """Implements ``UnavailableOfferings``."""
+    """Implements ``UnavailableOfferings``. ``shortages``: all that were marked and not forgotten since."""
 
-    until: dict[OfferingKey, datetime] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._known = {pool: Shortage(end) for pool, end in self.until.items()}
+    shortages: dict[OfferingKey, Shortage] = field(default_factory=dict)
 
     def at(self, now: datetime) -> frozenset[OfferingKey]:
-        known = {pool: mark for pool, mark in self._known.items() if mark.until <= now + LONGEST_MARK}
+        known = {pool: mark for pool, mark in self.shortages.items() if mark.until <= now + LONGEST_MARK}
         return shortages.unavailable(known, now)
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
-        self._known |= {pool: shortages.renewed(pool, self._known.get(pool), now) for pool in pools}
+        self.shortages |= {pool: shortages.renewed(pool, self.shortages.get(pool), now) for pool in pools}
 
     def forget(self, pools: Iterable[OfferingKey]) -> None:
-        for pool in shortages.refuted(self._known, pools):
-            del self._known[pool]
+        for pool in shortages.refuted(self.shortages, pools):
+            del self.shortages[pool]

@@ -11,7 +11,7 @@ from joinery.gateways.memory.table import EXPIRES, KEY
 from joinery.gateways.memory.unavailable import UnavailableOfferings
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.snapshot.offerings import ALL_SPOT, OfferingKey
-from joinery.objects.snapshot.shortages import MARKED_FOR, REMEMBERED
+from joinery.objects.snapshot.shortages import MARKED_FOR, REMEMBERED, Shortage
 from simulator.aws import InMemoryUnavailableOfferings
 
 NOW = datetime(2026, 8, 24, 9, 0, tzinfo=UTC)
@@ -79,7 +79,7 @@ def test_many_pools_are_marked_at_once(offerings: UnavailableOfferings) -> None:
 @pytest.mark.parametrize("ends", [NOW.replace(year=9999), NOW + timedelta(days=1)])
 def test_a_mark_that_lasts_longer_than_any_of_ours_is_none(aws: object, ends: datetime) -> None:
     """Or whoever may write the table would stop all buying of an offering, or of all spot, for good."""
-    for offerings in (over_dynamodb(), InMemoryUnavailableOfferings({ALL_SPOT: ends})):
+    for offerings in (over_dynamodb(), InMemoryUnavailableOfferings({ALL_SPOT: Shortage(ends)})):
         offerings.mark([LARGE], now=NOW, reason="x")
         if isinstance(offerings, DynamoUnavailableOfferings):
             item = {KEY: {"S": "offering###spot"}, EXPIRES: {"N": str(int(ends.timestamp()))}}
