@@ -21,7 +21,6 @@ from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
 from typing import Any
-from urllib.request import Request, urlopen
 
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.kubernetes.core import Pod
@@ -140,9 +139,7 @@ def _fill(account: Account, kubernetes: str, aws: str) -> dict[str, str]:
     import boto3
 
     keys = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
-    # moto's state is its process', in which another server may have filled it.
-    with urlopen(Request(f"{aws}/moto-api/reset", method="POST")):
-        session = boto3.Session("test", "test", region_name=REGION)
+    session = boto3.Session("test", "test", region_name=REGION)
     queues = {name: _queue(session.client("sqs", endpoint_url=aws), called) for name, called in _QUEUES.items()}
     _storage(session, aws)
     _network(session, aws)

@@ -241,6 +241,7 @@ def moto(host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
     server.start()
     url = "http://{}:{}".format(*server.get_host_and_port())
     try:
+        # moto's state is its process', in which another server may have filled it.
         with urlopen(Request(f"{url}/moto-api/reset", method="POST")):
             yield url
     finally:
