@@ -24,6 +24,7 @@ from joinery.gateways.ec2.offline import default_class
 from joinery.gateways.workers import Threads
 from joinery.objects.karpenter.ec2nodeclass import of_ec2
 from joinery.objects.karpenter.labels import ON_DEMAND, SPOT
+from simulator.awsserver.pricelist import product
 from simulator.cloud.market import sample
 from tools.bench.frame import TARGET_HEADINGS, Target, show, spread
 from tools.template import ROOT
@@ -104,7 +105,7 @@ def _lists(catalog: Catalog) -> Mapping[str, Callable[[Any], Sequence[Any]]]:
     places = {(o.instance_type, o.zone) for o in catalog.offerings}
     zones = [{"ZoneName": zone.name, "ZoneId": zone.id} for zone in catalog.zones]
     prices = {o.instance_type: o.price for o in catalog.offerings if o.capacity_type == ON_DEMAND}
-    products = {name: _product(name, price) for name, price in prices.items()}
+    products = {name: product(name, price) for name, price in prices.items()}
     metal = {name for name in products if "metal" in name}
     spot = [
         {"InstanceType": o.instance_type, "AvailabilityZone": o.zone, "SpotPrice": str(o.price), "Timestamp": _NOW}
@@ -118,14 +119,9 @@ def _lists(catalog: Catalog) -> Mapping[str, Callable[[Any], Sequence[Any]]]:
         "DescribeAvailabilityZones": lambda _: zones,
         "DescribeCapacityReservations": lambda _: [],
         "GetProducts": lambda asked: [
-            product for name, product in products.items() if (name in metal) == ("bare metal" in json.dumps(asked))
+            listed for name, listed in products.items() if (name in metal) == ("bare metal" in json.dumps(asked))
         ],
     }
-
-
-def _product(instance_type: str, price: float) -> str:
-    terms = {"OnDemand": {"t": {"priceDimensions": {"d": {"pricePerUnit": {"USD": f"{price:.10f}"}}}}}}
-    return json.dumps({"product": {"attributes": {"instanceType": instance_type}}, "terms": terms})
 
 
 def _page(entries: Sequence[Any], asked: Mapping[str, Any], name: str, usual: int) -> Mapping[str, Any]:
