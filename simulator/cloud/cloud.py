@@ -357,7 +357,9 @@ class InMemoryCloud:
                 continue
             wanted_here = min(wanted, self._free_in(subnet))
             got = self._take(pool, min(wanted_here, self._left_in(within)) if within else wanted_here)
-            launched += [self._start(request, override, images(override.instance_type), tags) for _ in range(got)]
+            launched += [
+                self._start(request, override, subnet, images(override.instance_type), tags) for _ in range(got)
+            ]
             if got == wanted:
                 break
             failures.append(out_of(pool) if got < wanted_here else subnet_full(pool))
@@ -393,7 +395,7 @@ class InMemoryCloud:
         return max(((known.available_instance_count or 0) if known else 0) - running, 0)
 
     def _start(
-        self, request: LaunchRequest, override: Override, image: str, tags: Mapping[str, str]
+        self, request: LaunchRequest, override: Override, subnet: str, image: str, tags: Mapping[str, str]
     ) -> LaunchedInstance:
         pool, node_class = request.pool(override), of_ec2(request.node_class)
         group = self.network.group(node_class)
@@ -409,7 +411,7 @@ class InMemoryCloud:
             image_id=image,
             tags=dict(tags),
             reservation=override.reservation.id if override.reservation else "",
-            subnet_id=self._subnet(node_class, pool.zone) or "",
+            subnet_id=subnet,
             security_groups=frozenset(group.id for group in node_class.status.security_groups),
             instance_profile=node_class.status.instance_profile,
             placement_group_id=group.id if group else "",
