@@ -6,6 +6,7 @@ import pytest
 
 from joinery.gateways.ec2.nodeclass.placement import PlacementGroup
 from joinery.objects.karpenter.labels import PARTITION, PLACEMENT_GROUP
+from joinery.objects.snapshot.offerings import OfferingKey
 from simulator import builders
 from simulator.world import World
 from tests.functional.stand import Stand
@@ -63,3 +64,18 @@ def test_pods_are_spread_over_partitions(grouped: Stand) -> None:
     grouped.boot()
     grouped.live()
     assert labels_of(grouped, PARTITION) == ["1", "2", "3"]
+
+
+def test_what_one_partition_lacks_is_not_asked_for_there(grouped: Stand) -> None:
+    """The claim's other types are; and in other partitions that one as well."""
+    lacking: frozenset[OfferingKey] = frozenset()
+    for number, (partition, is_asked) in enumerate((("1", True), ("1", False), ("2", True))):
+        grouped.world.cluster.add(builders.pod(f"pod-{number}", cpu="3", node_selector={PARTITION: partition}))
+        grouped.provision()
+        request = grouped.world.cloud.requests[-1]
+        cheapest = request.overrides[0].instance_type
+        lacking = lacking or frozenset(pool for pool in request.pools if pool.instance_type == cheapest)
+        lacking_type = {pool.instance_type for pool in lacking}
+        assert (lacking_type <= {override.instance_type for override in request.overrides}) is is_asked
+        grouped.world.unavailable.mark(lacking, now=grouped.world.clock.now(), reason="a test")
+    assert len(grouped.world.cloud.requests) == 3

@@ -280,7 +280,7 @@ def test_a_subnet_that_was_full_lately_is_passed_over(clients: Clients) -> None:
     ("code", "message", "expected"),
     [
         ("InstanceLimitExceeded", "no", OfferingKey("m5.large", "", "spot")),
-        ("VolumeTypeNotAvailableInZone", "no", OfferingKey("", "us-east-1a", "", scope="class/default")),
+        ("VolumeTypeNotAvailableInZone", "no", OfferingKey("", "us-east-1a", "", scope="class/default/0")),
         ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "no", ALL_SPOT),
         ("InsufficientInstanceCapacity", "no", OfferingKey("m5.large", "us-east-1a", "spot")),
     ],

@@ -121,9 +121,12 @@ TOKEN_REUSED = "IdempotentParameterMismatch"
 #: The region takes no more launch templates.
 TEMPLATE_LIMIT = frozenset({"LaunchTemplateLimitExceeded", "MaxTemplateLimitExceeded"})
 TEMPLATE_NOT_FOUND = frozenset({"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"})
-#: EC2's words for a type that a zone does not have. RunInstances calls that ``Unsupported``. CreateFleet has one code
-#: for it and for mistakes of the request, and says it mostly of local zones and of spot.
+#: EC2's words for a type that a zone does not have. RunInstances calls that ``Unsupported``, as it does options that a
+#: type does not take. CreateFleet has one code for it and for mistakes of the request, and says it mostly of local
+#: zones and of spot.
 _NOT_SOLD_THERE = "is not supported in your requested Availability Zone"
+#: Of dedicated hosts and of an Outpost: the launch template names the one, the subnet is on the other.
+_ON_ITS_OWN = frozenset({"InsufficientCapacityOnHost", "InsufficientCapacityOnOutpost", "InsufficientHostCapacity"})
 #: A spread placement group takes seven instances a zone, whatever their type (Karpenter for AWS, ``pkg/errors``).
 _SPREAD_LIMIT = "limit of instances in this spread placement group"
 
@@ -131,6 +134,11 @@ _SPREAD_LIMIT = "limit of instances in this spread placement group"
 def is_group_full(message: str) -> bool:
     """Whether EC2 says that a placement group takes no more instances in a zone."""
     return _SPREAD_LIMIT in message
+
+
+def is_of_options(code: str, message: str) -> bool:
+    """Whether a pool is out for the options of this launch (its class's hosts, Outpost or configuration) alone."""
+    return code in _ON_ITS_OWN or (code == "Unsupported" and _NOT_SOLD_THERE not in message)
 
 
 def is_capacity(code: str, message: str = "") -> bool:

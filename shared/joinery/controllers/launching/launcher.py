@@ -27,7 +27,7 @@ from joinery.decisions.lifecycle.launching.fleet_groups import (
     postponed,
     unlaunchable,
 )
-from joinery.decisions.lifecycle.launching.instance_filters import filtered
+from joinery.decisions.lifecycle.launching.instance_filters import filtered, partition, tenancy
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.deadlines import within
 from joinery.gateways.ec2.gateway import (
@@ -37,6 +37,7 @@ from joinery.gateways.ec2.gateway import (
 )
 from joinery.objects.actions import Ask, Command, DeleteClaim
 from joinery.objects.errors import CapacityError, JoineryError, TimeIsOverError, UnavailableError
+from joinery.objects.karpenter.labels import SHARED_TENANCY
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.policies import Caps
@@ -44,7 +45,8 @@ from joinery.objects.refusals import request
 from joinery.objects.snapshot.claims import types_of
 from joinery.objects.snapshot.instance_owners import lost_provider_ids
 from joinery.objects.snapshot.instances import Instance
-from joinery.objects.snapshot.offerings import InstanceType
+from joinery.objects.snapshot.offerings import InstanceType, without
+from joinery.objects.snapshot.shortages import as_met_by
 from joinery.objects.snapshot.snapshot import Snapshot
 
 _SOLD_OUT = "all requested instance types were unavailable during launch"
@@ -163,13 +165,20 @@ class Launcher:
         if node_class is None or unlaunchable(group.claims[0], node_class, self._now):
             chains = (unlaunchable(claim, node_class, self._now) for claim in group.waiting)
             return _Result(losses=tuple(chains))
-        filtered_types = filtered(group.claims[0], self._types_of(group), group.requests)
+        filtered_types = filtered(group.claims[0], self._on_sale(group, node_class), group.requests)
         if filtered_types is None:
             return _Result(losses=tuple(insufficient(claim, _SOLD_OUT) for claim in group.waiting))
         return _Call(group, request_of(group, node_class, filtered_types, self._unavailable))
 
     def _types_of(self, group: FleetGroup) -> Sequence[InstanceType]:
         return types_of(group.claims[0], self._types) or ()
+
+    def _on_sale(self, group: FleetGroup, node_class: NodeClass) -> Sequence[InstanceType]:
+        """The types without what EC2 is out of in the partition, or on the hardware, that the claims ask for."""
+        types, asked = self._types_of(group), (tenancy(group.claims[0]), partition(group.claims[0]))
+        if asked == (SHARED_TENANCY, ""):
+            return types
+        return without(types, as_met_by(node_class, self._unavailable, tenancy=asked[0], partition=asked[1]))
 
     def _ask(self, request: LaunchRequest) -> LaunchResult:
         """One CreateFleet call, beside others; none where it might not end in time.

@@ -10,19 +10,26 @@ it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
 
 from joinery.gateways.ec2.catalog.document import Catalog
-from joinery.objects.karpenter.labels import DEDICATED, SHARED_TENANCY
+from joinery.objects.karpenter.labels import SHARED_TENANCY
 from joinery.objects.karpenter.meta import Taint
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
 from joinery.objects.snapshot.instances import AWS, InstanceStatus
 from joinery.objects.snapshot.instances import Instance as Instance
 from joinery.objects.snapshot.learned_memory import LearnedMemory
-from joinery.objects.snapshot.offerings import DEDICATED_SCOPE, InstanceType, OfferingKey, Reservation, group_scope
+from joinery.objects.snapshot.offerings import (
+    InstanceType,
+    OfferingKey,
+    Reservation,
+    group_scope,
+    scopes_of,
+    tenancy_scope,
+)
 
 #: Seconds after which a call has ended, with an answer or without. A run begins none that might take longer than it has
 #: left.
@@ -81,17 +88,19 @@ class LaunchRequest:
         return OfferingKey(override.instance_type, override.zone, self.capacity_type, reservation, self._scope)
 
     def served_by(self, result: "LaunchResult") -> frozenset[OfferingKey]:
-        """The pools that gave all that was asked of them."""
-        launched = (
+        """The pools that gave all that was asked of them, in each scope in which they might have been out."""
+        launched = {
             OfferingKey(each.instance_type, each.zone, each.capacity_type, each.reservation, self._scope)
             for each in result.instances
-        )
-        return frozenset(launched) - {failure.pool for failure in result.failures}
+        }
+        served = launched - {failure.pool for failure in result.failures}
+        scopes = scopes_of(self.node_class, self.tenancy, self.partition)
+        return frozenset(replace(pool, scope=scope) for pool in served for scope in scopes)
 
     @property
     def _scope(self) -> str:
         """What a shortage of one of its pools is confined to (``OfferingKey.scope``)."""
-        return DEDICATED_SCOPE if self.tenancy == DEDICATED else group_scope(self.node_class.placement_group)
+        return tenancy_scope(self.tenancy, group_scope(self.node_class.placement_group, self.partition))
 
 
 @dataclass(frozen=True, slots=True)

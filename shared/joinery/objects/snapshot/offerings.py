@@ -9,7 +9,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from joinery.objects.karpenter.labels import RESERVATION_ID, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE, SPOT
+from joinery.objects.karpenter.labels import (
+    DEDICATED,
+    RESERVATION_ID,
+    RESERVATION_INTERRUPTIBLE,
+    RESERVATION_TYPE,
+    SHARED_TENANCY,
+    SPOT,
+)
+from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.snapshot.quotas import is_quota, quota_of
 
@@ -28,8 +36,8 @@ class OfferingKey:
     lacks says nothing of the others.
 
     Of a shortage (``objects.snapshot.shortages``) an empty field means any. ``scope``: what it is confined to: a
-    subnet, by its id, a placement group (``group_scope``), a node class (``class_scope``), a quota
-    (``objects.snapshot.quotas``), instances on hardware of their own (``DEDICATED_SCOPE``).
+    subnet, by its id, a placement group or a partition of it (``group_scope``), a node class (``class_scope``), a quota
+    (``objects.snapshot.quotas``), each on hardware of the instances' own if it begins with ``DEDICATED_SCOPE``.
     """
 
     instance_type: str
@@ -147,14 +155,33 @@ def full_subnets(unavailable: Iterable[OfferingKey]) -> frozenset[str]:
     return frozenset(pool.scope for pool in unavailable if is_subnet(pool.scope))
 
 
-def group_scope(placement_group: str) -> str:
-    """The scope of what instances of one placement group lack, by what node classes call it; empty for none."""
-    return f"group/{placement_group}" if placement_group else ""
+def group_scope(placement_group: str, partition: str = "") -> str:
+    """The scope of what instances of one placement group lack, or of one partition of it; empty for no group.
+
+    ``placement_group``: as node classes call it.
+    """
+    if not placement_group:
+        return ""
+    return f"partition/{partition}/{placement_group}" if partition else f"group/{placement_group}"
 
 
-def class_scope(node_class: str) -> str:
-    """The scope of what instances of one node class alone cannot get, by the class's name."""
-    return f"class/{node_class}"
+def class_scope(node_class: NodeClass) -> str:
+    """The scope of what instances of one node class alone cannot get, as the class is written now."""
+    return f"class/{node_class.metadata.name}/{node_class.metadata.generation}"
+
+
+def tenancy_scope(tenancy: str, scope: str) -> str:
+    """The scope on hardware of that tenancy: what dedicated hardware lacks says nothing of shared hardware."""
+    if tenancy != DEDICATED:
+        return scope
+    return f"{DEDICATED_SCOPE}/{scope}" if scope else DEDICATED_SCOPE
+
+
+def scopes_of(node_class: NodeClass, tenancy: str = SHARED_TENANCY, partition: str = "") -> frozenset[str]:
+    """The scopes of the shortages that keep a launch for the class from a pool; the empty one is everybody's."""
+    group = node_class.placement_group
+    wide_and_narrow = ("", class_scope(node_class), group_scope(group), group_scope(group, partition))
+    return frozenset(tenancy_scope(tenancy, scope) for scope in wide_and_narrow)
 
 
 def covers(shortage: OfferingKey, pool: OfferingKey) -> bool:

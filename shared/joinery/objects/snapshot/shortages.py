@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from joinery.objects.karpenter.labels import SHARED_TENANCY
 from joinery.objects.karpenter.nodeclass import NodeClass
-from joinery.objects.snapshot.offerings import OfferingKey, class_scope, covers, full_subnets, group_scope, is_subnet
+from joinery.objects.snapshot.offerings import OfferingKey, covers, full_subnets, is_subnet, scopes_of
 from joinery.objects.snapshot.quotas import is_quota
 
 #: How long a pool is left alone the first time (Karpenter for AWS ``UnavailableOfferingsTTL``), and at most.
@@ -60,15 +61,16 @@ def unavailable(shortages: Shortages, now: datetime) -> frozenset[OfferingKey]:
     return frozenset(current) | _widened(pool for pool, shortage in current.items() if shortage.is_lasting)
 
 
-def as_met_by(node_class: NodeClass, unavailable: Iterable[OfferingKey]) -> frozenset[OfferingKey]:
+def as_met_by(
+    node_class: NodeClass, unavailable: Iterable[OfferingKey], *, tenancy: str = SHARED_TENANCY, partition: str = ""
+) -> frozenset[OfferingKey]:
     """What EC2 is out of, as instances of a class meet it: those of its own scopes, without the scope; quotas with it.
 
     A zone has nothing for a class whose subnets there are all full, though it may have something for another.
+    ``partition``: of the class's placement group, empty for any.
     """
     known = frozenset(unavailable)
-    group = group_scope(node_class.placement_group)
-    # What is out for everybody is out in a placement group as well.
-    own = {"", class_scope(node_class.metadata.name), group}
+    own = scopes_of(node_class, tenancy, partition)
     met = (replace(pool, scope="") for pool in known if pool.scope in own)
     full = full_subnets(known)
     reached = {zone for subnet, zone in node_class.subnets if subnet not in full}

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, Override, capacity_pools
+from joinery.gateways.ec2.gateway import (
+    LaunchedInstance,
+    LaunchFailure,
+    LaunchRequest,
+    LaunchResult,
+    Override,
+    capacity_pools,
+)
 from joinery.gateways.ec2.instancetypes.families import FAMILIES
 from joinery.gateways.ec2.launch.fleet import fleet, result
 from joinery.gateways.ec2.launch.running import as_ours
@@ -15,8 +22,16 @@ from joinery.gateways.ec2.nodeclass.images import AliasError, Image, statuses, v
 from joinery.objects.codes import is_capacity
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter.ec2nodeclass import AMISelectorTerm, EC2NodeClass
+from joinery.objects.karpenter.meta import ObjectMeta
 from joinery.objects.kubernetes.quantity import amount
-from joinery.objects.snapshot.offerings import ALL_SPOT, OfferingKey, Reservation
+from joinery.objects.snapshot.offerings import (
+    ALL_SPOT,
+    DEDICATED_SCOPE,
+    OfferingKey,
+    Reservation,
+    class_scope,
+    group_scope,
+)
 from joinery.objects.snapshot.shortages import Shortage, as_met_by, refuted
 
 STATUS = {
@@ -230,6 +245,66 @@ def test_want_of_dedicated_hardware_is_nobody_elses() -> None:
     dedicated = asked(tenancy="dedicated").pools
     assert as_met_by(node_class(), dedicated) == frozenset()
     assert not refuted(dict.fromkeys(dedicated, Shortage(datetime(2026, 1, 1, tzinfo=UTC))), asked().pools)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "tenancy", "is_for_all"),
+    [
+        ("Unsupported", "Your requested instance type (m5.large) is not supported in your requested Availability Zone "
+         "(us-east-1a).", "default", True),
+        ("Unsupported", "The requested configuration is currently not supported.", "default", False),
+        ("Unsupported", "The requested configuration is currently not supported.", "dedicated", False),
+        ("InsufficientInstanceCapacity", "no", "default", True),
+        ("InsufficientInstanceCapacity", "no", "dedicated", False),
+        ("InsufficientHostCapacity", "no", "default", False),
+        ("InsufficientCapacityOnOutpost", "no", "default", False),
+    ],
+)  # fmt: skip
+def test_what_the_options_of_a_class_are_refused_is_there_for_others(
+    code: str, message: str, tenancy: str, is_for_all: bool
+) -> None:
+    """EC2 calls types that a zone does not have and options that a type does not take by one code (EC2 API, "Error
+    codes", Unsupported); hosts and an Outpost are the class's own. A class that has changed is tried again.
+    """
+    entry = {"Overrides": {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a"}}
+    error = {"LaunchTemplateAndOverrides": entry, "ErrorCode": code, "ErrorMessage": message}
+    request = asked(tenancy=tenancy)
+    found = capacity_pools(result(request, {"Errors": [error]}, {}, {}).failures)
+    pool = OfferingKey("m5.large", "us-east-1a", "spot")
+    other, changed = (
+        node_class().model_copy(update={"metadata": ObjectMeta(name=name, generation=2)})
+        for name in ("other", "default")
+    )
+    for_all = {pool} if is_for_all else set()
+    assert as_met_by(other, found, tenancy=tenancy) == ({pool} if code.endswith("InstanceCapacity") else for_all)
+    assert as_met_by(node_class(), found, tenancy=tenancy) == {pool}
+    assert as_met_by(other, found) == for_all
+    if code == "Unsupported":
+        assert as_met_by(changed, found, tenancy=tenancy) == for_all
+
+
+def test_what_one_partition_lacks_is_there_in_the_others() -> None:
+    """Each is on racks of its own (EC2 User Guide, "Partition placement groups"; Karpenter for AWS, ICE cache)."""
+    racked = node_class(placementGroupSelector={"name": "rack"})
+    entry = {"Overrides": {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a"}}
+    error = {"LaunchTemplateAndOverrides": entry, "ErrorCode": "InsufficientInstanceCapacity", "ErrorMessage": "no"}
+    request = asked(node_class=racked, partition="3")
+    found = capacity_pools(result(request, {"Errors": [error]}, {}, {}).failures)
+    assert as_met_by(racked, found) == as_met_by(racked, found, partition="2") == frozenset()
+    assert as_met_by(racked, found, partition="3") == {OfferingKey("m5.large", "us-east-1a", "spot")}
+
+
+def test_a_launch_ends_what_would_have_kept_it_from_its_pool() -> None:
+    """What there is for a class in a group, there is for the class; not on dedicated hardware."""
+    racked = node_class(placementGroupSelector={"name": "rack"})
+    request = asked(node_class=racked, partition="3")
+    launched = LaunchedInstance("i-1", "m5.large", "us-east-1a", "spot", "ami-1")
+    served = request.served_by(LaunchResult((launched,)))
+    pool = OfferingKey("m5.large", "us-east-1a", "spot")
+    marks = {pool, *(replace(pool, scope=scope) for scope in (class_scope(racked), group_scope("rack")))}
+    others = {replace(pool, scope=scope) for scope in (DEDICATED_SCOPE, group_scope("rack", "2"))}
+    over = refuted(dict.fromkeys(marks | others, Shortage(datetime(2026, 1, 1, tzinfo=UTC))), served)
+    assert over == marks
 
 
 def test_an_instance_says_in_which_placement_group_it_is() -> None:

@@ -94,7 +94,7 @@ def test_a_full_subnet_closes_a_zone_for_classes_that_have_no_other_there() -> N
 
 def test_what_one_class_cannot_have_is_there_for_others() -> None:
     """A zone without disks of its volume type, for instance."""
-    lacking = OfferingKey("", "us-east-1a", "", scope=class_scope("one"))
+    lacking = OfferingKey("", "us-east-1a", "", scope=class_scope(node_class("one")))
     assert as_met_by(node_class("one"), [lacking]) == {OfferingKey("", "us-east-1a", "")}
     assert as_met_by(node_class("two"), [lacking]) == frozenset()
 

@@ -6,6 +6,7 @@ the override that it is about. The zone is written in each override so that it c
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from joinery.gateways.answers import at, entries
@@ -19,11 +20,19 @@ from joinery.objects.codes import (
     VCPU_QUOTAS,
     is_capacity,
     is_group_full,
+    is_of_options,
 )
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
-from joinery.objects.snapshot.offerings import ALL_SPOT, CAPACITY_BLOCK, OfferingKey, class_scope
+from joinery.objects.snapshot.offerings import (
+    ALL_SPOT,
+    CAPACITY_BLOCK,
+    OfferingKey,
+    class_scope,
+    group_scope,
+    tenancy_scope,
+)
 from joinery.objects.snapshot.quotas import quota_of
 
 _INTERRUPTIBLE = "reserved-capacity"
@@ -179,9 +188,11 @@ class _Request:
         if code == SUBNET_FULL and pool.zone in self._subnets:
             return OfferingKey("", pool.zone, "", scope=self._subnets[pool.zone])
         if code in NO_VOLUMES_IN_ZONE and pool.zone:
-            return OfferingKey("", pool.zone, "", scope=class_scope(node_class.metadata.name))
-        if is_group_full(message) and pool.scope and pool.zone:
-            return OfferingKey("", pool.zone, "", scope=pool.scope)
+            return OfferingKey("", pool.zone, "", scope=class_scope(node_class))
+        if is_group_full(message) and node_class.placement_group and pool.zone:
+            return OfferingKey("", pool.zone, "", scope=group_scope(node_class.placement_group))
+        if is_of_options(code, message):
+            return replace(pool, scope=tenancy_scope(self.sent.tenancy, class_scope(node_class)))
         return pool
 
     def pools_like(self, pool: OfferingKey) -> Sequence[OfferingKey]:
