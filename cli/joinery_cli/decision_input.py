@@ -100,7 +100,7 @@ def commitments_of(inputs: DecisionInput, path: str | None) -> "Commitments | No
         return None
     from joinery_cli.reading.commitments import read_commitments
 
-    paid_for = read_commitments(path, inputs.catalogue.sold)
+    paid_for = read_commitments(path, inputs.catalogue.sold, inputs.snapshot.now)
     tell_now(*paid_for.notices)
     return paid_for
 

@@ -126,7 +126,7 @@ def disrupt(
     names = nodes_meant(explained or (), problem)
     told: tuple[UserNotice, ...] = ()
     if paid_for := commitments_of(inputs, commitments):
-        at_paid_prices = with_commitments(problem.packing, paid_for.commitments, paid_for.discount)
+        at_paid_prices = with_commitments(problem.packing, paid_for.commitments, paid_for.document.discount)
         problem = replace(problem, packing=at_paid_prices)
         paid = decide_paid(problem, stopwatch=lambda: time.perf_counter() - started)
         disruptions, told = paid.decision, (*paid_for.notices, *tell_now(paid_prices(paid)))

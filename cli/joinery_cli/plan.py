@@ -189,7 +189,7 @@ def _solve(
     if paid_for:
         from joinery.decisions.scheduling.paid import with_commitments
 
-        problem = with_commitments(problem, paid_for.commitments, paid_for.discount)
+        problem = with_commitments(problem, paid_for.commitments, paid_for.document.discount)
     if rates:
         problem = _with_interruptions(problem, inputs, rates, weight)
     pods = pods_meant(explained, problem) if explained else ()

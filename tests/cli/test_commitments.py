@@ -67,6 +67,17 @@ def test_reserved_instances_of_a_region_are_for_all_sizes(run: Run, write: Write
     assert (cost["covered"], cost["idle"]) == (0.0, {"ri": 1.0})
 
 
+def test_what_has_ended_pays_for_nothing(run: Run, write: Write, files: tuple[str, ...]) -> None:
+    """To the second, as AWS bills."""
+    ends = {**XLARGE, "end": "2026-01-01T00:00:00Z"}
+    before, after = (
+        run("plan", "-o", "json", "--now", now, *files, *owned(write, reservedInstances=[ends])).document["cost"]
+        for now in ("2025-12-31T23:59:59Z", "2026-01-01T00:00:00Z")
+    )
+    assert before["commitments"]["paid"] == 0.0
+    assert "commitments" not in after
+
+
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
@@ -90,6 +101,8 @@ def test_reserved_instances_of_a_region_are_for_all_sizes(run: Run, write: Write
         ({"reservedInstances": [{**XLARGE, "zone": "us-east-1x"}]}, "zone: the catalogue has no us-east-1x"),
         ({"reservedInstances": [{**XLARGE, "count": "2"}]}, "reservedInstances[0].count: must be a number"),
         ({"reservedInstances": [{**XLARGE, "sizeFlexible": True}]}, "reservedInstances[0].sizeFlexible: must be"),
+        ({"reservedInstances": [{**XLARGE, "end": "soon"}]}, "reservedInstances[0].end: must be a moment such as"),
+        ({"kind": "List", "joinery": {"options": {}}}, "owned.json: the decision counted no commitments"),
         ({"reservedInstances": [XLARGE, XLARGE]}, "owned.json: two commitments are called ri"),
     ],
 )  # fmt: skip
