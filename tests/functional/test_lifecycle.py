@@ -77,6 +77,18 @@ def test_what_nobody_uses_is_removed_once_an_hour(stand: Stand) -> None:
     assert removals == [0, 0, 1, 2]
 
 
+@pytest.mark.parametrize(
+    ("kind", "removals"),
+    [("NodeOverlay", 1), ("NodePool", 1), ("CSINode", 1), ("EC2NodeClass", 0), ("NodeClaim", 0)],
+)
+def test_what_may_be_used_by_what_cannot_be_read_stays(stand: Stand, kind: str, removals: int) -> None:
+    """Only classes and claims name what launches have made."""
+    stand.world.cluster.add_document({"kind": kind, "metadata": {"name": "broken"}, "spec": 5})
+    before = stand.world.cloud.removals
+    stand.live()
+    assert stand.world.cloud.removals - before == removals
+
+
 def test_ticks_go_on_while_something_is_in_progress(stand: Stand) -> None:
     """A ring of the webhook may be lost."""
     stand.pods(1)

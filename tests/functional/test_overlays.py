@@ -2,6 +2,8 @@
 
 import pytest
 
+from joinery.controllers.lifecycle import LifecycleController
+from joinery.objects.errors import UnavailableError
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE
 from simulator import builders
 from tests.functional.stand import Stand
@@ -46,6 +48,23 @@ def test_the_status_of_overlays_says_which_of_them_count(priced: Stand) -> None:
     versions = [one.metadata.resource_version for one in priced.world.cluster.snapshot().node_overlays]
     priced.live()
     assert [one.metadata.resource_version for one in priced.world.cluster.snapshot().node_overlays] == versions
+
+
+def test_overlays_that_are_as_they_were_are_judged_once_an_hour(priced: Stand) -> None:
+    """To judge them the types are needed, and for those EC2 is asked what is left of reservations."""
+    controller = LifecycleController(priced.gateways, priced.settings)
+    controller.reconcile(priced.invocation())
+    priced.world.cloud.fail_next("instance_types", UnavailableError("asked"))
+    controller.reconcile(priced.invocation())
+    priced.world.cluster.add(builders.node_overlay("also", requirements=[LARGE], price="1"))
+    with pytest.raises(UnavailableError, match="asked"):
+        controller.reconcile(priced.invocation())
+    controller.reconcile(priced.invocation())
+    assert conditions(priced)["also"][0] == ("ValidationSucceeded", "False", "Conflict")
+    priced.world.cloud.fail_next("instance_types", UnavailableError("asked again"))
+    priced.wait(3601)
+    with pytest.raises(UnavailableError, match="asked again"):
+        controller.reconcile(priced.invocation())
 
 
 def test_a_node_that_an_overlay_makes_dear_is_replaced(stand: Stand) -> None:

@@ -6,7 +6,7 @@ something is in progress the run rings its own bell, whose queue is delayed; the
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -49,6 +49,8 @@ from joinery.objects.snapshot.snapshot import Invalid, Snapshot
 _ACTING_SECONDS = cluster.LONGEST_CALL + 2
 #: How often what was made for launches is looked through.
 _REMOVING_EVERY = timedelta(minutes=10)
+#: How often NodeOverlays are judged that have not changed: the catalogue changes once an hour.
+_JUDGED_EVERY = timedelta(hours=1)
 #: How many instances a run tags, each by a call of its own, because each has another name. EC2 takes ten calls of
 #: CreateTags a second and a hundred at once (EC2 API, "Request throttling"), and others of the account make some, too.
 _MOST_TAGGED = 50
@@ -64,6 +66,8 @@ class LifecycleController:
         self._monitor = ChangeMonitor()
         self._arrivals = Arrivals()
         self._next_removal: datetime | None = None
+        #: As which versions of what they are about NodeOverlays were judged, and until when that holds.
+        self._judged = set[tuple[str, str, str]](), datetime.min.replace(tzinfo=UTC)
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
@@ -143,11 +147,23 @@ class LifecycleController:
         return statuses
 
     def _types(self, snapshot: Snapshot, actor: Actor) -> Types | None:
-        """What nodes may be of, where there are NodeOverlays to judge; None where there are none, or nobody knows."""
-        if snapshot.node_overlays:
-            with actor.noting("NodeOverlays could not be judged"):
-                catalogue = current(self._gateways)
-                return self._gateways.cloud.instance_types(snapshot.node_classes, catalogue, snapshot.now)
+        """What nodes may be of, where there are NodeOverlays to judge; None where there are none, where they were
+        judged as they are within the hour, or where nobody knows.
+
+        A function that drains a node looks every few seconds, and the types take a call for what is left of
+        reservations.
+        """
+        asked = (*snapshot.node_overlays, *snapshot.node_classes)
+        versions = {(one.kind, one.metadata.name, one.metadata.resource_version) for one in asked}
+        versions |= {(one.kind, one.metadata.uid, str(one.metadata.generation)) for one in snapshot.node_pools}
+        known, until = self._judged
+        if not snapshot.node_overlays or (versions == known and snapshot.now < until):
+            return None
+        with actor.noting("NodeOverlays could not be judged"):
+            catalogue = current(self._gateways)
+            types = self._gateways.cloud.instance_types(snapshot.node_classes, catalogue, snapshot.now)
+            self._judged = versions, snapshot.now + _JUDGED_EVERY
+            return types
         return None
 
     def _prepare(self, node_class: NodeClass, actor: Actor) -> NodeClassStatus | Exception:
@@ -187,9 +203,10 @@ class LifecycleController:
     def _remove_unused(self, state: ClusterState, actor: Actor) -> None:
         """Now and then, where everything is known and time is left. Nothing waits for it, so it fails no run."""
         snapshot = state.snapshot
-        # What cannot be read may use anything; NodePools and pods name neither templates nor profiles.
-        is_known = state.are_instances_known and all(one.kind in ("NodePool", "Pod") for one in snapshot.invalid)
-        if not is_known or (self._next_removal and snapshot.now < self._next_removal):
+        # A class or claim that cannot be read may name a profile. Nothing else does.
+        unread = {one.kind for one in snapshot.invalid} & {NodeClaim.kind, snapshot.node_class_kind.kind}
+        is_due = self._next_removal is None or snapshot.now >= self._next_removal
+        if unread or not state.are_instances_known or not is_due:
             return
         if not actor.has_time_for(LONGEST_CALL + _ACTING_SECONDS):
             return

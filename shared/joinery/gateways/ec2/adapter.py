@@ -1,6 +1,6 @@
 """The cloud gateway over boto3: EC2, with EKS, SSM and IAM for what a launch needs besides."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -10,9 +10,11 @@ from joinery.gateways.aws import Clients, translated
 from joinery.gateways.ec2.catalog import listing
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.catalog.reservation_queries import reservations_by_id
+from joinery.gateways.ec2.catalog.reservations import CapacityReservation
 from joinery.gateways.ec2.gateway import Instance, LaunchRequest, LaunchResult
 from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
 from joinery.gateways.ec2.instancetypes.remembered import types_of
+from joinery.gateways.ec2.instancetypes.resolve import left_out
 from joinery.gateways.ec2.launch.create_fleet import CreateFleet
 from joinery.gateways.ec2.launch.dryruns import DryRuns
 from joinery.gateways.ec2.launch.facts import ClusterFacts, KnownCluster
@@ -30,7 +32,7 @@ from joinery.gateways.ec2.nodeclass.tags import OWNER_PREFIX, is_of_cluster
 from joinery.gateways.ec2.resolution import Resolution
 from joinery.gateways.workers import Threads
 from joinery.objects.codes import SUBNET_FULL
-from joinery.objects.errors import ConfigurationError
+from joinery.objects.errors import ConfigurationError, JoineryError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.conditions import READY, VALID, is_true
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus, of_ec2
@@ -81,6 +83,7 @@ class Ec2Cloud:
         self._placement_groups = PlacementGroups(self._clients)
         self._profiles = Profiles(self._clients, cluster)
         self._selections = Selections(now)
+        self._said = set[tuple[str, int, str]]()
         self._shifts = ZonalShifts(self._clients, now) if zonal_shift else None
 
     @property
@@ -131,21 +134,48 @@ class Ec2Cloud:
         self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime, memory: LearnedMemory | None = None
     ) -> Mapping[str, tuple[InstanceType, ...]]:
         classes = [of_ec2(node_class) for node_class in node_classes]
-        ids = {entry.id for node_class in classes for entry in node_class.status.capacity_reservations}
-        reservations = reservations_by_id(self._clients, sorted(ids))
-        types, learned = {}, memory or {}
+        reservations, types, learned = self._counted(classes), {}, memory or {}
         for node_class in classes:
             name, selector = node_class.metadata.name, node_class.spec.placement_group_selector
-            types[name] = types_of(
-                catalog,
-                node_class,
-                now=now,
-                reservations=reservations,
-                assumed=self._assumed,
-                group=self._placement_groups.known(selector, self._lookups.recent()) if selector else None,
-                memory=learned.get(name),
-            )
+            try:
+                self._say_left_out(catalog, node_class)
+                types[name] = types_of(
+                    catalog,
+                    node_class,
+                    now=now,
+                    reservations=reservations,
+                    assumed=self._assumed,
+                    group=self._placement_groups.known(selector, self._lookups.recent()) if selector else None,
+                    memory=learned.get(name),
+                )
+            except ConfigurationError:
+                raise  # The catalogue is broken, for all classes.
+            except (
+                Exception
+            ) as error:  # One class must not keep the pods of others waiting, even if the mistake is ours.
+                self._clients.log(f"{node_class.kind} {name}: its instance types cannot be worked out: {error!r}")
         return types
+
+    def _counted(self, classes: Iterable[EC2NodeClass]) -> tuple[CapacityReservation, ...]:
+        """The reservations of the classes with what is left of them; none, so that nothing is bought in them, where EC2
+        does not say: a plan without them is better than none.
+        """
+        ids = {entry.id for node_class in classes for entry in node_class.status.capacity_reservations}
+        try:
+            return reservations_by_id(self._clients, sorted(ids))
+        except JoineryError as error:
+            self._clients.log(f"what is left of capacity reservations is not known: {error}")
+            return ()
+
+    def _say_left_out(self, catalog: Catalog, node_class: EC2NodeClass) -> None:
+        """Log, once for each version of the class, which types an expression leaves out: nothing else would say why a
+        plan has none of them.
+        """
+        version = node_class.metadata.uid, node_class.metadata.generation, catalog.listed
+        if version not in self._said:
+            self._said.add(version)
+            if said := left_out(catalog, node_class, self._assumed):
+                self._clients.log(f"{node_class.kind} {node_class.metadata.name}: {said}")
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
         facts = self.facts

@@ -176,6 +176,7 @@ class Cloud(Protocol):
     ) -> Mapping[str, tuple[InstanceType, ...]]:
         """By the class's name, the catalogue's types as its nodes may be of them.
 
+        A class for which they cannot be worked out is left out. Raises ``ConfigurationError`` for a broken catalogue.
         What is left of capacity reservations changes with every launch. So it is asked of EC2 here, and not taken from
         the catalogue. ``now`` decides which of them are about to end. ``memory``: what nodes have said of theirs.
         """

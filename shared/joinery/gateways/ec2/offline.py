@@ -8,15 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from joinery.gateways.ec2.catalog.description import Description
 from joinery.gateways.ec2.catalog.document import Catalog
-from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions, NodeSettings, evaluated, node_settings
+from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
 from joinery.gateways.ec2.instancetypes.remembered import types_of
-from joinery.gateways.ec2.instancetypes.resolve import LONG_AGO
+from joinery.gateways.ec2.instancetypes.resolve import LONG_AGO, left_out
 from joinery.gateways.ec2.nodeclass.reservations import reservations_of, uncounted
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
 from joinery.objects.karpenter.nodeclass import NodeClass
-from joinery.objects.kubernetes.cel import ExpressionError
 from joinery.objects.snapshot.offerings import InstanceType
 
 if TYPE_CHECKING:
@@ -87,17 +85,5 @@ def types_without_value(
     """
     assumed = NodeAssumptions.of(settings) if settings else USUAL
     for node_class in map(of_ec2, node_classes):
-        of_class = node_settings(node_class.spec, assumed, {})
-        problems = [said for description in catalog.described if (said := _problem(of_class, description))]
-        # What is wrong for all types at once is said where the class is refused.
-        if problems and not node_class.unsupported:
-            count = f"{len(problems)} of {len(catalog.described)} types are left out"
-            yield f"{node_class.kind} {node_class.metadata.name}: {count}: spec.kubelet.{problems[0]}"
-
-
-def _problem(settings: NodeSettings, description: Description) -> str:
-    try:
-        evaluated(settings, description)
-    except ExpressionError as error:
-        return str(error)
-    return ""
+        if said := left_out(catalog, node_class, assumed):
+            yield f"{node_class.kind} {node_class.metadata.name}: {said}"

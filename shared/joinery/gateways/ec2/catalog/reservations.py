@@ -1,6 +1,7 @@
 """Capacity reservations as EC2 describes them (EC2 API DescribeCapacityReservations)."""
 
 from datetime import datetime, timedelta
+from typing import Annotated
 
 import msgspec
 
@@ -37,7 +38,7 @@ class CapacityReservation(msgspec.Struct, frozen=True, rename="pascal", kw_only=
     reservation_type: str = "default"
     interruptible: bool = False
     state: str = "active"
-    end_date: datetime | None = None
+    end_date: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
     placement_group_arn: str = ""
     tags: tuple[Tag, ...] = ()
 

@@ -116,6 +116,26 @@ def _evaluated(settings: NodeSettings, description: Description) -> tuple[NodeSe
         return settings, False
 
 
+def left_out(catalog: Catalog, node_class: EC2NodeClass, assumed: NodeAssumptions = USUAL) -> str:
+    """How many types the class leaves out because an expression has no value for them, and the first of them with the
+    reason; empty where none is, or where the class is refused as a whole. Raises ``ConfigurationError``.
+    """
+    settings = node_settings(node_class.spec, assumed, {})
+    if not settings.depends_on_type or node_class.unsupported:
+        return ""
+    problems = [said for description in catalog.described if (said := _problem(settings, description))]
+    count = f"{len(problems)} of {len(catalog.described)} types are left out"
+    return f"{count}: spec.kubelet.{problems[0]}" if problems else ""
+
+
+def _problem(settings: NodeSettings, description: Description) -> str:
+    try:
+        evaluated(settings, description)
+    except ExpressionError as error:
+        return str(error)
+    return ""
+
+
 def _confined(instance_type: InstanceType, zones: Mapping[str, str]) -> InstanceType:
     """A type that was resolved before, in the zones that the class reaches."""
     everywhere = instance_type.labels.get(labels.ZONE, ())
@@ -178,6 +198,8 @@ def serves(spec: EC2NodeClassSpec, description: Description) -> bool:
         return False
     if spec.network_interfaces and not _has_cards(spec.network_interfaces, description.network_info):
         return False
+    # This leaves bare metal out, of which EC2 says no hypervisor, as Karpenter for AWS 1.15.1 does. AWS says "Nitro
+    # based instances", and not whether it means those.
     if spec.connection_tracking is not None and description.hypervisor != "nitro":
         return False
     return _has_features(spec, description)
