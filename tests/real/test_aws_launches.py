@@ -1,10 +1,12 @@
 """Every real answer of CreateFleet: what a launch has brought, and what EC2 was out of."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from joinery.controllers.launching.fleet_calls import outcome_of
 from joinery.gateways.aws import Clients
 from joinery.gateways.ec2.gateway import LaunchRequest, LaunchResult, Override, capacity_pools
 from joinery.gateways.ec2.launch.addresses import Addresses
@@ -410,12 +412,29 @@ def test_a_token_that_was_used_gives_what_it_has_launched(clients: Clients) -> N
     assert len(result.instances) == 5
 
 
-@pytest.mark.parametrize(("listed", "wanted"), [({"Reservations": []}, 1), (read("describe-instances"), 9)])
-def test_a_token_whose_instances_are_not_all_seen_is_asked_again(
-    clients: Clients, listed: dict[str, Any], wanted: int
+@pytest.mark.parametrize("listed", [{"Reservations": []}, read("describe-instances")], ids=["none", "some"])
+def test_what_a_lost_answer_has_not_launched_is_asked_anew_after_a_minute(
+    clients: Clients, listed: dict[str, Any]
 ) -> None:
-    """DescribeInstances shows them late, or leaves some out: what is missing would be paid for with a second launch."""
-    refused = ERRORS["ec2:CreateFleet IdempotentParameterMismatch"]
-    asked = replace(request("m5.large", capacity_type="spot"), count=wanted)
-    with pytest.raises(UnavailableError, match="not all seen yet"):
-        launched(clients, asked, ("create_fleet", refused), ("describe_instances", listed))
+    """DescribeInstances shows what is new late, or leaves some out: to ask at once might buy it a second time.
+
+    From when they were launched, or where none is seen, from when this is met.
+    """
+    clock, refused = Clock(), ERRORS["ec2:CreateFleet IdempotentParameterMismatch"]
+    found = [instance for reservation in listed["Reservations"] for instance in reservation["Instances"]]
+    times = {instance["InstanceId"]: clock.now() for instance in found}
+    listed = {"Reservations": [{"Instances": [each | {"LaunchTime": times[each["InstanceId"]]} for each in found]}]}
+    fleets = CreateFleet(clients, clock.now, LaunchTemplates(clients, FACTS.name, clock.now))
+    asked = replace(request("m5.large", capacity_type="spot"), count=9)
+    types = {"InstanceTypes": read("describe-instance-types")["InstanceTypes"][:1]}
+    types["InstanceTypes"][0]["InstanceType"] = "m5.large"
+    first = [("describe_instance_types", types), ("create_launch_template", {})]
+    again = [("create_fleet", refused), ("describe_instances", listed)]
+    with answering(clients, *(("ec2", method, answer) for method, answer in [*first, *again, *again])):
+        with pytest.raises(UnavailableError, match="not all seen yet"):
+            fleets.launch(asked, FACTS)
+        clock.advance(timedelta(minutes=1))
+        launched_before = fleets.launch(asked, FACTS)
+    assert len(launched_before.instances) == (5 if found else 0)
+    outcome = outcome_of(launched_before, clock.now())
+    assert outcome.problem and not outcome.shortage

@@ -7,7 +7,7 @@ becomes a few templates, each with its own pools. EC2 chooses freely among the p
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import chain
 from threading import Lock
@@ -41,6 +41,9 @@ _TYPES = "EC2 DescribeInstanceTypes"
 _MOST_TYPES = 100
 #: How many calls a launch may take where subnets have addresses for some of its instances only: each takes seconds.
 _MOST_CALLS = 3
+#: After which time DescribeInstances lists what one call has launched (EC2 API, "Eventual consistency": seconds, mostly).
+#: What it lists later still is nobody's, and is collected as garbage.
+_LISTED_WITHIN = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -65,12 +68,14 @@ class CreateFleet:
     """
 
     def __init__(self, clients: Clients, now: Callable[[], datetime], templates: LaunchTemplates) -> None:
-        """``now``: the clock by which free addresses of subnets get old. ``templates``: the cluster's."""
-        self._clients = clients
+        """``now``: the clock by which what EC2 says gets old. ``templates``: the cluster's."""
+        self._clients, self._now = clients, now
         self._templates = templates
         self._addresses = Addresses(partial(free_addresses, clients), now, clients.log)
         self._descriptions: dict[str, Description] = {}
         self._describing = Lock()
+        # By token, when EC2 first said that it was used for another call.
+        self._repeated: dict[str, datetime] = {}
 
     def launch(self, request: LaunchRequest, facts: ClusterFacts) -> LaunchResult:
         """What ``Cloud.launch`` promises. ``facts`` are about the cluster that the instances will join."""
@@ -197,16 +202,18 @@ class CreateFleet:
     def _launched_before(self, request: LaunchRequest) -> LaunchResult:
         """The instances of another call with this token: its answer was lost, or it is still under way.
 
-        Prices or stock have changed the request since. Raises ``UnavailableError`` while they are not all to be seen:
-        one that is left out would be bought anew.
+        Prices or stock have changed the request since. What it has not launched has to be asked for with another token.
+        Raises ``UnavailableError`` as long as it may have launched more than is listed.
         """
         filters = [{"Name": f"tag:{labels.LAUNCH_TOKEN}", "Values": [request.token]}]
-        listed = described(self._clients, Filters=filters)
-        if len(listed) < request.count:
-            # Not a failure of that call: DescribeInstances shows new instances late (EC2 API, "Eventual consistency").
+        listed, now = described(self._clients, Filters=filters), self._now()
+        met = self._repeated.setdefault(request.token, now)
+        since = max((instance.launched_at for instance in listed), default=met)
+        if len(listed) < request.count and now - since < _LISTED_WITHIN:
             raise UnavailableError(
                 f"EC2 CreateFleet: the instances of an earlier call ({request.token}) are not all seen yet"
             )
+        self._repeated.pop(request.token, None)
         launched = tuple(
             LaunchedInstance(
                 instance_id=instance.instance_id,
