@@ -220,7 +220,7 @@ class InMemoryCloud:
         reserved = selected(asked.spec, self.reserved.values(), now)
         return status(asked, replace(self.network.find(asked), capacity_reservations=reserved), now)
 
-    def prepare(self, node_class: NodeClass) -> EC2NodeClassStatus:
+    def prepare(self, node_class: NodeClass, likely: object = None) -> EC2NodeClassStatus:
         return self.status_of(node_class)
 
     def instance_types(

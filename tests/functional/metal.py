@@ -79,7 +79,7 @@ class MetalCloud:
         ready = false(READY, "NoSuchRack", f"there is no rack {min(unknown)}", at) if unknown else true(READY, at)
         return NodeClassStatus(conditions=put(node_class.status.conditions, ready))
 
-    def prepare(self, node_class: NodeClass) -> NodeClassStatus:
+    def prepare(self, node_class: NodeClass, likely: object = None) -> NodeClassStatus:
         return self.status_of(node_class)
 
     def instance_types(

@@ -13,10 +13,13 @@ from botocore.stub import Stubber
 
 from joinery.gateways.ec2.adapter import Ec2Cloud
 from joinery.gateways.ec2.catalog.description import Description, PlacementGroupInfo
+from joinery.gateways.ec2.gateway import Likely
 from joinery.gateways.ec2.instancetypes.resolve import takes
 from joinery.gateways.ec2.nodeclass.placement import PlacementGroup
 from joinery.objects.errors import NotFoundError, UnavailableError
+from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, PlacementGroupSelector
+from joinery.objects.snapshot.offerings import InstanceType, LikelyLaunch
 from simulator.awsserver.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
 from tests.gateways.eks import create_cluster
@@ -291,6 +294,37 @@ def test_the_dry_run_says_how_instances_ask_for_metadata(clock: Clock) -> None:
     events.register("provide-client-params.ec2.RunInstances", lambda params, **_: calls.append(params))
     prepared(cloud, node_class(metadataOptions={"httpTokens": "required"}))
     assert [call["MetadataOptions"]["HttpTokens"] for call in calls] == ["required"]
+
+
+def test_the_dry_run_names_what_a_nodepool_would_launch(clock: Clock) -> None:
+    """Policies deny by type and tenancy. It has the image that the type boots; a common type stands in for none."""
+    graviton = InstanceType("c7g.large", {labels.ARCH: ("arm64",)}, {}, {}, ())
+    calls = list[Any]()
+
+    def fleet(params: dict[str, Any], **_: Any) -> None:
+        (config,) = params["LaunchTemplateConfigs"]
+        name = config["LaunchTemplateSpecification"]["LaunchTemplateName"]
+        ec2 = boto3.client("ec2")
+        (version,) = ec2.describe_launch_template_versions(LaunchTemplateName=name)["LaunchTemplateVersions"]
+        data = version["LaunchTemplateData"]
+        (kind,) = {override["InstanceType"] for override in config["Overrides"]}
+        calls.append((kind, data["ImageId"], data["Placement"]["Tenancy"]))
+
+    def as_likely(launch: LikelyLaunch | None) -> Likely:
+        return lambda _: launch
+
+    for number, launch in enumerate((LikelyLaunch(graviton, "dedicated"), None)):
+        cloud = function(clock)
+        events = cloud._clients.ec2.meta.events
+        events.register("provide-client-params.ec2.CreateFleet", fleet)
+        events.register(
+            "provide-client-params.ec2.RunInstances", lambda params, **_: calls.append(params["InstanceType"])
+        )
+        cloud.prepare(node_class(f"class-{number}"), as_likely(launch))
+    graviton_fleet, graviton_run, common_fleet, common_run = calls
+    assert graviton_fleet == ("c7g.large", "ami-al2023arm64standard", "dedicated")
+    assert common_fleet == ("m5.large", "ami-al2023amd64standard", "default")
+    assert (graviton_run, common_run) == ("c7g.large", "m5.large")
 
 
 def test_dry_runs_may_be_switched_off(clock: Clock) -> None:

@@ -437,4 +437,4 @@ def test_what_a_lost_answer_has_not_launched_is_asked_anew_after_a_minute(
         launched_before = fleets.launch(asked, FACTS)
     assert len(launched_before.instances) == (5 if found else 0)
     outcome = outcome_of(launched_before, clock.now())
-    assert outcome.problem and not outcome.shortage
+    assert (bool(outcome.problem), outcome.shortage) == (True, "")

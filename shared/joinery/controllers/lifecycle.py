@@ -24,6 +24,7 @@ from joinery.controllers.telemetry import REASON, Count, count, logger, metrics
 from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.lifecycle.decision import LifecycleDecision, decide
 from joinery.decisions.lifecycle.draining.surging import leaving_pods, surges
+from joinery.decisions.lifecycle.launching.likely import likely
 from joinery.decisions.lifecycle.pools.readiness import unresolved
 from joinery.decisions.lifecycle.state.cluster import ClusterState, state_of, unlisted
 from joinery.decisions.metrics.pods import Arrivals
@@ -31,16 +32,18 @@ from joinery.decisions.scheduling.pools.overlays import Types
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.deadlines import within
 from joinery.gateways.doorbell.gateway import Bell
-from joinery.gateways.ec2.gateway import LONGEST_CALL
+from joinery.gateways.ec2.gateway import LONGEST_CALL, Likely
 from joinery.gateways.kubernetes import gateway as cluster
 from joinery.gateways.workers import both
 from joinery.objects.actions import Ask
 from joinery.objects.errors import ConflictError, JoineryError, TimeIsOverError
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
+from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.policies import NodeRepair, Steering
 from joinery.objects.settings import Settings
 from joinery.objects.snapshot.claims import awaits_launch
+from joinery.objects.snapshot.offerings import LikelyLaunch
 from joinery.objects.snapshot.pod_events import Digests
 from joinery.objects.snapshot.snapshot import Invalid, Snapshot
 
@@ -76,7 +79,7 @@ class LifecycleController:
         if failure is not None:
             actor.note("the instances could not be listed; what needs them waits", failure)
         state = self._with_surges(state, actor, invocation)
-        statuses = self._resolve(state.snapshot.node_classes, actor)
+        statuses = self._resolve(state.snapshot, actor)
         decision = decide(
             state,
             statuses,
@@ -129,10 +132,11 @@ class LifecycleController:
         owners = read_owners(self._gateways, [leaving.pod for leaving in listed], actor, invocation)
         return replace(state, surges=surges(state, listed, owners))
 
-    def _resolve(self, node_classes: Iterable[NodeClass], actor: Actor) -> Mapping[str, NodeClassStatus]:
+    def _resolve(self, snapshot: Snapshot, actor: Actor) -> Mapping[str, NodeClassStatus]:
         """The status of each class that was looked at, by name."""
-        classes = [node_class for node_class in node_classes if not actor.waits(_looking_at(node_class))]
-        answers = self._gateways.workers.run([partial(self._prepare, node_class, actor) for node_class in classes])
+        classes = [node_class for node_class in snapshot.node_classes if not actor.waits(_looking_at(node_class))]
+        tried = partial(self._likely, snapshot)
+        answers = self._gateways.workers.run([partial(self._prepare, each, tried, actor) for each in classes])
         statuses = {}
         for node_class, answer in zip(classes, answers, strict=True):
             name = node_class.metadata.name
@@ -166,13 +170,23 @@ class LifecycleController:
             return types
         return None
 
-    def _prepare(self, node_class: NodeClass, actor: Actor) -> NodeClassStatus | Exception:
+    def _likely(self, snapshot: Snapshot, node_class: NodeClass) -> LikelyLaunch | None:
+        """What the NodePools of a class would launch; None where nobody knows what there is to buy."""
+        pools = [pool for pool in filter(snapshot.serves, snapshot.node_pools) if _names(pool, node_class)]
+        try:
+            types = self._gateways.cloud.instance_types([node_class], current(self._gateways), snapshot.now)
+        except JoineryError as error:
+            logger.info("a common instance type is tried", extra={REASON: str(error)})
+            return None
+        return likely(pools, types.get(node_class.metadata.name, ()))
+
+    def _prepare(self, node_class: NodeClass, tried: Likely, actor: Actor) -> NodeClassStatus | Exception:
         """What the cloud says of the class, or what went wrong, even if the mistake is ours."""
         if not actor.has_time_for(LONGEST_CALL + _ACTING_SECONDS):
             return TimeIsOverError(f"no time is left to look at {node_class.kind} {node_class.metadata.name}")
         try:
             with within(lambda seconds: actor.has_time_for(seconds + _ACTING_SECONDS)):
-                return self._gateways.cloud.prepare(node_class)
+                return self._gateways.cloud.prepare(node_class, tried)
         except Exception as error:
             return error
 
@@ -251,6 +265,10 @@ class LifecycleController:
                 invocation=invocation,
             ).launched
         return Launched()
+
+
+def _names(pool: NodePool, node_class: NodeClass) -> bool:
+    return pool.spec.template.spec.node_class_ref.name == node_class.metadata.name
 
 
 def _looking_at(node_class: NodeClass) -> Ask:

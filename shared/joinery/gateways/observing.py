@@ -18,7 +18,7 @@ from datetime import datetime
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.gateways.ec2.catalog.document import Catalog
-from joinery.gateways.ec2.gateway import Cloud, Instance, LaunchRequest, LaunchResult
+from joinery.gateways.ec2.gateway import Cloud, Instance, LaunchRequest, LaunchResult, Likely, nobody_knows
 from joinery.gateways.kubernetes.gateway import Cluster, Eviction, Lease
 from joinery.gateways.memory.unavailable import UnavailableOfferings
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -145,7 +145,7 @@ class ReadOnlyCloud:
     def status_of(self, node_class: NodeClass) -> NodeClassStatus:
         return self._cloud.status_of(node_class)
 
-    def prepare(self, node_class: NodeClass) -> NodeClassStatus:
+    def prepare(self, node_class: NodeClass, likely: Likely = nobody_knows) -> NodeClassStatus:
         return self._cloud.status_of(node_class)
 
     def instance_types(

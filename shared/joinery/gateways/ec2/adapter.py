@@ -11,7 +11,7 @@ from joinery.gateways.ec2.catalog import listing
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.catalog.reservation_queries import reservations_by_id
 from joinery.gateways.ec2.catalog.reservations import CapacityReservation
-from joinery.gateways.ec2.gateway import Instance, LaunchRequest, LaunchResult
+from joinery.gateways.ec2.gateway import Instance, LaunchRequest, LaunchResult, Likely, nobody_knows
 from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
 from joinery.gateways.ec2.instancetypes.remembered import types_of
 from joinery.gateways.ec2.instancetypes.resolve import left_out
@@ -109,25 +109,25 @@ class Ec2Cloud:
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
         return self._status(of_ec2(node_class), may_make=False)
 
-    def prepare(self, node_class: NodeClass) -> EC2NodeClassStatus:
-        return self._status(of_ec2(node_class), may_make=True)
+    def prepare(self, node_class: NodeClass, likely: Likely = nobody_knows) -> EC2NodeClassStatus:
+        return self._status(of_ec2(node_class), likely, may_make=True)
 
-    def _status(self, ec2_class: EC2NodeClass, *, may_make: bool) -> EC2NodeClassStatus:
+    def _status(self, ec2_class: EC2NodeClass, likely: Likely = nobody_knows, *, may_make: bool) -> EC2NodeClassStatus:
         """``may_make``: whether the profile that it lacks is made, and a launch tried."""
 
         def select() -> SelectedResources:
             looking = Resolution(self._clients, self._described, self._lookups, ec2_class, self._now())
             found = looking.selected(self._profiles, self._placement_groups, may_make=may_make)
-            return self._tried(ec2_class, found) if may_make and self._does_try else found
+            return self._tried(ec2_class, found, likely) if may_make and self._does_try else found
 
         return status(ec2_class, self._selections.of(ec2_class, "prepare" if may_make else "find", select), self._now())
 
-    def _tried(self, ec2_class: EC2NodeClass, found: SelectedResources) -> SelectedResources:
+    def _tried(self, ec2_class: EC2NodeClass, found: SelectedResources, likely: Likely) -> SelectedResources:
         """What was found, with what is wrong with it that only a launch would tell."""
         expected = status(ec2_class, found, self._now())
         if not is_true(expected.conditions, READY):
             return found
-        problem = self._dry_runs.problem(ec2_class, expected, lambda: self.facts)
+        problem = self._dry_runs.problem(ec2_class, expected, lambda: self.facts, likely)
         return replace(found, problems={**found.problems, VALID: problem}) if problem else found
 
     def instance_types(

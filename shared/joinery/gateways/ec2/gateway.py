@@ -9,7 +9,7 @@ node class of its own (``objects.karpenter.nodeclass``), and leaves at their def
 it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
@@ -24,6 +24,7 @@ from joinery.objects.snapshot.instances import Instance as Instance
 from joinery.objects.snapshot.learned_memory import LearnedMemory
 from joinery.objects.snapshot.offerings import (
     InstanceType,
+    LikelyLaunch,
     OfferingKey,
     Reservation,
     group_scope,
@@ -143,6 +144,14 @@ class LaunchResult:
     was_asked: bool = True
 
 
+#: What the NodePools of a class would launch, by the class with its status; None where nobody knows.
+Likely = Callable[[NodeClass], LikelyLaunch | None]
+
+
+def nobody_knows(node_class: NodeClass) -> None:
+    """Of no class does anybody know what would be launched."""
+
+
 class Cloud(Protocol):
     """A cloud, in our words."""
 
@@ -164,10 +173,10 @@ class Cloud(Protocol):
         """
         ...
 
-    def prepare(self, node_class: NodeClass) -> NodeClassStatus:
+    def prepare(self, node_class: NodeClass, likely: Likely = nobody_knows) -> NodeClassStatus:
         """The status of the class, once what it lacks and we may make is made (on AWS, its instance profile).
 
-        Repeating it is harmless.
+        ``likely``: asked where a launch is tried. Repeating it is harmless.
         """
         ...
 

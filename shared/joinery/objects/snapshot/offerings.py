@@ -135,6 +135,14 @@ class InstanceType:
         return replace(self, offerings=tuple(replace(offering, available=True) for offering in self.offerings))
 
 
+@dataclass(frozen=True, slots=True)
+class LikelyLaunch:
+    """What the NodePools of a class would launch. ``tenancy``: default or dedicated."""
+
+    instance_type: InstanceType
+    tenancy: str = SHARED_TENANCY
+
+
 def price_among(offerings: Iterable[Offering], zone: str, capacity_type: str) -> float | None:
     """$/h of the offering of that zone and capacity type; None where there is none."""
     return next((o.price for o in offerings if o.zone == zone and o.capacity_type == capacity_type), None)

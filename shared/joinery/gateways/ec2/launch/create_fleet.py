@@ -41,8 +41,8 @@ _TYPES = "EC2 DescribeInstanceTypes"
 _MOST_TYPES = 100
 #: How many calls a launch may take where subnets have addresses for some of its instances only: each takes seconds.
 _MOST_CALLS = 3
-#: After which time DescribeInstances lists what one call has launched (EC2 API, "Eventual consistency": seconds, mostly).
-#: What it lists later still is nobody's, and is collected as garbage.
+#: After which time DescribeInstances lists what one call has launched, as a rule within seconds (EC2 API, "Eventual
+#: consistency"). What it lists later still is nobody's, and is collected as garbage.
 _LISTED_WITHIN = timedelta(minutes=1)
 
 

@@ -2,8 +2,9 @@
 
 As Karpenter for AWS does (nodeclass/validation): a launch template is made, CreateFleet and RunInstances are tried with
 it, and then it is removed. EC2 checks the rights of whoever calls and what the request names, and answers
-DryRunOperation where it would have launched. Only RunInstances says that an instance profile does not exist. The types
-that are named stand for all: what is said of a type alone says nothing about the class.
+DryRunOperation where it would have launched. Only RunInstances says that an instance profile does not exist. The type
+that is named is one that the class's NodePools would launch, because rights may depend on it; it stands for all. What
+is said of it alone says nothing about the class.
 """
 
 import re
@@ -14,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from joinery.gateways.aws import Clients, translated
-from joinery.gateways.ec2.gateway import LaunchRequest, Override
+from joinery.gateways.ec2.gateway import LaunchRequest, Likely, Override
 from joinery.gateways.ec2.instancetypes.capacity import PODS_WITHOUT_ENI_LIMIT
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.fleet import fleet, subnets_by_zone
@@ -25,12 +26,13 @@ from joinery.objects.codes import ALREADY_EXISTS, DENIED, TEMPLATE_NOT_FOUND
 from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.conditions import VALID, is_true
-from joinery.objects.karpenter.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus, of_ec2
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus, of_ec2
+from joinery.objects.snapshot.offerings import LikelyLaunch
 
 #: How long a class counts as tried (Karpenter for AWS ``ValidationTTL``), and one that EC2 would not launch for: its
 #: user is waiting.
 TRIED_FOR, REFUSED_FOR = timedelta(minutes=30), timedelta(minutes=1)
-#: The types that are tried, by architecture: small, and sold in nearly every zone.
+#: The types that are tried where nobody knows the class's, by architecture: small, and sold in nearly every zone.
 _TYPES = {"amd64": "m5.large", "arm64": "m6g.large"}
 #: The reason of a class whose profile EC2 does not know; EC2's words for that, with the code InvalidParameterValue
 #: (Karpenter for AWS ``IsInstanceProfileNotFound``).
@@ -59,12 +61,12 @@ class DryRuns:
         self._tried: dict[str, _Tried] = {}
 
     def problem(
-        self, node_class: EC2NodeClass, status: EC2NodeClassStatus, facts: Callable[[], ClusterFacts]
+        self, node_class: EC2NodeClass, status: EC2NodeClassStatus, facts: Callable[[], ClusterFacts], likely: Likely
     ) -> Unmet | None:
         """Why EC2 would not launch for the class, once it has this status; None if it would, as far as one can tell.
 
         A class that was found valid and has not changed is not tried again by a new process. ``facts``: about the
-        cluster. Raises ``UnavailableError``.
+        cluster. ``likely``: what would be launched. Raises ``UnavailableError``.
         """
         name, now = node_class.metadata.name, self._now()
         what = _made_of(node_class, status)
@@ -74,7 +76,7 @@ class DryRuns:
         lasts = REFUSED_FOR if tried and tried.problem else TRIED_FOR
         if tried is None or tried.what != what or now - tried.at >= lasts:
             try:
-                problem = self._run(node_class.model_copy(update={"status": status}), facts())
+                problem = self._run(node_class.model_copy(update={"status": status}), facts(), likely)
             except (ConfigurationError, NotFoundError) as error:
                 problem = Unmet("LaunchNotPossible", said(error))
             if problem and problem.reason == PROFILE_NOT_FOUND and node_class.spec.role:
@@ -90,13 +92,14 @@ class DryRuns:
         """
         self._tried[name] = _Tried("", self._now(), None)
 
-    def _run(self, node_class: EC2NodeClass, facts: ClusterFacts) -> Unmet | None:
-        image, instance_type = _tried_image(node_class.status.amis)
+    def _run(self, node_class: EC2NodeClass, facts: ClusterFacts, likely: Likely) -> Unmet | None:
+        launch = likely(node_class)
+        image, instance_type = _tried_image(node_class.status, launch)
         subnets = subnets_by_zone(node_class)
         pools = tuple(Override(instance_type, zone, 0.0, max_pods=PODS_WITHOUT_ENI_LIMIT) for zone in subnets)
         request = LaunchRequest(
             token="", count=1, node_pool="", node_class=node_class, capacity_type=labels.ON_DEMAND, overrides=pools,
-            labels={},
+            labels={}, tenancy=launch.tenancy if launch else labels.SHARED_TENANCY,
         )  # fmt: skip
         key = TemplateKey(image, max_pods=PODS_WITHOUT_ENI_LIMIT, efa=range(0), reservation=None)
         template = template_of(request, node_class, facts, key, self._clients.region)
@@ -164,12 +167,14 @@ def _was_valid(node_class: EC2NodeClass) -> bool:
     return is_true(node_class.status.conditions, VALID, generation=node_class.metadata.generation)
 
 
-def _tried_image(images: list[AMIStatus]) -> tuple[str, str]:
+def _tried_image(status: EC2NodeClassStatus, launch: LikelyLaunch | None) -> tuple[str, str]:
     """An image and a type that boots it; if all are for GPUs, one whose architecture fits."""
+    images = status.amis
+    if launch and (image := status.image_for(launch.instance_type.labels)):
+        return image.id, launch.instance_type.name
     for arch, instance_type in _TYPES.items():
-        for image in images:
-            if image.fits({labels.ARCH: (arch,)}):
-                return image.id, instance_type
+        if fitting := status.image_for({labels.ARCH: (arch,)}):
+            return fitting.id, instance_type
     arches = {value for rule in images[0].requirements if rule.key == labels.ARCH for value in rule.values or ()}
     return images[0].id, next((_TYPES[arch] for arch in sorted(arches) if arch in _TYPES), _TYPES["amd64"])
 
