@@ -33,7 +33,7 @@ class _Subnets:
     def launch(self, request: LaunchRequest) -> tuple[str, int]:
         """The first zone's subnet, and how many instances were launched there: all that the call was for."""
         places = self.addresses.choose(request, ipv6=False)
-        self.addresses.release(request, places, [_instance("us-east-1a")] * places.count)
+        self.addresses.release(places, [_instance("us-east-1a")] * places.count)
         return places.subnets["us-east-1a"], places.count
 
 
@@ -72,7 +72,7 @@ def test_what_a_call_has_not_launched_takes_nothing() -> None:
     subnets = _Subnets(a1=100, a2=120, b1=100)
     for launched in ([], [_instance("us-east-1b")]):
         places = subnets.addresses.choose(request("a", "b"), ipv6=False)
-        subnets.addresses.release(request("a", "b"), places, launched)
+        subnets.addresses.release(places, launched)
     assert subnets.launch(request())[0] == "a2"
 
 
@@ -88,6 +88,15 @@ def test_a_subnet_takes_as_many_nodes_as_it_has_addresses_for() -> None:
     subnets = _Subnets(a1=60, a2=100)
     assert subnets.launch(request(count=5)) == ("a2", 3)
     assert subnets.launch(request(count=2)) == ("a1", 2)
+
+
+@pytest.mark.parametrize(("free", "expected"), [({"a1": 60, "a2": 100}, 50), ({"a1": 1, "a2": 3}, 3)])
+def test_a_node_of_an_ipv6_cluster_takes_one_address(free: dict[str, int], expected: int) -> None:
+    """Pods have addresses of IPv6, of which EC2 counts none; the node has one of each family (EKS Best Practices,
+    "Running IPv6 EKS Clusters").
+    """
+    places = _Subnets(**free).addresses.choose(request(count=50), ipv6=True)
+    assert (places.subnets["us-east-1a"], places.count) == ("a2", expected)
 
 
 def test_where_none_has_enough_the_launch_is_tried_all_the_same() -> None:
@@ -106,7 +115,8 @@ def test_where_none_had_enough_the_next_launch_is_tried_as_well() -> None:
     [
         ({"b1": 28}, False, ["us-east-1a"]),
         ({"b1": 29}, False, ["us-east-1a", "us-east-1b"]),
-        ({"b1": 28}, True, ["us-east-1a", "us-east-1b"]),
+        ({"b1": 1}, True, ["us-east-1a", "us-east-1b"]),
+        ({"b1": 0}, True, ["us-east-1a"]),
         ({"a1": 28, "a2": 1, "b1": 100}, False, ["us-east-1b"]),
         ({"a1": 28, "a2": 1, "b1": 28}, False, ["us-east-1a", "us-east-1b"]),
     ],
@@ -125,7 +135,7 @@ def test_a_zone_is_left_out_once_what_was_launched_there_takes_its_addresses() -
     subnets, asked = _Subnets(a1=100, a2=120, b1=30), request("a", "b")
     under_way = subnets.addresses.choose(asked, ipv6=False)
     assert "us-east-1b" in subnets.addresses.choose(asked, ipv6=False).subnets
-    subnets.addresses.release(asked, under_way, [_instance("us-east-1b")])
+    subnets.addresses.release(under_way, [_instance("us-east-1b")])
     assert "us-east-1b" not in subnets.addresses.choose(asked, ipv6=False).subnets
 
 
@@ -167,7 +177,7 @@ def test_a_call_that_is_under_way_while_ec2_is_asked_again_gives_back_no_more_th
     under_way = subnets.addresses.choose(request(), ipv6=False)
     subnets.clock.advance(timedelta(minutes=1))
     assert subnets.launch(request())[0] == "a1"
-    subnets.addresses.release(request(), under_way)
+    subnets.addresses.release(under_way)
     assert [subnets.launch(request())[0] for _ in range(3)] == ["a2", "a2", "a1"]
 
 

@@ -2,7 +2,9 @@
 
 EC2 says how many are free, and the pods of a node take theirs only as they come. So what was launched since EC2 was
 asked counts as if every pod that its nodes may have were there (Karpenter for AWS, in-flight addresses). Otherwise all
-nodes of a surge would go to one subnet, and their pods would wait there for addresses that its neighbour has.
+nodes of a surge would go to one subnet, and their pods would wait there for addresses that its neighbour has. What EC2
+counts are IPv4 addresses: in a cluster of IPv6 a node takes one, and its pods none (EKS Best Practices, "Running IPv6
+EKS Clusters").
 
 Of several subnets of a zone it is that with the most free addresses. A zone without addresses for one whole node is
 left out where another has them (https://github.com/aws/karpenter-provider-aws/issues/5234): EC2 takes the node there as
@@ -30,13 +32,15 @@ class LaunchSubnets:
 
     ``subnets``: by zone, the id of the subnet. ``count``: how many instances they have addresses for, at most as many
     as were requested. ``taken``: by subnet, the addresses that are counted as taken until the call is answered.
-    ``left_out``: zones that have no addresses for a node, where others have.
+    ``left_out``: zones that have no addresses for a node, where others have. ``per_node``: by zone, how many a node
+    takes.
     """
 
     subnets: Mapping[str, str]
     count: int
     taken: Mapping[str, int] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()
+    per_node: Mapping[str, int] = field(default_factory=dict)
 
 
 class Addresses:
@@ -58,35 +62,34 @@ class Addresses:
         """The places of a call, which are counted as taken. The request's full subnets are passed over.
 
         Where a zone has several subnets, and the best of them has addresses for some of the nodes only, the call is for
-        these. ``ipv6``: pods take no addresses of those that EC2 counts, so no zone is left out.
+        these. ``ipv6``: whether the cluster is of that family.
         """
         first = subnets_by_zone(of_ec2(request.node_class), request.full_subnets)
         subnets = self._subnets(request)
         rivals = {zone: names for zone, names in subnets.items() if len(names) > 1}
-        asked = rivals if ipv6 or len(subnets) == 1 else subnets
+        asked = rivals if len(subnets) == 1 else subnets
         with self._lock:
             if not asked or not self._is_known({name for names in asked.values() for name in names}):
                 return LaunchSubnets(first, request.count)
-            pods = _pods(request)
+            needed = _addresses(request, ipv6=ipv6)
             chosen = {zone: max(names, key=lambda name: self._free.get(name, 0)) for zone, names in asked.items()}
-            room = {zone: max(self._free.get(name, 0), 0) // pods[zone] for zone, name in chosen.items()}
-            is_choice = any(room.values()) and not ipv6
-            left_out = frozenset(zone for zone, nodes in room.items() if is_choice and not nodes)
+            room = {zone: max(self._free.get(name, 0), 0) // needed[zone] for zone, name in chosen.items()}
+            left_out = frozenset(zone for zone, nodes in room.items() if any(room.values()) and not nodes)
             # Where no subnet has enough for one, it is the last one's to say so.
             count = min([request.count, *(room[zone] or request.count for zone in rivals if zone not in left_out)])
             # Of a zone with one subnet a call takes what it launches there, not what it might: it may go elsewhere.
-            per_node = {zone: pods[zone] if zone in rivals else 0 for zone in chosen if zone not in left_out}
+            per_node = {zone: needed[zone] if zone in rivals else 0 for zone in chosen if zone not in left_out}
             taken = {chosen[zone]: count * addresses for zone, addresses in per_node.items()}
             self._add(taken, -1)
             for name, number in taken.items():
                 self._under_way[name] = self._under_way.get(name, 0) + number
         places = {zone: name for zone, name in {**first, **chosen}.items() if zone not in left_out}
-        return LaunchSubnets(places, count, taken, left_out)
+        return LaunchSubnets(places, count, taken, left_out, needed)
 
-    def release(self, request: LaunchRequest, places: LaunchSubnets, launched: Iterable[LaunchedInstance] = ()) -> None:
+    def release(self, places: LaunchSubnets, launched: Iterable[LaunchedInstance] = ()) -> None:
         """The call was answered, or failed: the addresses that it did not take are free again."""
-        pods, zones = _pods(request), [instance.zone for instance in launched]
-        used = {name: zones.count(zone) * pods.get(zone, 0) for zone, name in places.subnets.items()}
+        zones = [instance.zone for instance in launched]
+        used = {name: zones.count(zone) * places.per_node.get(zone, 0) for zone, name in places.subnets.items()}
         with self._lock:
             self._add({name: taken - used.get(name, 0) for name, taken in places.taken.items()}, 1)
             for name, number in places.taken.items():
@@ -124,12 +127,12 @@ class Addresses:
             self._free[name] = self._free.get(name, 0) + sign * number
 
 
-def _pods(request: LaunchRequest) -> Mapping[str, int]:
-    """By zone, how many addresses a node takes: as many as it may have pods. EC2 chooses the type, so it is the least
-    that may be.
+def _addresses(request: LaunchRequest, *, ipv6: bool) -> Mapping[str, int]:
+    """By zone, how many IPv4 addresses a node takes: as many as it may have pods, if these take any. EC2 chooses the
+    type, so it is the least that may be.
     """
-    pods: dict[str, int] = {}
+    addresses: dict[str, int] = {}
     for override in request.overrides:
-        needed = max(override.max_pods, 1)
-        pods[override.zone] = min(needed, pods.get(override.zone, needed))
-    return pods
+        needed = 1 if ipv6 else max(override.max_pods, 1)
+        addresses[override.zone] = min(needed, addresses.get(override.zone, needed))
+    return addresses

@@ -149,7 +149,7 @@ class CreateFleet:
             pools = out_of(request, places.subnets, refused.code, str(refused))
             raise CapacityError(str(refused), pools) from refused
         finally:
-            self._addresses.release(request, places, launched)
+            self._addresses.release(places, launched)
 
     def _completed(self, answered: LaunchResult) -> LaunchResult:
         """The result with type and zone of all instances.
