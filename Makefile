@@ -27,6 +27,8 @@ CHECKOV_VERSION := 3.3.30
 MINISTACK_VERSION := 1.5.33
 
 UV := .cache/uv/bin/uv
+# A person at a terminal sees what is fetched; a log does not.
+QUIET := $(shell [ -t 2 ] || echo --quiet)
 SAM := .venv-sam/bin/sam
 LINTERS := .venv-lint/.cfn-lint-$(CFN_LINT_VERSION)-checkov-$(CHECKOV_VERSION)
 export PYTHONPATH :=
@@ -39,7 +41,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 export AWS_EC2_METADATA_DISABLED := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz soak hostile lint types format check-build build build-host smoke bench bench-small judge consolidation churn webhook-bench oracle controlplane sam-local deploy deploy-test undeploy rotate-token docs
+.PHONY: help setup demo test fuzz soak hostile lint types format check-build build build-host package release smoke bench bench-small judge consolidation churn webhook-bench oracle controlplane sam-local deploy deploy-test undeploy rotate-token docs
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,7 +62,7 @@ test: setup ## Everything: lint, types, contracts, drift, build, smoke, tests
 	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n $(WORKERS)
 
 deploy-test: build-host .venv-standin/.current $(SAM) ## Deploy the build on a stand-in of the account beside a real control plane (four minutes)
-	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/pytest -n 0 tests/deploy
+	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/pytest -v -n 0 tests/deploy
 
 fuzz: setup ## Every property with new examples, 50 times as many as in `make test` (hours; FUZZ="tests/unit/decisions/verification --hypothesis-seed=7")
 	@.venv/bin/pytest -n $(WORKERS) --one-by-one -m hypothesis --hypothesis-profile=fuzz $(FUZZ)
@@ -102,6 +104,13 @@ build: setup ## Layers and functions as Lambda takes them, with bill of material
 build-host: $(SAM) ## The same for this machine's own Python and architecture, with what emulates Lambda
 	@$(MAKE) --no-print-directory build RUNTIME=host ARCHITECTURE=host
 
+package: setup ## Wheel, source distribution and kubectl plugin, for users without a clone, in dist
+	@.venv/bin/python -m tools.package --uv $(UV)
+
+release: setup $(SAM) ## Build and check all that a release has, and say how it is published (BUCKET=artifacts REGION=eu-central-1 RELEASES=https://…)
+	@$(BUILD)
+	@.venv/bin/python -m tools.release --uv $(UV) --sam $(SAM) --region "$(REGION)" --bucket "$(BUCKET)" --releases "$(RELEASES)"
+
 smoke: build-host .venv-ric/.current ## Import every door from the build, and nothing else
 	@.venv/bin/python -m tools.smoke --runtime-packages $(RUNTIME_PACKAGES)
 
@@ -137,7 +146,7 @@ docs: setup .venv-docs/.current ## Build the pages as a site in build/site, and 
 	@.venv-docs/bin/sphinx-build --quiet --fail-on-warning --keep-going -c docs -d build/pages-cache build/pages build/site
 	@.venv/bin/python -m tools.pages --check build/site && echo "build/site/index.html"
 
-controlplane: ## Build the real control plane (five minutes once, needs Go) and print its folder
+controlplane: ## Build the real control plane (five to fifteen minutes once, needs Go) and print its folder
 	@tools/controlplane/build
 
 sam-local: setup ## sam local invoke with every sample event, where a container engine is at hand (three minutes)
@@ -147,8 +156,8 @@ sam-local: setup ## sam local invoke with every sample event, where a container 
 
 # Command-line variables reach the recipe by its environment, so that a shell takes no quotes out of PARAMETERS.
 # A machine of EC2 does these with its own role, and none of them takes SAM's region for the cluster's.
-deploy undeploy rotate-token: export AWS_EC2_METADATA_DISABLED := false
-deploy undeploy rotate-token: export AWS_DEFAULT_REGION := $(REGION)
+deploy undeploy rotate-token release: export AWS_EC2_METADATA_DISABLED := false
+deploy undeploy rotate-token release: export AWS_DEFAULT_REGION := $(REGION)
 deploy: setup ## Install or upgrade in a cluster (CLUSTER=blue REGION=eu-central-1 PARAMETERS="Mode=observe StarterNodePool=true")
 	@test -n "$(CLUSTER)" || { echo "make deploy: say for which cluster: make deploy CLUSTER=blue REGION=eu-central-1"; exit 2; }
 	@test -n "$(REGION)" || { echo "make deploy: say in which region cluster $(CLUSTER) is: REGION=eu-central-1, or AWS_REGION"; exit 2; }
@@ -171,7 +180,10 @@ undeploy: setup ## Uninstall (CLUSTER=blue REGION=eu-central-1 NODES=keep|retire
 
 BUILD = .venv/bin/python -m tools.build --runtime "$(RUNTIME)" --architecture "$(ARCHITECTURE)" --uv $(UV)
 RUNTIME_PACKAGES = $(wildcard .venv-ric/lib/python3*/site-packages)
-EXPORT = $(UV) export --quiet --frozen --no-dev --no-emit-project --no-header --no-annotate
+EXPORT_ALL = $(UV) export --quiet --frozen --no-dev --no-emit-project --no-header --no-annotate
+# Dependencies of the command line alone: Lambda's runtime has boto3, and no door imports the rest.
+ONLY_CLI := boto3 jinja2 kubernetes rich typer
+EXPORT = $(EXPORT_ALL) $(addprefix --prune ,$(ONLY_CLI))
 
 layers/dependencies/requirements.txt: uv.lock $(UV)
 	$(EXPORT) --output-file $@ >/dev/null
@@ -180,33 +192,33 @@ $(UV):
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .cache/uv uv==$(UV_VERSION)
 
 .venv/.current: pyproject.toml uv.lock | $(UV)
-	@$(UV) sync --quiet --frozen --all-extras --python $(PYTHON)
+	@$(UV) sync $(QUIET) --frozen --all-extras --python $(PYTHON)
 	@touch $@
 
 # The SAM CLI pins half of PyPI: it lives by itself.
 $(SAM): | $(UV)
 	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-sam
-	@$(UV) pip install --quiet --python .venv-sam/bin/python aws-sam-cli==$(SAM_VERSION)
+	@$(UV) pip install $(QUIET) --python .venv-sam/bin/python aws-sam-cli==$(SAM_VERSION)
 
 # These two pin half of PyPI as well.
 $(LINTERS): | $(UV)
 	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-lint
-	@$(UV) pip install --quiet --python .venv-lint/bin/python cfn-lint==$(CFN_LINT_VERSION) checkov==$(CHECKOV_VERSION)
+	@$(UV) pip install $(QUIET) --python .venv-lint/bin/python cfn-lint==$(CFN_LINT_VERSION) checkov==$(CHECKOV_VERSION)
 	@touch $@
 
 # What builds the pages as a site.
 .venv-docs/.current: uv.lock | $(UV)
-	@UV_PROJECT_ENVIRONMENT=.venv-docs $(UV) sync --quiet --frozen --only-group docs --python $(PYTHON)
+	@UV_PROJECT_ENVIRONMENT=.venv-docs $(UV) sync $(QUIET) --frozen --only-group docs --python $(PYTHON)
 	@touch $@
 
 # A stand-in of AWS with CloudFormation. It pins boto3, and its functions run by this Python.
 .venv-standin/.current: Makefile | $(UV)
 	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-standin
-	@$(UV) pip install --quiet --python .venv-standin/bin/python "ministack==$(MINISTACK_VERSION)" boto3 aws-sam-translator==1.115.0 cryptography
+	@$(UV) pip install $(QUIET) --python .venv-standin/bin/python "ministack==$(MINISTACK_VERSION)" boto3 aws-sam-translator==1.115.0 cryptography
 	@touch $@
 
 # What the Lambda runtime brings along: its interface client, and boto3.
 .venv-ric/.current: uv.lock | $(UV)
 	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-ric
-	@$(EXPORT) --no-hashes --extra cli | $(UV) pip install --quiet --python .venv-ric/bin/python --constraints - awslambdaric==$(RIC_VERSION) boto3
+	@$(EXPORT_ALL) --no-hashes | $(UV) pip install $(QUIET) --python .venv-ric/bin/python --constraints - awslambdaric==$(RIC_VERSION) boto3
 	@touch $@

@@ -173,7 +173,7 @@ def _storage(session: Any, aws: str) -> None:
     )
     s3 = session.client("s3", endpoint_url=aws)
     s3.create_bucket(Bucket=BUCKET)
-    catalog = resources.files("simulator").joinpath("data", "catalog-us-east-1.json.gz").read_bytes()
+    catalog = resources.files("joinery_cli").joinpath("data", "catalog-us-east-1.json.gz").read_bytes()
     s3.put_object(Bucket=BUCKET, Key=CATALOG_KEY, Body=catalog, ContentType="application/gzip")
 
 

@@ -43,7 +43,11 @@ SOURCES = (
     "tools/build.py",
     "uv.lock",
     "pyproject.toml",
+    "LICENSE",
+    "README.md",
 )
+#: Files that the template's metadata names for the Serverless Application Repository.
+PUBLISHED = ("LICENSE", "README.md")
 DEPENDENCIES, SHARED = "DependenciesLayer", "SharedLayer"
 #: Globs that no artifact has: what Python leaves behind, and what editors and systems do.
 LEFT_OUT = ("**/__pycache__", "**/*.pyc", "**/.*")
@@ -86,6 +90,8 @@ def built(target: Target, folder: Path, *, uv: Path, python: Path | None) -> str
     if python:
         for name in sources:
             layers.compile_all(python, *_root_and_place(folder / name))
+    for name in PUBLISHED:
+        shutil.copy(ROOT / name, folder)
     digests = {f"{name}.zip": archive(folder / name, folder / f"{name}.zip") for name in sources}
     (folder / TEMPLATE.name).write_text(with_archives(written_into(template, target)))
     digests[TEMPLATE.name] = digest(folder / TEMPLATE.name)

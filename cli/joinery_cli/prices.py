@@ -68,7 +68,7 @@ class Prices:
             f"{self.cluster_region or 'REGION'}, then --catalog prices.json.gz"
         )
         if self.is_estimate:
-            sample = f" (the SAMPLE that comes with the source code, of {self.date})" if self.is_sample else ""
+            sample = f" (the SAMPLE that comes with the command line, of {self.date})" if self.is_sample else ""
             yield warning(
                 f"PRICES ARE AN ESTIMATE: the cluster is in {self.cluster_region}, the catalogue is of "
                 f"{self.region}{sample}; its instance types and prices are taken as if {self.cluster_region} had them, "
@@ -76,7 +76,7 @@ class Prices:
             )
         elif self.is_sample:
             yield warning(
-                f"SAMPLE PRICES: the catalogue that comes with the source code, of {self.region} and {self.date}, is "
+                f"SAMPLE PRICES: the catalogue that comes with the command line, of {self.region} and {self.date}, is "
                 f"used. For today's {remedy}"
             )
         if self.guessed_zone_ids:

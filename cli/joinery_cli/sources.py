@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from joinery.objects.snapshot.snapshot import Snapshot
 
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
-#: A checkout carries a catalogue, so that a plan needs neither an account nor a download.
-SAMPLE = Path(__file__).parents[2] / "simulator" / "data" / "catalog-us-east-1.json.gz"
+#: Comes with the command line, so that a plan needs neither an account nor a download.
+SAMPLE = Path(__file__).parent / "data" / "catalog-us-east-1.json.gz"
 
 
 class Loaded(NamedTuple):

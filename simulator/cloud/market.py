@@ -19,7 +19,7 @@ def sample() -> Catalog:
 
     from joinery.gateways.ec2.catalog.document import decode
 
-    packed = resources.files("simulator").joinpath("data", "catalog-us-east-1.json.gz").read_bytes()
+    packed = resources.files("joinery_cli").joinpath("data", "catalog-us-east-1.json.gz").read_bytes()
     return decode(gzip.decompress(packed))
 
 

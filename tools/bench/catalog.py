@@ -30,7 +30,7 @@ from tools.bench.frame import TARGET_HEADINGS, Target, show, spread
 from tools.template import ROOT
 
 _RUNS = 9
-_STORED = ROOT / "simulator" / "data" / "catalog-us-east-1.json.gz"
+_STORED = ROOT / "cli" / "joinery_cli" / "data" / "catalog-us-east-1.json.gz"
 _NOW = datetime(2026, 11, 27, tzinfo=UTC)
 #: Seconds that AWS takes for one page.
 _PAGE_SECONDS = 1.0

@@ -53,7 +53,8 @@ def test_every_output_says_whose_prices_it_has(run: Run, write: Write) -> None:
         "estimate": False,
     }
     assert (
-        "warning: SAMPLE PRICES: the catalogue that comes with the source code, of us-east-1 and 2026-07" in outcome.err
+        "warning: SAMPLE PRICES: the catalogue that comes with the command line, of us-east-1 and 2026-07"
+        in outcome.err
     )
     line = "Prices: us-east-1, sample catalogue, of 2026-07"
     assert line in run(*PLAN, "-f", files).out
@@ -73,7 +74,7 @@ def test_a_cluster_in_another_region_gets_an_estimate_and_is_told(run: Run, writ
         "warning: PRICES ARE AN ESTIMATE: the cluster is in eu-central-1, the catalogue is of us-east-1" in outcome.err
     )
     assert outcome.err.count("SAMPLE") == 1
-    assert "the catalogue is of us-east-1 (the SAMPLE that comes with the source code, of 2026-07)" in outcome.err
+    assert "the catalogue is of us-east-1 (the SAMPLE that comes with the command line, of 2026-07)" in outcome.err
     assert "joinery catalog --save prices.json.gz --region eu-central-1, then --catalog prices.json.gz" in outcome.err
     assert "ESTIMATE: the cluster is in eu-central-1" in run(*PLAN, "-f", files).out
     assert "ESTIMATE: the cluster is in eu-central-1" in run(*PLAN, "-f", files, "-o", "html").out

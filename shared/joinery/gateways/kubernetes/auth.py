@@ -28,8 +28,8 @@ def from_kubeconfig(path: Path | str | None = None, *, context: str | None = Non
     """The connection of a kubeconfig's context. Raises ``ConfigurationError`` naming the file.
 
     Without ``path``: ``$KUBECONFIG``, else ``~/.kube/config``, as kubectl does. Exec plugins, refreshed tokens, client
-    certificates and proxies work, because the official client reads the file. It comes with the command line
-    (``joinery[cli]``) and is in no layer.
+    certificates and proxies work, because the official client reads the file. It comes with the command line,
+    and no layer has it.
     """
     from kubernetes import config
     from kubernetes.client.configuration import Configuration

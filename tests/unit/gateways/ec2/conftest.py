@@ -13,4 +13,4 @@ ROOT = Path(__file__).parents[4]
 @pytest.fixture(scope="session")
 def catalog() -> Catalog:
     """The catalogue of us-east-1 that a checkout carries."""
-    return decode(gzip.decompress((ROOT / "simulator/data/catalog-us-east-1.json.gz").read_bytes()))
+    return decode(gzip.decompress((ROOT / "cli/joinery_cli/data/catalog-us-east-1.json.gz").read_bytes()))
