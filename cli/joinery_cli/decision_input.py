@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from joinery.gateways.ec2.catalog.document import Catalog
     from joinery.objects.snapshot.offerings import InstanceType
     from joinery.objects.snapshot.snapshot import Snapshot
+    from joinery_cli.options import Daemons
     from joinery_cli.prices import Prices
     from joinery_cli.reading.commitments import Commitments
 
@@ -46,6 +47,7 @@ def decision_input(
     recursive: bool = False,
     catalog_file: str | None = None,
     region: str | None = None,
+    daemons: "Daemons | None" = None,
 ) -> DecisionInput:
     """Read everything, and print at once what a person should know about it: to decide may take a while.
 
@@ -54,6 +56,7 @@ def decision_input(
     """
     from joinery.decisions.scheduling.pools.overlays import overlaid
     from joinery.gateways.ec2.offline import instance_types
+    from joinery_cli.reading.daemons import without_daemons
     from joinery_cli.reading.inputs import load
     from joinery_cli.regions import cluster_region
     from joinery_cli.sources import checked_region, live_snapshot, load_catalog, prices_of, stack_settings
@@ -61,7 +64,11 @@ def decision_input(
     from joinery_cli.warnings.left_out import not_counted, overlays_left_out, unreadable
     from joinery_cli.warnings.node_classes import arns_for_names, room_in_user_data
 
-    inputs = load(files, recursive=recursive)
+    if daemons and not files:
+        raise ConfigurationError(
+            f"--daemons {daemons.value}: is for files; a cluster's own DaemonSets are read with it"
+        )
+    inputs = load(files, recursive=recursive, daemons=daemons)
     snapshot = inputs.snapshot(now) if files else live_snapshot(now)
     notices = tell_now(
         *inputs.all_notices(),
@@ -70,6 +77,7 @@ def decision_input(
         *room_in_user_data(snapshot.node_classes),
         *unreadable(snapshot),
         *warnings(snapshot),
+        *(without_daemons(snapshot) if files else ()),
     )
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))

@@ -13,6 +13,7 @@ from joinery.objects.policies import MinValuesPolicy, PreferencePolicy, Terminat
 from joinery_cli.options import (
     CatalogOption,
     CommitmentsOption,
+    DaemonsOption,
     DecisionFormat,
     ExplainNodeOption,
     Files,
@@ -38,6 +39,7 @@ def disrupt(
     more_files: MoreFiles = None,
     files: Files = None,
     recursive: Recursive = False,
+    daemons: DaemonsOption = None,
     catalog_file: CatalogOption = None,
     region: RegionOption = None,
     now: NowOption = None,
@@ -113,6 +115,7 @@ def disrupt(
         recursive=recursive,
         catalog_file=catalog_file,
         region=region,
+        daemons=daemons,
     )
     started = time.perf_counter()
     packing = Options(

@@ -31,6 +31,12 @@ class NodeSize(StrEnum):
     SMALL = "small"
 
 
+class Daemons(StrEnum):
+    """Whose DaemonSets are added to those of the files (``joinery_cli.reading.daemons``)."""
+
+    EKS = "eks"
+
+
 PreferenceOption = Annotated[
     PreferencePolicy,
     typer.Option("--preference-policy", help="Whether what pods prefer counts, as the stack's PreferencePolicy."),
@@ -60,6 +66,10 @@ MoreFiles = Annotated[
     typer.Argument(metavar="FILE", show_default=False, help="The same as -f FILE, so that -f *.yaml works."),
 ]
 Recursive = Annotated[bool, typer.Option("-R", "--recursive", help="Read the folders inside a FOLDER too.")]
+DaemonsOption = Annotated[
+    Daemons | None,
+    typer.Option(help="Plan with the DaemonSets that every cluster of EKS runs, where the files have none of them."),
+]
 ExplainOption = Annotated[
     list[str] | None,
     typer.Option(

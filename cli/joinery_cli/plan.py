@@ -13,6 +13,7 @@ from joinery.objects.policies import MinValuesPolicy, PreferencePolicy
 from joinery_cli.options import (
     CatalogOption,
     CommitmentsOption,
+    DaemonsOption,
     DecisionFormat,
     ExplainOption,
     Files,
@@ -46,6 +47,7 @@ def plan(
     more_files: MoreFiles = None,
     files: Files = None,
     recursive: Recursive = False,
+    daemons: DaemonsOption = None,
     catalog_file: CatalogOption = None,
     region: RegionOption = None,
     now: NowOption = None,
@@ -103,6 +105,7 @@ def plan(
         recursive=recursive,
         catalog_file=catalog_file,
         region=region,
+        daemons=daemons,
     )
     options = Options(
         only_marked_unschedulable=not paths,

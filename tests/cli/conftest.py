@@ -38,6 +38,16 @@ spec:
       - {key: node.kubernetes.io/instance-type, operator: In, values: [m7a.large, m7a.xlarge]}
       - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
 ---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template:
+    metadata: {labels: {app: agent}}
+    # Runs on no node: it is there as each cluster has some.
+    spec: {nodeSelector: {example.com/agent: "true"}, containers: [{name: agent}]}
+---
 """
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -26,6 +26,7 @@ from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.snapshot.successors import FIELDS
 from joinery_cli.notices import RefusedFilesError, UserNotice, note, some_of, warning, warnings_of
 from joinery_cli.reading.admission import admit
+from joinery_cli.reading.daemons import added, documents_of
 from joinery_cli.reading.decoding import read as read_object
 from joinery_cli.reading.documents import Document, documents, read, source_name
 from joinery_cli.reading.fields import IGNORED, FieldFinding, findings
@@ -35,6 +36,9 @@ from joinery_cli.reading.names import nothing_reads
 from joinery_cli.reading.placeholders import unfilled
 from joinery_cli.reading.schema import BETA
 from joinery_cli.reading.workloads import Owner
+
+if TYPE_CHECKING:
+    from joinery_cli.options import Daemons
 
 _HOOK = "helm.sh/hook"
 _MAKE_PODS = ("pods", "workloads", "daemon_sets")
@@ -85,6 +89,15 @@ class Inputs:
             self._ignore(document)
         else:
             self._keep(self._named(document), kind)
+
+    def add_daemons(self, daemons: "Daemons") -> None:
+        """Those DaemonSets that no file has."""
+        own = self.objects.setdefault("daemon_sets", {})
+        there = set(own)
+        for document in documents_of(daemons):
+            if f"{document.namespace}/{document.name}" not in there:
+                self.add(document)
+        self.notices.append(added([one for key, one in own.items() if key not in there]))
 
     def _ignore(self, document: Document) -> None:
         if makes_pods(document):
@@ -213,8 +226,8 @@ class Inputs:
         return [*self.notices, *surprises, *pods, *hooks, *kinds]
 
 
-def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:
-    """The objects of all files and folders (``files_of``).
+def load(paths: Iterable[str], *, recursive: bool = False, daemons: "Daemons | None" = None) -> Inputs:
+    """The objects of all files and folders (``files_of``), and of ``daemons`` what those lack.
 
     Raises ``RefusedFilesError`` with everything that is wrong with them.
     """
@@ -228,6 +241,8 @@ def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:
     inputs.adopt_legacy()
     if inputs.refused:
         raise RefusedFilesError(inputs.refused)
+    if daemons:
+        inputs.add_daemons(daemons)
     inputs.notices += admit(inputs.objects)
     return inputs
 
