@@ -12,6 +12,7 @@ from joinery.gateways.doorbell.gateway import DELAYS, Bell, message, slot
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.memory.bucket import sealed
 from joinery.gateways.memory.unavailable import LONGEST_MARK
+from joinery.objects.commitments import PaidFor
 from joinery.objects.errors import NotFoundError
 from joinery.objects.snapshot import shortages
 from joinery.objects.snapshot.offerings import OfferingKey
@@ -67,6 +68,7 @@ class InMemoryStore:
 
     documents: dict[str, bytes] = field(default_factory=dict)
     stored: Catalog | None = None
+    stored_paid_for: PaidFor | None = None
 
     def catalog(self) -> Catalog:
         if self.stored is None:
@@ -75,6 +77,14 @@ class InMemoryStore:
 
     def put_catalog(self, catalog: Catalog) -> None:
         self.stored = catalog
+
+    def paid_for(self) -> PaidFor:
+        if self.stored_paid_for is None:
+            raise NotFoundError("nothing is known to be paid for")
+        return self.stored_paid_for
+
+    def put_paid_for(self, document: PaidFor) -> None:
+        self.stored_paid_for = document
 
     def record(self, controller: str, now: datetime, decision: dict[str, Any]) -> str:
         key, document = sealed(controller, now, decision)

@@ -26,7 +26,7 @@ from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.settings import environment
 from simulator.awsserver.account import ACCOUNT, DISCOVERY, REGION, Account, moto, tag_network
-from simulator.awsserver.pricelist import price_list
+from simulator.awsserver.lacking import lacking
 from simulator.builders import node_class, node_pool, pod
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
@@ -74,9 +74,9 @@ def serving(host: str = "127.0.0.1", *, kubernetes_port: int = 0, aws_port: int 
         KubernetesServer(cluster, host=host, port=kubernetes_port) as kubernetes,
         account.corrected(),
         moto(host, aws_port) as aws,
-        price_list(host) as prices,
+        lacking(account, host) as others,
     ):
-        environment = {**_fill(account, kubernetes.url, aws), "AWS_ENDPOINT_URL_PRICING": prices}
+        environment = {**_fill(account, kubernetes.url, aws), **others}
         with _exported(environment):
             cluster.add(_resolved(node_class(**_SELECTORS), clock), node_pool(), *pending())
         yield Served(kubernetes.url, aws, environment, cluster, account)

@@ -88,9 +88,8 @@ def disrupt(
 
     Exit status: 0 for a decision, also one that changes nothing; 2 for bad input; 1 for anything else.
     """
-    from joinery.decisions.disruption.decide import decide
     from joinery.decisions.disruption.paid import decide_paid
-    from joinery.decisions.scheduling.paid import with_commitments
+    from joinery.decisions.scheduling.paid import with_paid_for
     from joinery.decisions.scheduling.problem import Options
     from joinery_cli.decision_input import check_time_limit, commitments_of, decision_input, tell_now
     from joinery_cli.explained_nodes import nodes_meant
@@ -129,12 +128,9 @@ def disrupt(
     names = nodes_meant(explained or (), problem)
     told: tuple[UserNotice, ...] = ()
     if paid_for := commitments_of(inputs, commitments):
-        at_paid_prices = with_commitments(problem.packing, paid_for.commitments, paid_for.document.discount)
-        problem = replace(problem, packing=at_paid_prices)
-        paid = decide_paid(problem, stopwatch=lambda: time.perf_counter() - started)
-        disruptions, told = paid.decision, (*paid_for.notices, *tell_now(paid_prices(paid)))
-    else:
-        disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
+        problem = replace(problem, packing=with_paid_for(problem.packing, paid_for.document, inputs.catalogue.sold))
+        told = (*paid_for.notices, *tell_now(paid_prices(problem.packing)))
+    disruptions = decide_paid(problem, stopwatch=lambda: time.perf_counter() - started)
     seconds = time.perf_counter() - started
     evicted = {pod for command in disruptions.commands for pod in command.pods}
     notices = (*inputs.notices, *told, *tell_now(*lost_pods(evicted, inputs.snapshot)))

@@ -190,9 +190,9 @@ def _solve(
     snapshot = inputs.snapshot
     problem = Problem(snapshot=snapshot, instance_types=inputs.types, options=options)
     if paid_for:
-        from joinery.decisions.scheduling.paid import with_commitments
+        from joinery.decisions.scheduling.paid import with_paid_for
 
-        problem = with_commitments(problem, paid_for.commitments, paid_for.document.discount)
+        problem = with_paid_for(problem, paid_for.document, inputs.catalogue.sold)
     if rates:
         problem = _with_interruptions(problem, inputs, rates, weight)
     pods = pods_meant(explained, problem) if explained else ()

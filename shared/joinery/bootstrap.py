@@ -104,7 +104,7 @@ def lifecycle() -> "LifecycleController":
 def catalog() -> "CatalogController":
     from joinery.controllers.catalog import CatalogController
 
-    return CatalogController(_gateways_for("catalog"), _now)
+    return CatalogController(_gateways_for("catalog"), _now, settings("catalog").commitment_share)
 
 
 @cache

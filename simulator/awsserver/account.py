@@ -30,7 +30,7 @@ _ARCHES = {"amd64": "x86_64", "arm64": "arm64"}
 class Account:
     """The pools that are out, the launches by their token, and how the account is filled.
 
-    ``reservations`` and ``placement_groups``: as EC2 prints them.
+    ``reservations``, ``placement_groups``, ``reserved_instances`` and ``savings_plans``: as AWS prints them.
     ``is_vague``: whether CreateFleet leaves out types and zones of instances.
     """
 
@@ -39,6 +39,8 @@ class Account:
     errors: list[dict[str, Any]] = field(default_factory=list)
     reservations: list[dict[str, Any]] = field(default_factory=list)
     placement_groups: list[dict[str, Any]] = field(default_factory=list)
+    reserved_instances: list[dict[str, Any]] = field(default_factory=list)
+    savings_plans: list[dict[str, Any]] = field(default_factory=list)
     is_vague: bool = False
 
     def reset(self) -> None:
@@ -47,6 +49,8 @@ class Account:
         self.answers.clear()
         self.reservations.clear()
         self.placement_groups.clear()
+        self.reserved_instances.clear()
+        self.savings_plans.clear()
         self.is_vague = False
 
     @contextmanager
@@ -70,6 +74,8 @@ class Account:
             corrections.enter_context(groups)
             listing = patch.object(EC2Response, "describe_capacity_reservations", _reserved(self), create=True)
             corrections.enter_context(listing)
+            bought = patch.object(EC2Response, "describe_reserved_instances", _bought(self))
+            corrections.enter_context(bought)
             yield
 
     def seed_images(self, alias: str, version: str, created_at: datetime, *, release: str = "") -> list[str]:
@@ -143,6 +149,21 @@ def _reserved(account: Account) -> Callable[[Any], Any]:
             if (not ids or reservation["CapacityReservationId"] in ids) and _passes(reservation, filters)
         ]
         return ActionResult({"CapacityReservations": selected})
+
+    return describe
+
+
+def _bought(account: Account) -> Callable[[Any], Any]:
+    """DescribeReservedInstances by their state."""
+
+    def describe(response: Any) -> Any:
+        from moto.core.responses import ActionResult
+
+        filters = {condition["Name"]: condition["Values"] for condition in response._get_param("Filters", [])}
+        states = filters.get("state", ["active"])
+        return ActionResult(
+            {"ReservedInstances": [one for one in account.reserved_instances if one["State"] in states]}
+        )
 
     return describe
 

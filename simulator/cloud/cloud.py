@@ -28,6 +28,7 @@ from joinery.gateways.ec2.instancetypes.remembered import types_of
 from joinery.gateways.ec2.nodeclass.readiness import status
 from joinery.gateways.ec2.nodeclass.reservations import selected
 from joinery.gateways.ec2.nodeclass.tags import instance_tags
+from joinery.objects.commitments import Bought
 from joinery.objects.errors import ConfigurationError, NotFoundError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus, of_ec2
@@ -84,6 +85,8 @@ class InMemoryCloud:
     with instances, ours and others'. ``removals``: how often what nobody uses was removed. ``shifted``: the ids of the
     zones that traffic is shifted away from.
 
+    ``owned``: what the account has bought in advance.
+
     ``lag``: how late EC2 knows what it has launched, and lists what has changed. ``omission``: the share of instances
     that any one answer leaves out. ``dooms``: of a new instance, EC2's code and words for why it ends at launch; None
     for one that runs. ``protected``: the ids of instances with termination protection.
@@ -103,6 +106,7 @@ class InMemoryCloud:
         self.statuses: dict[str, InstanceStatus] = {}
         self.shifted: set[str] = set()
         self.removals = 0
+        self.owned = Bought()
         self.lag = timedelta(0)
         self.omission = 0.0
         self._chance = random.Random(cluster)
@@ -213,6 +217,10 @@ class InMemoryCloud:
         if not self.reserved:
             return current
         return msgspec.structs.replace(current, capacity_reservations=self._as_they_are(sorted(self.reserved)))
+
+    def bought(self) -> Bought:
+        self._fail("bought")
+        return self.owned
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
         self._fail("status_of")

@@ -20,6 +20,7 @@ ASKED_BY = {
     "catalog": "DescribeInstanceTypes", "status_of": "DescribeSubnets", "launch": "CreateFleet",
     "instance_types": "DescribeCapacityReservations", "shifted_zones": "GetManagedResource",
     "instances": "DescribeInstances", "look_up": "DescribeInstances", "impaired": "DescribeInstanceStatus",
+    "bought": "DescribeReservedInstances",
     "terminate": "TerminateInstances", "reboot": "RebootInstances", "tag": "CreateTags",
     "remove_unused": "DescribeLaunchTemplates",
 }  # fmt: skip

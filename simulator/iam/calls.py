@@ -318,6 +318,11 @@ def _invoke(_: str, params: Params, holdings: Holdings) -> Iterator[Request]:
 
 
 #: By service and operation. Each is given the call's name as an action, which most of them need a right to.
+def _savings_plans(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
+    plan = params.get("savingsPlanId", "*")
+    yield Request(action, f"arn:aws:savingsplans::{holdings.account}:savingsplan/{plan}", {})
+
+
 _CALLS: Mapping[tuple[str, str], Callable[[str, Params, Holdings], Iterator[Request]]] = {
     ("ec2", "CreateLaunchTemplate"): _create_launch_template,
     ("ec2", "DeleteLaunchTemplate"): _delete_launch_template,
@@ -326,6 +331,8 @@ _CALLS: Mapping[tuple[str, str], Callable[[str, Params, Holdings], Iterator[Requ
     ("ec2", "TerminateInstances"): _on_instances,
     ("ec2", "RebootInstances"): _on_instances,
     ("ec2", "CreateTags"): _create_tags,
+    ("savingsplans", "DescribeSavingsPlans"): _savings_plans,
+    ("savingsplans", "DescribeSavingsPlanRates"): _savings_plans,
     ("iam", "GetInstanceProfile"): _on_profile,
     ("iam", "ListInstanceProfiles"): _list_profiles,
     ("iam", "CreateInstanceProfile"): _create_profile,

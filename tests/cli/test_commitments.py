@@ -67,6 +67,13 @@ def test_reserved_instances_of_a_region_are_for_all_sizes(run: Run, write: Write
     assert (cost["covered"], cost["idle"]) == (0.0, {"ri": 1.0})
 
 
+def test_the_record_of_a_decision_says_what_it_counted(run: Run, write: Write, files: tuple[str, ...]) -> None:
+    """So that it can be made again, and says list and paid price again."""
+    record = {"kind": "List", "items": [], "joinery": {"commitments": {"reservedInstances": [XLARGE], "read": NOW}}}
+    cost = run(*PLAN, *files, "--commitments", write("record.json", record)).document["cost"]
+    assert (cost["commitments"]["paid"], cost["commitments"]["covered"]) == (0.0, cost["hourly"])
+
+
 def test_what_has_ended_pays_for_nothing(run: Run, write: Write, files: tuple[str, ...]) -> None:
     """To the second, as AWS bills."""
     ends = {**XLARGE, "end": "2026-01-01T00:00:00Z"}

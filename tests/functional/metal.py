@@ -12,6 +12,7 @@ import msgspec
 
 from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering, Zone, entry
 from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
+from joinery.objects.commitments import Bought
 from joinery.objects.errors import NotFoundError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.conditions import READY, Observation, false, put, true
@@ -72,6 +73,9 @@ class MetalCloud:
         return Catalog(
             region="basement", zones=zones, instance_types=tuple(map(entry, _SIZES)), offerings=tuple(offerings)
         )
+
+    def bought(self) -> Bought:
+        return Bought()
 
     def status_of(self, node_class: NodeClass) -> NodeClassStatus:
         at = Observation(now=self._clock.now(), generation=node_class.metadata.generation)

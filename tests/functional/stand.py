@@ -18,7 +18,7 @@ from joinery.controllers.expiration import ExpirationController
 from joinery.controllers.interruption import InterruptionController
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
-from joinery.decisions.disruption.decide import decide
+from joinery.decisions.disruption.paid import decide_paid
 from joinery.decisions.interruption.notice import Notice, parse
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell
@@ -82,7 +82,7 @@ class Stand:
         controller = ExpirationController(self.gateways, obeys_budgets=self.settings.expiration_obeys_budgets)
         return controller.reconcile(self.invocation())
 
-    def consolidate(self, decide: Decide = decide) -> Mapping[str, Any]:
+    def consolidate(self, decide: Decide = decide_paid) -> Mapping[str, Any]:
         """A run of the disruption door, with its own decision or another."""
         invocation = Invocation(f"call-{next(self._invocations)}", lambda: 300.0)
         return DisruptionController(self.gateways, self.settings, decide).reconcile(invocation)

@@ -1,5 +1,6 @@
 """``joinery doctor`` over a site that is in order; what it prints, and the bill."""
 
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -33,7 +34,12 @@ def test_an_installation_in_order_has_nothing_but_good_lines() -> None:
     """Each check says what it looked at."""
     findings = diagnosed(site())
     assert wrong(findings) == set()
-    assert {check.topic for check in checks()} - {one.topic for one in findings} == {"karpenter", "vpc", "runs"}
+    assert {check.topic for check in checks()} - {one.topic for one in findings} == {
+        "karpenter",
+        "vpc",
+        "runs",
+        "commitments",
+    }
     assert exit_status(findings) == 0
 
 
@@ -197,3 +203,19 @@ def test_settings_that_are_not_valid_are_a_finding(text: str) -> None:
     (finding,) = [one for one in findings if one.status is CheckStatus.FAIL]
     assert finding.remedy
     assert {one.topic for one in findings} == {one.topic for one in diagnosed(site())}
+
+
+def test_what_is_left_of_commitments_is_said() -> None:
+    """Where the stack counts them."""
+    document = (
+        b'{"read": "2026-08-24T08:00:00Z", "savingsPlans": [{"name": "sp", "commitment": 5, "usedElsewhere": 1.5}],'
+        b' "reservedInstances": [{"name": "ri", "instanceType": "m7a.large", "count": 3}]}'
+    )
+    answers: Any = {
+        "describe_stacks": described(Commitments="60%"),
+        "get_object": lambda **_: {"Body": BytesIO(document)},
+    }
+    (found,) = (one for one in diagnosed(site(FakeAws(**answers))) if one.topic == "commitments")
+    assert found.status is CheckStatus.OK
+    assert found.text.startswith("others leave 3.5 $/h of Savings Plans and 3 Reserved Instances, read ")
+    assert not [one for one in diagnosed(site()) if one.topic == "commitments"]

@@ -1,6 +1,7 @@
 """``joinery doctor`` over sites that are wrong in one place each."""
 
 from datetime import timedelta
+from io import BytesIO
 from typing import Any
 
 import pytest
@@ -245,6 +246,23 @@ FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, CheckStatus, 
         "catalogue",
         WARN,
         "1,440 minutes",
+    ),
+    "commitments that nobody has written": (
+        {"describe_stacks": described(Commitments="file"), "get_object": NotFoundError("NoSuchKey")},
+        {},
+        "commitments",
+        WARN,
+        "no commitments.json in the bucket yet",
+    ),
+    "commitments of which a part is missing": (
+        {
+            "describe_stacks": described(Commitments="100%"),
+            "get_object": lambda **_: {"Body": BytesIO(b'{"missing": ["Savings Plans could not be read: x"]}')},
+        },
+        {},
+        "commitments",
+        WARN,
+        "Savings Plans could not be read",
     ),
     "dead letters": (
         {"get_queue_attributes": {"Attributes": {"ApproximateNumberOfMessages": "2"}}},

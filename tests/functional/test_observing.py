@@ -13,7 +13,7 @@ from tests.functional.stand import Stand
 
 #: What is a process's own, and no way to anybody else.
 OWN = {"workers", "refusals"}
-TOLD_AND_KEPT = {"recorder.emit", "store.record", "store.put_catalog"}
+TOLD_AND_KEPT = {"recorder.emit", "store.record", "store.put_catalog", "store.put_paid_for"}
 
 
 def _observed(stand: Stand) -> tuple[Stand, Fuse]:
@@ -40,7 +40,7 @@ def test_no_door_writes_anything_but_events_and_records(stand: Stand) -> None:
     stand.world.cluster.remove(stand.claims[1])
     watching.live()
     watching.refresh()
-    assert set(fuse.writes) == TOLD_AND_KEPT
+    assert set(fuse.writes) == TOLD_AND_KEPT - {"store.put_paid_for"}  # no commitments count
 
 
 def test_a_claim_that_nobody_launches_is_left_alone(world: World) -> None:
@@ -130,7 +130,7 @@ def test_every_method_of_a_gateway_is_known_to_read_or_to_write() -> None:
 
 
 def test_no_write_of_any_gateway_gets_through() -> None:
-    """Method by method, whoever may call it one day: only Events, records and the catalogue do."""
+    """Method by method, whoever may call it one day: only Events, records, the catalogue and what is paid for do."""
     reached: list[str] = []
     protocols = {name: protocol for name, protocol in get_type_hints(Gateways).items() if name not in OWN}
     bundle = read_only(Gateways(**{name: cast("Any", _Heard(name, reached)) for name in protocols}))

@@ -10,6 +10,7 @@ import pytest
 from joinery.gateways.ec2.catalog.document import Catalog, CatalogOffering, Zone, entry
 from joinery.gateways.memory.bucket import CATALOG_KEY, Store
 from joinery.gateways.memory.s3 import S3Store
+from joinery.objects.commitments import PaidFor
 from joinery.objects.errors import ConfigurationError, NotFoundError
 from simulator.aws import InMemoryStore
 
@@ -55,6 +56,25 @@ def test_a_new_catalogue_replaces_the_old(store: Store) -> None:
     store.catalog()
     store.put_catalog(catalog(0.2))
     assert store.catalog().offerings[0].price == 0.2
+
+
+def test_what_is_paid_for_comes_back_as_it_was_put(store: Store) -> None:
+    """It replaces what was there; before that there is nothing. A person may write it, too."""
+    with pytest.raises(NotFoundError):
+        store.paid_for()
+    for discount in (0.1, 0.2):
+        document = PaidFor(discount=discount, read=NOW)
+        store.put_paid_for(document)
+        assert store.paid_for() == document
+
+
+def test_a_document_of_commitments_that_says_something_else_is_a_wrong_one(aws: str) -> None:
+    """Whoever has written it learns which field."""
+    bucket = boto3.client("s3")
+    bucket.create_bucket(Bucket="joinery")
+    bucket.put_object(Bucket="joinery", Key="commitments.json", Body=b'{"savingsPlans": [{"name": "sp"}]}')
+    with pytest.raises(ConfigurationError, match=r"commitments.*commitment.*savingsPlans"):
+        S3Store("joinery", "us-east-1").paid_for()
 
 
 def test_a_decision_is_filed_by_day_and_moment(store: Store) -> None:

@@ -35,7 +35,7 @@ from tests.rights.recording import Recording, recorded
 from tools.template import ROOT, doors, load
 
 #: What the stack is given that is not the default, and the doors with it.
-SETTINGS = "ImageParameters=/images/*; ZonalShift=true; NodeRepair=reboot"
+SETTINGS = "ImageParameters=/images/*; ZonalShift=true; NodeRepair=reboot; Commitments=100%"
 KARPENTERS_ROLE = f"KarpenterNodeRole-{CLUSTER}"
 INSTALLER = f"arn:aws:iam::{ACCOUNT}:role/installer"
 SECRET_ARN = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:webhook"
@@ -100,6 +100,7 @@ class Story:
         return {
             "JOINERY_WEBHOOK_SECRET": SECRET_ARN,
             "JOINERY_SETTINGS": SETTINGS,
+            "JOINERY_COMMITMENTS": "100%",
             "JOINERY_MODE": "act",
             "POWERTOOLS_SERVICE_NAME": "joinery",
             "POWERTOOLS_METRICS_NAMESPACE": "Joinery",
@@ -130,8 +131,10 @@ def _reviews(story: Story) -> None:
 
 
 def _first_catalogue(story: Story) -> None:
-    """There is none yet: it is read, stored, and provisioning is woken."""
+    """There is none yet: it is read, stored, and provisioning is woken. The account has a Savings Plan."""
     story.client("s3").delete_object(Bucket=BUCKET, Key=CATALOG_KEY)
+    plan = {"savingsPlanId": "sp-1", "savingsPlanType": "Compute", "commitment": "1.5", "state": "active"}
+    story.served.account.savings_plans.append(plan)
     assert story.call("catalog", "catalog_schedule")["instance_types"] > 0
 
 

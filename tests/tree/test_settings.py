@@ -143,6 +143,8 @@ def test_a_wrong_variable_is_named(name: str, text: str) -> None:
         "WebhookConcurrency=00",
         "WebhookRotationDays=000",
         "RolePath=team",
+        "Commitments=aws",
+        "Commitments=101%",
         'RolePath=/a"/',
         "RolePath=/a*/",
         "PermissionsBoundaryArn=arn:aws:iam::aws:policy/a*",
@@ -179,7 +181,7 @@ def test_what_is_no_setting_is_refused(text: str, said: str) -> None:
 def test_a_door_says_which_address_it_lacks(door: str) -> None:
     """A door over the real gateways refuses to start without an address that it needs."""
     full = {variable(name): "9" * 40 for name in NEEDS[door]}
-    full |= {"JOINERY_MODE": "act", "JOINERY_ACCESS_ENTRIES": "true"}
+    full |= {"JOINERY_MODE": "act", "JOINERY_ACCESS_ENTRIES": "true", "JOINERY_COMMITMENTS": "off"}
     assert read(full).check(door)
 
     for name in set(NEEDS[door]) & {*_QUEUES, "bucket", "table", "webhook_token", "installer_role"}:
@@ -193,3 +195,12 @@ def test_a_short_token_is_refused() -> None:
 
     with pytest.raises(ConfigurationError, match="JOINERY_WEBHOOK_TOKEN is too short"):
         given.check("webhook")
+
+
+def test_a_share_of_commitments_has_aws_asked_and_a_file_has_not() -> None:
+    """Both count."""
+    for text, share, counts in (("off", 0.0, False), ("file", 0.0, True), ("40%", 0.4, True)):
+        given = read({"JOINERY_CLUSTER": "blue", "JOINERY_COMMITMENTS": text})
+        assert (given.commitment_share, given.counts_commitments) == (share, counts)
+    with pytest.raises(ConfigurationError, match="JOINERY_COMMITMENTS is 'aws': expected off, file, or a share"):
+        read({"JOINERY_CLUSTER": "blue", "JOINERY_COMMITMENTS": "aws"})

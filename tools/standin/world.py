@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from simulator.awsserver.account import Account, moto, tag_network
-from simulator.awsserver.pricelist import price_list
+from simulator.awsserver.lacking import lacking
 from tools.controlplane.https import HttpsServer
 from tools.controlplane.plane import ControlPlane, running
 from tools.standin.eks import Authenticator, Cluster, eks
@@ -62,11 +62,11 @@ def standing(folder: Path, cluster: str) -> Iterator[StandIn]:
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
         enter(account.corrected())
-        amazon, prices, eks_url = enter(moto()), enter(price_list()), enter(eks(described))
+        amazon, others, eks_url = enter(moto()), enter(lacking(account)), enter(eks(described))
         elsewhere = {
             "AWS_ENDPOINT_URL_EC2": amazon,
             "AWS_ENDPOINT_URL_SSM": amazon,
-            "AWS_ENDPOINT_URL_PRICING": prices,
+            **others,
             "AWS_ENDPOINT_URL_EKS": eks_url,
         }
         stacks = enter(ministack(folder / "ministack", elsewhere))

@@ -3,7 +3,10 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from joinery.gateways.memory.bucket import CATALOG_KEY
+from joinery.gateways.memory.bucket import CATALOG_KEY, PAID_FOR_KEY
+from joinery.objects.commitments import decode
+from joinery.objects.errors import NotFoundError
+from joinery.objects.settings import NOT_COUNTED
 from joinery_cli.doctor.findings import Check, Finding, fail, ok, warn
 from joinery_cli.doctor.site import Site, metric_sum
 
@@ -32,6 +35,27 @@ def catalogue(site: Site) -> Iterator[Finding]:
         yield warn("catalogue", f"its prices are {minutes:,.0f} minutes old", remedy)
     else:
         yield ok("catalogue", f"its prices are {minutes:.0f} minutes old")
+
+
+def commitments(site: Site) -> Iterator[Finding]:
+    """What the functions count as paid for already, where the stack lets them."""
+    choice = site.parameters.get("Commitments", NOT_COUNTED)
+    if choice == NOT_COUNTED:
+        return
+    remedy = "write it, docs/packing.md says how" if choice == "file" else "it is read within the hour"
+    try:
+        answer = site.aws.ask("s3", "get_object", Bucket=site.outputs["Bucket"], Key=PAID_FOR_KEY)
+    except NotFoundError:
+        yield warn("commitments", f"there is no {PAID_FOR_KEY} in the bucket yet: nothing counts as paid for", remedy)
+        return
+    document = decode(answer["Body"].read())
+    for line in document.missing:
+        yield warn("commitments", line, "give the right that is named, or a way to the service")
+    plans = sum(max(0.0, one.commitment - one.used_elsewhere) for one in document.savings_plans)
+    instances = sum(max(0.0, one.count - one.used_elsewhere) for one in document.reserved_instances)
+    read = f", read {(site.now() - document.read).total_seconds() / 60:.0f} minutes ago" if document.read else ""
+    text = f"others leave {plans:.4g} $/h of Savings Plans and {instances:g} Reserved Instances{read}"
+    yield ok("commitments", text)
 
 
 def dead_letters(site: Site) -> Iterator[Finding]:
@@ -98,6 +122,7 @@ def failures(site: Site) -> Iterator[Finding]:
 
 CHECKS = (
     Check("catalogue", catalogue),
+    Check("commitments", commitments),
     Check("dead letters", dead_letters),
     Check("alarms", alarms),
     Check("throttling", throttles),

@@ -54,6 +54,7 @@ ENDPOINTS: Sequence[VpcEndpoint] = (
 #: Services that most regions have no endpoint for, and what becomes of Joinery without a way to them.
 WITHOUT_ENDPOINTS: Sequence[tuple[str, str]] = (
     ("iam", "name an instanceProfile in EC2NodeClasses instead of a role; the service-linked role of spot is not made"),
+    ("savingsplans", "with Commitments as a share, Reserved Instances alone count; the catalogue's alarm says so"),
     ("pricing.api", "say OnDemandPrices=estimated: those of us-east-1, which come with the release"),
 )
 

@@ -16,23 +16,25 @@ from typing import Any, Protocol
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import ACTING_SECONDS
+from joinery.controllers.launching.stored_commitments import with_stored_commitments
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.reporting.change_monitor import ChangeMonitor
 from joinery.controllers.reporting.disruption import Begun, report
 from joinery.controllers.reporting.record import disruption_document
 from joinery.controllers.starting_commands import CommandStarter
-from joinery.controllers.telemetry import COMMAND, COST, REASON, RECORD, Count, count, logger, metrics
+from joinery.controllers.telemetry import COMMAND, COST, COVERED, LISTED, REASON, RECORD, Count, count, logger, metrics
 from joinery.controllers.triggers.backoff import reading
-from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, Rejection
 from joinery.decisions.disruption.deletion_costs import deletion_costs
 from joinery.decisions.disruption.moves import replicas_of
+from joinery.decisions.disruption.paid import decide_paid
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.disruption.validation.validate import still_startable
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
 from joinery.decisions.lifecycle.state.drift import drift_noted, instance_type_drift
 from joinery.decisions.metrics.cluster import by_node_pool, standing
+from joinery.decisions.scheduling.ledger import Ledger
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.solve import Stopwatch
@@ -53,7 +55,7 @@ READING_SECONDS = 30.0
 
 
 class Decide(Protocol):
-    """Which nodes go: ``disruption.decide.decide``."""
+    """Which nodes go: ``disruption.paid.decide_paid``."""
 
     def __call__(self, problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision: ...
 
@@ -64,7 +66,7 @@ class DisruptionController:
     ``decide``: the decision, as a function of the problem and the time that it takes.
     """
 
-    def __init__(self, gateways: Gateways, settings: Settings, decide: Decide = decide) -> None:
+    def __init__(self, gateways: Gateways, settings: Settings, decide: Decide = decide_paid) -> None:
         self._gateways = gateways
         self._settings = settings
         self._decide = decide
@@ -129,6 +131,8 @@ class DisruptionController:
             time_limit=limit,
         )
         problem = Problem(snapshot=snapshot, instance_types=supply.types, options=packing)
+        if settings.counts_commitments:
+            problem = with_stored_commitments(problem, self._gateways.store, supply.sold, is_voluntary=True)
         return DisruptionProblem(packing=problem, options=options, replicas=replicas_of(snapshot.pods))
 
     # --- acting on the decision ---
@@ -179,7 +183,7 @@ class DisruptionController:
             key = self._gateways.store.record("disruption", problem.packing.snapshot.now, record)
         except Exception as error:
             return error
-        logger.info("decided", extra={RECORD: key, COST: decision.after})
+        logger.info("decided", extra={RECORD: key, COST: decision.after, **_paid_prices(problem.packing)})
         return None
 
     def _actor(self, snapshot: Snapshot, invocation: Invocation, failure: Exception | None) -> Actor:
@@ -209,6 +213,14 @@ def _commands(disruptions: Sequence[DecidedCommand], snapshot: Snapshot) -> Sequ
         )
         for disruption in disruptions
     ]
+
+
+def _paid_prices(problem: Problem) -> Mapping[str, float]:
+    """What the on-demand nodes that there are cost by AWS's list, and what commitments pay of it."""
+    if not problem.commitments:
+        return {}
+    ledger = Ledger(problem)
+    return {LISTED: round(ledger.listed, 4), COVERED: round(ledger.saved_before, 4)}
 
 
 def _drift_of(claim: NodeClaim) -> str:

@@ -20,6 +20,7 @@ from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.claim_writer import ClaimWriter
 from joinery.controllers.launching.refused_claims import known_refusals, without
+from joinery.controllers.launching.stored_commitments import with_stored_commitments
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.reporting.record import PlanRecorder
 from joinery.controllers.telemetry import REASON, logger
@@ -104,6 +105,8 @@ class PodCapacity:
         limit = max(0.0, round(self._invocation.remaining() - _ACTING_SECONDS, 1))
         options = Options.of(self._settings, caps=caps, time_limit=limit)
         problem = Problem(snapshot=snapshot, instance_types=supply.types, options=options)
+        if self._settings.counts_commitments:
+            problem = with_stored_commitments(problem, self._gateways.store, supply.sold)
         stopwatch = self._invocation.stopwatch()
         decision = Decision(problem, supply, plan_within_caps(problem, stopwatch=stopwatch, refused=known.pods))
         for warning in decision.plan.warnings:

@@ -21,7 +21,7 @@ from joinery.controllers.reporting.change_monitor import ChangeMonitor
 from joinery.controllers.reporting.plan import report
 from joinery.controllers.reporting.record import PlanRecorder
 from joinery.controllers.static_capacity import StaticCapacity
-from joinery.controllers.telemetry import COST, metrics
+from joinery.controllers.telemetry import COST, PAID, metrics
 from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.lifecycle.joining.steering import planned_onto
 from joinery.decisions.lifecycle.state.replacement import replaced
@@ -70,7 +70,8 @@ class ProvisioningController:
         metrics.add(*waiting(read, decision.packing))
         _note_pods_left_out(decision.packing, writer.actor)
         writer.actor.conclude(static.actor)
-        return {**_outcome(decision.packing, writer, launched), **static.outcome}
+        paid = {PAID: round(decision.packing.paid, 4)} if decision.problem.commitments else {}
+        return {**_outcome(decision.packing, writer, launched), **paid, **static.outcome}
 
     def _finish_launches(self, snapshot: Snapshot, invocation: Invocation) -> tuple[Snapshot, Caps]:
         """Launch the claims that wait: those that a killed run left behind, and those that static NodePools lacked.

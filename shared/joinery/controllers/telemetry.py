@@ -49,6 +49,9 @@ NODE_POOL = "node_pool"
 POD = "pod"
 RECORD = "record"
 COST = "hourly_cost"
+#: Beside it where commitments count: what is added to the bill; what AWS's list says of the on-demand nodes there are,
+#: and what commitments pay of that.
+PAID, LISTED, COVERED = "hourly_paid", "hourly_listed", "hourly_covered"
 
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])

@@ -20,6 +20,7 @@ from joinery.decisions import planning
 from joinery.decisions.planning import Plan
 from joinery.decisions.scheduling.launch_caps import Admission, Cap, admit_launches, fits, is_too_dear, over
 from joinery.decisions.scheduling.packing import Launch, Unplaced
+from joinery.decisions.scheduling.paid import recounted
 from joinery.decisions.scheduling.pools.deaths import holds_tried
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.solve import Stopwatch
@@ -104,13 +105,13 @@ def _admitted(problem: Problem, planner: Planner, plan: Plan, is_late: Callable[
             left_out |= _by_name(admission.unplaced)
             gave_way = {}
         else:
-            part = _part(plan, admission)
+            part = _part(problem, plan, admission)
             if not verify(problem, part.packing):
                 return part
             if not may_plan:
                 break
             left_out |= _by_name(admission.unplaced)
-    return _part(plan, admission.without_launches())
+    return _part(problem, plan, admission.without_launches())
 
 
 def _by_name(unplaced: Sequence[Unplaced]) -> dict[str, Unplaced]:
@@ -136,7 +137,7 @@ def _crowd(launches: Sequence[Launch], admission: Admission, urgency_of: Mapping
     return {pod: Unplaced(pod, first.reasons) for pod in crowd} if is_shared else {}
 
 
-def _part(plan: Plan, admission: Admission) -> Plan:
+def _part(problem: Problem, plan: Plan, admission: Admission) -> Plan:
     """The plan with the admitted launches alone. It has no bounds: those of the plan were for all of its pods."""
     names = {pod.pod for pod in admission.unplaced}
     part = replace(
@@ -145,4 +146,4 @@ def _part(plan: Plan, admission: Admission) -> Plan:
         unplaced=tuple(sorted((*plan.packing.unplaced, *admission.unplaced), key=lambda pod: pod.pod)),
         relaxed=tuple(relaxed for relaxed in plan.packing.relaxed if relaxed.pod not in names),
     )
-    return replace(plan, packing=part)
+    return replace(plan, packing=recounted(problem, part))

@@ -16,7 +16,7 @@ import msgspec
 
 from joinery.decisions.scheduling.interruptions import solve_at_risk
 from joinery.decisions.scheduling.packing import Packing, Unplaced, placed_pods
-from joinery.decisions.scheduling.paid import solve_paid
+from joinery.decisions.scheduling.paid import recounted, solve_paid
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject, SubjectKind
 from joinery.decisions.scheduling.solve import Stopwatch
@@ -160,7 +160,7 @@ class _Attempts:
             reasons = {name: _left_out_for(at_fault.get(name, first)) for name in at_fault or planned}
             if not reasons:
                 break
-            self.packing = _without(self.packing, reasons)
+            self.packing = recounted(self.problem, _without(self.packing, reasons))
             self.warnings.append(PlanWarning(code=WarningCode.PODS_LEFT_OUT, pods=tuple(reasons)))
             self.violations = verify(self.problem, self.packing)
             if not self.violations:

@@ -21,6 +21,7 @@ from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.gateway import Cloud, Instance, LaunchRequest, LaunchResult, Likely, nobody_knows
 from joinery.gateways.kubernetes.gateway import Cluster, Eviction, Lease
 from joinery.gateways.memory.unavailable import UnavailableOfferings
+from joinery.objects.commitments import Bought
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
@@ -141,6 +142,9 @@ class ReadOnlyCloud:
 
     def catalog(self, earlier: Catalog | None = None, *, in_full: bool = False) -> Catalog:
         return self._cloud.catalog(earlier, in_full=in_full)
+
+    def bought(self) -> Bought:
+        return self._cloud.bought()
 
     def status_of(self, node_class: NodeClass) -> NodeClassStatus:
         return self._cloud.status_of(node_class)

@@ -15,13 +15,15 @@ share off on-demand prices. ``usedElsewhere``: what others than this cluster's n
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated
 
 import msgspec
 
-from joinery.objects.errors import ConfigurationError
+from joinery.objects.errors import ConfigurationError, JoineryError
 
+LINUX, SHARED = "Linux/UNIX", "shared"
 #: Of instances, or $/h.
 _Amount = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 _Share = Annotated[float, msgspec.Meta(ge=0, lt=1)]
@@ -61,6 +63,38 @@ class PaidFor(msgspec.Struct, frozen=True, rename="camel", kw_only=True, omit_de
     savings_plans: tuple[SavingsPlan, ...] = ()
     read: datetime | None = None
     missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OtherInstance:
+    """An on-demand instance that is not the cluster's. ``platform``, ``tenancy``: in the words of Savings Plans."""
+
+    instance_type: str
+    platform: str
+    tenancy: str
+    zone: str
+
+    @property
+    def usage(self) -> tuple[str, str]:
+        return self.platform, self.tenancy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bought:
+    """What an account has bought in a region, and who else uses it there; of each, why it could not be read instead.
+
+    Rates are by ``kind_of``, for all that is among the others.
+    """
+
+    savings_plans: tuple[SavingsPlan, ...] | JoineryError = ()
+    reserved_instances: tuple[ReservedInstances, ...] | JoineryError = ()
+    others: tuple[OtherInstance, ...] | JoineryError = ()
+
+
+def kind_of(instance_type: str, platform: str, tenancy: str) -> str:
+    """What a rate is for: the type alone on Linux and shared hardware, as nodes are; with both words otherwise."""
+    is_usual = (platform, tenancy) == (LINUX, SHARED)
+    return instance_type if is_usual else f"{instance_type} ({platform}, {tenancy})"
 
 
 def decode(data: bytes) -> PaidFor:

@@ -37,6 +37,7 @@ from joinery.objects.stack_settings import BY_THE_TEMPLATE, MOST_CHARACTERS, VAL
 
 PREFIX = "JOINERY_"
 ACT, OBSERVE = "act", "observe"
+NOT_COUNTED = "off"
 #: Reading the cluster before a search and acting after it fit beside that into the function's timeout.
 MOST_DISRUPTION_SECONDS = 200
 #: What can be switched off, by the name of a function.
@@ -63,6 +64,7 @@ class Settings:
     itself, where there is no Secrets Manager; no stack sets it.
     ``installer_role``: the ARN of the installer's own role, which it lets into the cluster while it works.
     ``access_entries``: whether it may; without access entries of EKS, what is in the cluster is left to a person.
+    ``commitments``: whether what is paid for already counts, and who says what that is (``BY_THE_TEMPLATE``).
     ``gateways``: dotted path ``module:function`` of what builds the gateways from these settings.
     """
 
@@ -79,6 +81,7 @@ class Settings:
     webhook_token: str = ""
     installer_role: str = ""
     access_entries: bool = True
+    commitments: str = NOT_COUNTED
     gateways: str = "joinery.bootstrap:aws"
 
     # fmt: off
@@ -235,12 +238,24 @@ class Settings:
         _demand(bool(_PROFILE.fullmatch(profile)), "default_instance_profile", f"is {profile!r}: expected a name")
         for door in sorted(self.switched_off - {*SWITCHES}):
             _demand(False, "switched_off", f"names {door!r}: expected some of {', '.join(SWITCHES)}")
+        is_known = bool(re.fullmatch(BY_THE_TEMPLATE["Commitments"].pattern, self.commitments))
+        _demand(is_known, "commitments", f"is {self.commitments!r}: expected off, file, or a share such as 100%")
         _demand(":" in self.gateways, "gateways", f"is {self.gateways!r}: expected module:function")
 
     @property
     def caps(self) -> Caps:
         """What a run may buy, when it begins."""
         return Caps(max_launches=self.max_launches, max_hourly=self.max_hourly)
+
+    @property
+    def counts_commitments(self) -> bool:
+        """Whether what is paid for already counts."""
+        return self.commitments != NOT_COUNTED
+
+    @property
+    def commitment_share(self) -> float:
+        """How much of each commitment is for this account and region; 0 where nobody is to ask AWS."""
+        return int(self.commitments.removesuffix("%")) / 100 if self.commitments.endswith("%") else 0.0
 
     @property
     def observing(self) -> bool:
@@ -275,12 +290,12 @@ _DECIDING = (*_EVERY_DOOR, "mode")
 #: What each door reads beside ``JOINERY_SETTINGS``. The template gives a function these variables and no others.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_secret"),
-    "provisioning": (*_DECIDING, *_BELLS, "bucket", "table"),
+    "provisioning": (*_DECIDING, *_BELLS, "bucket", "table", "commitments"),
     "interruption": (*_DECIDING, *_BELLS, "table"),
     "expiration": (*_DECIDING, *_BELLS),
-    "disruption": (*_DECIDING, "lifecycle_queue", "disruption_queue", "bucket", "table"),
+    "disruption": (*_DECIDING, "lifecycle_queue", "disruption_queue", "bucket", "table", "commitments"),
     "lifecycle": (*_DECIDING, *_BELLS, "disruption_queue", "bucket", "table"),
-    "catalog": (*_EVERY_DOOR, "provisioning_queue", "bucket"),
+    "catalog": (*_EVERY_DOOR, "provisioning_queue", "bucket", "commitments"),
     # CloudFormation must be answered: it has no off-switch, and a wrong setting must not keep it from starting.
     "installer": (*_EVERY_DOOR, "installer_role", "access_entries", "webhook_secret"),
 }

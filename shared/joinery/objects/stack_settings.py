@@ -1,4 +1,4 @@
-"""Settings that the template reads, or the installer, and no other function.
+"""Settings that the template reads, or the installer; functions know them from the template, if at all.
 
 The template takes them out of its parameter ``Settings`` (``template.yaml``, "Conditions"), where their defaults stand
 a second time; a test compares them.
@@ -80,6 +80,12 @@ BY_THE_TEMPLATE: Mapping[str, Setting] = {
         pattern="([0-9A-Za-z_+=,.@/-]+( [0-9A-Za-z_+=,.@/-]+){0,3})?",
         meaning="IAM roles that instances may be given besides the nodes' role, four at most, for EC2NodeClasses that "
         "name another. Each needs an access entry of its own.",
+    ),
+    "Commitments": Setting(
+        default="off", values="`off`, `file`, a share such as `100%`", pattern="off|file|(100|[1-9][0-9]?)%",
+        meaning="Whether Savings Plans and Reserved Instances that are idle attract pods. A share has AWS asked for "
+        "them once an hour, and is how much of each is for this account and region. With file, commitments.json in "
+        "the bucket is yours.",
     ),
     "KmsKeyArn": Setting(
         default="", values="an ARN", pattern="(arn:[a-z-]+:kms:[0-9a-z-]+:[0-9]+:key/[0-9A-Za-z-]+)?",

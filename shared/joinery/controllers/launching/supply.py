@@ -5,12 +5,13 @@ traffic is shifted away from.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import chain
 
 from joinery.controllers.catalog import current
 from joinery.controllers.telemetry import ERROR, logger
+from joinery.decisions.scheduling.paid_for import Sold
 from joinery.decisions.scheduling.pools.overlays import overlaid
 from joinery.gateways.bundles import Gateways
 from joinery.objects.errors import JoineryError
@@ -26,11 +27,12 @@ class Supply:
     ``own_key`` those of NodePools that NodeOverlays change.
 
     ``unavailable``: the capacity pools that EC2 was out of lately, and those of zones that traffic is shifted away
-    from. Their offerings are marked unavailable in ``types``.
+    from. Their offerings are marked unavailable in ``types``. ``sold``: the catalogue's offerings of each type.
     """
 
     types: Mapping[str, tuple[InstanceType, ...]]
     unavailable: frozenset[OfferingKey]
+    sold: Sold = field(default_factory=dict)
 
 
 def read_supply(gateways: Gateways, snapshot: Snapshot, *, is_voluntary: bool = False) -> Supply:
@@ -40,14 +42,17 @@ def read_supply(gateways: Gateways, snapshot: Snapshot, *, is_voluntary: bool = 
     that is a line in the log. Costs about 40 ms a class that is new or counts reservations.
     """
     now = snapshot.now
-    resolved = gateways.cloud.instance_types(snapshot.node_classes, current(gateways), now, learned_memory(snapshot))
+    catalog = current(gateways)
+    resolved = gateways.cloud.instance_types(snapshot.node_classes, catalog, now, learned_memory(snapshot))
     types = overlaid(resolved, snapshot).types
     unavailable = gateways.unavailable.at(now) if is_voluntary else _shortages(gateways, now)
     # A plan that may buy in an impaired zone is better than no plan.
     if shifted := known_shifts(_answer_about_shifts(gateways)):
         unavailable |= offered_in(chain.from_iterable(types.values()), shifted)
     met = {name: as_met_by(one, unavailable) for name, one in snapshot.classes_by_name.items()}
-    return Supply({key: without(listed, met[class_of(key)]) for key, listed in types.items()}, unavailable)
+    return Supply(
+        {key: without(listed, met[class_of(key)]) for key, listed in types.items()}, unavailable, catalog.sold
+    )
 
 
 def _shortages(gateways: Gateways, now: datetime) -> frozenset[OfferingKey]:

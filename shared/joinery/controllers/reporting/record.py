@@ -2,8 +2,8 @@
 
 The document is a Kubernetes ``List`` of every object of the snapshot, which ``joinery plan -f`` and ``joinery disrupt
 -f`` read, so that a recorded decision can be made again on anybody's desk. What is not an object (the moment, the
-policies, the offerings that EC2 was out of, what was left of capacity reservations, the result) is beside it under
-``joinery``.
+policies, the offerings that EC2 was out of, what was left of capacity reservations, what is paid for already, the
+result) is beside it under ``joinery``.
 
 A record is kept, mailed and looked at by many, and objects carry what nobody should see: ``kubectl apply`` repeats a
 whole manifest in an annotation, user data holds tokens. So a record has what decisions read and nothing besides: the
@@ -24,7 +24,7 @@ from pydantic import BaseModel
 
 from joinery import __version__
 from joinery.controllers.acting.actor import Actor
-from joinery.controllers.telemetry import COST, RECORD, logger
+from joinery.controllers.telemetry import COST, PAID, RECORD, logger
 from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.scheduling.packing import Packing
@@ -104,7 +104,8 @@ class PlanRecorder:
             self._refused_at = now
         with actor.noting(f"the plan of {self._door} that was {what} was not recorded"):
             key = self._store.record(self._door, now, decision_document(problem, packing, unavailable))
-            logger.info(what, extra={RECORD: key, COST: packing.hourly})
+            paid = {PAID: round(packing.paid, 4)} if problem.commitments else {}
+            logger.info(what, extra={RECORD: key, COST: packing.hourly, **paid})
 
 
 def decision_document(problem: Problem, packing: Packing, unavailable: Iterable[OfferingKey]) -> dict[str, Any]:
@@ -135,6 +136,7 @@ def _document(problem: Problem, unavailable: Iterable[OfferingKey], **decided: A
             "options": _plain(problem.options),
             "unavailable": _plain(sorted(unavailable)),
             "reservations": dict(sorted(_reservations(problem))),
+            **({"commitments": _plain(problem.paid_for)} if problem.paid_for else {}),
             **{name: _cut(_plain(value)) for name, value in decided.items()},
         },
     }

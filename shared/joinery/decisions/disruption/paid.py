@@ -5,8 +5,7 @@ saves by these prices the bill saves at least. What is idle is offered in a seco
 nodes are covered in the end, wholly, and it saves more (``scheduling.paid`` has the same for plans).
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision
@@ -15,39 +14,25 @@ from joinery.decisions.scheduling.ledger import Ledger
 from joinery.decisions.scheduling.solve import Stopwatch
 
 
-@dataclass(frozen=True, kw_only=True)
-class PaidDecision:
-    """A decision at paid prices. ``listed``, ``covered``: $/h of the on-demand nodes there are, and what commitments
-    pay of it. ``idle``: what is left of each commitment that is not used up, by its name, before the decision.
+def decide_paid(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) -> DisruptionDecision:
+    """What saves most of the bill. Costs twice as much as ``decide`` where a commitment has something left, and as much
+    where none is known.
     """
-
-    decision: DisruptionDecision
-    listed: float
-    covered: float
-    idle: Mapping[str, float]
-
-
-def decide_paid(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) -> PaidDecision:
-    """What saves most of the bill. Costs twice as much as ``decide`` where a commitment has something left."""
+    if not problem.packing.commitments:
+        return decide(problem, stopwatch=stopwatch)
     ledger = Ledger(problem.packing)
     at_paid_prices = replace(problem, covered=ledger.shares)
     chosen = decide(at_paid_prices, stopwatch=stopwatch)
     proven, limit = chosen.lower_bound, problem.options.time_limit
     if ledger.idle and (limit is None or stopwatch() < limit):
         with_idle = decide(replace(at_paid_prices, packing=ledger.with_idle_free()), stopwatch=stopwatch)
-        with_idle = replace(with_idle, commands=tuple(_narrowed(command, ledger) for command in with_idle.commands))
+        with_idle = replace(with_idle, commands=tuple(_at_prices(command, ledger) for command in with_idle.commands))
         proven = with_idle.lower_bound
         if _is_covered(with_idle, problem, ledger) and _cost(with_idle) < _cost(chosen):
             chosen = with_idle
     # Nodes that go free their stock for those that come, which no bound at paid prices knows.
     bound = min(max(0.0, proven - ledger.most_freed), _cost(chosen))
-    gap = _cost(chosen) / bound - 1 if bound else 0.0
-    return PaidDecision(
-        decision=replace(chosen, lower_bound=bound, gap=gap),
-        listed=ledger.listed,
-        covered=ledger.saved_before,
-        idle=ledger.idle_stock,
-    )
+    return replace(chosen, lower_bound=bound, gap=_cost(chosen) / bound - 1 if bound else 0.0)
 
 
 def _cost(decision: DisruptionDecision) -> float:
@@ -55,8 +40,9 @@ def _cost(decision: DisruptionDecision) -> float:
     return decision.after + decision.moves
 
 
-def _narrowed(command: DecidedCommand, ledger: Ledger) -> DecidedCommand:
-    return replace(command, launches=tuple(map(ledger.narrowed, command.launches)))
+def _at_prices(command: DecidedCommand, ledger: Ledger) -> DecidedCommand:
+    """The command with nodes at the problem's own prices: who launches and checks them knows no others."""
+    return replace(command, launches=ledger.at_prices(command.launches))
 
 
 def _is_covered(decision: DisruptionDecision, problem: DisruptionProblem, ledger: Ledger) -> bool:

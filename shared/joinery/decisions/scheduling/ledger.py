@@ -147,17 +147,15 @@ class Ledger:
         good = [(rate, name) for (name, rate), value in values.items() if value >= _ABOUT * most]
         return {name: int((left + NEGLIGIBLE) / rate) for rate, name in [max(good)]} if good else {}
 
-    def at_prices(self, plan: Packing) -> Packing:
-        """The plan with the problem's own offerings and prices. What counts on a commitment is launched as nothing
+    def at_prices(self, launches: Iterable[Launch]) -> tuple[Launch, ...]:
+        """The launches with the problem's own offerings and prices. What counts on a commitment is launched as nothing
         else, unless minValues ask for more types.
         """
         kinds = {
             pool.metadata.name: {kind.name: kind for kind in self._problem.types_of(pool)}
             for pool in self._problem.snapshot.node_pools
         }
-        return replace(
-            plan, launches=tuple(self._at_price(launch, kinds[launch.node_pool]) for launch in plan.launches)
-        )
+        return tuple(self._at_price(launch, kinds[launch.node_pool]) for launch in launches)
 
     def _at_price(self, launch: Launch, kinds: Mapping[str, InstanceType]) -> Launch:
         own = launch.offering
@@ -165,9 +163,9 @@ class Ledger:
             return launch
         price = price_among(kinds[own.instance_type].offerings, own.zone, ON_DEMAND)
         offering = PlacedOffering(own.instance_type, own.zone, ON_DEMAND, own.price if price is None else price)
-        return self.narrowed(replace(launch, offering=offering))
+        return self._narrowed(replace(launch, offering=offering))
 
-    def narrowed(self, launch: Launch) -> Launch:
+    def _narrowed(self, launch: Launch) -> Launch:
         """A launch that counts on a commitment, as nothing that none covers; any other as it is."""
         own = launch.offering
         is_varied = any(one.min_values is not None for one in launch.requirements)

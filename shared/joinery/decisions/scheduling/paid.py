@@ -15,11 +15,12 @@ one at which covered nodes cost as much as those that prices alone choose. The b
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from joinery.decisions.scheduling.commitments import Commitment
 from joinery.decisions.scheduling.interruptions import owed, risk_of, unplaced
 from joinery.decisions.scheduling.ledger import FREE, Ledger, with_offerings
 from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.paid_for import Sold, commitments_of
 from joinery.decisions.scheduling.problem import Problem
+from joinery.objects.commitments import PaidFor
 
 #: Packs a variant of the problem; the second one says at which prices its bound is.
 Solver = Callable[[Problem, Problem | None], Packing]
@@ -36,23 +37,37 @@ def solve_paid(problem: Problem, solver: Solver, *, is_late: Callable[[], bool] 
     plans = [ledger.accounted(usual, 1.0)]
     if not ledger.idle or is_late():
         return plans[0]
-    plans.append(ledger.accounted(ledger.at_prices(solver(ledger.counting_as(FREE), None)), FREE))
+    plans.append(ledger.accounted(_at_prices(ledger, solver(ledger.counting_as(FREE), None)), FREE))
     if ledger.is_overdrawn(plans[1]) and not is_late():
         even = min(1.0, usual.hourly / plans[1].hourly)
         mixed = solver(
             ledger.with_stock(plans[1], problem, FREE), ledger.with_stock(plans[1], ledger.counting_as(even), 1.0)
         )
-        plans.append(ledger.accounted(ledger.at_prices(mixed), even))
+        plans.append(ledger.accounted(_at_prices(ledger, mixed), even))
     return _least(problem, plans)
 
 
-def with_commitments(problem: Problem, commitments: tuple[Commitment, ...], discount: float) -> Problem:
-    """The problem where this is paid for already, and a share is off every price: a private pricing agreement's."""
-    if discount:
+def with_paid_for(problem: Problem, document: PaidFor, sold: Sold) -> Problem:
+    """The problem where this is paid for already, and a share is off every price: a private pricing agreement's.
+
+    ``sold``: the catalogue's offerings of each type.
+    """
+    off = document.discount
+    if off:
         problem = with_offerings(
-            problem, lambda kind: tuple(replace(one, price=one.price * (1 - discount)) for one in kind.offerings)
+            problem, lambda kind: tuple(replace(one, price=one.price * (1 - off)) for one in kind.offerings)
         )
-    return replace(problem, commitments=commitments)
+    commitments = commitments_of(document, sold, problem.snapshot.now)
+    return replace(problem, commitments=commitments, paid_for=document)
+
+
+def recounted(problem: Problem, part: Packing) -> Packing:
+    """A part of a plan, with what commitments pay of that."""
+    return Ledger(problem).accounted(part, 1.0) if problem.commitments else part
+
+
+def _at_prices(ledger: Ledger, plan: Packing) -> Packing:
+    return replace(plan, launches=ledger.at_prices(plan.launches))
 
 
 def _least(problem: Problem, plans: Sequence[Packing]) -> Packing:

@@ -1,7 +1,7 @@
 """The commitments of a document, as a plan counts them (``objects.commitments``)."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from joinery.decisions.scheduling.commitments import Commitment
@@ -29,17 +29,25 @@ def commitments_of(document: PaidFor, sold: Sold, now: datetime) -> tuple[Commit
     """
     if document.read is not None and now - _utc(document.read) > _LONGEST:
         return ()
-    instances = sorted(document.reserved_instances, key=lambda one: not one.zone)
-    plans = sorted(document.savings_plans, key=lambda one: not one.family)
     return (
-        *(_instances(one, sold) for one in instances if _is_current(one.end, now)),
-        *(_plan(one, sold) for one in plans if _is_current(one.end, now)),
+        *(_instances(one, sold) for one in by_scope(document.reserved_instances) if _is_current(one.end, now)),
+        *(_plan(one, sold) for one in by_family(document.savings_plans) if _is_current(one.end, now)),
     )
 
 
-def is_size_flexible(kind: str, zone: str) -> bool:
-    """Whether Reserved Instances of the type are for all sizes of its family."""
-    return not zone and _OF_ONE_SIZE.match(kind) is None
+def by_scope(listed: Iterable[ReservedInstances]) -> Sequence[ReservedInstances]:
+    """In AWS's order: those of a zone first."""
+    return sorted(listed, key=lambda one: not one.zone)
+
+
+def by_family(listed: Iterable[SavingsPlan]) -> Sequence[SavingsPlan]:
+    """In AWS's order: those of a family first."""
+    return sorted(listed, key=lambda one: not one.family)
+
+
+def _is_size_flexible(one: ReservedInstances) -> bool:
+    """Whether they are for all sizes of their family."""
+    return not one.zone and _OF_ONE_SIZE.match(one.instance_type) is None
 
 
 def family_of(kind: str) -> str:
@@ -55,15 +63,20 @@ def _utc(moment: datetime) -> datetime:
     return moment.replace(tzinfo=moment.tzinfo or UTC)
 
 
-def _instances(one: ReservedInstances, sold: Sold) -> Commitment:
-    kind, rates = one.instance_type, {one.instance_type: 1.0}
-    is_flexible = is_size_flexible(kind, one.zone) if one.size_flexible is None else one.size_flexible
+def normalized_rates(one: ReservedInstances, kinds: Iterable[str]) -> Mapping[str, float]:
+    """How many of the Reserved Instances an instance of each type uses that they cover. ``kinds``: all types."""
+    kind = one.instance_type
+    is_flexible = _is_size_flexible(one) if one.size_flexible is None else one.size_flexible
     units = _units(kind) if is_flexible else None
-    if units is not None:
-        alike = {name: _units(name) for name in sold if family_of(name) == family_of(kind)}
-        rates = {name: other / units for name, other in alike.items() if other is not None}
+    if units is None:
+        return {kind: 1.0}
+    alike = {name: _units(name) for name in {*kinds, kind} if family_of(name) == family_of(kind)}
+    return {name: other / units for name, other in alike.items() if other is not None}
+
+
+def _instances(one: ReservedInstances, sold: Sold) -> Commitment:
     stock = max(0.0, one.count - one.used_elsewhere)
-    return Commitment(name=one.name, stock=stock, rates=_on_demand(rates, sold), zone=one.zone)
+    return Commitment(name=one.name, stock=stock, rates=_on_demand(normalized_rates(one, sold), sold), zone=one.zone)
 
 
 def _units(kind: str) -> float | None:

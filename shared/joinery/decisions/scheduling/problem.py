@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from joinery.decisions.scheduling.commitments import Commitment
+from joinery.objects.commitments import PaidFor
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.policies import BALANCED, Caps, MinValuesPolicy, PreferencePolicy
@@ -136,6 +137,7 @@ class Problem:
                      than ``joinery.dev/max-node-share`` allows a new one
     interruptions    what is known of spot; None where nothing is
     commitments      what is paid for already, in the order in which AWS uses it
+    paid_for         the document that says so, for the record
     """
 
     snapshot: Snapshot
@@ -145,6 +147,7 @@ class Problem:
     is_by_choice: bool = False
     interruptions: Interruptions | None = None
     commitments: tuple[Commitment, ...] = ()
+    paid_for: PaidFor | None = None
 
     @property
     def kinds(self) -> Iterator[InstanceType]:

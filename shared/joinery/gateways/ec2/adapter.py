@@ -7,7 +7,7 @@ from typing import Any
 
 from joinery.gateways.answers import Log, unlogged
 from joinery.gateways.aws import Clients, translated
-from joinery.gateways.ec2.catalog import listing
+from joinery.gateways.ec2.catalog import bought, listing
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.catalog.reservation_queries import reservations_by_id
 from joinery.gateways.ec2.catalog.reservations import CapacityReservation
@@ -32,6 +32,7 @@ from joinery.gateways.ec2.nodeclass.tags import OWNER_PREFIX, is_of_cluster
 from joinery.gateways.ec2.resolution import Resolution
 from joinery.gateways.workers import Threads
 from joinery.objects.codes import SUBNET_FULL
+from joinery.objects.commitments import Bought
 from joinery.objects.errors import ConfigurationError, JoineryError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.conditions import READY, VALID, is_true
@@ -105,6 +106,10 @@ class Ec2Cloud:
             workers=Threads(_LISTED_AT_A_TIME),
             prices_are_estimated=self._prices_are_estimated,
         )
+
+    def bought(self) -> Bought:
+        patient = Clients(self._clients.region, self._clients.log, read_seconds=_LISTING_SECONDS)
+        return bought.read(patient, self._cluster, workers=Threads(_LISTED_AT_A_TIME))
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
         return self._status(of_ec2(node_class), may_make=False)

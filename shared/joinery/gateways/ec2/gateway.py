@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Protocol
 
 from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.objects.commitments import Bought
 from joinery.objects.karpenter.labels import SHARED_TENANCY
 from joinery.objects.karpenter.meta import Taint
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -164,6 +165,13 @@ class Cloud(Protocol):
 
         What cannot be read is taken from the earlier one, and the catalogue says what it is ``missing``. Raises only
         where nothing could be sold.
+        """
+        ...
+
+    def bought(self) -> Bought:
+        """What the account has bought in advance for instances in the region, and who else uses it. Takes seconds.
+
+        Raises nothing of its sources: each alone may be an error instead.
         """
         ...
 

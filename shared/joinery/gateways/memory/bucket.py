@@ -1,4 +1,4 @@
-"""The bucket: the catalogue, and a record of every decision that changed something."""
+"""The bucket: the catalogue, what is paid for already, and a record of every decision that changed something."""
 
 import gzip
 from datetime import UTC, datetime
@@ -8,11 +8,14 @@ from typing import Any, Protocol
 import msgspec
 
 from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.objects.commitments import PaidFor
 
 #: Level 9 makes a record smaller by a twentieth and takes three times as long.
 _LEVEL = 6
 #: Where the catalogue is, gzipped.
 CATALOG_KEY = "catalog.json.gz"
+#: Where it says what is paid for. A person may write it, so it is plain JSON.
+PAID_FOR_KEY = "commitments.json"
 
 
 class Store(Protocol):
@@ -23,6 +26,12 @@ class Store(Protocol):
         ...
 
     def put_catalog(self, catalog: Catalog) -> None: ...
+
+    def paid_for(self) -> PaidFor:
+        """What is paid for already, as it was stored last. ``NotFoundError`` where nothing was."""
+        ...
+
+    def put_paid_for(self, document: PaidFor) -> None: ...
 
     def record(self, controller: str, now: datetime, decision: dict[str, Any]) -> str:
         """Keep a decision: a ``kind: List`` that ``joinery plan -f`` reads, gzipped. Returns its key."""

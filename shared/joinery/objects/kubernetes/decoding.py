@@ -61,9 +61,9 @@ def _fitting(text: str, struct: type[T]) -> Iterator[T]:
             yield decode(entry, struct)
 
 
-def convert(document: Any, struct: type[T]) -> T:
-    """The same for a document of plain values."""
-    return msgspec.convert(without_nulls(document), struct)
+def convert(document: Any, struct: type[T], *, strict: bool = True) -> T:
+    """The same for a document of plain values. ``strict``: False where numbers may be texts."""
+    return msgspec.convert(without_nulls(document), struct, strict=strict)
 
 
 def decode_model(raw: msgspec.Raw | bytes, model: type[M]) -> M:

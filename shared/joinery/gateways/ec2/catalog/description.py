@@ -193,13 +193,15 @@ class Description(_Part, frozen=True):
         return network.maximum_network_interfaces
 
 
-def converted(listed: Iterable[Answer], struct: type[T], name: str, *, call: str, log: Log) -> Iterator[T]:
-    """Entries as structs.
+def converted(
+    listed: Iterable[Answer], struct: type[T], name: str, *, call: str, log: Log, strict: bool = True
+) -> Iterator[T]:
+    """Entries as structs. ``strict``: False where numbers are texts.
 
     One that does not fit is left out, and ``log`` hears of it by the value of its field ``name``.
     """
     for entry in listed:
         try:
-            yield convert(entry, struct)
+            yield convert(entry, struct, strict=strict)
         except msgspec.ValidationError as error:
             log(f"{call}: {entry.get(name)} is left out: {error}")
