@@ -44,6 +44,39 @@ def test_an_overlay_gives_nodes_a_resource_that_pods_ask_for(run: Run, cluster: 
     assert len(run(*arguments, fuse).document["launch"]) == 1
 
 
+M7A = only("karpenter.k8s.aws/instance-family", "m7a")
+
+
+def test_of_types_at_one_price_the_plan_takes_what_the_list_has_cheapest(run: Run, cluster: str, write: Write) -> None:
+    """By name the first of them is m7a.12xlarge."""
+    for price in ("0", "0.01"):
+        family = write("overlay.json", overlay("family", requirements=M7A, price=price))
+        document = run(*PLAN, cluster, write("pod.json", pod_document()), family).document
+        (launch,) = document["launch"]
+        assert (launch["offering"]["instanceType"], document["cost"]["hourly"]) == ("m7a.large", float(price))
+
+
+def test_a_cap_is_about_the_bill(run: Run, cluster: str, write: Write) -> None:
+    """Or an overlay that says that nodes cost nothing would put it out of force."""
+    free = write("overlay.json", overlay("free", price="0"))
+    arguments = (*PLAN, cluster, write("pod.json", pod_document()), free, "--max-hourly")
+    assert not run(*arguments, "0.01").document["launch"]
+    assert len(run(*arguments, "1").document["launch"]) == 1
+
+
+def test_an_overlay_that_is_for_nothing_is_named(run: Run, cluster: str, write: Write) -> None:
+    """A misspelt value is not an error: another NodePool may have it tomorrow."""
+    pod = write("pod.json", pod_document())
+    for requirement in (only("karpenter.sh/nodepool", "nope"), only("karpenter.k8s.aws/instance-family", "m77a")):
+        typo = write("typo.json", overlay("typo", requirements=requirement, price="1"))
+        said = run(*PLAN, cluster, pod, typo).err
+        assert "warning: NodeOverlay typo: it changes nothing: no NodePool has an offering that meets" in said
+    unlimited = overlay("unlimited", price="1")
+    del unlimited["spec"]["requirements"]
+    said = run(*PLAN, cluster, pod, write("unlimited.json", unlimited)).err
+    assert "spec.requirements: is missing: which instance types is it for? [] means all of them" in said
+
+
 def test_overlays_that_count_nowhere_are_named(run: Run, cluster: str, write: Write) -> None:
     """One that cannot be read is an error, as it is for an API server."""
     twice = write("two.json", {"kind": "List", "items": [overlay("a", price="1"), overlay("b", price="2")]})

@@ -39,7 +39,14 @@ def test_the_status_of_overlays_says_which_of_them_count(priced: Stand) -> None:
     """Karpenter's conditions; a second run writes nothing."""
     priced.world.cluster.add(builders.node_overlay("discount", requirements=[LARGE], price="1"))
     priced.world.cluster.add(builders.node_overlay("odd", price="9" * 30))
+    unknown = {"key": INSTANCE_TYPE, "operator": "In", "values": ["m77a.large"]}
+    priced.world.cluster.add(builders.node_overlay("typo", requirements=[unknown], price="1"))
     priced.live()
+    messages = {
+        one.metadata.name: one.status.conditions[0].message for one in priced.world.cluster.snapshot().node_overlays
+    }
+    assert messages["typo"] == "it changes nothing: no NodePool has an offering that meets its requirements"
+    priced.world.cluster.remove(priced.world.cluster.snapshot().node_overlays[-1])
     assert conditions(priced) == {
         "licence": [("ValidationSucceeded", "True", "ValidationSucceeded"), ("Ready", "True", "Ready")],
         "discount": [("ValidationSucceeded", "False", "Conflict"), ("Ready", "False", "UnhealthyDependents")],

@@ -8,7 +8,7 @@ from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.explain.elsewhere import also_served, bought_twice, foreign
 from joinery.decisions.scheduling.packing import Packing
-from joinery.decisions.scheduling.pools.overlays import Overlaid
+from joinery.decisions.scheduling.pools.overlays import MATCHES_NOTHING, Overlaid
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.offline import NODE_CLASS, types_without_value, unbootable, unused_reservations
 from joinery.objects.karpenter.labels import AUTO_MODE_DRIVER, DO_NOT_DISRUPT
@@ -49,12 +49,13 @@ def unreadable(snapshot: Snapshot) -> Iterator[UserNotice]:
 
 
 def overlays_left_out(changed: Overlaid) -> Iterator[UserNotice]:
-    """NodeOverlays that count nowhere."""
+    """NodeOverlays that count nowhere, or change nothing."""
     for name, reason in sorted(changed.invalid.items()):
         yield warning(f"NodeOverlay {name} takes no part: {reason}")
     for name in sorted(changed.conflicts):
         reason = "another of its weight is for the same instance types; the heavier one would count"
         yield warning(f"NodeOverlay {name} takes no part: {reason}")
+    yield from (warning(f"NodeOverlay {name}: {MATCHES_NOTHING}") for name in sorted(changed.unmatched))
 
 
 def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:

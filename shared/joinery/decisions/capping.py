@@ -73,7 +73,7 @@ def _affordable(problem: Problem) -> Problem:
     most = problem.options.caps.max_hourly or 0.0
     types = {
         name: tuple(
-            replace(kind, offerings=tuple(offering for offering in kind.offerings if offering.price <= most))
+            replace(kind, offerings=tuple(offering for offering in kind.offerings if offering.list_price <= most))
             for kind in kinds
         )
         for name, kinds in problem.instance_types.items()

@@ -106,7 +106,7 @@ class Caps:
     """What one run may buy, and what it has bought so far.
 
     max_launches   how many nodes; None for any number
-    max_hourly     for how many $/h; None for any price
+    max_hourly     for how many $/h by AWS's list; None for any price
     launched       how many nodes the run has launched, or written claims for, so far
     hourly         what these cost, in $/h
     """

@@ -91,7 +91,8 @@ class Settings:
     )
     max_hourly: float = _setting(
         1000.0, "1000", "0 or more",
-        "The most dollars an hour that one run may add. Replacements come first; other pods wait for a later run.",
+        "The most dollars an hour, by AWS's list, that one run may add. Replacements come first; other pods wait for a "
+        "later run.",
     )
     node_size: str = _setting(
         BALANCED, BALANCED, "`cheapest`, `balanced`, `small`",

@@ -123,7 +123,7 @@ class ClaimWriter:
         names = {claim.metadata.name for claim in snapshot.node_claims}
         new = [written for written in self.written if written.name not in names]
         node_claims = (*snapshot.node_claims, *(written.claim for written in new))
-        caps = problem.options.caps.after(len(new), sum(written.launch.offering.price for written in new))
+        caps = problem.options.caps.after(len(new), sum(written.launch.offering.list_price for written in new))
         options = replace(problem.options, caps=caps)
         return replace(problem, snapshot=replace(snapshot, node_claims=node_claims), options=options)
 

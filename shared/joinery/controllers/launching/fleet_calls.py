@@ -58,6 +58,7 @@ def _overrides(filtered_types: FilteredTypes, *, with_efa: bool) -> tuple[Overri
             max_pods=instance_type.capacity.get("pods", 0),
             reservation=offering.reservation,
             efa=instance_type.capacity.get(EFA, 0) if with_efa else 0,
+            listed=offering.listed,
         )
         for instance_type in filtered_types.types
         for offering in sorted(instance_type.offerings, key=lambda offering: (offering.price, offering.zone))

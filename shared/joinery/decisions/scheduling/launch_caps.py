@@ -6,7 +6,8 @@ those for pods that wait, by their priority. Where these are alike, namespaces t
 has, it is bought a second node only after each other was bought its first. A purchase that does not fit beside those
 before it is passed over, and smaller ones after it may still fit.
 
-A purchase is a launch of a plan, or the CreateFleet call of claims that a killed run left behind.
+A purchase is a launch of a plan, or the CreateFleet call of claims that a killed run left behind. It counts by AWS's
+list: a cap is about the bill, and a NodeOverlay may say that nodes cost nothing.
 """
 
 from collections import Counter
@@ -36,8 +37,8 @@ class Cap(StrEnum):
 class Purchase:
     """Instances that are bought together or not at all.
 
-    ``hourly``: $/h of all of them. ``urgency``: of the most urgent pods that they are for; ``namespaces``: whose these
-    are. ``pods``: how many pods they are for.
+    ``hourly``: $/h of all of them by AWS's list. ``urgency``: of the most urgent pods that they are for;
+    ``namespaces``: whose these are. ``pods``: how many pods they are for.
     """
 
     instances: int
@@ -100,7 +101,7 @@ def _exceeded(caps: Caps) -> Cap | None:
 
 def is_too_dear(launch: Launch, caps: Caps) -> bool:
     """Whether a launch does not even fit into a run that buys nothing else."""
-    return _exceeded(Caps(max_hourly=caps.max_hourly, hourly=launch.offering.price)) is not None
+    return _exceeded(Caps(max_hourly=caps.max_hourly, hourly=launch.offering.list_price)) is not None
 
 
 def fits(launches: Sequence[Launch], caps: Caps, trials: Sequence[Hold | None] = ()) -> bool:
@@ -108,7 +109,7 @@ def fits(launches: Sequence[Launch], caps: Caps, trials: Sequence[Hold | None] =
     tried = [hold for hold in trials if hold is not None]
     return (
         len(tried) == len(set(tried))
-        and _exceeded(caps.after(len(launches), sum(launch.offering.price for launch in launches))) is None
+        and _exceeded(caps.after(len(launches), sum(launch.offering.list_price for launch in launches))) is None
     )
 
 
@@ -141,7 +142,7 @@ def admit_launches(
     ``trials``: by launch, the hold that it would try, if any (``pools.deaths``). Of each hold the most urgent launch is
     admitted.
     """
-    purchases = [Purchase.for_pods(1, launch.offering.price, launch.pods, urgencies) for launch in launches]
+    purchases = [Purchase.for_pods(1, launch.offering.list_price, launch.pods, urgencies) for launch in launches]
     reasons = [over(cap, caps) if cap else None for cap in admit(purchases, caps, served)]
     begun: set[Hold] = set()
     for index in sorted(range(len(trials)), key=lambda index: purchases[index].urgency):

@@ -12,7 +12,7 @@ from joinery.decisions.scheduling.firstfit.limits import charge_of
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
 from joinery.decisions.scheduling.packing import Launch, PlacedOffering
-from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Mask
+from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Mask, OfferingColumn
 from joinery.decisions.scheduling.pools.pool import Pool
 from joinery.decisions.scheduling.pools.type_choice import choose_types
 from joinery.objects.karpenter.labels import (
@@ -26,6 +26,7 @@ from joinery.objects.karpenter.labels import (
     is_restricted,
 )
 from joinery.objects.karpenter.meta import Requirement
+from joinery.objects.snapshot.offerings import InstanceType
 
 
 def launches_of(work: Workspace, nodes: Sequence[NewNode]) -> tuple[Launch, ...]:
@@ -87,10 +88,16 @@ def launch_of(node: NewNode, name: str, axis: Axis, slack: "Slack") -> Launch:
             column.capacity_type,
             float(market.prices[rows[0], counted_on]),
             node.reservation,
+            _listed(cheapest, column),
         ),
         pods=node.pods,
         min_values_relaxed=node.is_relaxed,
     )
+
+
+def _listed(kind: InstanceType, column: OfferingColumn) -> float | None:
+    place = column.zone, column.capacity_type, column.reservation
+    return next((o.listed for o in kind.offerings if (o.zone, o.capacity_type, o.reservation) == place), None)
 
 
 class Slack:

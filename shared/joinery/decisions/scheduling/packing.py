@@ -23,7 +23,8 @@ class Kept(StrEnum):
 class PlacedOffering:
     """The offering that a launch counts on. EC2 may choose another one of those that the launch allows.
 
-    ``price``: $/h. ``reservation``: the id of the capacity reservation; empty for spot and on-demand.
+    ``price``: $/h. ``reservation``: the id of the capacity reservation; empty for spot and on-demand. ``listed``: $/h
+    by AWS's list, where that is another price.
     """
 
     instance_type: str
@@ -31,6 +32,12 @@ class PlacedOffering:
     capacity_type: str
     price: float
     reservation: str = ""
+    listed: float | None = None
+
+    @property
+    def list_price(self) -> float:
+        """$/h, whatever NodeOverlays say: what the bill says."""
+        return self.price if self.listed is None else self.listed
 
 
 @dataclass(frozen=True, kw_only=True)

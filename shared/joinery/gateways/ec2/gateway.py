@@ -43,7 +43,8 @@ class Override:
     """One capacity pool that a launch may be served from.
 
     ``price``: in $/h. ``max_pods``: the kubelet's setting. ``reservation``: the capacity reservation to launch into,
-    for a reserved launch. ``efa``: how many Elastic Fabric Adapters the instance gets.
+    for a reserved launch. ``efa``: how many Elastic Fabric Adapters the instance gets. ``listed``: in $/h by AWS's
+    list, where that is another price.
     """
 
     instance_type: str
@@ -52,6 +53,7 @@ class Override:
     max_pods: int
     reservation: Reservation | None = None
     efa: int = 0
+    listed: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,9 +39,9 @@ class Observation:
     generation: int
 
 
-def true(condition_type: str, at: Observation) -> Condition:
-    """The condition holds: its reason is its own name, and there is nothing to explain."""
-    return _condition(condition_type, "True", condition_type, "", at)
+def true(condition_type: str, at: Observation, message: str = "") -> Condition:
+    """The condition holds: its reason is its own name, and there is usually nothing to explain."""
+    return _condition(condition_type, "True", condition_type, message, at)
 
 
 def false(condition_type: str, reason: str, message: str, at: Observation) -> Condition:

@@ -1,8 +1,8 @@
 """NodeOverlay (karpenter.sh/v1alpha1): other prices, and extended resources, for the instance types that match."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.meta import (
@@ -14,7 +14,7 @@ from joinery.objects.karpenter.meta import (
     Quantity,
     WholeNumber,
 )
-from joinery.objects.karpenter.rules import Rule
+from joinery.objects.karpenter.rules import Rule, RuleError
 
 #: What a node has beside extended resources. Its capacity is the instance type's.
 _OWN_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
@@ -76,6 +76,14 @@ class NodeOverlaySpec(Model):
     """Extended resources (and huge pages) that nodes will have beside what their instance type has."""
     weight: Annotated[WholeNumber, Field(ge=1, le=10000)] | None = None
     """Of overlays for the same offering or resource the heaviest counts; 0 without it. Equal ones are a conflict."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _says_what_it_is_for(cls, given: Any) -> Any:
+        """Nobody should change all prices by leaving a field out, so an API server wants it (Karpenter, required)."""
+        if isinstance(given, dict) and given.get("requirements") is None:
+            raise RuleError("is missing: which instance types is it for? [] means all of them", "requirements")
+        return given
 
 
 CheckedSpec = Annotated[

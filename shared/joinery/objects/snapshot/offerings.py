@@ -85,7 +85,7 @@ class Offering:
 
     ``zone``: by its name, ``zone_id`` by its id, which is the same in all accounts. ``capacity_type``: reserved, spot
     or on-demand. ``price``: $/h. ``available``: False while EC2 is out of it. ``reservation``: set for a reserved
-    offering only.
+    offering only. ``listed``: $/h by AWS's list where a NodeOverlay has set another price, which EC2 does not know.
     """
 
     zone: str
@@ -94,11 +94,17 @@ class Offering:
     available: bool = True
     zone_id: str = ""
     reservation: Reservation | None = None
+    listed: float | None = None
 
     @property
     def reservation_id(self) -> str:
         """Empty for spot and on-demand."""
         return self.reservation.id if self.reservation else ""
+
+    @property
+    def list_price(self) -> float:
+        """$/h, whatever NodeOverlays say."""
+        return self.price if self.listed is None else self.listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +116,6 @@ class InstanceType:
     the machine has. ``allocatable``: what is left of it for pods. ``offerings``: where it is sold. ``attachments``: how
     many volumes for pods a CSI driver attaches to it, by the driver's name; others attach as many as they like.
     ``unpriced``: where it is sold at a price that AWS does not say, as types in preview are; the prices mean nothing.
-    ``is_repriced``: whether some offering has another price than AWS's, which EC2 does not know.
     """
 
     name: str
@@ -120,7 +125,6 @@ class InstanceType:
     offerings: tuple[Offering, ...]
     attachments: Mapping[str, int] = field(default_factory=dict)
     unpriced: tuple[Offering, ...] = ()
-    is_repriced: bool = False
 
     def price(self, zone: str, capacity_type: str) -> float | None:
         """$/h of one offering, available or not; None where it is not sold.
@@ -128,6 +132,11 @@ class InstanceType:
         Reservations of one type all have one price.
         """
         return price_among(self.offerings, zone, capacity_type)
+
+    @property
+    def is_repriced(self) -> bool:
+        """Whether some offering has another price than AWS's."""
+        return any(offering.listed is not None for offering in self.offerings)
 
     @property
     def restocked(self) -> "InstanceType":

@@ -120,6 +120,18 @@ def test_a_launch_by_other_prices_than_awss_goes_by_its_priorities(
     assert request[options] == {"AllocationStrategy": strategy}
 
 
+def test_of_one_price_the_priority_is_by_awss_list() -> None:
+    """And by less than any price differs from another (Karpenter for AWS has the price alone)."""
+    listed = {"m7a.medium": (1.0, 0.06), "m7a.large": (1.0, 0.12), "m7g.large": (1.01, None), "x2.metal": (0.99, 9.0)}
+    pools = tuple(Override(name, "us-east-1a", price, 8, listed=own) for name, (price, own) in listed.items())
+    sent = fleet(asked(overrides=pools, in_our_order=True), [("t", pools)], {}, SUBNETS)
+    overrides = sent["LaunchTemplateConfigs"][0]["Overrides"]
+    by_priority = sorted(overrides, key=lambda override: override["Priority"])
+    assert [override["InstanceType"] for override in by_priority] == [
+        "x2.metal", "m7a.medium", "m7a.large", "m7g.large",
+    ]  # fmt: skip
+
+
 def test_a_launch_that_gave_up_minvalues_leaves_out_the_context() -> None:
     """The context is for fleets that are as varied as the NodePool demands (Karpenter, "EC2 Context")."""
     lenient = asked(node_class=node_class(context="cr-1"), min_values_relaxed=True)

@@ -218,8 +218,9 @@ def dearer_events(command: NewCommand, more: float) -> Iterable[Announce]:
 
 
 def _price(claim: NodeClaim, types: Mapping[str, Sequence[InstanceType]]) -> float | None:
-    """$/h of the claim's node, by its labels; None where nobody knows."""
+    """$/h of the claim's node by AWS's list; None where nobody knows."""
     labels = claim.metadata.labels
     sold = types_of(claim, types) or ()
     own = next((kind for kind in sold if kind.name == labels.get(INSTANCE_TYPE)), None)
-    return own.price(labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")) if own else None
+    place = labels.get(ZONE), labels.get(CAPACITY_TYPE)
+    return next((o.list_price for o in own.offerings if (o.zone, o.capacity_type) == place), None) if own else None

@@ -81,12 +81,13 @@ def _purchase(
 
 
 def cheapest(group: FleetGroup, types: Mapping[str, Sequence[InstanceType]]) -> float | None:
-    """$/h of the cheapest instance that the call may get; None if nothing that it allows is on sale."""
+    """$/h by AWS's list of the cheapest instance that the call may get; None if nothing that it allows is on sale."""
     claim = group.claims[0]
     choice = filtered(claim, types_of(claim, types) or (), group.requests)
     if choice is None:
         return None
-    return min((offering.price for candidate in choice.types for offering in candidate.offerings), default=None)
+    prices = ((one.price, one.list_price) for candidate in choice.types for one in candidate.offerings)
+    return min(prices, default=(0.0, None))[1]
 
 
 def _announcements(

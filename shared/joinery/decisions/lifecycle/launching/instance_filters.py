@@ -210,8 +210,9 @@ def _of_first_capacity_type(types: Sequence[InstanceType]) -> FilteredTypes | No
     )
 
 
-def _cheapest(instance_type: InstanceType) -> tuple[float, str]:
-    return min(offering.price for offering in instance_type.offerings), instance_type.name
+def _cheapest(instance_type: InstanceType) -> tuple[float, float, str]:
+    """By our price, of equal ones by AWS's: a NodeOverlay may give many types one price."""
+    return *min((offering.price, offering.list_price) for offering in instance_type.offerings), instance_type.name
 
 
 def _with_offerings(types: Iterable[InstanceType], is_kept: Callable[[Offering], bool]) -> list[InstanceType]:

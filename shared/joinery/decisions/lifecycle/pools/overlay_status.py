@@ -5,7 +5,7 @@ The conditions are those of Karpenter nodeoverlay (core 1.15.0). An overlay that
 
 from collections.abc import Iterator
 
-from joinery.decisions.scheduling.pools.overlays import Overlaid, Types, overlaid
+from joinery.decisions.scheduling.pools.overlays import MATCHES_NOTHING, Overlaid, Types, overlaid
 from joinery.objects.actions import UpdateOverlay
 from joinery.objects.karpenter.conditions import (
     NODE_OVERLAY_DEPENDENTS,
@@ -40,4 +40,4 @@ def _valid(overlay: NodeOverlay, changed: Overlaid, at: Observation) -> Conditio
         return false(VALID, "RuntimeValidation", changed.invalid[name], at)
     if name in changed.conflicts:
         return false(VALID, "Conflict", "conflict with another overlay", at)
-    return true(VALID, at)
+    return true(VALID, at, MATCHES_NOTHING if name in changed.unmatched else "")

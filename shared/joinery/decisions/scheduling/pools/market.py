@@ -247,7 +247,7 @@ def market_of(instance_types: Sequence[InstanceType], axis: Axis) -> Market:
 
 @lru_cache(maxsize=8)
 def _market(catalogue: _Catalogue, axis: Axis) -> Market:
-    types = tuple(sorted(catalogue.types, key=lambda instance_type: instance_type.name))
+    types = _ordered(catalogue.types)
     columns = _columns(types)
     index = {(c.zone, c.capacity_type, c.reservation.id if c.reservation else ""): n for n, c in enumerate(columns)}
     prices = np.full((len(types), len(columns)), np.inf)
@@ -262,6 +262,24 @@ def _market(catalogue: _Catalogue, axis: Axis) -> Market:
         _allocatable(types, axis),
         axis.matrix([instance_type.capacity for instance_type in types]),
         prices,
+    )
+
+
+def _ordered(types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
+    """By name; where NodeOverlays have set prices, which may be one for many types, first what AWS's list has cheaper,
+    and what is smaller. Of equal prices whatever chooses takes the first row.
+    """
+    if not any(kind.is_repriced for kind in types):
+        return tuple(sorted(types, key=lambda kind: kind.name))
+    return tuple(
+        sorted(
+            types,
+            key=lambda kind: (
+                min((offering.list_price for offering in kind.offerings), default=0.0),
+                kind.capacity.get("cpu", 0),
+                kind.name,
+            ),
+        )
     )
 
 

@@ -22,6 +22,8 @@ from joinery.objects.snapshot.snapshot import Snapshot
 Types = Mapping[str, tuple[InstanceType, ...]]
 
 _HUGE_PAGES = "hugepages-"
+#: What is said of an overlay that is in no conflict and for nothing, of which Karpenter says nothing.
+MATCHES_NOTHING = "it changes nothing: no NodePool has an offering that meets its requirements"
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,13 @@ class Overlaid:
     types       by name of the node class, as they were, and those of each NodePool that an overlay changes by
                 ``own_key``
     conflicts   the names of overlays that count nowhere, because another of their weight is for the same
+    unmatched   the names of overlays that are for no offering of any NodePool, and so change nothing
     invalid     by name of an overlay that cannot be used, why
     """
 
     types: Types
     conflicts: frozenset[str] = frozenset()
+    unmatched: frozenset[str] = frozenset()
     invalid: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -46,7 +50,7 @@ def overlaid(types: Types, snapshot: Snapshot) -> Overlaid:
     if not snapshot.node_overlays:
         return Overlaid(types)
     pools = _pools(types, snapshot)
-    conflicts, invalid = set[str](), dict[str, str]()
+    conflicts, unmatched, invalid = set[str](), set[str](), dict[str, str]()
     by_name = sorted(snapshot.node_overlays, key=lambda overlay: overlay.metadata.name, reverse=True)
     for overlay in sorted(by_name, key=lambda overlay: -overlay.weight):
         name = overlay.metadata.name
@@ -59,6 +63,8 @@ def overlaid(types: Types, snapshot: Snapshot) -> Overlaid:
             invalid[name] = str(error)
             continue
         matched = [(pool, list(pool.matching(wanted))) for pool in pools]
+        if not any(of_pool for _, of_pool in matched):
+            unmatched.add(name)
         if any(pool.conflicts(overlay, of_pool) for pool, of_pool in matched):
             conflicts.add(name)
             continue
@@ -68,7 +74,7 @@ def overlaid(types: Types, snapshot: Snapshot) -> Overlaid:
     for pool in pools:
         if pool.is_changed:
             own |= dict.fromkeys(pool.keys, pool.types)
-    return Overlaid({**types, **own}, frozenset(conflicts), invalid)
+    return Overlaid({**types, **own}, frozenset(conflicts), frozenset(unmatched), invalid)
 
 
 def _pools(types: Types, snapshot: Snapshot) -> Sequence["_PoolTypes"]:
@@ -174,18 +180,20 @@ class _PoolTypes:
     def _changed(self, index: int, kind: InstanceType) -> InstanceType:
         sold = kind.offerings
         if index in self._previewed:
-            sold = tuple(replace(offering, price=self._previewed[index]) for offering in kind.unpriced)
+            price = self._previewed[index]
+            sold = tuple(replace(offering, price=price, listed=price) for offering in kind.unpriced)
             kind = replace(kind, labels={**kind.labels, **_labels_of(sold)})
         priced = tuple(self._priced(index, number, offering) for number, offering in enumerate(sold))
         added = {name: value for name, (value, _) in self._amounts.get(index, {}).items()}
         # Most types are as they were, and so are the objects.
         if priced != kind.offerings:
-            kind = replace(kind, offerings=priced, is_repriced=True)
+            kind = replace(kind, offerings=priced)
         return _with_resources(kind, added) if added else kind
 
     def _priced(self, index: int, number: int, offering: Offering) -> Offering:
         known = self._prices.get((index, number))
-        return offering if known is None else replace(offering, price=known[0].priced(offering.price))
+        price = offering.price if known is None else known[0].priced(offering.price)
+        return offering if price == offering.price else replace(offering, price=price, listed=offering.list_price)
 
 
 def _sells(offering: Offering, key: str, allowed: ValueSet) -> bool:

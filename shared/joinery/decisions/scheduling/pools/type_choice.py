@@ -55,7 +55,7 @@ def lowered(pool: Pool, types: Mask, columns: Mask, min_values: MinValues) -> Mi
 
 
 def _by_price(pool: Pool, types: Mask, columns: Mask) -> Amounts:
-    """int64[n]: the rows of the types that are sold in some column, cheapest first, equal prices by name."""
+    """int64[n]: the rows of the types that are sold in some column, cheapest first, equal prices by row."""
     least = pool.market.prices[:, columns].min(axis=1, initial=np.inf)
     rows: Amounts = np.flatnonzero(types & np.isfinite(least))
     return rows[np.argsort(least[rows], kind="stable")]

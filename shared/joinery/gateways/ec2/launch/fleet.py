@@ -37,6 +37,8 @@ from joinery.objects.snapshot.quotas import quota_of
 
 _INTERRUPTIBLE = "reserved-capacity"
 _CALL = "EC2 CreateFleet"
+#: What part of AWS's price a priority has beside ours.
+_TIE = 1e-6
 
 
 def subnets_by_zone(node_class: EC2NodeClass, full: Collection[str] = ()) -> dict[str, str]:
@@ -129,7 +131,8 @@ def _override(pool: Override, subnet: str) -> dict[str, Any]:
         "InstanceType": pool.instance_type,
         "SubnetId": subnet,
         "AvailabilityZone": pool.zone,
-        "Priority": pool.price,
+        # Of those to which a NodeOverlay gives one price the cheaper one by AWS's list goes first.
+        "Priority": pool.price if pool.listed is None else pool.price + pool.listed * _TIE,
     }
 
 
