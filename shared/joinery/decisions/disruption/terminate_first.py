@@ -108,7 +108,7 @@ def once_gone(view: NodeView, pods: Iterable[Pod], problem: Problem) -> Problem 
         return None
     kind, offering = own
     reservation = offering.reservation
-    freed = replace(
+    freed = msgspec.structs.replace(
         offering,
         available=True,
         reservation=replace(reservation, remaining=max(0, reservation.remaining) + 1) if reservation else None,

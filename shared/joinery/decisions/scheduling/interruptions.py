@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from msgspec.structs import replace as with_fields
+
 from joinery.decisions.scheduling.constraints.resources import PODS, requests_of
 from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.decisions.scheduling.packing import Launch, Packing, PlacedOffering, Unplaced
@@ -158,7 +160,7 @@ def _counted(kind: InstanceType, asked: Resources, worth: float, interruptions: 
     if not added:
         return kind
     offerings = (
-        replace(offering, price=offering.price + added) if offering.capacity_type == SPOT else offering
+        with_fields(offering, price=offering.price + added) if offering.capacity_type == SPOT else offering
         for offering in kind.offerings
     )
     return replace(kind, offerings=tuple(offerings))

@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from msgspec.structs import replace as with_fields
+
 from joinery.decisions.scheduling.commitments import (
     NEGLIGIBLE,
     Commitment,
@@ -103,7 +105,7 @@ class Ledger:
 
         def changed(kind: InstanceType, offering: Offering) -> Offering:
             is_covered = offering.capacity_type == ON_DEMAND and any(one.rate(kind.name, offering.zone) for one in idle)
-            return replace(offering, price=offering.price * part) if is_covered else offering
+            return with_fields(offering, price=offering.price * part) if is_covered else offering
 
         return with_offerings(self._problem, lambda kind: tuple(changed(kind, one) for one in kind.offerings))
 
@@ -223,7 +225,7 @@ def _stocked(kind: InstanceType, stocks: Iterable[tuple[Commitment, int]], part:
         for offering in kind.offerings:
             is_sold = offering.capacity_type == ON_DEMAND and offering.available and not offering.reservation
             if is_sold and commitment.zone in ("", offering.zone):
-                yield replace(offering, price=offering.price * part, reservation=reservation)
+                yield with_fields(offering, price=offering.price * part, reservation=reservation)
 
 
 def _usages(launches: Iterable[Launch]) -> Iterator[Usage]:

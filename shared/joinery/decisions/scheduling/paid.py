@@ -15,6 +15,8 @@ one at which covered nodes cost as much as those that prices alone choose. The b
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from msgspec.structs import replace as with_fields
+
 from joinery.decisions.scheduling.interruptions import owed, risk_of, unplaced
 from joinery.decisions.scheduling.ledger import FREE, Ledger, with_offerings
 from joinery.decisions.scheduling.packing import Packing
@@ -55,7 +57,7 @@ def with_paid_for(problem: Problem, document: PaidFor, sold: Sold) -> Problem:
     off = document.discount
     if off:
         problem = with_offerings(
-            problem, lambda kind: tuple(replace(one, price=one.price * (1 - off)) for one in kind.offerings)
+            problem, lambda kind: tuple(with_fields(one, price=one.price * (1 - off)) for one in kind.offerings)
         )
     commitments = commitments_of(document, sold, problem.snapshot.now)
     return replace(problem, commitments=commitments, paid_for=document)

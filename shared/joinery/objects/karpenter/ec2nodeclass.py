@@ -184,13 +184,15 @@ class EC2NodeClassSpec(Model):
         """The AMI family, which decides user data, disks and pod density: ``amiFamily``, or that of the alias."""
         if self.ami_family:
             return self.ami_family
-        by_alias = {name.lower(): name for name in FAMILIES}
-        return by_alias.get(_alias_family(self), "Custom")
+        return _BY_ALIAS.get(_alias_family(self), "Custom")
 
     @property
     def is_windows(self) -> bool:
         """Whether its nodes run Windows."""
         return self.family.startswith("Windows")
+
+
+_BY_ALIAS = {name.lower(): name for name in FAMILIES}
 
 
 def _alias_family(spec: Any) -> str:

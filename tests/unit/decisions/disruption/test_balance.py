@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as with_fields
 
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.decide import decide
@@ -62,7 +63,7 @@ def test_half_is_enough() -> None:
 def test_an_empty_node_goes_although_the_optimiser_would_fill_it_by_a_move_that_is_not_approved() -> None:
     """It would stay for ever otherwise: the same move is refused in every decision."""
     small = builders.instance_type("m7a.large", price=0.30, spot=None)
-    sold_out = replace(small, offerings=tuple(replace(offering, available=False) for offering in small.offerings))
+    sold_out = replace(small, offerings=tuple(with_fields(offering, available=False) for offering in small.offerings))
     made = Cluster(pools=[BALANCED], types=(sold_out, builders.instance_type("m7a.xlarge", price=0.40, spot=None)))
     cluster = _cluster(7, cluster=made)
     for name in ("full", "fuller"):

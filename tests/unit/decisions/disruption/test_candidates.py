@@ -85,7 +85,7 @@ class TestWhatANodeIs:
 
     def test_it_costs_what_its_own_offering_does_whether_that_can_be_bought_or_not(self) -> None:
         """By the labels of its Node for type, zone and capacity type."""
-        taken = replace(TYPE, offerings=tuple(replace(offering, available=False) for offering in TYPE.offerings))
+        taken = replace(TYPE, offerings=tuple(with_fields(offering, available=False) for offering in TYPE.offerings))
         cluster = _one(capacity_type="spot")
         cluster.types = (taken,)
         candidate = _only(cluster)

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as with_fields
 
 from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.decision import DecidedCommand
@@ -86,7 +87,7 @@ def test_min_values_of_zones_count_the_zones_that_are_cheap_enough(key: str) -> 
 
 
 def _dearer(offering: Offering) -> Offering:
-    return offering if offering.zone == builders.ZONES[0] else replace(offering, price=8 * offering.price)
+    return offering if offering.zone == builders.ZONES[0] else with_fields(offering, price=8 * offering.price)
 
 
 def test_a_pool_that_wants_two_capacity_types_keeps_both_and_pays_for_the_dearer() -> None:

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace as with_fields
+
 from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.decision import DecidedCommand
@@ -89,7 +91,7 @@ def _dear_elsewhere(*names: str) -> Cluster:
 
 def _dearer(offering: Offering) -> Offering:
     is_dear = offering.capacity_type == SPOT and offering.zone != builders.ZONES[0]
-    return replace(offering, price=3 * offering.price) if is_dear else offering
+    return with_fields(offering, price=3 * offering.price) if is_dear else offering
 
 
 def _values(launch: Launch, key: str) -> list[str]:
@@ -107,7 +109,7 @@ def test_a_type_that_is_too_dear_in_any_zone_of_the_launch_is_not_allowed() -> N
 def test_a_type_that_is_out_of_spot_is_not_allowed_on_spot() -> None:
     """It is to be had on demand only, which the launch does not ask for. The check would refuse the command."""
     cluster = _one_large()
-    out = tuple(replace(it, available=it.capacity_type != SPOT) for it in ON_SPOT[1].offerings)
+    out = tuple(with_fields(it, available=it.capacity_type != SPOT) for it in ON_SPOT[1].offerings)
     cluster.types = (ON_SPOT[0], replace(ON_SPOT[1], offerings=out), ON_SPOT[2])
     decision = decide(cluster.problem())
     assert not decision.mistakes

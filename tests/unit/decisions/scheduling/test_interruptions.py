@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace as with_fields
 
 from joinery.decisions.planning import plan
 from joinery.decisions.scheduling.interruptions import risk_of
@@ -51,7 +52,9 @@ def test_without_a_weight_the_plan_is_the_same() -> None:
 
 def test_of_two_types_at_about_one_price_the_steadier_is_bought() -> None:
     """A cent for an eviction is 0.01 cents an hour less risk for six pods: that buys a little, and no more."""
-    given = asked(CHEAP, replace(STEADY, offerings=tuple(replace(o, price=o.price / 1.0099) for o in STEADY.offerings)))
+    given = asked(
+        CHEAP, replace(STEADY, offerings=tuple(with_fields(o, price=o.price / 1.0099) for o in STEADY.offerings))
+    )
     (usual,), (careful,) = planned(given).launches, planned(given, known(weight=3.0)).launches
     assert usual.offering.instance_type == "m7a.xlarge"
     assert careful.offering.instance_type == "m7i.xlarge"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace as with_fields
 
 from joinery.decisions.scheduling.packing import Launch, Packing
 from joinery.decisions.scheduling.problem import Options, Problem
@@ -113,7 +114,7 @@ def test_a_zone_where_nothing_is_for_sale_is_passed_over() -> None:
 
 def test_where_every_zone_has_as_many_nodes_the_cheapest_comes_first() -> None:
     """Then the others, so that the spread stays even."""
-    cheap = replace(SMALL, offerings=tuple(replace(o, price=0.09) if o.zone == B else o for o in SMALL.offerings))
+    cheap = replace(SMALL, offerings=tuple(with_fields(o, price=0.09) if o.zone == B else o for o in SMALL.offerings))
     assert [new.offering.zone for new in _launches(node_pool(replicas=4), types=[cheap])] == [B, A, C, B]
 
 

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
+from msgspec.structs import replace as with_fields
 
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options, Problem
@@ -103,7 +104,7 @@ def _types(cheap_b: bool) -> tuple[InstanceType, ...]:
 
 
 def _cheaper_in_b(kind: InstanceType) -> InstanceType:
-    offerings = tuple(replace(o, price=round(o.price * 0.8, 4)) if o.zone == B else o for o in kind.offerings)
+    offerings = tuple(with_fields(o, price=round(o.price * 0.8, 4)) if o.zone == B else o for o in kind.offerings)
     return replace(kind, offerings=offerings)
 
 

@@ -105,7 +105,10 @@ class Axis:
         """int64[rows, resources]: one ``vector`` after the other."""
         amounts = np.zeros((len(rows), len(self.names)), dtype=np.int64)
         for column, name in enumerate(self.names):
-            amounts[:, column] = [max(-_MAX_AMOUNT, min(row.get(name, 0), _MAX_AMOUNT)) for row in rows]
+            values = [row.get(name, 0) for row in rows]
+            if max(values, default=0) > _MAX_AMOUNT or min(values, default=0) < -_MAX_AMOUNT:
+                values = [max(-_MAX_AMOUNT, min(value, _MAX_AMOUNT)) for value in values]
+            amounts[:, column] = values
         return amounts
 
 
@@ -249,13 +252,12 @@ def market_of(instance_types: Sequence[InstanceType], axis: Axis) -> Market:
 def _market(catalogue: _Catalogue, axis: Axis) -> Market:
     types = _ordered(catalogue.types)
     columns = _columns(types)
-    index = {(c.zone, c.capacity_type, c.reservation.id if c.reservation else ""): n for n, c in enumerate(columns)}
+    index = {(c.zone, c.capacity_type, c.reservation and c.reservation.id): n for n, c in enumerate(columns)}
+    sold = [offering for kind in types for offering in kind.offerings if offering.available]
+    rows = [row for row, kind in enumerate(types) for offering in kind.offerings if offering.available]
+    places = [index[one.zone, one.capacity_type, one.reservation and one.reservation.id] for one in sold]
     prices = np.full((len(types), len(columns)), np.inf)
-    for row, instance_type in enumerate(types):
-        for offering in instance_type.offerings:
-            if offering.available:
-                column = index[offering.zone, offering.capacity_type, offering.reservation_id]
-                prices[row, column] = max(offering.price, _MIN_PRICE)
+    prices[rows, places] = np.maximum([offering.price for offering in sold], _MIN_PRICE)
     return Market(
         types,
         columns,
@@ -269,7 +271,7 @@ def _ordered(types: Sequence[InstanceType]) -> tuple[InstanceType, ...]:
     """By name; where NodeOverlays have set prices, which may be one for many types, first what AWS's list has cheaper,
     and what is smaller. Of equal prices whatever chooses takes the first row.
     """
-    if not any(kind.is_repriced for kind in types):
+    if all(offering.listed is None for kind in types for offering in kind.offerings):
         return tuple(sorted(types, key=lambda kind: kind.name))
     return tuple(
         sorted(

@@ -10,6 +10,8 @@ name. An overlay that meets one of its own weight there is in conflict, and coun
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec.structs import replace as with_fields
+
 from joinery.decisions.scheduling.constraints.requirements import Requirements, UnknownOperatorError, ValueSet, read
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, OfferingColumn
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, NODE_POOL, ZONE, ZONE_ID, canonical
@@ -181,7 +183,7 @@ class _PoolTypes:
         sold = kind.offerings
         if index in self._previewed:
             price = self._previewed[index]
-            sold = tuple(replace(offering, price=price, listed=price) for offering in kind.unpriced)
+            sold = tuple(with_fields(offering, price=price, listed=price) for offering in kind.unpriced)
             kind = replace(kind, labels={**kind.labels, **_labels_of(sold)})
         priced = tuple(self._priced(index, number, offering) for number, offering in enumerate(sold))
         added = {name: value for name, (value, _) in self._amounts.get(index, {}).items()}
@@ -193,7 +195,7 @@ class _PoolTypes:
     def _priced(self, index: int, number: int, offering: Offering) -> Offering:
         known = self._prices.get((index, number))
         price = offering.price if known is None else known[0].priced(offering.price)
-        return offering if price == offering.price else replace(offering, price=price, listed=offering.list_price)
+        return offering if price == offering.price else with_fields(offering, price=price, listed=offering.list_price)
 
 
 def _sells(offering: Offering, key: str, allowed: ValueSet) -> bool:

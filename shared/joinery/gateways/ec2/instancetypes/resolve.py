@@ -6,8 +6,10 @@ offerings that are not available, because the price of nodes that exist must sta
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+
+from msgspec.structs import replace as with_fields
 
 from joinery.gateways.ec2.catalog.description import Description, NetworkInfo
 from joinery.gateways.ec2.catalog.document import Catalog
@@ -43,7 +45,8 @@ class _Region:
 
     ``zones``: name to id, of the zones that the class reaches. ``sold``: on-demand and spot offerings, by type.
     ``reserved``: offerings of the class's capacity reservations, by type. ``in_preview``: those without a price.
-    ``group``: the class's placement group, as far as it is known.
+    ``group``: the class's placement group, as far as it is known. ``labels``: those that offerings decide, by the
+    zones and ways in which a type is sold: most types are sold in the same.
     """
 
     name: str
@@ -52,6 +55,7 @@ class _Region:
     reserved: Mapping[str, tuple[Offering, ...]]
     in_preview: Mapping[str, tuple[Offering, ...]]
     group: PlacementGroup | None
+    labels: dict[tuple[tuple[str, ...], tuple[str, ...]], Labels] = field(default_factory=dict)
 
 
 def resolve(
@@ -97,7 +101,7 @@ def _resolve(
     left = allocatable(description, total, settings)
     sold, reserved = region.sold.get(name, ()), region.reserved.get(name, ())
     node_labels = type_labels(description, settings.family, region.name)
-    node_labels |= _offering_labels(description, sold, region.zones)
+    node_labels |= _offering_labels(description, sold, region)
     node_labels |= reservation_labels(node_labels[labels.CAPACITY_TYPE], reserved)
     node_labels |= _group_labels(region.group)
     takes_it = is_evaluated and takes(description, region.group)
@@ -173,11 +177,17 @@ def takes(description: Description, group: PlacementGroup | None) -> bool:
     return group is None or not strategies or group.strategy in strategies
 
 
-def _offering_labels(description: Description, sold: tuple[Offering, ...], zones: Mapping[str, str]) -> Labels:
-    reached = tuple(dict.fromkeys(offering.zone for offering in sold if offering.zone in zones))
-    bought_as = tuple(way for way in _BOUGHT_AS if way in description.supported_usage_classes)
-    ids = tuple(zones[zone] for zone in reached if zones[zone])
-    return {labels.ZONE: reached, labels.CAPACITY_TYPE: bought_as} | ({labels.ZONE_ID: ids} if ids else {})
+def _offering_labels(description: Description, sold: tuple[Offering, ...], region: _Region) -> Labels:
+    zones, ways = region.zones, description.supported_usage_classes
+    key = tuple([offering.zone for offering in sold]), ways
+    if key not in region.labels:
+        reached = tuple(zone for zone in dict.fromkeys(key[0]) if zone in zones)
+        bought_as = tuple(way for way in _BOUGHT_AS if way in ways)
+        ids = tuple(zones[zone] for zone in reached if zones[zone])
+        region.labels[key] = {labels.ZONE: reached, labels.CAPACITY_TYPE: bought_as} | (
+            {labels.ZONE_ID: ids} if ids else {}
+        )
+    return region.labels[key]
 
 
 def _reachable(offerings: tuple[Offering, ...], zones: Mapping[str, str]) -> tuple[Offering, ...]:
@@ -186,7 +196,7 @@ def _reachable(offerings: tuple[Offering, ...], zones: Mapping[str, str]) -> tup
     if all(offering.zone in zones for offering in offerings):
         return offerings
     return tuple(
-        offering if offering.zone in zones or not offering.available else replace(offering, available=False)
+        offering if offering.zone in zones or not offering.available else with_fields(offering, available=False)
         for offering in offerings
     )
 

@@ -1,6 +1,7 @@
 """The labels that a node of an instance type will carry (Karpenter, Well-Known Labels)."""
 
 import re
+from functools import lru_cache
 
 from joinery.gateways.ec2.catalog.description import Description
 from joinery.gateways.ec2.instancetypes.families import Family, network_bandwidth
@@ -28,7 +29,13 @@ def type_labels(description: Description, family: Family, region: str) -> Labels
         single |= _gpu_labels(description)
     if description.neuron_info or description.inference_accelerator_info:
         single |= _accelerator_labels(description)
-    return {key: (value,) for key, value in single.items()} | _system_labels(description, family)
+    return {key: _only(value) for key, value in single.items()} | _system_labels(description, family)
+
+
+@lru_cache(maxsize=8192)
+def _only(value: str) -> tuple[str, ...]:
+    """A label's only value. Most are many types', and fewer objects are less work for the garbage collector."""
+    return (value,)
 
 
 def _system_labels(description: Description, family: Family) -> Labels:
