@@ -196,7 +196,7 @@ def _solve(
     if rates:
         problem = _with_interruptions(problem, inputs, rates, weight)
     pods = pods_meant(explained, problem) if explained else ()
-    plan = plan_within_caps(problem, stopwatch=lambda: time.perf_counter() - started)
+    plan = plan_within_caps(problem, stopwatch=lambda: time.perf_counter() - started).proven()
     return _Solution(problem, plan, pods, time.perf_counter() - started)
 
 

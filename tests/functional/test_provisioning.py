@@ -1,6 +1,7 @@
 """Pods that fit nowhere get nodes."""
 
 from dataclasses import replace
+from datetime import datetime
 from itertools import count
 from typing import Any, cast
 
@@ -17,6 +18,7 @@ from joinery.objects.errors import ConfigurationError, ConflictError, RefusedErr
 from joinery.objects.karpenter.labels import NODE_POOL_HASH, REPLACEMENT_LAUNCHED, TERMINATION_FINALIZER
 from joinery.objects.kubernetes.quantity import amounts
 from simulator import builders
+from simulator.aws import InMemoryStore
 from simulator.world import World
 from tests.functional.fuse import Fuse
 from tests.functional.overtaken import Overtaken
@@ -201,6 +203,27 @@ def test_a_decision_is_recorded_as_a_list_that_can_be_planned_again(stand: Stand
     assert document["kind"] == "List"
     assert (kinds.count("Pod"), kinds.count("NodePool"), kinds.count("EC2NodeClass")) == (3, 1, 1)
     assert len(document["joinery"]["result"]["launches"]) == 1
+
+
+def test_a_plan_is_recorded_with_its_proof_when_its_nodes_are_launched(world: World) -> None:
+    """No pod waits for either."""
+    stand = Stand(world, gateways=replace(world.gateways, store=_Watching(world))).with_defaults()
+    stand.pods(3)
+    stand.provision()
+    (key,) = world.store.documents
+    assert world.store.read(key)["joinery"]["result"]["lower_bound"] > 0
+
+
+class _Watching(InMemoryStore):
+    """Keeps the records of the world, and expects instances when it is asked to."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.store.documents, world.store.stored)
+        self._cloud = world.cloud
+
+    def record(self, controller: str, now: datetime, decision: dict[str, Any]) -> str:
+        assert self._cloud.instances()
+        return super().record(controller, now, decision)
 
 
 def test_a_door_waits_for_the_first_catalogue_and_does_not_make_it(stand: Stand) -> None:

@@ -12,7 +12,7 @@ plan that exceeds the caps the most urgent part is carried out, and the other po
 (``joinery.controllers.launching.claim_writer``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from joinery.controllers.acting.actor import Actor
@@ -25,7 +25,7 @@ from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.reporting.record import PlanRecorder
 from joinery.controllers.telemetry import REASON, logger
 from joinery.decisions.capping import plan_within_caps
-from joinery.decisions.planning import Plan
+from joinery.decisions.planning import Plan, PlanWarning
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.gateways.bundles import Gateways
@@ -60,6 +60,12 @@ class Decision:
     @property
     def snapshot(self) -> Snapshot:
         return self.problem.snapshot
+
+    def proven(self) -> "Decision":
+        """The same decision with the bounds of its plan."""
+        plan = self.plan.proven()
+        _log_warnings(plan.warnings[len(self.plan.warnings) :])
+        return replace(self, plan=plan)
 
 
 class PodCapacity:
@@ -109,8 +115,7 @@ class PodCapacity:
             problem = with_stored_commitments(problem, self._gateways.store, supply.sold)
         stopwatch = self._invocation.stopwatch()
         decision = Decision(problem, supply, plan_within_caps(problem, stopwatch=stopwatch, refused=known.pods))
-        for warning in decision.plan.warnings:
-            logger.error("a plan was refused", extra={REASON: str(warning)})
+        _log_warnings(decision.plan.warnings)
         actor = Actor(self._gateways, snapshot.now, self._invocation)
         if refusal := _refusal(decision.plan):
             self._recorder.record("refused", problem, decision.packing, supply.unavailable, actor)
@@ -143,6 +148,11 @@ class PodCapacity:
         for one in refused:
             self._recorder.record("refused", one.problem, one.packing, one.supply.unavailable, writer.actor)
         return last, writer
+
+
+def _log_warnings(warnings: Iterable[PlanWarning]) -> None:
+    for warning in warnings:
+        logger.error("a plan was refused", extra={REASON: str(warning)})
 
 
 def _refusal(plan: Plan) -> RefusedError | None:

@@ -47,7 +47,8 @@ class ProvisioningController:
         self._recorder = PlanRecorder(gateways.store, "provisioning")
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
-        """Read, decide, act. Static NodePools and what a killed run left come first.
+        """Read, decide, act. Static NodePools and what a killed run left come first. What is proven of the plan, and
+        its record, come last, when no pod waits for them.
 
         Raises ``ConflictError`` if another decides, ``RefusedError`` for a plan that must not be acted upon, and, when
         everything else is done, for launches that the caps left out.
@@ -63,10 +64,12 @@ class ProvisioningController:
         static.fill_up(writer.rest(decision.problem), decision.supply, writer)
 
         launched = self._launch(decision, writer, invocation)
-        self._report(decision, writer, invocation)
+        report(self._gateways, invocation, decision.snapshot, decision.packing, writer, self._monitor)
         options = writer.rest(decision.problem).options
         caps = replace_risky_nodes(self._gateways, options, decision.snapshot, invocation, writer.actor)
         static.replace_drifted(decision.snapshot, decision.supply, replace(options, caps=caps))
+        decision = decision.proven()
+        self._record(decision, writer)
         metrics.add(*waiting(read, decision.packing))
         _note_pods_left_out(decision.packing, writer.actor)
         writer.actor.conclude(static.actor)
@@ -116,12 +119,11 @@ class ProvisioningController:
             actor.ring(Bell.PROVISIONING)
         return launched
 
-    def _report(self, decision: Decision, writer: ClaimWriter, invocation: Invocation) -> None:
-        """Record the decision if it changes something, and send its Events."""
+    def _record(self, decision: Decision, writer: ClaimWriter) -> None:
+        """Record the decision if it changes something."""
         if decision.packing.launches:
             unavailable = decision.supply.unavailable
             self._recorder.record("decided", decision.problem, decision.packing, unavailable, writer.actor)
-        report(self._gateways, invocation, decision.snapshot, decision.packing, writer, self._monitor)
 
 
 def _note_pods_left_out(packing: Packing, actor: Actor) -> None:

@@ -65,7 +65,7 @@ def within_caps(problem: Problem, planner: Planner, *, is_late: Callable[[], boo
         ),
         pool_reasons=plan.packing.pool_reasons,
     )
-    return replace(rest, packing=packing)
+    return replace(rest, packing=packing, proof=None)
 
 
 def _affordable(problem: Problem) -> Problem:
@@ -146,4 +146,4 @@ def _part(problem: Problem, plan: Plan, admission: Admission) -> Plan:
         unplaced=tuple(sorted((*plan.packing.unplaced, *admission.unplaced), key=lambda pod: pod.pod)),
         relaxed=tuple(relaxed for relaxed in plan.packing.relaxed if relaxed.pod not in names),
     )
-    return replace(plan, packing=recounted(problem, part))
+    return replace(plan, packing=recounted(problem, part), proof=None)

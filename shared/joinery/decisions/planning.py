@@ -15,13 +15,13 @@ from types import MappingProxyType
 import msgspec
 
 from joinery.decisions.scheduling.interruptions import solve_at_risk
-from joinery.decisions.scheduling.packing import Packing, Unplaced, placed_pods
+from joinery.decisions.scheduling.packing import Packing, Unplaced, Unproven, placed_pods
 from joinery.decisions.scheduling.paid import recounted, solve_paid
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode, Subject, SubjectKind
 from joinery.decisions.scheduling.solve import Stopwatch
-from joinery.decisions.verification.verify import verify
-from joinery.decisions.verification.violation import Violation, ViolationCode
+from joinery.decisions.verification.verify import check_bounds, verify
+from joinery.decisions.verification.violation import Violation
 from joinery.objects.kubernetes.core import Pod
 
 _ROUNDS = 8
@@ -30,7 +30,7 @@ _CUTS = 3
 _SHOWN = 3
 
 #: Packs a problem without the pods that are refused already, by name; those are unplaced in the packing.
-Solver = Callable[[Problem, Mapping[str, Unplaced]], Packing]
+Solver = Callable[[Problem, Mapping[str, Unplaced]], Unproven]
 
 
 class WarningCode(StrEnum):
@@ -67,17 +67,35 @@ class PlanWarning:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """A packing, and the violations that it still has; with any it must not be acted upon."""
+    """A packing, and the violations that it still has; with any it must not be acted upon.
+
+    ``proof``: of a packing without bounds, works them out; None where nothing can be proven, or is proven already.
+    """
 
     packing: Packing
     violations: tuple[Violation, ...] = ()
     warnings: tuple[PlanWarning, ...] = ()
+    proof: Callable[[], Packing] | None = field(default=None, compare=False, repr=False)
+
+    def proven(self) -> "Plan":
+        """The same plan with its bounds; without them, and with a warning, where they cannot be right.
+
+        May take seconds, but never much longer than the problem's time limit.
+        """
+        if self.proof is None:
+            return self
+        packing = self.proof()
+        if violations := tuple(check_bounds(packing)):
+            warning = PlanWarning(code=WarningCode.BOUND_REFUSED, violations=violations)
+            return replace(self, warnings=(*self.warnings, warning), proof=None)
+        return replace(self, packing=packing, proof=None)
 
 
 def plan(
     problem: Problem, *, stopwatch: Stopwatch = lambda: 0.0, refused: Mapping[str, Unplaced] = MappingProxyType({})
 ) -> Plan:
-    """Solve and verify, without the pods that are ``refused`` already.
+    """Solve and verify, without the pods that are ``refused`` already. The plan is not proven yet: pods may wait for
+    it, and nothing that is proven of it changes it.
 
     Costs what those cost, unless a packing is refused; then a second packing, and seldom a few more.
     """
@@ -88,10 +106,10 @@ def plan(
     )
 
 
-def _solved(problem: Problem, stopwatch: Stopwatch, refused: Mapping[str, Unplaced]) -> Packing:
+def _solved(problem: Problem, stopwatch: Stopwatch, refused: Mapping[str, Unplaced]) -> Unproven:
     """By what is paid, where something is paid for already."""
 
-    def solver(variant: Problem, bounded_at: Problem | None) -> Packing:
+    def solver(variant: Problem, bounded_at: Problem | None) -> Unproven:
         return solve_at_risk(variant, stopwatch=stopwatch, refused=refused, bounded_at=bounded_at)
 
     if not problem.commitments:
@@ -134,25 +152,27 @@ class _Attempts:
     warnings: list[PlanWarning] = field(default_factory=list)
     packing: Packing = field(default_factory=Packing)
     violations: tuple[Violation, ...] = ()
+    proof: Callable[[], Packing] | None = None
 
     @property
     def plan(self) -> Plan:
-        return Plan(packing=self.packing, violations=self.violations, warnings=tuple(self.warnings))
+        return Plan(packing=self.packing, violations=self.violations, warnings=tuple(self.warnings), proof=self.proof)
 
     def run(self, variant: Problem) -> None:
-        """Pack and verify. A packing of which only the bound is wrong is kept without it: nobody waits for a proof."""
-        self.packing = self.solver(variant, self.refused)
+        """Pack and verify."""
+        unproven = self.solver(variant, self.refused)
+        self.packing, self.proof = unproven.packing, unproven.prove
         self.violations = verify(self.problem, self.packing)
-        if self.violations and all(violation.code is ViolationCode.COST for violation in self.violations):
-            self.warnings.append(PlanWarning(code=WarningCode.BOUND_REFUSED, violations=self.violations))
-            self.packing = self.packing.without_bounds()
-            self.violations = verify(self.problem, self.packing)
-        elif self.violations:
+        if self.violations:
             method = self.packing.method
             self.warnings.append(PlanWarning(code=WarningCode.PLAN_REFUSED, violations=self.violations, method=method))
 
     def give_up_nodes(self) -> None:
-        """Take out of the packing what is at fault, until verification agrees with the rest; in the end all of it."""
+        """Take out of the packing what is at fault, until verification agrees with the rest; in the end all of it.
+
+        Of the rest nothing is proven.
+        """
+        self.proof = None
         for rounds_left in reversed(range(_CUTS)):
             planned = placed_pods(self.packing.existing, self.packing.launches)
             at_fault = _at_fault(self.problem, self.packing, self.violations) if rounds_left else {}

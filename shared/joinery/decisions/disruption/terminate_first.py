@@ -23,7 +23,7 @@ from joinery.decisions.lifecycle.state.drift import by_drift
 from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem
-from joinery.decisions.scheduling.solve import Stopwatch, solve
+from joinery.decisions.scheduling.solve import Stopwatch, solve_unproven
 from joinery.decisions.verification.verify import verify
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import (
@@ -79,7 +79,7 @@ def in_its_place(candidate: Candidate, problem: Problem, stopwatch: Stopwatch = 
     after = once_gone(candidate.view, candidate.pods, problem)
     if after is None:
         return None
-    packing = solve(after, stopwatch=stopwatch, is_bounded=False)
+    packing = solve_unproven(after, stopwatch=stopwatch).packing
     pods = {pod.key for pod in candidate.pods}
     launches = tuple(launch for launch in packing.launches if pods.intersection(launch.pods))
     if {pod for launch in launches for pod in launch.pods} != pods or len(launches) != 1:

@@ -20,7 +20,7 @@ from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.decisions.lifecycle.disrupting.started_commands import LONGEST_DRAIN_AWAITED
 from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.decisions.scheduling.problem import Problem
-from joinery.decisions.scheduling.solve import Stopwatch, solve
+from joinery.decisions.scheduling.solve import Stopwatch, solve_unproven
 from joinery.objects.annotations.disruption import is_candidate
 from joinery.objects.snapshot.claims import leaving_since
 from joinery.objects.snapshot.nodes import NodeView, is_leaving, pending_pods
@@ -96,7 +96,7 @@ def _with_room_elsewhere(
         return problem, {}
     leaves = _leaving(packing.snapshot, nodes)
     late = {pod for pod, since in leaves.items() if snapshot.now - since >= LONGEST_DRAIN_AWAITED}
-    found = solve(_in_part(packing), stopwatch=stopwatch, is_bounded=False)
+    found = solve_unproven(_in_part(packing), stopwatch=stopwatch).packing
     node_of = {
         pod: placement.node
         for placement in found.existing

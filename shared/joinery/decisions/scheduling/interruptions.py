@@ -14,15 +14,16 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 from msgspec.structs import replace as with_fields
 
 from joinery.decisions.scheduling.constraints.resources import PODS, requests_of
 from joinery.decisions.scheduling.firstfit.pending import pending
-from joinery.decisions.scheduling.packing import Launch, Packing, PlacedOffering, Unplaced
+from joinery.decisions.scheduling.packing import Launch, Packing, PlacedOffering, Unplaced, Unproven
 from joinery.decisions.scheduling.problem import EvictionPrices, Interruptions, Problem
-from joinery.decisions.scheduling.solve import Stopwatch, solve
+from joinery.decisions.scheduling.solve import Stopwatch, solve_unproven
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVED, SPOT, ZONE
 from joinery.objects.karpenter.meta import Requirement
 from joinery.objects.kubernetes.core import Pod
@@ -71,37 +72,38 @@ def solve_at_risk(
     stopwatch: Stopwatch = lambda: 0.0,
     refused: Mapping[str, Unplaced] = MappingProxyType({}),
     bounded_at: Problem | None = None,
-) -> Packing:
+) -> Unproven:
     """``solve``, with what interruptions are expected to cost in the choice of nodes; the same as ``solve`` where
     nothing is known of them, or where their weight is 0.
 
     Costs twice as much as ``solve``: nodes are chosen with and without it, and the better plan counts. Once the time
     limit has passed they are not chosen anew.
     """
-    if problem.interruptions is None or not problem.interruptions.weight:
-        return solve(problem, stopwatch=stopwatch, refused=refused, bounded_at=bounded_at)
-    usual = solve(problem, stopwatch=stopwatch, refused=refused, bounded_at=bounded_at)
-    limit = problem.options.time_limit
-    if limit is not None and stopwatch() >= limit:
+    usual = solve_unproven(problem, stopwatch=stopwatch, refused=refused, bounded_at=bounded_at)
+    interruptions, limit = problem.interruptions, problem.options.time_limit
+    if interruptions is None or not interruptions.weight or (limit is not None and stopwatch() >= limit):
         return usual
-    counted = with_risk(problem, problem.interruptions)
-    careful = _priced(problem, solve(counted, stopwatch=stopwatch, refused=refused, bounded_at=bounded_at or problem))
-    return _better(problem, problem.interruptions, usual, careful)
+    counted = with_risk(problem, interruptions)
+    careful = solve_unproven(counted, stopwatch=stopwatch, refused=refused, bounded_at=bounded_at or problem)
+    return _better(problem, interruptions, usual, careful.then(partial(_priced, problem)))
 
 
-def _better(problem: Problem, interruptions: Interruptions, usual: Packing, careful: Packing) -> Packing:
+def _better(problem: Problem, interruptions: Interruptions, usual: Unproven, careful: Unproven) -> Unproven:
     """The careful plan where it costs less with its risk, and is no worse in what comes before price; else the usual
     one.
     """
-    risks = [risk_of(packing.launches, interruptions).hourly for packing in (usual, careful)]
+    packings = (usual.packing, careful.packing)
+    risks = [risk_of(packing.launches, interruptions).hourly for packing in packings]
     costs = [
         packing.hourly + packing.resilience_cost + interruptions.weight * risk
-        for packing, risk in zip((usual, careful), risks, strict=True)
+        for packing, risk in zip(packings, risks, strict=True)
     ]
-    is_as_good = unplaced(careful) == unplaced(usual) and owed(problem, careful) <= owed(problem, usual)
+    debts = [owed(problem, packing) for packing in packings]
+    is_as_good = unplaced(packings[1]) == unplaced(packings[0]) and debts[1] <= debts[0]
     if not is_as_good or costs[1] >= costs[0] - _NEGLIGIBLE:
         return usual
-    return replace(careful, risk_premium=careful.hourly - usual.hourly, risk_spared=risks[0] - risks[1])
+    premium, spared = packings[1].hourly - packings[0].hourly, risks[0] - risks[1]
+    return careful.then(lambda packing: replace(packing, risk_premium=premium, risk_spared=spared))
 
 
 def unplaced(packing: Packing) -> set[str]:

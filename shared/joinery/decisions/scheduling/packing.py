@@ -1,6 +1,6 @@
 """What ``solve`` answers: where every pod goes, what to buy for it, and why some pods go nowhere."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -165,13 +165,32 @@ class Packing:
         """
         return self._above(max(self.lower_bound, self.kept_bound))
 
+    def without_proof(self) -> "Packing":
+        """The same plan, with nothing proven of it."""
+        return replace(self, lower_bound=0.0, kept_bound=0.0, kept=(), weaknesses=())
+
     def without_bounds(self) -> "Packing":
         """The same plan, with nothing proven of it, and compared with no other."""
-        return replace(self, lower_bound=0.0, kept_bound=0.0, kept=(), weaknesses=(), risk_premium=0.0, risk_spared=0.0)
+        return replace(self.without_proof(), risk_premium=0.0, risk_spared=0.0)
 
     def _above(self, bound: float) -> float:
         above = self.paid - bound
         return above / bound if above > _NEGLIGIBLE and bound > 0 else 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Unproven:
+    """A packing to act upon, of which nothing is proven yet.
+
+    ``prove`` returns it with its bounds. That may take seconds, so it is for when no pod waits for it.
+    """
+
+    packing: Packing
+    prove: Callable[[], Packing]
+
+    def then(self, change: Callable[[Packing], Packing]) -> "Unproven":
+        """With the packing changed, whether it is proven or not."""
+        return Unproven(change(self.packing), lambda: change(self.prove()))
 
 
 def placed_pods(existing: Iterable[ExistingPlacement], launches: Iterable[Launch]) -> Iterator[str]:

@@ -14,38 +14,42 @@ one at which covered nodes cost as much as those that prices alone choose. The b
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from msgspec.structs import replace as with_fields
 
 from joinery.decisions.scheduling.interruptions import owed, risk_of, unplaced
 from joinery.decisions.scheduling.ledger import FREE, Ledger, with_offerings
-from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.packing import Packing, Unproven
 from joinery.decisions.scheduling.paid_for import Sold, commitments_of
 from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.commitments import PaidFor
 
 #: Packs a variant of the problem; the second one says at which prices its bound is.
-Solver = Callable[[Problem, Problem | None], Packing]
+Solver = Callable[[Problem, Problem | None], Unproven]
 
 
-def solve_paid(problem: Problem, solver: Solver, *, is_late: Callable[[], bool] = lambda: False) -> Packing:
+def solve_paid(problem: Problem, solver: Solver, *, is_late: Callable[[], bool] = lambda: False) -> Unproven:
     """The packing that pays least, with what commitments pay of it.
 
     Costs twice as much as the solver where commitments have something left, and three times where that is less than a
     plan would use. Once it ``is_late``, nodes are not chosen anew.
     """
-    usual = solver(problem, None)
-    ledger = Ledger(problem)
-    plans = [ledger.accounted(usual, 1.0)]
+    ledger, usual = Ledger(problem), solver(problem, None)
+
+    def accounted(unproven: Unproven, part: float) -> Unproven:
+        return unproven.then(lambda plan: ledger.accounted(plan, part))
+
+    plans = [accounted(usual, 1.0)]
     if not ledger.idle or is_late():
         return plans[0]
-    plans.append(ledger.accounted(_at_prices(ledger, solver(ledger.counting_as(FREE), None)), FREE))
-    if ledger.is_overdrawn(plans[1]) and not is_late():
-        even = min(1.0, usual.hourly / plans[1].hourly)
-        mixed = solver(
-            ledger.with_stock(plans[1], problem, FREE), ledger.with_stock(plans[1], ledger.counting_as(even), 1.0)
-        )
-        plans.append(ledger.accounted(_at_prices(ledger, mixed), even))
+    at_prices = partial(_at_prices, ledger)
+    plans.append(accounted(solver(ledger.counting_as(FREE), None).then(at_prices), FREE))
+    free = plans[1].packing
+    if ledger.is_overdrawn(free) and not is_late():
+        even = min(1.0, usual.packing.hourly / free.hourly)
+        mixed = solver(ledger.with_stock(free, problem, FREE), ledger.with_stock(free, ledger.counting_as(even), 1.0))
+        plans.append(accounted(mixed.then(at_prices), even))
     return _least(problem, plans)
 
 
@@ -72,11 +76,11 @@ def _at_prices(ledger: Ledger, plan: Packing) -> Packing:
     return replace(plan, launches=ledger.at_prices(plan.launches))
 
 
-def _least(problem: Problem, plans: Sequence[Packing]) -> Packing:
+def _least(problem: Problem, plans: Sequence[Unproven]) -> Unproven:
     """The plan that pays least, and is no worse than the first in what comes before price; with the best bound that is
     known for its pods.
     """
-    first = plans[0]
+    first = plans[0].packing
 
     def is_as_good(plan: Packing) -> bool:
         return unplaced(plan) == unplaced(first) and owed(problem, plan) <= owed(problem, first)
@@ -86,9 +90,12 @@ def _least(problem: Problem, plans: Sequence[Packing]) -> Packing:
         risk = rates.weight * risk_of(plan.launches, rates).hourly if rates else 0.0
         return plan.paid + plan.resilience_cost + risk
 
-    best = min((plan for plan in plans if is_as_good(plan)), key=cost, default=first)
-    alike = [plan for plan in plans if _bought(plan) == _bought(best)]
-    return replace(best, lower_bound=max(plan.lower_bound for plan in alike))
+    as_good = (plan for plan in plans if is_as_good(plan.packing))
+    best = min(as_good, key=lambda plan: cost(plan.packing), default=plans[0])
+    alike = [plan for plan in plans if _bought(plan.packing) == _bought(best.packing)]
+    return Unproven(
+        best.packing, lambda: replace(best.prove(), lower_bound=max(plan.prove().lower_bound for plan in alike))
+    )
 
 
 def _bought(plan: Packing) -> frozenset[str]:

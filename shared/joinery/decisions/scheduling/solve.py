@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.attempt import PackingAttempt, Strategy, attempt, first_fit
-from joinery.decisions.scheduling.packing import Packing, Unplaced
+from joinery.decisions.scheduling.packing import Packing, Unplaced, Unproven
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.strategies import alternatives, cheaper_alternatives, repairs
 
@@ -36,16 +36,27 @@ def solve(
     *,
     stopwatch: Stopwatch = lambda: 0.0,
     refused: Mapping[str, Unplaced] = MappingProxyType({}),
-    is_bounded: bool = True,
     bounded_at: Problem | None = None,
 ) -> Packing:
-    """Where every pending pod goes and what to buy for it.
+    """Where every pending pod goes and what to buy for it, with a lower bound on its cost.
 
     Pure and deterministic: one problem gives one packing, whatever the order of its objects, unless the time limit
     strikes. ``stopwatch`` gives the seconds since the caller began; pods that are ``refused`` are not packed.
-    ``is_bounded``: whether to compute a lower bound on their cost. That takes about a second for ten
-    thousand pods in fifty classes. ``bounded_at``: the same problem with the prices that the bound is of, where nodes
-    are chosen by others. A pod without a place is a result with reasons, never an exception.
+    ``bounded_at``: the same problem with the prices that the bound is of, where nodes are chosen by others. A pod
+    without a place is a result with reasons, never an exception.
+    """
+    return solve_unproven(problem, stopwatch=stopwatch, refused=refused, bounded_at=bounded_at).prove()
+
+
+def solve_unproven(
+    problem: Problem,
+    *,
+    stopwatch: Stopwatch = lambda: 0.0,
+    refused: Mapping[str, Unplaced] = MappingProxyType({}),
+    bounded_at: Problem | None = None,
+) -> Unproven:
+    """The packing of ``solve``, before its bound is proven. A bound is a part of the search where it decides whether
+    pods are packed in one more way; elsewhere nobody has asked for it yet.
     """
     effort = Effort.until(problem.options.time_limit, stopwatch, problem.options.seed, GRACE)
     driver = _Driver(problem, effort)
@@ -56,8 +67,10 @@ def solve(
         if not newly_staying or effort.is_late():
             break
         staying |= newly_staying
-    unplaced = sorted((*best.packing.unplaced, *staying.values()), key=lambda pod: pod.pod)
-    return replace(best.bounded(bounded_at) if is_bounded else best.packing, unplaced=tuple(unplaced))
+    unplaced = tuple(sorted((*best.packing.unplaced, *staying.values()), key=lambda pod: pod.pod))
+    return Unproven(
+        replace(best.packing, unplaced=unplaced), lambda: replace(best.bounded(bounded_at), unplaced=unplaced)
+    )
 
 
 @dataclass(frozen=True)
@@ -77,10 +90,10 @@ class _Driver:
     def _best(self, best: PackingAttempt, others: Iterable[Strategy], *, was_left: bool) -> PackingAttempt:
         """Of the attempt and those by other strategies. ``was_left``: they are to place more pods, at any price."""
         untried = iter(others)
-        # What to try takes time to find, and whether nothing is cheaper takes a proof.
-        while not self.effort.is_over() and (best.packer.left if was_left else not best.is_cheapest):
+        while not self.effort.is_over() and (best.packer.left or not was_left):
             alternative = next(untried, None)
-            if alternative is None:
+            # Whether nothing is cheaper takes a proof, which is not begun where there is nothing to try.
+            if alternative is None or (not was_left and best.is_cheapest):
                 break
             # First-fit alone tells whether the alternative places more pods; most do not, and it is the cheap part.
             if was_left:

@@ -17,6 +17,7 @@ without a place, or make it dear. No single strategy is right for all, so a few 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from joinery.decisions.optimizer.bounds.exact import SMALL_DEMAND
 from joinery.decisions.scheduling.attempt import PackingAttempt, Strategy
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
@@ -52,11 +53,15 @@ def alternatives(strategy: Strategy, usual: PackingAttempt) -> Iterator[Strategy
 
 def cheaper_alternatives(strategy: Strategy, usual: PackingAttempt) -> Iterator[Strategy]:
     """What to try for a lower price alone, whether or not the ``usual`` attempt leaves pods."""
-    if len(usual.work.pending) <= _SMALL:
-        yield from (replace(strategy, options=options) for options in _options_for_price(usual.packer.bought))
-        if usual.is_far:
-            yield from (replace(strategy, options=options) for options in _options_far_from_bound(usual.packer.bought))
-    if (len(usual.work.pending) <= _SMALL or usual.is_far) and (dealt := usual.dealt_for_less):
+    is_small, nodes = len(usual.work.pending) <= _SMALL, usual.packer.bought
+    if is_small:
+        yield from (replace(strategy, options=options) for options in _options_for_price(nodes))
+    # How far the price is from its bound takes a proof: it is asked only where that decides about something.
+    if not _are_dealt(nodes) or sum(len(batch.pods) for node in nodes for batch in node.placed) > SMALL_DEMAND:
+        return
+    if is_small and usual.is_far:
+        yield from (replace(strategy, options=options) for options in _options_far_from_bound(nodes))
+    if (is_small or usual.is_far) and (dealt := usual.dealt_for_less):
         yield replace(strategy, dealt=dealt)
 
 
@@ -103,8 +108,10 @@ def _options_for_price(nodes: Sequence[NewNode]) -> Iterator[FirstFitOptions]:
 
 
 def _options_far_from_bound(nodes: Sequence[NewNode]) -> Iterator[FirstFitOptions]:
-    """More of them, for packings that are far above their bound: pods that are free go where others must be."""
-    if len(nodes) > 1 and _are_dealt(nodes):
+    """More of them, for pods that were dealt to domains far above their bound: those that are free go where others must
+    be.
+    """
+    if len(nodes) > 1:
         yield FirstFitOptions(dealing="gathered", smallest_first=True)
         yield FirstFitOptions(dealing="gathered", fitting=True)
 

@@ -94,10 +94,11 @@ def _checks(state: FinalState) -> Iterator[Violation]:
     yield from check_min_values(state, options)
     yield from check_weights(state, purchasable, census=census, repulsions=repulsions)
     yield from check_reservations(state, options)
-    yield from _check_cost(state.packing)
+    yield from check_bounds(state.packing)
 
 
-def _check_cost(packing: Packing) -> Iterator[Violation]:
+def check_bounds(packing: Packing) -> Iterator[Violation]:
+    """Whether what is proven of the packing's cost can be right."""
     for bound in (packing.lower_bound, packing.kept_bound):
         if not 0 <= bound <= packing.paid * (1 + _COST_TOLERANCE) + _COST_TOLERANCE:
             template = "the lower bound {bound} is not between 0 and the cost {hourly}"

@@ -10,7 +10,7 @@ import pytest
 
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options, Problem
-from joinery.decisions.scheduling.solve import solve
+from joinery.decisions.scheduling.solve import solve, solve_unproven
 from joinery.decisions.verification.verify import verify
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from simulator.builders import ZONES, instance_type, node, node_pool, pod
@@ -91,12 +91,13 @@ def test_room_that_is_left_on_nodes_lowers_the_bound() -> None:
     assert 0 < beside.lower_bound < alone.lower_bound
 
 
-def test_a_caller_that_wants_no_bound_gets_the_same_plan_without() -> None:
-    """Consolidation has a bound of its own, and to prove one takes time."""
+def test_what_is_proven_of_a_plan_changes_nothing_of_it() -> None:
+    """It is acted upon before, for a proof takes time."""
     world = _world(LIGHT, pod("b"))
-    bounded, plain = solve(world), solve(world, is_bounded=False)
+    bounded, unproven = solve(world), solve_unproven(world)
     assert bounded.lower_bound > 0
-    assert plain == replace(bounded, lower_bound=0.0, kept_bound=0.0, weaknesses=())
+    assert unproven.packing == bounded.without_proof()
+    assert unproven.prove() == bounded
 
 
 def test_nothing_launched_has_a_bound_of_nothing() -> None:

@@ -1,14 +1,14 @@
 """A mistake of the packing core costs a better plan or a place, never the whole plan, and is never silent."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
 
 from joinery.decisions.planning import Plan, PlanWarning, WarningCode, checked, plan
-from joinery.decisions.scheduling.packing import ExistingPlacement, Packing, Unplaced
+from joinery.decisions.scheduling.packing import ExistingPlacement, Packing, Unplaced, Unproven
 from joinery.decisions.scheduling.problem import Problem
-from joinery.decisions.scheduling.solve import solve
+from joinery.decisions.scheduling.solve import solve, solve_unproven
 from joinery.decisions.verification.verify import verify
 from joinery.decisions.verification.violation import ViolationCode
 from simulator.builders import instance_type, node, node_pool, pod
@@ -33,9 +33,23 @@ def _spoiled(packing: Packing, *names: str) -> Packing:
     return replace(packing, launches=tuple(x for x in launches if x.pods), existing=placed, lower_bound=0.0)
 
 
+def _checked(
+    asked: Problem,
+    solver: Callable[[Problem, Mapping[str, Unplaced]], Packing],
+    is_late: Callable[[], bool] = lambda: False,
+) -> Plan:
+    """What becomes of a solver's packings, of which nothing is proven."""
+
+    def unproven(given: Problem, refused: Mapping[str, Unplaced]) -> Unproven:
+        packing = solver(given, refused).without_proof()
+        return Unproven(packing, lambda: packing)
+
+    return checked(asked, unproven, is_late=is_late)
+
+
 def test_a_right_plan_needs_no_warning(asked: Problem) -> None:
     """The usual case: one packing, checked once."""
-    assert plan(asked) == Plan(packing=solve(asked))
+    assert plan(asked).proven() == Plan(packing=solve(asked))
 
 
 def test_a_launch_is_named_past_all_the_nodes_that_have_its_pools_name() -> None:
@@ -52,7 +66,7 @@ def test_first_fit_stands_in_for_an_optimised_plan_that_is_refused(asked: Proble
         packing = solve(given, refused=refused)
         return packing if given.options.first_fit_only else _spoiled(packing, "default/job-1")
 
-    made = checked(asked, solver)
+    made = _checked(asked, solver)
     assert (made.violations, made.packing.unplaced, made.packing.method) == ((), (), "first-fit")
     assert verify(asked, made.packing) == ()
     (warning,) = made.warnings
@@ -63,7 +77,7 @@ def test_first_fit_stands_in_for_an_optimised_plan_that_is_refused(asked: Proble
 
 def test_pods_that_are_planned_wrongly_twice_are_left_out(asked: Problem) -> None:
     """They and all that are like them, with what was wrong as the reason; the others are planned."""
-    made = checked(asked, lambda given, refused: _spoiled(solve(given, refused=refused), "default/web-1"))
+    made = _checked(asked, lambda given, refused: _spoiled(solve(given, refused=refused), "default/web-1"))
     assert made.violations == ()
     assert [unplaced.pod for unplaced in made.packing.unplaced] == ["default/web-1", "default/web-2"]
     assert all(str(unplaced.reasons[0]).startswith(REFUSED) for unplaced in made.packing.unplaced)
@@ -79,7 +93,7 @@ def test_after_the_time_limit_nothing_is_planned_anew(asked: Problem) -> None:
         calls.append(given)
         return _spoiled(solve(given, refused=refused), "default/web-1")
 
-    made = checked(asked, solver, is_late=lambda: True)
+    made = _checked(asked, solver, is_late=lambda: True)
     assert (len(calls), made.violations) == (1, ())
     assert [unplaced.pod for unplaced in made.packing.unplaced] == ["default/web-1", "default/web-2"]
     assert [launch.pods for launch in made.packing.launches] == [("default/job-1",)]
@@ -94,15 +108,20 @@ def test_after_the_time_limit_a_node_that_is_given_up_leaves_all_its_pods_with_a
         launches = (replace(launch, requests={"cpu": 1}) for launch in packing.launches)
         return replace(packing, launches=tuple(launches))
 
-    made = checked(asked, solver, is_late=lambda: True)
+    made = _checked(asked, solver, is_late=lambda: True)
     assert (made.violations, made.packing.launches) == ((), ())
     assert all(unplaced.reasons for unplaced in made.packing.unplaced)
     assert len(made.packing.unplaced) == 3
 
 
 def test_a_wrong_bound_is_left_out_of_a_right_plan(asked: Problem) -> None:
-    """Nobody waits for a proof."""
-    made = checked(asked, lambda given, refused: replace(solve(given, refused=refused), lower_bound=99.0))
+    """It is acted upon before anything is proven of it, and keeps what it buys."""
+
+    def solver(given: Problem, refused: Mapping[str, Unplaced]) -> Unproven:
+        unproven = solve_unproven(given, refused=refused)
+        return replace(unproven, prove=lambda: replace(unproven.packing, lower_bound=99.0))
+
+    made = checked(asked, solver).proven()
     assert (made.violations, made.packing.lower_bound, len(made.packing.launches) > 0) == ((), 0.0, True)
     assert len(made.warnings) == 1
 
@@ -110,7 +129,7 @@ def test_a_wrong_bound_is_left_out_of_a_right_plan(asked: Problem) -> None:
 @pytest.mark.parametrize("is_late", [False, True])
 def test_a_plan_that_stays_wrong_keeps_its_violations(asked: Problem, *, is_late: bool) -> None:
     """Nobody acts upon it: there is no pod that could be left out, and no warning of such pods."""
-    made = checked(asked, lambda given, refused: Packing(), is_late=lambda: is_late)
+    made = _checked(asked, lambda given, refused: Packing(), is_late=lambda: is_late)
     assert {reason.code for reason in made.violations} == {"PodMissing"}
     assert {warning.code for warning in made.warnings} == {WarningCode.PLAN_REFUSED}
     assert all(map(str, made.warnings))

@@ -96,7 +96,7 @@ _NAMES = ("pods", "nodes", "node_claims", "node_pools")
 def _planned(problem: Problem, fields: Fields, known: Known) -> tuple[Plan, Snapshot]:
     known.pods = fields["pods"]
     snapshot = replace(problem.snapshot, **fields, known=known)
-    return plan_within_caps(replace(problem, snapshot=snapshot)), snapshot
+    return plan_within_caps(replace(problem, snapshot=snapshot)).proven(), snapshot
 
 
 @examples(60)

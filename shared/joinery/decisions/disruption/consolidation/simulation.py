@@ -20,7 +20,7 @@ from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.scheduling.firstfit.pending import must_move
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch, placed_pods, placements_of
 from joinery.decisions.scheduling.problem import WishedLaunch, Wishes
-from joinery.decisions.scheduling.solve import Stopwatch, solve
+from joinery.decisions.scheduling.solve import Stopwatch, solve_unproven
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.policies import CHEAPEST
 from joinery.objects.snapshot.nodes import cordoned
@@ -54,7 +54,7 @@ def simulate(
     snapshot = _closed(as_if_retired(problem.packing.snapshot, names), judged)
     options = replace(problem.packing.options, node_size=CHEAPEST)
     asked = replace(problem.packing, snapshot=snapshot, options=options, wishes=wishes, is_by_choice=True)
-    packing = solve(asked, stopwatch=stopwatch, is_bounded=False)
+    packing = solve_unproven(asked, stopwatch=stopwatch).packing
     home = {pod.key: candidate.claim.metadata.name for candidate in retired for pod in candidate.pods}
     # Pods that tolerate every taint are let onto closed nodes too, and nodes without a Node yet cannot be closed.
     open_to_moves = (placement for placement in packing.existing if placement.node in judged.destinations)
