@@ -419,6 +419,14 @@ def test_windows_nodes_exist_for_amd64_only(catalog: Catalog) -> None:
     assert not any(offering.available for offering in arm.offerings)
 
 
+def test_a_type_that_the_vpc_resource_controller_does_not_know_has_no_addresses_for_windows() -> None:
+    """It gives addresses to pods of Windows by its own table of types (amazon-vpc-resource-controller-k8s, pkg/aws/vpc;
+    Karpenter for AWS, privateIPv4Address).
+    """
+    windows = node_class(amiFamily="Windows2022", amiSelectorTerms=[{"id": "ami-1"}])
+    assert "vpc.amazonaws.com/PrivateIPv4Address" not in resolve(_catalog_of(ips=10), windows)[0].capacity
+
+
 @given(vcpus=st.integers(1, 900), mib=st.integers(512, 32 << 20), enis=st.integers(1, 16), overhead=st.floats(0, 0.5))
 def test_nothing_is_ever_allocatable_beyond_capacity(vcpus: int, mib: int, enis: int, overhead: float) -> None:
     """Whatever the machine: allocatable is at most capacity, and a node on which nothing is left is not offered."""
@@ -439,6 +447,19 @@ def test_of_more_network_cards_than_fabric_adapters_the_first_takes_none(
     }
     described = msgspec.convert({"InstanceType": "x1.large", "NetworkInfo": network}, Description)
     assert described.efa_on_first_card is takes
+
+
+@pytest.mark.parametrize(
+    ("name", "interfaces", "expected"),
+    [("p5.48xlarge", [2, 2, 2], set()), ("x1.large", [1, 1, 2], {1}), ("p6e-gb200.36xlarge", [2, 2, 2, 2], {1, 3})],
+)
+def test_some_network_cards_take_no_ordinary_interface_beside_the_fabric_adapter(
+    name: str, interfaces: list[int], expected: set[int]
+) -> None:
+    """Those for one interface, and every second of p6e-gb200 (https://github.com/aws/aws-parallelcluster/pull/6930)."""
+    cards = [{"NetworkCardIndex": n, "MaximumNetworkInterfaces": most} for n, most in enumerate(interfaces)]
+    described = msgspec.convert({"InstanceType": name, "NetworkInfo": {"NetworkCards": cards}}, Description)
+    assert described.efa_only_cards == expected
 
 
 def test_a_type_without_a_price_has_the_places_where_it_is_sold() -> None:

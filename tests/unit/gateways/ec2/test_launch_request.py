@@ -1,5 +1,6 @@
 """What EC2 is asked for, and what its answer means."""
 
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +18,7 @@ from joinery.gateways.ec2.gateway import (
 from joinery.gateways.ec2.instancetypes.families import FAMILIES
 from joinery.gateways.ec2.launch.fleet import fleet, result
 from joinery.gateways.ec2.launch.running import as_ours
-from joinery.gateways.ec2.launch.templates import Machine, template
+from joinery.gateways.ec2.launch.templates import FabricAdapter, Machine, template
 from joinery.gateways.ec2.nodeclass.images import AliasError, Image, statuses, variants
 from joinery.objects.codes import is_capacity
 from joinery.objects.errors import ConfigurationError
@@ -378,9 +379,25 @@ def test_a_template_has_the_users_disks_and_interfaces() -> None:
     assert made["CpuOptions"] == {"NestedVirtualization": "enabled"}
 
 
+def adapters(cards: Iterable[int], only: Collection[int] = ()) -> tuple[FabricAdapter, ...]:
+    """An Elastic Fabric Adapter on each of these network cards."""
+    return tuple(FabricAdapter(card, card in only) for card in cards)
+
+
+def test_a_card_that_takes_one_interface_has_an_adapter_without_addresses() -> None:
+    """It is the card's first device (EC2 User Guide, "Maximize network bandwidth on Amazon EC2 instances with multiple
+    network cards").
+    """
+    made = template(node_class(ipPrefixCount=2), replace(MACHINE, efa=adapters(range(3), {1})), {}).data
+    assert [
+        (each["NetworkCardIndex"], each["DeviceIndex"], each["InterfaceType"], "Ipv4PrefixCount" in each)
+        for each in made["NetworkInterfaces"]
+    ] == [(0, 0, "efa", True), (1, 0, "efa-only", False), (2, 1, "efa", True)]
+
+
 def test_fabric_adapters_take_the_place_of_the_ordinary_interface() -> None:
     """One a network card; addresses and groups as elsewhere (EC2 API, InterfaceType efa)."""
-    made = template(node_class(ipPrefixCount=2), replace(MACHINE, efa=range(3)), {}).data["NetworkInterfaces"]
+    made = template(node_class(ipPrefixCount=2), replace(MACHINE, efa=adapters(range(3))), {}).data["NetworkInterfaces"]
     assert [(each["NetworkCardIndex"], each["DeviceIndex"]) for each in made] == [(0, 0), (1, 1), (2, 1)]
     assert {each["InterfaceType"] for each in made} == {"efa"}
     assert all(each["Groups"] == ["sg-1", "sg-2"] and each["Ipv4PrefixCount"] == 2 for each in made)
@@ -391,7 +408,7 @@ def test_where_the_first_network_card_takes_no_fabric_adapter_it_has_an_ordinary
 
     EC2 User Guide, "Maximize network bandwidth on Amazon EC2 instances with multiple network cards".
     """
-    machine = replace(MACHINE, efa=range(1, 3))
+    machine = replace(MACHINE, efa=adapters(range(1, 3)))
     first, *others = template(node_class(ipPrefixCount=2), machine, {}).data["NetworkInterfaces"]
     assert first == {"DeviceIndex": 0, "Groups": ["sg-1", "sg-2"], "Ipv4PrefixCount": 2}
     efa = {"DeviceIndex": 0, "InterfaceType": "efa-only", "Groups": ["sg-1", "sg-2"]}
@@ -401,7 +418,7 @@ def test_where_the_first_network_card_takes_no_fabric_adapter_it_has_an_ordinary
 def test_interfaces_that_the_class_declares_stay_as_they_are() -> None:
     """Whatever the pods ask for: its types promise no other adapters."""
     declared = [{}, {"deviceIndex": 1, "interfaceType": "efa-only"}]
-    made = template(node_class(networkInterfaces=declared), replace(MACHINE, efa=range(1)), {}).data[
+    made = template(node_class(networkInterfaces=declared), replace(MACHINE, efa=adapters(range(1))), {}).data[
         "NetworkInterfaces"
     ]
     assert [each["InterfaceType"] for each in made] == ["interface", "efa-only"]

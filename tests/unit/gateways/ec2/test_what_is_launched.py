@@ -19,7 +19,7 @@ from joinery.gateways.ec2.gateway import LaunchRequest
 from joinery.gateways.ec2.instancetypes.resolve import resolve
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.fleet import fleet
-from joinery.gateways.ec2.launch.templates import TemplateKey, template_of
+from joinery.gateways.ec2.launch.templates import FabricAdapter, TemplateKey, template_of
 from joinery.objects.actions import UpdateClaim
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
@@ -80,7 +80,11 @@ def launch(kind: InstanceType, of: EC2NodeClass, *rules: str, **requests: str) -
     request = request_of(group, of, found, ())
     first = request.overrides[0]
     template = template_of(
-        request, of, FACTS, TemplateKey("ami-1", first.max_pods, range(first.efa), first.reservation), "us-east-1"
+        request,
+        of,
+        FACTS,
+        TemplateKey("ami-1", first.max_pods, tuple(map(FabricAdapter, range(first.efa))), first.reservation),
+        "us-east-1",
     )
     call = fleet(request, [(template.name, request.overrides)], {}, {s.zone: s.id for s in of.status.subnets})
     instance = Instance("i-1", kind.name, first.zone, request.capacity_type, "pending", builders.EPOCH, "ami-1")

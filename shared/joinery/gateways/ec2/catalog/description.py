@@ -181,6 +181,15 @@ class Description(_Part, frozen=True):
         return efa is None or efa.maximum_efa_interfaces >= len(self.network_info.network_cards)
 
     @property
+    def efa_only_cards(self) -> frozenset[int]:
+        """The further network cards on which an adapter is EFA-only: those that take one interface, and of p6e-gb200
+        those with odd numbers (https://github.com/aws/aws-parallelcluster/pull/6930).
+        """
+        single = {c.network_card_index for c in self.network_info.network_cards if c.maximum_network_interfaces == 1}
+        numbers = range(1, len(self.network_info.network_cards), 2) if self.instance_type.startswith("p6e-gb") else ()
+        return frozenset((*single, *numbers)) - {0}
+
+    @property
     def default_card_interfaces(self) -> int:
         """How many network interfaces the default card has.
 

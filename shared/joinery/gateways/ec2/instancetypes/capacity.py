@@ -10,7 +10,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from joinery.gateways.ec2.catalog.description import Description
-from joinery.gateways.ec2.instancetypes.families import FAMILIES, Family, branch_interfaces
+from joinery.gateways.ec2.instancetypes.families import FAMILIES, Family, branch_interfaces, has_windows_addresses
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClassSpec
 from joinery.objects.karpenter.kubelet.configuration import KubeletConfiguration, understood
 from joinery.objects.karpenter.kubelet.expressions import expressions, max_pods, reserved
@@ -248,7 +248,8 @@ def _extended(description: Description, settings: NodeSettings) -> dict[str, int
     }
     if description.gpu_info or description.neuron_info:
         extended |= _accelerators(description)
-    if settings.family.windows_build and description.arch == "amd64":
+    is_windows = settings.family.windows_build and description.arch == "amd64"
+    if is_windows and has_windows_addresses(description.instance_type):
         extended["vpc.amazonaws.com/PrivateIPv4Address"] = description.network_info.ipv4_addresses_per_interface - 1
     return extended
 

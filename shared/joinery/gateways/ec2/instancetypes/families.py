@@ -83,6 +83,11 @@ def branch_interfaces(instance_type: str) -> int:
     return _table("branch-interfaces.json").get(instance_type, 0)
 
 
+def has_windows_addresses(instance_type: str) -> bool:
+    """Whether the VPC resource controller, which gives pods of Windows their addresses, knows the type."""
+    return instance_type in _table("branch-interfaces.json")
+
+
 def network_bandwidth(instance_type: str) -> int | None:
     """Baseline bandwidth in Mbit/s, None where it is unknown or vague."""
     return _table("network-bandwidth-mbps.json").get(instance_type)

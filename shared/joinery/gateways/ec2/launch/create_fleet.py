@@ -26,7 +26,7 @@ from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.fleet import fleet, full_subnets, out_of, result
 from joinery.gateways.ec2.launch.launch_templates import LaunchTemplates
 from joinery.gateways.ec2.launch.running import described
-from joinery.gateways.ec2.launch.templates import Template, pools_by_template, template_of
+from joinery.gateways.ec2.launch.templates import FabricAdapter, Template, pools_by_template, template_of
 from joinery.gateways.ec2.nodeclass.discovery import free_addresses
 from joinery.gateways.ec2.nodeclass.tags import instance_tags
 from joinery.objects.codes import CAPACITY, TEMPLATE_NOT_FOUND, TOKEN_REUSED
@@ -84,7 +84,7 @@ class CreateFleet:
         with self._describing:
             images = self._images(request, node_class)
         reserved_of = partial(self._reserved, node_class.spec)
-        by_template = pools_by_template(request.overrides, images, reserved_of, self._efa_cards)
+        by_template = pools_by_template(request.overrides, images, reserved_of, self._adapters)
         # EC2 says nothing of what it is not asked for.
         request = replace(request, overrides=tuple(chain.from_iterable(by_template.values())))
         configs = [
@@ -251,9 +251,10 @@ class CreateFleet:
         except ExpressionError as error:
             raise ConfigurationError(f"spec.kubelet.{error}") from None
 
-    def _efa_cards(self, override: Override) -> range:
-        first = 0 if self._descriptions[override.instance_type].efa_on_first_card else 1
-        return range(first, first + override.efa)
+    def _adapters(self, override: Override) -> tuple[FabricAdapter, ...]:
+        description = self._descriptions[override.instance_type]
+        first, only = 0 if description.efa_on_first_card else 1, description.efa_only_cards
+        return tuple(FabricAdapter(card, card in only) for card in range(first, first + override.efa))
 
     def _describe(self, names: list[str]) -> dict[str, Description]:
         """The types of these names, as far as EC2 knows them."""

@@ -101,7 +101,7 @@ class DryRuns:
             token="", count=1, node_pool="", node_class=node_class, capacity_type=labels.ON_DEMAND, overrides=pools,
             labels={}, tenancy=launch.tenancy if launch else labels.SHARED_TENANCY,
         )  # fmt: skip
-        key = TemplateKey(image, max_pods=PODS_WITHOUT_ENI_LIMIT, efa=range(0), reservation=None)
+        key = TemplateKey(image, max_pods=PODS_WITHOUT_ENI_LIMIT, efa=(), reservation=None)
         template = template_of(request, node_class, facts, key, self._clients.region)
         try:
             return self._refusal_of(request, template, facts)

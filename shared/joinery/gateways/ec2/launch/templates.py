@@ -28,16 +28,23 @@ _MOST_CONFIGS = 50
 _ISOLATED = ("us-iso-", "us-isob-", "us-isof-")
 
 
+class FabricAdapter(NamedTuple):
+    """An Elastic Fabric Adapter on a network card. ``is_only``: without an ordinary interface, so without addresses."""
+
+    card: int
+    is_only: bool = False
+
+
 class TemplateKey(NamedTuple):
     """What pools must have in common to share a launch template.
 
-    ``efa``: the network cards that get an Elastic Fabric Adapter. ``reserved``: as JSON, what the class's expressions
+    ``efa``: the Elastic Fabric Adapters. ``reserved``: as JSON, what the class's expressions
     reserve for kubelet and system; empty where it has none.
     """
 
     image_id: str
     max_pods: int
-    efa: range
+    efa: tuple[FabricAdapter, ...]
     reservation: Reservation | None
     reserved: str = ""
 
@@ -56,7 +63,7 @@ class Machine:
     """What of a template does not come from the class alone.
 
     ``user_data``: base64. ``reservation``: the capacity reservation to launch into, None to use none. ``efa``: the
-    network cards with an Elastic Fabric Adapter. ``tenancy``: EC2's word. ``partition``: of the placement group, empty
+    Elastic Fabric Adapters. ``tenancy``: EC2's word. ``partition``: of the placement group, empty
     for any.
     """
 
@@ -66,7 +73,7 @@ class Machine:
     region: str
     ipv6: bool
     reservation: Reservation | None = None
-    efa: range = range(0)
+    efa: tuple[FabricAdapter, ...] = ()
     tenancy: str = labels.SHARED_TENANCY
     partition: str = ""
 
@@ -75,7 +82,7 @@ def pools_by_template(
     overrides: Iterable[Override],
     images: Mapping[str, str],
     reserved: Callable[[Override], str],
-    efa: Callable[[Override], range],
+    efa: Callable[[Override], tuple[FabricAdapter, ...]],
 ) -> dict[TemplateKey, list[Override]]:
     """The pools of each template, of as many templates as a call may name: those with the cheapest pools.
 
@@ -258,19 +265,21 @@ def _interfaces(node_class: EC2NodeClass, machine: Machine) -> list[dict[str, An
     groups, spec = [group.id for group in node_class.status.security_groups], node_class.spec
     if spec.network_interfaces:
         return [_declared(interface, groups, spec, machine.ipv6) for interface in spec.network_interfaces]
-    if 0 in machine.efa:
-        return [_adapter(card, min(card, 1), "efa", groups) | _addresses(spec, machine.ipv6) for card in machine.efa]
-    primary = {"DeviceIndex": 0, "Groups": groups} | _addresses(spec, machine.ipv6)
-    return [primary, *(_adapter(card, 0, "efa-only", groups) for card in machine.efa)]
+    addresses = _addresses(spec, machine.ipv6)
+    if any(adapter.card == 0 for adapter in machine.efa):
+        return [_adapter(*adapter, groups) | ({} if adapter.is_only else addresses) for adapter in machine.efa]
+    primary = {"DeviceIndex": 0, "Groups": groups} | addresses
+    return [primary, *(_adapter(adapter.card, True, groups) for adapter in machine.efa)]
 
 
-def _adapter(card: int, device: int, interface_type: str, groups: list[str]) -> dict[str, Any]:
+def _adapter(card: int, is_only: bool, groups: list[str]) -> dict[str, Any]:
     """The Elastic Fabric Adapter of one network card.
 
     Beside an ordinary interface on the first card it needs no addresses, and is the first device of its own card (EC2
     User Guide, "Maximize network bandwidth on Amazon EC2 instances with multiple network cards").
     """
-    return {"NetworkCardIndex": card, "DeviceIndex": device, "InterfaceType": interface_type, "Groups": groups}
+    kind, device = ("efa-only", 0) if is_only else ("efa", min(card, 1))
+    return {"NetworkCardIndex": card, "DeviceIndex": device, "InterfaceType": kind, "Groups": groups}
 
 
 def _declared(interface: NetworkInterface, groups: list[str], spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
