@@ -21,6 +21,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from joinery.objects.karpenter.meta import Condition
+from joinery.objects.wording import shortened
 
 READY, VALID = "Ready", "ValidationSucceeded"
 
@@ -138,12 +139,14 @@ def _root(conditions: Sequence[Condition], dependents: Sequence[str], at: Observ
 
 
 def _condition(condition_type: str, status: str, reason: str, message: str, at: Observation) -> Condition:
+    # The API server refuses a status with a longer message than 32,768 characters (Kubernetes API, Condition), and
+    # others may have written what is repeated here.
     return Condition.model_validate(
         {
             "type": condition_type,
             "status": status,
             "reason": reason,
-            "message": message,
+            "message": shortened(message),
             "lastTransitionTime": at.now.replace(microsecond=0),
             "observedGeneration": at.generation,
         }

@@ -55,6 +55,21 @@ def test_a_pool_says_what_is_wrong_with_its_class(classes: tuple[EC2NodeClass, .
     assert (found.status, found.reason) == ("False", reason)
 
 
+def test_a_pool_repeats_the_beginning_of_what_a_class_says() -> None:
+    """The API server refuses longer messages than 32,768 characters, and others may have written that of the class."""
+    node_class = builders.node_class()
+    generation = node_class.metadata.generation
+    said = Condition(type="Ready", status="False", reason="Odd", message="no " * 20_000, observed_generation=generation)
+    status = node_class.status.model_copy(update={"conditions": [said]})
+    odd = node_class.model_copy(update={"status": status})
+    snapshot = Snapshot(now=START, node_pools=(builders.node_pool(),), node_classes=(odd,))
+    commands = [command for chain in readiness(snapshot, {}) for command in chain]
+    (pool,) = [command.after for command in commands if isinstance(command, UpdatePool)]
+    found = find(pool.status.conditions, "NodeClassReady")
+    assert found is not None
+    assert (found.reason, found.message[:6], len(found.message)) == ("Odd", "no no ", 1024)
+
+
 def test_a_pool_counts_its_nodes() -> None:
     """Those that stay; every resource that limits may name is there even for an empty pool."""
     claims = (builders.node_claim("a"), builders.node_claim("b"), builders.node_claim("c", deleted=START))

@@ -30,7 +30,6 @@ from joinery.objects.karpenter.ec2nodeclass_status import (
 )
 from joinery.objects.karpenter.meta import Condition
 from joinery.objects.karpenter.nodeclass import Unsupported
-from joinery.objects.wording import shortened
 
 #: EC2 appends it to what it denies, and it is another text each time.
 _ENCODED = re.compile(r"(?<!\s)\s*Encoded authorization failure message: \S+")
@@ -118,7 +117,7 @@ def _updated(node_class: EC2NodeClass, problems: Mapping[str, Unmet | None], now
 def _condition(name: str, unmet: Unmet | None, at: Observation) -> Condition:
     if unmet is None:
         return true(name, at)
-    return (false if unmet.is_known else unknown)(name, unmet.reason, shortened(unmet.message), at)
+    return (false if unmet.is_known else unknown)(name, unmet.reason, unmet.message, at)
 
 
 def _missing(selected: object, reason: str, message: str) -> Unmet | None:
