@@ -1,15 +1,20 @@
 """An installation for ``joinery doctor`` to look at, in memory: in order, unless a test says otherwise."""
 
+import gzip
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from typing import Any
 
 from joinery import __version__
 from joinery.decisions.installation import shipped
 from joinery.decisions.installation.objects import WEBHOOK, preparation
 from joinery.decisions.installation.shipped import definitions, rights
+from joinery.gateways.ec2.catalog.document import Catalog, encode
+from joinery.gateways.memory.bucket import CATALOG_KEY, PAID_FOR_KEY
 from joinery.gateways.workers import OneByOne
+from joinery.objects.errors import NotFoundError
 from joinery.objects.kubernetes.references import reference
 from joinery.objects.settings import SETTINGS, in_force
 from joinery_cli.doctor.command import checks
@@ -148,12 +153,25 @@ def healthy() -> dict[str, Answer]:
         "get_service_quota": {"Quota": {"Value": 500.0}},
         "get_account_settings": {"AccountLimit": {"UnreservedConcurrentExecutions": 900, "ConcurrentExecutions": 1000}},
         "list_objects_v2": {"Contents": [{"Key": "catalog.json.gz", "LastModified": NOW - timedelta(minutes=10)}]},
+        "get_object": bucket(),
         "get_queue_attributes": {"Attributes": {"ApproximateNumberOfMessages": "0"}},
         "describe_alarms": {"MetricAlarms": [{"AlarmName": "failures", "StateValue": "OK"}]},
         "get_metric_statistics": metrics(),
         "list_metrics": {"Metrics": [{}, {}]},
         "list_dashboards": {"DashboardEntries": [{}] * 4},
     }
+
+
+def bucket(paid_for: bytes | None = None, **catalogue: Any) -> Callable[..., Any]:
+    """What is stored: a catalogue, of which a test says what is in it, and the document of commitments, if any."""
+    objects = {CATALOG_KEY: gzip.compress(encode(Catalog(region="us-east-1", **catalogue))), PAID_FOR_KEY: paid_for}
+
+    def get(Key: str, **_: Any) -> Any:  # noqa: N803 - S3's word
+        if (stored := objects[Key]) is None:
+            raise NotFoundError("NoSuchKey")
+        return {"Body": BytesIO(stored)}
+
+    return get
 
 
 def metrics(**values: float) -> Callable[..., Any]:

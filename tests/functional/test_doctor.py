@@ -1,12 +1,12 @@
 """``joinery doctor`` over a site that is in order; what it prints, and the bill."""
 
-from io import BytesIO
 from typing import Any
 
 import pytest
 
 from joinery import __version__
 from joinery.gateways.aws import error as aws_error
+from joinery.gateways.ec2.catalog.reservations import CapacityReservation
 from joinery.gateways.workers import OneByOne, Threads
 from joinery.objects.errors import NotFoundError, UnavailableError
 from joinery_cli.doctor.command import checks
@@ -19,6 +19,7 @@ from tests.functional.doctored import (
     FakeApi,
     FakeAws,
     FakeWeb,
+    bucket,
     described,
     diagnosed,
     node_class,
@@ -94,6 +95,36 @@ def test_objects_without_a_status_are_in_order_while_joinery_observes() -> None:
         ("settings", CheckStatus.WARN)
     }
     assert wrong(diagnosed(site(api=api))) == {("nodepools", CheckStatus.FAIL), ("network", CheckStatus.FAIL)}
+
+
+@pytest.mark.parametrize("status", ["True", "False"])
+def test_what_is_ready_while_joinery_observes_is_so_for_karpenter(status: str) -> None:
+    """Joinery writes no status then, and its own plans may say otherwise."""
+    ready = {"conditions": [{"type": "Ready", "status": status, "message": "no role"}]}
+    api = FakeApi(**{"/apis/karpenter.sh/v1/nodepools": {"items": [{**node_pool(), "status": ready}]}})
+    found = diagnosed(site(FakeAws(describe_stacks=described(Mode="observe")), api))
+    (line,) = [one.text for one in found if one.topic == "nodepools"]
+    assert "says Karpenter: Joinery observes" in line
+    (own,) = [one.text for one in diagnosed(site(api=api)) if one.topic == "nodepools"]
+    assert "Karpenter" not in own
+
+
+def test_a_reservation_that_nobody_selects_is_a_hint() -> None:
+    """EC2 uses an open one for whatever matches, without a word (EC2 User Guide, "On-Demand Capacity Reservations")."""
+    taken, free, named = (
+        CapacityReservation(
+            capacity_reservation_id=name, instance_type="m5.large", availability_zone="us-east-1a",
+            instance_match_criteria=criteria,
+        )
+        for name, criteria in (("cr-taken", "open"), ("cr-free", "open"), ("cr-named", "targeted"))
+    )  # fmt: skip
+    selecting = node_class()
+    selecting["status"] = {**selecting["status"], "capacityReservations": [{"id": "cr-taken"}]}
+    api = FakeApi(**{"/apis/karpenter.k8s.aws/v1/ec2nodeclasses": {"items": [selecting]}})
+    aws = FakeAws(get_object=bucket(capacity_reservations=(taken, free, named)))
+    hints = [one.text for one in diagnosed(site(aws, api)) if one.status == CheckStatus.NOTE and "cr-" in one.text]
+    assert len(hints) == 1
+    assert "cr-free (m5.large in us-east-1a)" in hints[0]
 
 
 def test_one_mistake_of_ours_is_one_line() -> None:
@@ -213,7 +244,7 @@ def test_what_is_left_of_commitments_is_said() -> None:
     )
     answers: Any = {
         "describe_stacks": described(Commitments="60%"),
-        "get_object": lambda **_: {"Body": BytesIO(document)},
+        "get_object": bucket(document),
     }
     (found,) = (one for one in diagnosed(site(FakeAws(**answers))) if one.topic == "commitments")
     assert found.status is CheckStatus.OK

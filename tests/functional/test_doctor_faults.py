@@ -1,12 +1,12 @@
 """``joinery doctor`` over sites that are wrong in one place each."""
 
 from datetime import timedelta
-from io import BytesIO
 from typing import Any
 
 import pytest
 
 from joinery.decisions.installation.objects import MARKED, STACK
+from joinery.gateways.ec2.catalog.document import Missing
 from joinery.objects.errors import ConfigurationError, NotFoundError, UnavailableError
 from joinery.objects.karpenter.labels import VERSION
 from joinery_cli.doctor.findings import CheckStatus, exit_status
@@ -14,6 +14,7 @@ from tests.functional.doctored import (
     NOW,
     FakeApi,
     FakeAws,
+    bucket,
     described,
     diagnosed,
     metrics,
@@ -57,6 +58,13 @@ FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, CheckStatus, 
         "stack",
         FAIL,
         "stack/other",
+    ),
+    "a source of the catalogue that could not be read": (
+        {"get_object": bucket(missing=(Missing("the price list", "the prices of before", "AccessDenied"),))},
+        {},
+        "catalogue",
+        WARN,
+        "the price list could not be read: the prices of before (AccessDenied)",
     ),
     "observe mode": ({"describe_stacks": described(Mode="observe")}, {}, "settings", WARN, "nothing is done"),
     "an off-switch": (
@@ -248,7 +256,7 @@ FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, CheckStatus, 
         "1,440 minutes",
     ),
     "commitments that nobody has written": (
-        {"describe_stacks": described(Commitments="file"), "get_object": NotFoundError("NoSuchKey")},
+        {"describe_stacks": described(Commitments="file"), "get_object": bucket()},
         {},
         "commitments",
         WARN,
@@ -257,7 +265,7 @@ FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, CheckStatus, 
     "commitments of which a part is missing": (
         {
             "describe_stacks": described(Commitments="100%"),
-            "get_object": lambda **_: {"Body": BytesIO(b'{"missing": ["Savings Plans could not be read: x"]}')},
+            "get_object": bucket(b'{"missing": ["Savings Plans could not be read: x"]}'),
         },
         {},
         "commitments",

@@ -31,19 +31,21 @@ def objects(site: Site) -> Iterator[Finding]:
     if _observes(site) and not any(_ready(one) for one in (*pools, *classes)):
         yield note("nodepools", "whether they are ready is not written while Joinery observes: joinery plan shows it")
         return
+    # In observe mode Joinery writes no status: what there is, Karpenter has written.
+    says = ", says Karpenter: Joinery observes and writes no status" if _observes(site) else ""
     unready = [one for one in (*pools, *classes) if _ready(one).get("status") != "True"]
     for one in unready:
         why = _ready(one).get("message") or "it has no condition Ready: lifecycle has not looked at it yet"
         kind = one.get("kind") or ("NodePool" if one in pools else "EC2NodeClass")
         name = one["metadata"]["name"]
-        yield fail("nodepools", f"{kind} {name} is not ready: {why}", f"kubectl describe {kind.lower()} {name}")
+        yield fail("nodepools", f"{kind} {name} is not ready{says}: {why}", f"kubectl describe {kind.lower()} {name}")
     for one in pools:
         health = _condition(one, "NodeRegistrationHealthy")
         if health.get("status") == "False":
             name, why = one["metadata"]["name"], health.get("message", "")
             yield warn("nodepools", f"nodes of NodePool {name} do not join: {why}", f"kubectl describe nodepool {name}")
     if not unready:
-        yield ok("nodepools", f"{len(pools)} NodePools and {len(classes)} EC2NodeClasses are ready")
+        yield ok("nodepools", f"{len(pools)} NodePools and {len(classes)} EC2NodeClasses are ready{says}")
 
 
 def _observes(site: Site) -> bool:

@@ -1,13 +1,16 @@
 """How is it: stale prices, dead letters, alarms, throttling, failures?"""
 
+import gzip
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from joinery.gateways.ec2.catalog.document import decode as decoded_catalogue
 from joinery.gateways.memory.bucket import CATALOG_KEY, PAID_FOR_KEY
 from joinery.objects.commitments import decode
 from joinery.objects.errors import NotFoundError
+from joinery.objects.kubernetes.references import collection
 from joinery.objects.settings import NOT_COUNTED
-from joinery_cli.doctor.findings import Check, Finding, fail, ok, warn
+from joinery_cli.doctor.findings import Check, Finding, fail, note, ok, warn
 from joinery_cli.doctor.site import Site, metric_sum
 
 _HOUR = timedelta(hours=1)
@@ -56,6 +59,33 @@ def commitments(site: Site) -> Iterator[Finding]:
     read = f", read {(site.now() - document.read).total_seconds() / 60:.0f} minutes ago" if document.read else ""
     text = f"others leave {plans:.4g} $/h of Savings Plans and {instances:g} Reserved Instances{read}"
     yield ok("commitments", text)
+
+
+def catalogue_sources(site: Site) -> Iterator[Finding]:
+    """What the catalogue lacks, and which capacity reservations nobody selects."""
+    try:
+        answer = site.aws.ask("s3", "get_object", Bucket=site.outputs["Bucket"], Key=CATALOG_KEY)
+    except NotFoundError:
+        return  # which the check before has said
+    stored = decoded_catalogue(gzip.decompress(answer["Body"].read()))
+    for missing in stored.missing:
+        remedy = "give the function catalog that right; its log has the error"
+        yield warn("catalogue", str(missing), remedy)
+    selected = {
+        one["id"]
+        for node_class in site.listed(collection("EC2NodeClass"))
+        for one in node_class.get("status", {}).get("capacityReservations") or ()
+    }
+    for one in stored.capacity_reservations:
+        name = one.capacity_reservation_id
+        if one.instance_match_criteria == "open" and one.is_usable(site.now()) and name not in selected:
+            what = f"{one.instance_type} in {one.availability_zone}"
+            yield note(
+                "catalogue",
+                f"no EC2NodeClass selects the open capacity reservation {name} ({what}): EC2 may use it for on-demand "
+                "nodes, and plans price them as if nothing were paid for",
+                "select it by capacityReservationSelectorTerms, where it is meant for this cluster",
+            )
 
 
 def dead_letters(site: Site) -> Iterator[Finding]:
@@ -122,6 +152,7 @@ def failures(site: Site) -> Iterator[Finding]:
 
 CHECKS = (
     Check("catalogue", catalogue),
+    Check("catalogue", catalogue_sources),
     Check("commitments", commitments),
     Check("dead letters", dead_letters),
     Check("alarms", alarms),
