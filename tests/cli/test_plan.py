@@ -266,6 +266,23 @@ def test_a_node_that_is_reserved_is_planned_before_one_is_bought(run: Run, write
     assert outcome.err == ""
 
 
+def test_a_pod_that_asks_for_a_partition_is_planned_from_files(run: Run, write: Write) -> None:
+    """Files do not say how many a placement group has: AWS's maximum is assumed (EC2 User Guide, "Placement
+    strategies"), and the plan says so.
+    """
+    group = CLUSTER.replace("  role: nodes", "  role: nodes\n  placementGroupSelector: {name: racks}")
+    pods = [
+        write(
+            f"{number}.json", pod_document(number, nodeSelector={"karpenter.k8s.aws/placement-group-partition": number})
+        )
+        for number in ("7", "8")
+    ]
+    given = [option for path in (write("cluster.yaml", group), *pods) for option in ("-f", path)]
+    outcome = run("plan", "--now", NOW, "-o", "json", *given)
+    assert [pod.rpartition("/")[2] for launch in outcome.document["launch"] for pod in launch["pods"]] == ["7"]
+    assert "placement group racks is not looked up: pods may ask for each of 7 partitions" in outcome.err
+
+
 def test_reservations_that_cannot_be_counted_on_are_told(run: Run, write: Write, tmp_path: Path) -> None:
     """The plan is made without them: where the catalogue knows none that is meant, or not how much is left of one."""
     files = ("-f", write("cluster.yaml", RESERVED), "-f", write("p.json", pod_document()))

@@ -10,7 +10,13 @@ from joinery.decisions.scheduling.explain.elsewhere import also_served, bought_t
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.pools.overlays import MATCHES_NOTHING, Overlaid
 from joinery.gateways.ec2.catalog.document import Catalog
-from joinery.gateways.ec2.offline import NODE_CLASS, types_without_value, unbootable, unused_reservations
+from joinery.gateways.ec2.offline import (
+    NODE_CLASS,
+    assumed_partitions,
+    types_without_value,
+    unbootable,
+    unused_reservations,
+)
 from joinery.objects.karpenter.labels import AUTO_MODE_DRIVER, DO_NOT_DISRUPT
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import amount
@@ -245,10 +251,11 @@ def not_counted(snapshot: Snapshot, catalogue: Catalog, settings: "Settings | No
     """What a plan counts on that a cluster would not have, or the other way round.
 
     Capacity reservations that are asked for and not used, because the catalogue does not say what is left of them;
-    classes with whose user data no node boots; and types for which an expression of a class has no value.
+    classes with whose user data no node boots; types for which an expression of a class has no value; and partitions.
     """
     yield from map(warning, unused_reservations(snapshot.node_classes, catalogue, snapshot.now))
     yield from map(warning, unbootable(snapshot.node_classes))
+    yield from map(note, assumed_partitions(snapshot.node_classes))
     yield from map(warning, types_without_value(snapshot.node_classes, catalogue, settings))
 
 

@@ -12,6 +12,7 @@ from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
 from joinery.gateways.ec2.instancetypes.remembered import types_of
 from joinery.gateways.ec2.instancetypes.resolve import LONG_AGO, left_out
+from joinery.gateways.ec2.nodeclass.placement import MOST_PARTITIONS, PlacementGroup
 from joinery.gateways.ec2.nodeclass.reservations import reservations_of, uncounted
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
 from joinery.objects.karpenter.nodeclass import NodeClass
@@ -36,9 +37,29 @@ def instance_types(
     """
     assumed = NodeAssumptions.of(settings) if settings else USUAL
     return {
-        node_class.metadata.name: types_of(catalog, of_ec2(node_class), now=now, assumed=assumed)
+        node_class.metadata.name: types_of(
+            catalog, of_ec2(node_class), now=now, assumed=assumed, group=_group(of_ec2(node_class))
+        )
         for node_class in node_classes
     }
+
+
+def _group(node_class: EC2NodeClass) -> PlacementGroup | None:
+    """The placement group that a class names. EC2 was not asked what it is: it takes all types, and may have as many
+    partitions as any has.
+    """
+    selector = node_class.spec.placement_group_selector
+    return PlacementGroup(selector.id or "", selector.name or "", "", MOST_PARTITIONS) if selector else None
+
+
+def assumed_partitions(node_classes: Iterable[NodeClass]) -> Iterator[str]:
+    """A line for each class with a placement group, of which no file says how many partitions it has."""
+    for node_class in map(of_ec2, node_classes):
+        if group := _group(node_class):
+            yield (
+                f"{node_class.kind} {node_class.metadata.name}: placement group {group.id or group.name} is not looked "
+                f"up: pods may ask for each of {MOST_PARTITIONS} partitions, the most that one has"
+            )
 
 
 def default_class() -> NodeClass:

@@ -168,13 +168,13 @@ def _group_labels(group: PlacementGroup | None) -> Labels:
     if group is None:
         return {}
     partitions: Labels = {labels.PARTITION: group.partition_numbers} if group.partitions else {}
-    return {labels.PLACEMENT_GROUP: (group.id,)} | partitions
+    return ({labels.PLACEMENT_GROUP: (group.id,)} if group.id else {}) | partitions
 
 
 def takes(description: Description, group: PlacementGroup | None) -> bool:
     """Whether instances of the type may be in the group (EC2 User Guide, "Placement strategies")."""
     strategies = description.placement_group_info.supported_strategies
-    return group is None or not strategies or group.strategy in strategies
+    return group is None or not group.strategy or not strategies or group.strategy in strategies
 
 
 def _offering_labels(description: Description, sold: tuple[Offering, ...], region: _Region) -> Labels:

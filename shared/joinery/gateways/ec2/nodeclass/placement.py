@@ -2,10 +2,15 @@
 
 from dataclasses import dataclass
 
+#: How many partitions a group may have in a zone (EC2 User Guide, "Placement strategies").
+MOST_PARTITIONS = 7
+
 
 @dataclass(frozen=True, slots=True)
 class PlacementGroup:
-    """``strategy``: cluster, spread or partition. ``partitions``: how many it has; 0 for other strategies."""
+    """``id``, ``strategy`` (cluster, spread or partition): empty where EC2 was not asked. ``partitions``: how many it
+    has; 0 for other strategies.
+    """
 
     id: str
     name: str
