@@ -1,6 +1,8 @@
 """Whatever the catalogue claims of a type is in the request that launches it, and on the node; or it is refused.
 
-Each label and each resource has an entry here that says how it gets there. A new one without an entry fails.
+Each label and each resource has an entry here that says how it gets there. A new one without an entry fails. Labels
+come onto a Node twice: kubelet is told those of its claim when the machine boots (not on images of one's own, which
+have user data of their own), and registration writes all of the claim's (Karpenter core, nodeclaim/registration).
 """
 
 import base64
@@ -15,14 +17,16 @@ from joinery.decisions.lifecycle.joining.registration import synced
 from joinery.decisions.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome, after_launch
 from joinery.decisions.lifecycle.launching.instance_filters import filtered
 from joinery.gateways.ec2.catalog.document import Catalog
+from joinery.gateways.ec2.catalog.reservations import CapacityReservation
 from joinery.gateways.ec2.gateway import LaunchRequest
 from joinery.gateways.ec2.instancetypes.resolve import resolve
 from joinery.gateways.ec2.launch.facts import ClusterFacts
 from joinery.gateways.ec2.launch.fleet import fleet
 from joinery.gateways.ec2.launch.templates import FabricAdapter, TemplateKey, template_of
+from joinery.gateways.ec2.nodeclass.placement import PlacementGroup
 from joinery.objects.actions import UpdateClaim
 from joinery.objects.karpenter import labels
-from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.quantity import Resources, amounts
 from joinery.objects.snapshot.instances import Instance
@@ -37,7 +41,7 @@ OF_THE_LAUNCH = {labels.ZONE, labels.ZONE_ID, labels.CAPACITY_TYPE, labels.TENAN
 #: Resources that every instance of the type has, or that a controller gives its Node by the type.
 OF_THE_TYPE = {
     "cpu", "memory", "nvidia.com/gpu", "amd.com/gpu", "habana.ai/gaudi", "aws.amazon.com/neuron",
-    "aws.amazon.com/neuroncore", "vpc.amazonaws.com/pod-eni",
+    "aws.amazon.com/neuroncore", "vpc.amazonaws.com/pod-eni", "vpc.amazonaws.com/PrivateIPv4Address",
 }  # fmt: skip
 #: Resources that the template gives it: kubelet's limit, disks, adapters.
 OF_THE_TEMPLATE = {"pods", "ephemeral-storage", EFA}
@@ -87,7 +91,10 @@ def launch(kind: InstanceType, of: EC2NodeClass, *rules: str, **requests: str) -
         "us-east-1",
     )
     call = fleet(request, [(template.name, request.overrides)], {}, {s.zone: s.id for s in of.status.subnets})
-    instance = Instance("i-1", kind.name, first.zone, request.capacity_type, "pending", builders.EPOCH, "ami-1")
+    instance = Instance(
+        "i-1", kind.name, first.zone, request.capacity_type, "pending", builders.EPOCH, "ami-1",
+        reservation=first.reservation.id if first.reservation else "",
+    )  # fmt: skip
     ((command, *_),), _ = after_launch(group, FleetOutcome(instances=(instance,)), of, types, builders.EPOCH)
     assert isinstance(command, UpdateClaim)
     node = synced(builders.node("n", labels={}), command.after)
@@ -100,11 +107,13 @@ def kinds(catalog: Catalog) -> tuple[InstanceType, ...]:
     return resolve(catalog, of_subnets())
 
 
-def test_every_type_is_launched_with_what_is_claimed_of_it(kinds: tuple[InstanceType, ...]) -> None:
+@pytest.mark.parametrize("alias", ["al2023", "bottlerocket", "windows2022"])
+def test_every_type_is_launched_with_what_is_claimed_of_it(catalog: Catalog, alias: str) -> None:
     """The call names the type, its Node has each label that follows from it, and its claim each resource. Refused is
-    a1 alone, on which Amazon Linux 2023 does not boot.
+    what the family's images do not boot (a1, or all of arm64), or what has no room for its kubelet.
     """
-    of, refused = of_subnets(), set()
+    of, refused = of_subnets(amiSelectorTerms=[{"alias": f"{alias}@latest"}]), set()
+    kinds = resolve(catalog, of)
     for kind in kinds:
         launched = launch(kind, of)
         if launched is None:
@@ -118,7 +127,47 @@ def test_every_type_is_launched_with_what_is_claimed_of_it(kinds: tuple[Instance
         assert kind.capacity.keys() <= OF_THE_TYPE | OF_THE_TEMPLATE
         promised = {name: value for name, value in kind.capacity.items() if name != EFA and value}
         assert amounts(launched.claim.status.capacity) == promised
-    assert {name.partition(".")[0] for name in refused} == {"a1"}
+    a1 = {kind.name for kind in kinds if kind.name.startswith("a1.")}
+    arm = {kind.name for kind in kinds if kind.labels[labels.ARCH] == ("arm64",)}
+    small = {kind.name for kind in kinds if min(kind.allocatable.values()) < 0}
+    assert refused - small == {"al2023": a1, "bottlerocket": set(), "windows2022": arm}[alias] - small
+
+
+def test_what_is_launched_into_a_reservation_says_which(catalog: Catalog) -> None:
+    """The template names it, and its labels come onto the Node from the claim: EC2 says only that it is on demand."""
+    zone = ZONES[0]
+    entry = {"id": "cr-1", "availabilityZone": zone, "instanceType": "m5.large", "instanceMatchCriteria": "targeted"}
+    of = of_subnets(capacityReservationSelectorTerms=[{"id": "cr-1"}])
+    status = EC2NodeClassStatus.model_validate({**of.status.model_dump(by_alias=True), "capacityReservations": [entry]})
+    of = of.model_copy(update={"status": status})
+    stock = CapacityReservation(
+        capacity_reservation_id="cr-1", instance_type="m5.large", availability_zone=zone, available_instance_count=3
+    )
+    kind = next(one for one in resolve(catalog, of, reservations=[stock]) if one.name == "m5.large")
+    launched = launch(kind, of, f"{labels.CAPACITY_TYPE}=reserved", f"{labels.RESERVATION_ID}=cr-1")
+    assert launched is not None
+    target = launched.template["CapacityReservationSpecification"]["CapacityReservationTarget"]
+    assert target == {"CapacityReservationId": "cr-1"}
+    assert {key: launched.node_labels[key] for key in (*labels.RESERVATION_LABELS, labels.CAPACITY_TYPE)} == {
+        labels.RESERVATION_ID: "cr-1", labels.RESERVATION_TYPE: "default",
+        labels.RESERVATION_INTERRUPTIBLE: "false", labels.CAPACITY_TYPE: "reserved",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("partition", ["", "2"])
+def test_what_is_launched_into_a_placement_group_says_which(catalog: Catalog, partition: str) -> None:
+    """The template names group and partition. What no claim asks for EC2 chooses, and registration writes it once EC2
+    has said it (``tests/functional/test_placement_groups.py``).
+    """
+    of = of_subnets(placementGroupSelector={"name": "racks"})
+    group = PlacementGroup("pg-1", "racks", "partition", 3)
+    kind = next(one for one in resolve(catalog, of, group=group) if one.name == "m5.large")
+    launched = launch(kind, of, *([f"{labels.PARTITION}={partition}"] if partition else []))
+    assert launched is not None
+    placement = launched.template["Placement"]
+    assert (placement["GroupName"], str(placement.get("PartitionNumber", ""))) == ("racks", partition)
+    assert launched.node_labels[labels.PLACEMENT_GROUP] == "pg-1"
+    assert launched.node_labels.get(labels.PARTITION, "") == partition
 
 
 @pytest.mark.parametrize("name", ["m7g.large", "p5.48xlarge"])
