@@ -19,12 +19,14 @@ from types import MappingProxyType
 from joinery.decisions import planning
 from joinery.decisions.planning import Plan
 from joinery.decisions.scheduling.launch_caps import Admission, Cap, admit_launches, fits, is_too_dear, over
+from joinery.decisions.scheduling.ledger import with_offerings
 from joinery.decisions.scheduling.packing import Launch, Unplaced
 from joinery.decisions.scheduling.paid import recounted
 from joinery.decisions.scheduling.pools.deaths import holds_tried
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.decisions.verification.verify import verify
+from joinery.objects.snapshot.offerings import InstanceType, Offering
 from joinery.objects.snapshot.urgency import LEAST_URGENT, Urgency, lately_served, urgencies
 
 #: How many plans are made at most: a large one takes seconds.
@@ -71,14 +73,11 @@ def within_caps(problem: Problem, planner: Planner, *, is_late: Callable[[], boo
 def _affordable(problem: Problem) -> Problem:
     """The problem without offerings of which not even one fits under the caps."""
     most = problem.options.caps.max_hourly or 0.0
-    types = {
-        name: tuple(
-            replace(kind, offerings=tuple(offering for offering in kind.offerings if offering.list_price <= most))
-            for kind in kinds
-        )
-        for name, kinds in problem.instance_types.items()
-    }
-    return replace(problem, instance_types=types)
+
+    def bearable(kind: InstanceType) -> tuple[Offering, ...]:
+        return tuple(offering for offering in kind.offerings if offering.list_price <= most)
+
+    return with_offerings(problem, bearable)
 
 
 def _admitted(problem: Problem, planner: Planner, plan: Plan, is_late: Callable[[], bool]) -> Plan:

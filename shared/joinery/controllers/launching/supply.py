@@ -16,7 +16,7 @@ from joinery.decisions.scheduling.pools.overlays import overlaid
 from joinery.gateways.bundles import Gateways
 from joinery.objects.errors import JoineryError
 from joinery.objects.snapshot.learned_memory import learned_memory
-from joinery.objects.snapshot.offerings import InstanceType, OfferingKey, class_of, offered_in, without
+from joinery.objects.snapshot.offerings import InstanceType, OfferingKey, changed_types, offered_in, without
 from joinery.objects.snapshot.shortages import as_met_by
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -50,9 +50,8 @@ def read_supply(gateways: Gateways, snapshot: Snapshot, *, is_voluntary: bool = 
     if shifted := known_shifts(_answer_about_shifts(gateways)):
         unavailable |= offered_in(chain.from_iterable(types.values()), shifted)
     met = {name: as_met_by(one, unavailable) for name, one in snapshot.classes_by_name.items()}
-    return Supply(
-        {key: without(listed, met[class_of(key)]) for key, listed in types.items()}, unavailable, catalog.sold
-    )
+    left = changed_types(types, lambda name, listed: without(listed, met[name]))
+    return Supply(left, unavailable, catalog.sold)
 
 
 def _shortages(gateways: Gateways, now: datetime) -> frozenset[OfferingKey]:

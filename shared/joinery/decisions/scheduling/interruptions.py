@@ -28,7 +28,7 @@ from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESER
 from joinery.objects.karpenter.meta import Requirement
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import Resources, total
-from joinery.objects.snapshot.offerings import InstanceType, Offering
+from joinery.objects.snapshot.offerings import InstanceType, Offering, changed_types
 
 #: As AWS bills a month.
 HOURS_A_MONTH = 730.0
@@ -127,12 +127,12 @@ def with_risk(problem: Problem, interruptions: Interruptions) -> Problem:
     """The problem with spot at what it counts as."""
     pods = pending(problem, problem.snapshot.views)
     asked = total(_requests(pods))
-    types = {
-        name: tuple(_counted(kind, asked, worth, interruptions) for kind in kinds)
-        for name, kinds in problem.instance_types.items()
-        if (worth := _worth(problem, kinds, pods, interruptions.evictions)) is not None
-    }
-    return replace(problem, instance_types={**problem.instance_types, **types})
+
+    def counted(_: str, kinds: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
+        worth = _worth(problem, kinds, pods, interruptions.evictions)
+        return kinds if worth is None else tuple(_counted(kind, asked, worth, interruptions) for kind in kinds)
+
+    return replace(problem, instance_types=changed_types(problem.instance_types, counted))
 
 
 def _requests(pods: Iterable[Pod]) -> Iterator[Resources]:

@@ -22,7 +22,14 @@ from joinery.decisions.scheduling.interruptions import only
 from joinery.decisions.scheduling.packing import Launch, Packing, PlacedOffering
 from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, ZONE
-from joinery.objects.snapshot.offerings import COMMITMENT, InstanceType, Offering, Reservation, price_among
+from joinery.objects.snapshot.offerings import (
+    COMMITMENT,
+    InstanceType,
+    Offering,
+    Reservation,
+    changed_types,
+    price_among,
+)
 
 #: What is free counts as so much of its price: then it still counts that less of it is better.
 FREE = 1e-3
@@ -208,14 +215,13 @@ class Ledger:
 
 
 def with_offerings(problem: Problem, offerings_of: Callable[[InstanceType], tuple[Offering, ...]]) -> Problem:
-    types = {
-        key: tuple(
+    def of_all(_: str, kinds: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
+        return tuple(
             kind if (offerings := offerings_of(kind)) == kind.offerings else replace(kind, offerings=offerings)
             for kind in kinds
         )
-        for key, kinds in problem.instance_types.items()
-    }
-    return replace(problem, instance_types=types)
+
+    return replace(problem, instance_types=changed_types(problem.instance_types, of_all))
 
 
 def _stocked(kind: InstanceType, stocks: Iterable[tuple[Commitment, int]], part: float) -> Iterator[Offering]:

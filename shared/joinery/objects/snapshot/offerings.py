@@ -5,7 +5,7 @@ capacity reservation, which holds a fixed number of instances. An **instance typ
 class would be: its labels, capacity and allocatable resources already depend on that class.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -225,17 +225,31 @@ def own_key(node_class: str, node_pool: str) -> str:
     return f"{node_class}/{node_pool}"
 
 
-def class_of(key: str) -> str:
-    """The name of the node class of whose types a key is."""
-    return key.partition("/")[0]
-
-
 def types_for(types: Mapping[str, T], node_class: str, node_pool: str) -> T | None:
     """What nodes of the NodePool may be of, where ``types`` are by name of the node class: those that NodeOverlays make
     of them for this NodePool, if any do (``scheduling.pools.overlays``). None where nothing is known of the class.
     """
     own = types.get(own_key(node_class, node_pool))
     return types.get(node_class) if own is None else own
+
+
+def changed_types(
+    types: Mapping[str, tuple[InstanceType, ...]],
+    change: Callable[[str, tuple[InstanceType, ...]], tuple[InstanceType, ...]],
+) -> dict[str, tuple[InstanceType, ...]]:
+    """What ``change`` makes of the name of each node class and its types, by the same keys.
+
+    NodePools that NodeOverlays do not tell apart have the same objects. They are changed once, and stay the same.
+    """
+    made = dict[tuple[str, int], tuple[InstanceType, ...]]()
+    result = {}
+    for key, kinds in types.items():
+        node_class = key.partition("/")[0]
+        alike = node_class, id(kinds)
+        if alike not in made:
+            made[alike] = change(node_class, kinds)
+        result[key] = made[alike]
+    return result
 
 
 def without(types: Iterable[InstanceType], unavailable: frozenset[OfferingKey]) -> tuple[InstanceType, ...]:

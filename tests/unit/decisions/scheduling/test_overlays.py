@@ -10,7 +10,7 @@ from joinery.decisions.scheduling.pools.overlays import Overlaid, overlaid
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ON_DEMAND, SPOT, ZONE
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.snapshot.offerings import InstanceType, Offering
+from joinery.objects.snapshot.offerings import InstanceType, Offering, OfferingKey, changed_types, without
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator.builders import EPOCH, instance_type, node_overlay, node_pool
 
@@ -153,6 +153,16 @@ def test_nodepools_that_are_changed_alike_share_their_types() -> None:
     """And so their market."""
     made = changed(node_overlay(price="1"), pools=[node_pool("a"), node_pool("b")])
     assert made.types["default/a"] is made.types["default/b"]
+
+
+def test_what_changes_types_further_leaves_shared_ones_shared() -> None:
+    """What EC2 is out of and what interruptions cost are counted once for all of them; another class's apart."""
+    made = {**changed(node_overlay(price="1"), pools=[node_pool("a"), node_pool("b")]).types, "other": (LARGE, XLARGE)}
+    out_of = frozenset({OfferingKey("m7a.large", "us-east-1a", SPOT)})
+    found = changed_types(made, lambda name, kinds: without(kinds, out_of) if name == "default" else kinds)
+    assert found["default/a"] is found["default/b"]
+    assert [one.available for one in found["default/a"][0].offerings] == [True, False, True, True]
+    assert found["other"] is made["other"]
 
 
 PREVIEW = replace(
