@@ -47,8 +47,10 @@ _ICONS = {
 
 def console(width: int | None = None) -> Console:
     """A console as wide as the terminal, or of one fixed width where there is none."""
-    terminal = Console(highlight=False)
-    return terminal if terminal.is_terminal and width is None else Console(highlight=False, width=width or WIDTH)
+    terminal = Console(highlight=False, markup=False)
+    if terminal.is_terminal and width is None:
+        return terminal
+    return Console(highlight=False, markup=False, width=width or WIDTH)
 
 
 def title(out: Console, text: str, seed: int, start: datetime) -> None:

@@ -7,7 +7,7 @@ from joinery import __version__
 from joinery_cli.doctor.cost import BillItem, total
 from joinery_cli.doctor.findings import CheckStatus, Finding
 from joinery_cli.doctor.site import Site
-from joinery_cli.output.console import WIDTH, escape, headed_table, print_wrapped, printing
+from joinery_cli.output.console import headed_table, print_wrapped, printing, styled
 
 _COLOURS = {CheckStatus.OK: "green", CheckStatus.NOTE: "dim", CheckStatus.WARN: "yellow", CheckStatus.FAIL: "bold red"}
 _TOPIC = 13
@@ -42,10 +42,10 @@ def worst(findings: Iterable[Finding]) -> CheckStatus:
 def print_findings(site: Site, findings: Sequence[Finding]) -> None:
     """A line each, its remedy below it, and how many of each kind there are."""
     with printing() as console:
-        console.print(f"[bold]Cluster {escape(site.cluster)}, {escape(site.region)}, stack {escape(site.stack)}[/bold]")
+        console.print(styled((f"Cluster {site.cluster}, {site.region}, stack {site.stack}", "bold")))
         for one in findings:
             colour = _COLOURS[one.status]
-            console.print(f"[{colour}]{one.status.value:<5}[/] {escape(one.topic):<{_TOPIC}} {escape(one.text)}")
+            console.print(styled((f"{one.status.value:<5}", colour), f" {one.topic:<{_TOPIC}} {one.text}"))
             if one.remedy:
                 print_wrapped(console, one.remedy, first=" " * (_TOPIC + 7) + "→ ", further=" " * (_TOPIC + 9))
         counts = {status: sum(one.status is status for one in findings) for status in CheckStatus}
@@ -62,9 +62,6 @@ def print_bill(items: Sequence[BillItem], *, nodes: int = 0) -> None:
     table.add_column("$", justify="right")
     for item in sorted(items, key=lambda item: -item.dollars):
         table.add_row(item.what, item.amount, f"{item.dollars:.2f}")
-    table.add_row("[bold]together[/bold]", "", f"[bold]{total(tuple(items)):.2f}[/bold]")
+    table.add_row("together", "", f"{total(tuple(items)):.2f}", style="bold")
     with printing() as console:
         console.print("", table, sep="\n")
-
-
-assert WIDTH > _TOPIC

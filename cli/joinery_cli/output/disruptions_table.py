@@ -6,21 +6,20 @@ What matters most comes last, where the eye is when a command ends.
 
 from collections import defaultdict
 from collections.abc import Sequence
-from textwrap import wrap
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from joinery_cli.explained_nodes import lines
 from joinery_cli.notices import some_of
 from joinery_cli.output.console import (
-    WIDTH,
-    escape,
     headed_table,
-    price_lines,
     print_explanation,
+    print_prices,
     print_wrapped,
     printing,
+    styled,
 )
 from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, StayingGroup
 from joinery_cli.view.disruption_words import headline, moves, result, rule, totals
@@ -53,7 +52,7 @@ def print_disruptions(view: DisruptionView, *, with_pods: bool = False) -> None:
 def _print_commands(console: Console, commands: Sequence[CommandView], *, is_whole: bool) -> None:
     if not commands:
         return
-    console.print(f"[bold]What goes and what comes: {count(len(commands), 'command')}, in this order[/bold]")
+    console.print(styled((f"What goes and what comes: {count(len(commands), 'command')}, in this order", "bold")))
     shown = commands if is_whole else commands[:_SHOWN_COMMANDS]
     for view in shown:
         _print_command(console, view, is_whole=is_whole)
@@ -64,27 +63,28 @@ def _print_commands(console: Console, commands: Sequence[CommandView], *, is_who
         bought = f", {coming:,} bought" if coming else ""
         saved = money(sum(view.command.savings for view in rest))
         more = f"and {count(len(rest), 'more command')}: {count(going, 'node')} retired{bought}; saves {saved}/h"
-        console.print(f"[dim]{more}; --pods lists them[/dim]")
+        console.print(styled((f"{more}; --pods lists them", "dim")))
     console.print()
 
 
 def _print_command(console: Console, view: CommandView, *, is_whole: bool) -> None:
     heading = f"{view.number}  {view.command.reason.value}: {result(view)}"
-    console.print(f"[bold]{escape(heading)}[/bold]")
+    console.print(styled((heading, "bold")))
     table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
     for _ in range(5):
         table.add_column(no_wrap=True)
     for _ in range(3):
         table.add_column(no_wrap=True, justify="right")
-    for sign, nodes in (("[red]-[/red]", view.retired), ("[green]+[/green]", view.bought)):
+    for sign, colour, nodes in (("-", "red", view.retired), ("+", "green", view.bought)):
         lines = [(node,) for node in nodes] if is_whole else _lines(nodes)
         shown = lines if is_whole else lines[:_SHOWN_LINES]
         for alike in shown:
-            table.add_row(f"  {sign}", *_line(alike))
+            table.add_row(styled("  ", (sign, colour)), *_line(alike))
         rest = [node for alike in lines[len(shown) :] for node in alike]
         if rest:
             price = sum(node.price or 0.0 for node in rest)
-            table.add_row(f"  {sign}", f"[dim]{len(rest):,} more[/dim]", "", "", "", "", "", f"{price:.4f}")
+            more = styled((f"{len(rest):,} more", "dim"))
+            table.add_row(styled("  ", (sign, colour)), more, "", "", "", "", "", f"{price:.4f}")
     console.print(table)
     for sentence in filter(None, (view.command.message, moves(view))):
         print_wrapped(console, sentence, first="     ")
@@ -99,19 +99,19 @@ def _lines(nodes: Sequence[DrawnNode]) -> list[tuple[DrawnNode, ...]]:
     return [tuple(group) for group in alike.values()]
 
 
-def _line(alike: Sequence[DrawnNode]) -> list[str]:
+def _line(alike: Sequence[DrawnNode]) -> list[Text]:
     """The figures are of all of them: their pods, how full they are on average, and what they cost together."""
     node = alike[0]
-    others = f" [dim]+{node.alternatives}[/dim]" if node.alternatives else ""
+    others = f" +{node.alternatives}" if node.alternatives else ""
     use = sum(one.use for one in alike) / len(alike)
     return [
-        escape(node.name) if len(alike) == 1 else count(len(alike), "node"),
-        f"{escape(node.instance_type)}{others}",
-        f"[dim]{escape(node.zone.removeprefix('any of '))}[/dim]",
-        f"[dim]{escape(node.capacity_type)}[/dim]",
-        count(sum(one.filled.pods for one in alike), "pod"),
-        share(use, 1.0),
-        "-" if node.price is None else f"{sum(one.price or 0.0 for one in alike):.4f}",
+        styled(node.name if len(alike) == 1 else count(len(alike), "node")),
+        styled(node.instance_type, (others, "dim")),
+        styled((node.zone.removeprefix("any of "), "dim")),
+        styled((node.capacity_type, "dim")),
+        styled(count(sum(one.filled.pods for one in alike), "pod")),
+        styled(share(use, 1.0)),
+        styled("-" if node.price is None else f"{sum(one.price or 0.0 for one in alike):.4f}"),
     ]
 
 
@@ -136,7 +136,7 @@ def _pods(view: DisruptionView) -> Table:
     for name in ("pod", "from", "to", "which is", "command"):
         table.add_column(name, no_wrap=True, justify="right" if name == "command" else "left")
     for line in sorted(lines, key=lambda entry: natural(entry[0])):
-        table.add_row(*map(escape, line))
+        table.add_row(*map(styled, line))
     return table
 
 
@@ -147,7 +147,7 @@ def _print_staying(console: Console, groups: Sequence[StayingGroup]) -> None:
     if not groups:
         return
     nodes = {name for group in groups for name in group.nodes}
-    console.print(f"[bold]Staying: {count(len(nodes), 'node')}[/bold]")
+    console.print(styled((f"Staying: {count(len(nodes), 'node')}", "bold")))
     for group in groups:
         line = f"{count(len(group.nodes), 'node')}, {rule(group.code)}: {some_of(group.nodes)}"
         print_wrapped(console, line, first="  ", further="      ")
@@ -156,7 +156,7 @@ def _print_staying(console: Console, groups: Sequence[StayingGroup]) -> None:
             print_wrapped(console, f"{message}{times}", first="    • ")
         rest = len(group.messages) - _SHOWN_MESSAGES
         if rest > 0:
-            console.print(f"[dim]    and {count(rest, 'more reason')}; --explain NODE prints a node's own[/dim]")
+            console.print(styled((f"    and {count(rest, 'more reason')}; --explain NODE prints a node's own", "dim")))
     console.print()
 
 
@@ -164,11 +164,9 @@ def _print_staying(console: Console, groups: Sequence[StayingGroup]) -> None:
 
 
 def _print_totals(console: Console, view: DisruptionView) -> None:
-    console.print(f"[bold]{headline(view)}[/bold]")
+    console.print(styled((headline(view), "bold")))
     for sentence in totals(view):
-        for line in wrap(sentence, WIDTH, subsequent_indent="  "):
-            console.print(escape(line))
-    for line in price_lines(view.prices):
-        console.print(line)
+        print_wrapped(console, sentence, further="  ")
+    print_prices(console, view.prices)
     struck = ", stopped by the time limit" if view.disruptions.limit_struck else ""
-    console.print(f"[dim]Decided in {view.seconds:.2f} s{struck}[/dim]")
+    console.print(styled((f"Decided in {view.seconds:.2f} s{struck}", "dim")))

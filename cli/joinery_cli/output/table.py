@@ -1,32 +1,32 @@
 """A plan for a person at a terminal: what would be bought, what fits already, what stays pending and why, what it
 costs.
 
-What matters most comes last, where the eye is when a command ends. A line has eighty columns, and more only where a
-name is longer than that: nothing is ever cut off. Rich decides on colours: only on a terminal.
+What matters most comes last, where the eye is when a command ends. A line has as many columns as the terminal
+(``joinery_cli.output.console``), and nothing is ever cut off.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from textwrap import wrap
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.wording import shortened
 from joinery_cli.explained import lines
 from joinery_cli.output.console import (
     TYPE_WIDTH,
-    WIDTH,
-    escape,
     fullness_cell,
     headed_table,
     named,
     number_range,
-    price_lines,
     print_explanation,
+    print_prices,
     print_wrapped,
     printing,
+    spare,
+    styled,
     tinted,
     zones_of,
 )
@@ -38,6 +38,7 @@ from joinery_cli.view.plan_view import NOTED_COST, Existing, Group, PlanView, Re
 #: So many resources have a column of the table.
 _COLUMNS = 3
 _NAMED_NODES = 10
+_NAME_WIDTH = 46
 #: How many preferences that were dropped are shown. One pod may name thousands.
 _MOST_PREFERENCES = 20
 
@@ -71,7 +72,7 @@ def _launches(plan: PlanView) -> Table:
     lines = _lines(plan)
     table = headed_table(f"Launch {count(len(plan.packing.launches), 'node')}")
     table.add_column("nodes", justify="right", no_wrap=True)
-    table.add_column("instance type", overflow="fold", max_width=TYPE_WIDTH)
+    table.add_column("instance type", overflow="fold", max_width=TYPE_WIDTH + spare())
     table.add_column("zone", no_wrap=True)
     for heading in ("pods", *map(resource_heading, _measured(plan)), "$/h"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -101,25 +102,25 @@ def _lines(plan: PlanView) -> list[tuple[str, list[Group]]]:
     return [(key[0], alike[key]) for key in ranked]
 
 
-def _line(pool: str, groups: Sequence[Group], resources: Sequence[str]) -> list[str]:
+def _line(pool: str, groups: Sequence[Group], resources: Sequence[str]) -> list[Text]:
     offering = groups[0].launches[0].offering
     nodes = [node for group in groups for node in group.nodes]
     launches = [launch for group in groups for launch in group.launches]
-    price_each = f"\n[dim]{offering.price:.4f} each[/dim]" if len(nodes) > 1 else ""
+    each = styled((f"{offering.price:.4f} each", "dim")) if len(nodes) > 1 else ""
     return [
-        str(len(nodes)),
-        f"[bold]{offering.instance_type}[/bold]{_alternatives(groups)}\n[dim]{escape(pool)}[/dim]",
-        f"{zones_of(launches)}\n{tinted(offering.capacity_type)}",
-        str(sum(node.pods for node in nodes)),
+        styled(str(len(nodes))),
+        styled((offering.instance_type, "bold"), (_alternatives(groups), "dim"), below=styled((pool, "dim"))),
+        styled(zones_of(launches), below=tinted(offering.capacity_type)),
+        styled(str(sum(node.pods for node in nodes))),
         *(fullness_cell(nodes, name) for name in resources),
-        f"{offering.price * len(nodes):.4f}{price_each}",
+        styled(f"{offering.price * len(nodes):.4f}", below=each),
     ]
 
 
 def _alternatives(groups: Sequence[Group]) -> str:
     """How many other instance types the requests allow."""
     others = {len(launch.instance_types) - 1 for group in groups for launch in group.launches}
-    return f" [dim]+{number_range(others)}[/dim]" if max(others) > 0 else ""
+    return f" +{number_range(others)}" if max(others) > 0 else ""
 
 
 def _sum(plan: PlanView) -> list[str]:
@@ -140,13 +141,13 @@ def _measured(plan: PlanView) -> list[str]:
 
 def _existing(existing: Sequence[Existing], resources: Sequence[str]) -> Table:
     table = headed_table(f"Room on {count(len(existing), 'existing node')}")
-    table.add_column("node", overflow="fold", max_width=46)
+    table.add_column("node", overflow="fold", max_width=_NAME_WIDTH + spare())
     for heading in ("+ pods", *map(resource_heading, resources)):
         table.add_column(heading, justify="right", no_wrap=True)
     for node in _by_pods(existing)[:_NAMED_NODES]:
         what = ", ".join(part for part in (node.instance_type, node.node_pool, _state(node)) if part)
         fullness = (fullness_cell([node.node], resource) for resource in resources)
-        table.add_row(f"{escape(node.name)}\n[dim]{escape(what)}[/dim]", str(node.node.pods), *fullness)
+        table.add_row(styled(node.name, below=styled((what, "dim"))), str(node.node.pods), *fullness)
     return table
 
 
@@ -162,7 +163,7 @@ def _print_rest(console: Console, existing: Sequence[Existing]) -> None:
     rest = _by_pods(existing)[_NAMED_NODES:]
     if rest:
         pods = sum(one.node.pods for one in rest)
-        console.print(f"[dim]and {count(pods, 'pod')} on {count(len(rest), 'more node')}[/dim]")
+        console.print(styled((f"and {count(pods, 'pod')} on {count(len(rest), 'more node')}", "dim")))
     console.print()
 
 
@@ -183,7 +184,7 @@ def _pods(plan: PlanView) -> Table:
     for name in ("pod", "node", "which is", "zone"):
         table.add_column(name, no_wrap=True)
     for pod in sorted(homes, key=natural):
-        table.add_row(escape(pod), *map(escape, homes[pod]))
+        table.add_row(*map(styled, (pod, *homes[pod])))
     return table
 
 
@@ -194,9 +195,9 @@ def _print_refused(console: Console, refused: Sequence[Refused]) -> None:
     if not refused:
         return
     pods = sum(len(one.pods) for one in refused)
-    console.print(f"[bold red]Unschedulable: {count(pods, 'pod')}[/bold red]")
+    console.print(styled((f"Unschedulable: {count(pods, 'pod')}", "bold red")))
     for one in refused:
-        console.print(f"  [bold]{count(len(one.pods), 'pod')}[/bold] {named(one.pods)}")
+        console.print(styled("  ", (count(len(one.pods), "pod"), "bold"), f" {named(one.pods)}"))
         for reason in one.reasons:
             print_wrapped(console, reason, first="    • ")
     console.print()
@@ -206,7 +207,7 @@ def _print_dropped(console: Console, plan: PlanView) -> None:
     if not plan.dropped:
         return
     pods = count(len(plan.packing.relaxed), "pod")
-    console.print(f"[bold yellow]Preferences dropped for {pods}[/bold yellow]")
+    console.print(styled((f"Preferences dropped for {pods}", "bold yellow")))
     for preference, times in plan.dropped[:_MOST_PREFERENCES]:
         print_wrapped(console, shortened(preference), first=f"  {times} × ")
     if len(plan.dropped) > _MOST_PREFERENCES:
@@ -222,14 +223,12 @@ def _print_totals(console: Console, plan: PlanView) -> None:
         console.print("Nothing is pending.")
         return
     console.print(_placed(plan))
-    for line in _cost(plan):
-        console.print(line)
-    for line in price_lines(plan.prices):
-        console.print(line)
+    _print_cost(console, plan)
+    print_prices(console, plan.prices)
     console.print(_effort(plan))
 
 
-def _placed(plan: PlanView) -> str:
+def _placed(plan: PlanView) -> Text:
     packing = plan.packing
     existing = sum(len(one.pods) for one in packing.existing)
     homes = (
@@ -240,25 +239,32 @@ def _placed(plan: PlanView) -> str:
     shares = (f"{pods:,} {where}" if len(taken) > 1 else where for pods, where in taken)
     where = f"{':' if len(taken) > 1 else ''} {', '.join(shares)}" if taken else ""
     pending = len(packing.unplaced)
-    left = f"[bold red]{pending:,} unschedulable[/bold red]" if pending else "none left over"
-    return f"[bold]{count(plan.placed, 'pod')} placed[/bold]{where}; {left}"
+    left = (f"{pending:,} unschedulable", "bold red") if pending else "none left over"
+    return styled((f"{count(plan.placed, 'pod')} placed", "bold"), f"{where}; ", left)
 
 
-def _cost(plan: PlanView) -> Iterator[str]:
-    packing = plan.packing
+def _print_cost(console: Console, plan: PlanView) -> None:
+    packing, costs = plan.packing, plan.costs
     if not packing.launches:
-        yield "[bold]$0/h[/bold]: no new node"
+        console.print(styled(("$0/h", "bold"), ": no new node"))
     else:
-        yield f"[bold]{money(packing.hourly)}/h[/bold], {monthly(packing.hourly)}{_on_demand(plan)}{_listed(plan)}"
-        for sentence in nearness(packing):
-            yield from map(escape, wrap(sentence, WIDTH, subsequent_indent="  "))
+        more = f", {monthly(packing.hourly)}{_on_demand(plan)}{_listed(plan)}"
+        console.print(styled((f"{money(packing.hourly)}/h", "bold"), more))
+    for sentence in _sentences(plan):
+        print_wrapped(console, sentence, further="  ")
+    for line in costs.interruptions.lines() if costs.interruptions else ():
+        console.print(styled(line))
+    print_wrapped(console, costs.running.sentence(), further="  ")
+
+
+def _sentences(plan: PlanView) -> Iterator[str]:
+    packing = plan.packing
+    if packing.launches:
+        yield from nearness(packing)
         if packing.resilience_cost >= NOTED_COST:
             yield f"Smaller nodes and a choice of spot types are about {money(packing.resilience_cost)}/h of it"
     if plan.costs.commitments:
-        yield from map(escape, wrap(next(plan.costs.commitments.lines()), WIDTH, subsequent_indent="  "))
-    if plan.costs.interruptions:
-        yield from plan.costs.interruptions.lines()
-    yield from map(escape, wrap(plan.costs.running.sentence(), WIDTH, subsequent_indent="  "))
+        yield next(iter(plan.costs.commitments.lines()))
 
 
 def _on_demand(plan: PlanView) -> str:
@@ -272,9 +278,9 @@ def _listed(plan: PlanView) -> str:
     return "" if plan.listed is None else f"; by AWS's list {money(plan.listed)}/h"
 
 
-def _effort(plan: PlanView) -> str:
+def _effort(plan: PlanView) -> Text:
     struck = ", stopped by the time limit" if plan.packing.limit_struck else ""
-    return f"[dim]Planned in {plan.seconds:.2f} s{struck}[/dim]"
+    return styled((f"Planned in {plan.seconds:.2f} s{struck}", "dim"))
 
 
 # --- the catalogue ---
@@ -290,14 +296,13 @@ def print_catalog(types: Iterable[InstanceType], node_class: str, prices: Prices
         zones = {o.zone for o in kind.offerings if o.available}
         if zones:
             table.add_row(
-                kind.name, amount("cpu", kind.allocatable.get("cpu", 0)),
+                styled(kind.name), amount("cpu", kind.allocatable.get("cpu", 0)),
                 amount("memory", kind.allocatable.get("memory", 0)), str(kind.allocatable.get("pods", 0)),
                 str(len(zones)), _price(kind, "on-demand"), _price(kind, "spot"),
             )  # fmt: skip
     with printing() as console:
         console.print(table)
-        for line in price_lines(prices):
-            console.print(line)
+        print_prices(console, prices)
 
 
 def _cheapest(kind: InstanceType) -> float:

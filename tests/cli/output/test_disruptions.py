@@ -138,6 +138,16 @@ def test_the_table_fits_eighty_columns(capsys: pytest.CaptureFixture[str]) -> No
     assert [line for line in printed.splitlines() if len(line) > 80] == []
 
 
+def test_what_a_command_says_is_printed_whatever_brackets_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    """Messages and names: neither is markup, nor are two lines or two names together."""
+    said = "its pods fit [in eu-central-1a, or [bold]in eu-central-1b[/bold], " * 4 + "eu-central-1c]"
+    held = tuple(StayingNode(name, Objection(ObjectionCode.BUDGET, said)) for name in ("[x]", "[/y]"))
+    commands = (replace(DISRUPTIONS.commands[0], message=said),)
+    printed = " ".join(_printed(capsys, commands=commands, staying=held).split())
+    assert printed.count(said) == 2
+    assert "[/y], [x]" in printed
+
+
 def test_an_empty_cluster_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
     """No nodes, no prices, no curve."""
     nothing = replace(PROBLEM.packing.snapshot, nodes=(), node_claims=(), pods=())

@@ -115,3 +115,17 @@ def test_a_launch_that_may_choose_its_zone_says_so(capsys: pytest.CaptureFixture
     launch = replace(LAUNCH, requirements=(*LAUNCH.requirements, zones))
     print_plan(view(PROBLEM, replace(PACKING, launches=(launch,)), COSTS, PRICES, seconds=0.31))
     assert "any of 3 zones" in capsys.readouterr().out
+
+
+LISTED = "In [eu-central-1a, eu-central-1b, eu-central-1c] and [bold]nowhere[/bold] else \\[red] is there [/] room, "
+
+
+def test_what_is_said_is_printed_whatever_brackets_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    """``[eu-central-1a,`` at the end of one line and ``eu-central-1c]`` in the next were a tag, and gone."""
+    reason = Reason(ReasonCode.RESOURCES, LISTED * 4, Subject.node_pool("[a] [/a]"))
+    packing = replace(PACKING, launches=(replace(LAUNCH, node_pool="[dim]"),), unplaced=(Unplaced("a/[b]", (reason,)),))
+    print_plan(view(PROBLEM, packing, COSTS, PRICES, seconds=0.31), with_pods=True)
+    printed = capsys.readouterr().out
+    assert " ".join(f"NodePool [a] [/a]: {LISTED * 4}".split()) in " ".join(printed.split())
+    for said in ("[dim]", "a/[b]"):
+        assert said in printed
