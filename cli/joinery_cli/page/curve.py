@@ -12,8 +12,9 @@ from joinery_cli.page.text import NOTHING, Html, element, join, text
 from joinery_cli.view.disruption_view import DisruptionView
 from joinery_cli.view.figures import count, money
 
-_WIDTH, _HEIGHT = 720, 260
-_LEFT, _RIGHT, _TOP, _BOTTOM = 78, 16, 18, 40
+#: In pixels of a telephone about: what is wider is drawn larger, labels included.
+_WIDTH, _HEIGHT = 520, 280
+_LEFT, _RIGHT, _TOP, _BOTTOM = 92, 18, 34, 48
 _TICKS = 5
 _STEPS = (1, 2, 2.5, 5, 10)
 
@@ -81,13 +82,14 @@ def _drawing(points: Sequence[CurvePoint], bound: float) -> Html:
 
 def _grid(axes: _Axes) -> Iterator[Html]:
     bottom = _HEIGHT - _BOTTOM
+    yield _label(8, 16, "$/h of nodes, and of what evictions count as", "start")
     for hourly, said in _ticks(axes.lowest, axes.highest):
         y = axes.y(hourly)
         yield _straight(_LEFT, y, _WIDTH - _RIGHT, y, "grid")
         yield _label(_LEFT - 8, y + 4, f"${said}/h", "end")
     for pods, _ in _ticks(0, axes.most):
         if pods == int(pods):
-            yield _label(axes.x(pods), bottom + 18, f"{int(pods):,}", "middle")
+            yield _label(axes.x(pods), bottom + 20, f"{int(pods):,}", "middle")
     yield _label((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 4, "evictions", "middle")
 
 

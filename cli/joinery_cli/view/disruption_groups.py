@@ -21,7 +21,8 @@ from joinery_cli.prices import Prices
 from joinery_cli.view.costs import Sold, node_price
 from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, Route, StayingGroup
 from joinery_cli.view.figures import natural
-from joinery_cli.view.plan_groups import bought, rooms_of, where_launched
+from joinery_cli.view.plan_groups import bought, rooms_of
+from joinery_cli.view.plan_view import where_launched
 from joinery_cli.view.workloads import DrawnWorkload, Filled, parts_of, workloads_of
 
 

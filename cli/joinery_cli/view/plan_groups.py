@@ -17,7 +17,7 @@ from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import Costs
 from joinery_cli.view.figures import natural
-from joinery_cli.view.plan_view import Existing, Group, PlanView, Refused, Section, zones_allowed
+from joinery_cli.view.plan_view import Existing, Group, PlanView, Refused, Section
 from joinery_cli.view.workloads import Filled, WorkloadOf, parts_of, workloads_of
 
 if TYPE_CHECKING:
@@ -64,31 +64,13 @@ def _placed(packing: Packing) -> set[str]:
 
 def _sections(problem: Problem, launches: Iterable[Launch], workload_of: WorkloadOf) -> tuple[Section, ...]:
     rooms = rooms_of(problem)
-    by_section: dict[tuple[str, str, str], dict[Hashable, list[tuple[Launch, Filled]]]] = defaultdict(
-        lambda: defaultdict(list)
-    )
+    by_pool: dict[str, dict[Hashable, list[tuple[Launch, Filled]]]] = defaultdict(lambda: defaultdict(list))
     for launch in launches:
-        offering = launch.offering
-        node = bought(launch, rooms.get((launch.node_pool, offering.instance_type), NOTHING), workload_of)
-        by_section[(launch.node_pool, where_launched(launch), offering.capacity_type)][_likeness(launch, node)].append(
-            (launch, node)
-        )
-    sections = [
-        Section(node_pool=pool, where=where, capacity_type=capacity, groups=_groups(alike.values()))
-        for (pool, where, capacity), alike in by_section.items()
-    ]
-    prices: dict[str, float] = defaultdict(float)
-    for section in sections:
-        prices[section.node_pool] += section.price
-    return tuple(
-        sorted(sections, key=lambda s: (-prices[s.node_pool], s.node_pool, -s.price, s.where, s.capacity_type))
-    )
-
-
-def where_launched(launch: Launch) -> str:
-    """Its zone; ``any of 3 zones`` where it may choose."""
-    choice = zones_allowed(launch)
-    return f"any of {choice} zones" if choice > 1 else launch.offering.zone
+        room = rooms.get((launch.node_pool, launch.offering.instance_type), NOTHING)
+        node = bought(launch, room, workload_of)
+        by_pool[launch.node_pool][_likeness(launch, node)].append((launch, node))
+    sections = (Section(node_pool=pool, groups=_groups(alike.values())) for pool, alike in by_pool.items())
+    return tuple(sorted(sections, key=lambda section: (-section.price, section.node_pool)))
 
 
 def rooms_of(problem: Problem) -> Mapping[tuple[str, str], Resources]:

@@ -1,7 +1,7 @@
 """What a person looks at in a plan: a few kinds of nodes, and on them workloads instead of thousands of pods.
 
 Launches with the same offering that hold the same numbers of the same workloads are one **group**; groups of one
-NodePool, zone and capacity type are one **section**. Table, page and pictures draw these; ``plan_groups`` derives them.
+NodePool are one **section**. Table, page and pictures draw these; ``plan_groups`` derives them.
 """
 
 from dataclasses import dataclass
@@ -35,22 +35,28 @@ class Group:
         """$/h of all of them."""
         return self.launches[0].offering.price * len(self.launches)
 
+    @property
+    def where(self) -> str:
+        """Where each of them is launched."""
+        return where_launched(self.launches[0])
+
 
 def zones_allowed(launch: Launch) -> int:
     """In how many zones the launch may end; the offering that it counts on is in the cheapest of them."""
     return next((len(r.values) for r in launch.requirements if r.key == ZONE and r.operator == "In"), 1)
 
 
+def where_launched(launch: Launch) -> str:
+    """Its zone; ``any of 3 zones`` where it may choose."""
+    choice = zones_allowed(launch)
+    return f"any of {choice} zones" if choice > 1 else launch.offering.zone
+
+
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """What is bought of one NodePool, zone and capacity type; the dearest group first.
-
-    ``where``: a zone, or any of several.
-    """
+    """What is bought of one NodePool; the dearest group first."""
 
     node_pool: str
-    where: str
-    capacity_type: str
     groups: tuple[Group, ...]
 
     @property

@@ -90,6 +90,39 @@ def test_the_curve_marks_the_chosen_point_and_the_bound(look: Look) -> None:
     assert "With 4 evictions the nodes would cost $0.3472/h, and $0.3739/h with what they count as." in said
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_labels_of_the_curve_are_legible_and_say_what_the_axis_counts(look: Look, width: int) -> None:
+    """A drawing that shrinks with the window had letters of six pixels on a telephone."""
+    shown = look(_written(), width=width)
+    heights = shown.ask("[...document.querySelectorAll('.curve text')].map(one => one.getBoundingClientRect().height)")
+    assert min(heights) >= 11
+    labels = shown.ask("[...document.querySelectorAll('.curve text')].map(one => one.textContent)")
+    assert "$/h of nodes, and of what evictions count as" in labels
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_command_names_its_node_in_one_line(look: Look, width: int) -> None:
+    """ "1 node → 0" did not say whose row it is. The middle of a long name is left out where there is no room."""
+    name = "ip-10-0-118-171.ap-southeast-1.compute.internal"
+    snapshot = PROBLEM.packing.snapshot
+    nodes = (*(one for one in snapshot.nodes if one.metadata.name != "node-2"), node(name))
+    claims = (
+        *(one for one in snapshot.node_claims if one.metadata.name != "claim-2"),
+        node_claim("claim-2", node=name),
+    )
+    packing = replace(PROBLEM.packing, snapshot=replace(snapshot, nodes=nodes, node_claims=claims))
+    text = page(view(replace(PROBLEM, packing=packing), DISRUPTIONS, SOLD, PRICES, seconds=0.31))
+    shown = look(text, width=width)
+    assert shown.ask("document.querySelector('[data-row] .kind').textContent").startswith(f"1 Empty{name}→")
+    head, tail = shown.ask(
+        "[...document.querySelector('[data-row] .cut').children].map(one => [one.scrollWidth - one.clientWidth, "
+        "one.getClientRects().length, one.getBoundingClientRect().height])"
+    )
+    assert head[0] > 0
+    assert (tail[0], tail[1]) == (0, 1)
+    assert head[2] == tail[2] < 30
+
+
 def test_a_command_unfolds_to_its_nodes_and_routes(look: Look) -> None:
     """Which node goes, which comes, and which pod moves from where to where."""
     shown = look(_written())

@@ -14,7 +14,7 @@ from joinery_cli.view.costs import Costs
 from joinery_cli.view.plan_groups import view
 from tests.cli.conftest import NOW, Run, Write, pod_document
 from tests.cli.output.looking import CONTRAST, Elements, Look
-from tests.cli.packings import COSTS, PACKING, PRICES, PROBLEM
+from tests.cli.packings import COSTS, LAUNCH, PACKING, PRICES, PROBLEM
 
 HOSTILE = "<script>window.hacked=1</script>"
 IMAGE = "<img src=x onerror=window.hacked=2>"
@@ -109,6 +109,24 @@ def test_every_part_of_a_plan_is_on_the_page(look: Look) -> None:
         "Preferences dropped", "preferred node affinity: zone In us-east-1b",
     ):  # fmt: skip
         assert said in text
+
+
+def test_a_node_pool_is_one_section_whatever_its_zones(look: Look) -> None:
+    """A pool of three zones and two capacity types was six headings; where each node is bought is in its row."""
+    elsewhere = replace(
+        LAUNCH, name="b", offering=replace(LAUNCH.offering, zone="us-east-1b", capacity_type="on-demand")
+    )
+    text = look(_written(launches=(LAUNCH, elsewhere))).ask("document.body.innerText")
+    assert text.count("NodePool default\n") == 1
+    assert "us-east-1a spot" in text
+    assert "us-east-1b on-demand" in text
+
+
+def test_the_bar_of_the_bound_says_what_it_shows(look: Look) -> None:
+    """Green and hatched alone say nothing, and a telephone shows no title."""
+    said = look(_written(lower_bound=0.05)).ask("document.querySelector('.meter + .meter-says').innerText")
+    assert said.startswith("proven to be needed: $0.0500/h")
+    assert "what a better plan could save at most: $0.0" in said
 
 
 def test_bars_are_as_full_as_their_nodes(look: Look) -> None:
