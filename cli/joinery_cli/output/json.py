@@ -127,12 +127,17 @@ def _rounded(hourly: Mapping[str, float]) -> Mapping[str, float]:
 
 
 def _kept(packing: Packing) -> Mapping[str, Any]:
-    """The bound that takes the preferences and weights which the plan keeps for rules, where it is another one."""
+    """The bound that takes the preferences and weights which the plan keeps for rules, where it is another one; and
+    about what each of them costs, $/h.
+    """
     if packing.kept_bound <= packing.lower_bound:
         return {}
     bound = min(rounded_down(packing.kept_bound), round(packing.hourly, DIGITS))
     gap = max(0.0, round(packing.kept_gap, 4))
-    return {"keepingPreferences": {"lowerBound": bound, "gap": gap, "kept": packing.kept}}
+    return {
+        "keepingPreferences": {"lowerBound": bound, "gap": gap, "kept": list(packing.kept)},
+        **{kept.value: round(cost, DIGITS) for kept, cost in packing.kept.items()},
+    }
 
 
 def rounded_down(proven: float) -> float:

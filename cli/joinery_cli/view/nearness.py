@@ -21,8 +21,8 @@ def nearness(packing: Packing) -> Iterator[str]:
     of_kept, above = packing.kept_bound - packing.lower_bound, packing.paid - packing.lower_bound
     if packing.gap < MOST_GAP and of_kept > NEGLIGIBLE * packing.lower_bound:
         part = min(of_kept / above, 1.0)
-        kept = " and ".join(_WHOSE[one] for one in packing.kept)
-        yield f"{kept} explain {_part(part)} of that: with them kept, {_with_them(packing.kept_gap)}"
+        costs = (f"{_WHOSE[one]} cost about {money(cost)}/h" for one, cost in packing.kept.items() if cost > 0)
+        yield f"{' and '.join(costs)}, {_part(part)} of that: with them kept, {_with_them(packing.kept_gap)}"
     if packing.weaknesses and packing.gap < MOST_GAP:
         yield f"The bound is weak here: {'; '.join(packing.weaknesses)}"
 

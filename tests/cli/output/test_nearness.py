@@ -13,9 +13,14 @@ PRICE = LAUNCH.offering.price
 
 
 def _plan(lower: float, keeping: float = 0.0, *weaknesses: str, kept: tuple[Kept, ...] = tuple(Kept)) -> Packing:
-    """A plan of one node, with bounds as shares of its price."""
+    """A plan of one node, with bounds as shares of its price; what is kept lifts them alike."""
+    each = (keeping - lower) * PRICE / len(kept)
     return Packing(
-        launches=(LAUNCH,), lower_bound=lower * PRICE, kept_bound=keeping * PRICE, kept=kept, weaknesses=weaknesses
+        launches=(LAUNCH,),
+        lower_bound=lower * PRICE,
+        kept_bound=keeping * PRICE,
+        kept=dict.fromkeys(kept, each),
+        weaknesses=weaknesses,
     )
 
 
@@ -44,22 +49,23 @@ def test_a_gap_is_said_in_percent() -> None:
 
 
 def test_what_kept_preferences_and_weights_cost_is_told_apart() -> None:
-    """Either they explain all of the gap, or what is left is said too."""
+    """Each by itself. Either they explain all of the gap, or what is left is said too."""
     assert list(nearness(_plan(0.5, 1.0)))[1:] == [
-        "Pods' preferences and NodePools' weights explain all of that: with them kept, nothing is cheaper"
+        "Pods' preferences cost about $0.0141/h and NodePools' weights cost about $0.0141/h, all of that: with them"
+        " kept, nothing is cheaper"
     ]
     assert list(nearness(_plan(0.5, 0.8)))[1:] == [
-        "Pods' preferences and NodePools' weights explain at least 60% of that: with them kept, at most 25.0% above the"
-        " best"
+        "Pods' preferences cost about $0.0085/h and NodePools' weights cost about $0.0085/h, at least 60% of that:"
+        " with them kept, at most 25.0% above the best"
     ]
 
 
 def test_only_what_there_is_explains_a_gap() -> None:
     """Who gave no weights is not told of weights."""
     (_, said) = nearness(_plan(0.5, 1.0, kept=(Kept.PREFERENCES,)))
-    assert said == "Pods' preferences explain all of that: with them kept, nothing is cheaper"
+    assert said == "Pods' preferences cost about $0.0283/h, all of that: with them kept, nothing is cheaper"
     (_, said) = nearness(_plan(0.5, 1.0, kept=(Kept.WEIGHTS,)))
-    assert said == "NodePools' weights explain all of that: with them kept, nothing is cheaper"
+    assert said == "NodePools' weights cost about $0.0283/h, all of that: with them kept, nothing is cheaper"
 
 
 def test_a_weak_bound_is_called_weak() -> None:
@@ -73,7 +79,8 @@ def test_json_has_the_same_figures() -> None:
     plan = _plan(0.5, 0.8, "fractions count")
     cost = plan_document(plan, Costs(), PRICES, now=EPOCH, seconds=0)["cost"]
     assert cost["gap"] == 1.0
-    assert cost["keepingPreferences"] == {"lowerBound": 0.04524, "gap": 0.25, "kept": ("preferences", "weights")}
+    assert cost["keepingPreferences"] == {"lowerBound": 0.04524, "gap": 0.25, "kept": ["preferences", "weights"]}
+    assert (cost["preferences"], cost["weights"]) == (0.008483, 0.008483)
     assert cost["weaknesses"] == ("fractions count",)
     plain = plan_document(plan.without_bounds(), Costs(), PRICES, now=EPOCH, seconds=0)["cost"]
     assert not {"keepingPreferences", "weaknesses"} & plain.keys()

@@ -1,7 +1,7 @@
 """What ``solve`` answers: where every pod goes, what to buy for it, and why some pods go nowhere."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from joinery.decisions.scheduling.reason import Reason
@@ -111,7 +111,8 @@ class Packing:
                       read as Karpenter reads it: one more, empty host may always come
     kept_bound        $/h: the same for sets that keep the preferences that this plan keeps, and put no more pods of a
                       class in NodePools of lower weight
-    kept              which of the two there are in this plan; empty where ``kept_bound`` is not worked out
+    kept              which of the two there are in this plan, and by how much each lifts the bound, $/h: about what it
+                      costs. Empty where ``kept_bound`` is not worked out
     weaknesses        why the bounds are far below the price, in words; empty where they are not
     method            how the plan was made
     limit_struck      whether the time limit ended the search for a cheaper plan
@@ -130,7 +131,7 @@ class Packing:
     pool_reasons: tuple[Reason, ...] = ()
     lower_bound: float = 0.0
     kept_bound: float = 0.0
-    kept: tuple[Kept, ...] = ()
+    kept: Mapping[Kept, float] = field(default_factory=dict)
     weaknesses: tuple[str, ...] = ()
     method: str = "first-fit"
     limit_struck: bool = False
@@ -167,7 +168,7 @@ class Packing:
 
     def without_proof(self) -> "Packing":
         """The same plan, with nothing proven of it."""
-        return replace(self, lower_bound=0.0, kept_bound=0.0, kept=(), weaknesses=())
+        return replace(self, lower_bound=0.0, kept_bound=0.0, kept={}, weaknesses=())
 
     def without_bounds(self) -> "Packing":
         """The same plan, with nothing proven of it, and compared with no other."""

@@ -119,3 +119,25 @@ def test_plans_of_hundreds_of_pods_have_a_bound_with_weights_kept() -> None:
     plan = solve(_asked(240, cpu="9000"))
     assert plan.lower_bound < plan.hourly / 5
     assert plan.kept_bound > plan.hourly * 0.9
+
+
+@pytest.mark.parametrize("count", [3, 240])
+def test_what_weights_cost_and_what_preferences_cost_are_two_figures(count: int) -> None:
+    """Pods prefer the dear one of two architectures, in a dear NodePool that is used first."""
+    types = (
+        instance_type("m7a.large", price=1.0, spot=None),
+        instance_type("m7g.large", price=0.8, spot=None, arch="arm64"),
+        CHEAP,
+        ON_ARM[1],
+    )
+    preference = {"matchExpressions": [{"key": ARCH, "operator": "In", "values": ["amd64"]}]}
+    soft = {
+        "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": preference}]}
+    }
+    pods = [pod(f"p{i}", cpu="1200m", affinity=soft) for i in range(count)]
+    plan = solve(problem(*_pools(cpu="9000"), *pods, types=types))
+    assert plan.hourly == pytest.approx(count)
+    assert {kept.value: cost / count for kept, cost in plan.kept.items()} == pytest.approx(
+        {"weights": 0.7, "preferences": 0.2}, abs=0.1
+    )
+    assert plan.lower_bound + sum(plan.kept.values()) == pytest.approx(plan.kept_bound)

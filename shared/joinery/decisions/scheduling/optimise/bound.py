@@ -7,8 +7,8 @@ keeps of both. What either of them knows is in ``proof_instance``, and the proof
 that the proof leaves out.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from joinery.decisions.optimizer.bounds.exact import SMALL_DEMAND, is_small, solve_exactly
 from joinery.decisions.optimizer.bounds.lower_bound import lower_bound
@@ -49,13 +49,14 @@ _ROUNDING = 1e-6
 class Bounds:
     """What no set of new nodes for the launched pods can undercut, in $/h.
 
-    ``hard``: under hard rules. ``keeping``: if what comes before price in the plan is a rule too; that is ``kept``.
+    ``hard``: under hard rules. ``keeping``: if what comes before price in the plan is a rule too. ``kept``: what that
+    is, and by how much each of it lifts the bound, $/h.
     ``weaknesses``: where the latter bound is far from what the plan costs, what its proof leaves out, in words.
     """
 
     hard: float = 0.0
     keeping: float = 0.0
-    kept: tuple[Kept, ...] = ()
+    kept: Mapping[Kept, float] = field(default_factory=dict)
     weaknesses: tuple[str, ...] = ()
 
 
@@ -83,17 +84,20 @@ def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], pri
         return Bounds(weaknesses=(_NO_TIME,))
     # What users want of a node's size is no rule, so no part of the bound.
     pools = [replace(pool, room=pool.market.allocatable - pool.overhead) for pool in pools]
-    kept = kept_by(nodes, pools)
-    # Of many classes a proof takes seconds. What is kept is most of the difference, so the other bound gets them.
-    is_brief = bool(kept) and len(demands) > _MANY_CLASSES
-    bound = _proven(work, demands, nodes, pools, price, effort, is_brief=is_brief)
+    rules = kept_by(nodes, pools)
+    # Of many classes a proof takes seconds. What is kept is most of the difference, so the last bound gets them.
+    is_many = len(demands) > _MANY_CLASSES
+    bound = _proven(work, demands, nodes, pools, price, effort, is_brief=is_many and bool(rules))
     hard = keeping = bound.cost
-    if hard < price * (1 - _ROUNDING) and kept and not effort.is_over():
-        demands = kept_demands(nodes)
-        bound = _proven(work, demands, nodes, pools, price, effort)
-        keeping = max(hard, bound.cost)
-    else:
-        kept = ()
+    kept: dict[Kept, float] = {}
+    for rule in rules:
+        if keeping >= price * (1 - _ROUNDING) or effort.is_over():
+            break
+        is_last = rule is rules[-1]
+        demands = kept_demands(nodes) if is_last else hard_demands(work, nodes, keeps_weights=True)
+        bound = _proven(work, demands, nodes, pools, price, effort, is_brief=is_many and not is_last)
+        kept[rule] = max(bound.cost - keeping, 0.0)
+        keeping += kept[rule]
     weak = _weaknesses(demands, nodes, bound) if price > keeping * (1 + WEAK) else ()
     return Bounds(hard=hard, keeping=keeping, kept=kept, weaknesses=weak)
 

@@ -42,15 +42,16 @@ class ProofDemand:
     identity: Identity = ()
 
 
-def hard_demands(work: Workspace, nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
-    """What no nodes for the launched pods may break."""
-    counts: Counter[PodClass] = Counter()
-    for batch in (batch for node in nodes for batch in node.placed):
-        counts[batch.demand.pod_class] += len(batch.pods)
-    return tuple(_hard(work, pod_class, count) for pod_class, count in counts.items())
+def hard_demands(work: Workspace, nodes: Iterable[NewNode], *, keeps_weights: bool = False) -> tuple[ProofDemand, ...]:
+    """What no nodes for the launched pods may break. ``keeps_weights``: nor the weights, as ``kept_demands`` has it."""
+    counts: Counter[tuple[PodClass, int | None]] = Counter()
+    for node in nodes:
+        for batch in node.placed:
+            counts[batch.demand.pod_class, node.pool.weight if keeps_weights else None] += len(batch.pods)
+    return tuple(_hard(work, pod_class, count, weight) for (pod_class, weight), count in counts.items())
 
 
-def _hard(work: Workspace, pod_class: PodClass, count: int) -> ProofDemand:
+def _hard(work: Workspace, pod_class: PodClass, count: int, least_weight: int | None) -> ProofDemand:
     ways = tuple(term.intersect(volumes) for term in pod_class.terms for volumes in pod_class.volumes.alternatives)
     return ProofDemand(
         pod_class=pod_class,
@@ -59,6 +60,7 @@ def _hard(work: Workspace, pod_class: PodClass, count: int) -> ProofDemand:
         ways=ways,
         rules=tuple(rule for rule in work.topology.rules[pod_class] if rule.weight is None),
         is_settled=len(ways) == 1 and not pod_class.preferred,
+        least_weight=least_weight,
     )
 
 
@@ -113,8 +115,8 @@ def _is_gathered(work: Workspace, demand: ProofDemand, demands: Sequence[ProofDe
 
 
 def kept_by(nodes: Sequence[NewNode], pools: Iterable[Pool]) -> tuple[Kept, ...]:
-    """What comes before price in a packing with these nodes."""
-    kept = {Kept.PREFERENCES: _keep_preferences(nodes), Kept.WEIGHTS: _keep_weights(nodes, pools)}
+    """What comes before price in a packing with these nodes, weights before preferences."""
+    kept = {Kept.WEIGHTS: _keep_weights(nodes, pools), Kept.PREFERENCES: _keep_preferences(nodes)}
     return tuple(one for one, is_kept in kept.items() if is_kept)
 
 
