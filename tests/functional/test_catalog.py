@@ -95,7 +95,7 @@ def test_a_catalogue_that_does_not_say_its_age_is_read_anew(stand: Stand) -> Non
 class _HalfBlind(InMemoryCloud):
     """A cloud whose price list may not be read. ``asked``: whether everything was, each time."""
 
-    missing: tuple[Missing, ...] = (Missing("on-demand prices", "estimates stand in", "AccessDenied"),)
+    missing: tuple[Missing, ...] = (Missing("prices", "estimates stand in", "AccessDenied"),)
 
     def catalog(self, earlier: Catalog | None = None, *, in_full: bool = False) -> Catalog:
         vars(self).setdefault("asked", []).append(in_full)

@@ -37,15 +37,26 @@ class CatalogOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):
     available: bool = True
 
 
+#: The sources of a catalogue, and what each tells.
+SOURCES = {
+    "prices": "on-demand prices",
+    "spot": "spot prices",
+    "types": "instance types",
+    "places": "the zones of instance types",
+    "zone_ids": "zone ids",
+    "reservations": "capacity reservations",
+}
+
+
 class Missing(msgspec.Struct, frozen=True, rename="camel"):
-    """A source that could not be read: what it tells, what stands in for it, and why."""
+    """A source that could not be read: its name (``SOURCES``), what stands in for it, and why."""
 
     source: str
     instead: str
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.source} could not be read: {self.instead} ({self.reason})"
+        return f"{SOURCES.get(self.source, self.source)} could not be read: {self.instead} ({self.reason})"
 
 
 class UnpricedOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):

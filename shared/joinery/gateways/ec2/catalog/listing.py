@@ -19,14 +19,14 @@ from joinery.objects.errors import ConfigurationError, JoineryError
 from joinery.objects.karpenter import labels
 from joinery.objects.wording import shortened
 
-#: What each source tells, and what stands in for it where there is no earlier catalogue. Nothing does for the types.
+#: What stands in for each source where there is no earlier catalogue. Nothing does for the types.
 _STAND_INS = {
-    "prices": ("on-demand prices", "estimates stand in, which are those of us-east-1"),
-    "spot": ("spot prices", "nothing is sold as spot"),
-    "types": ("instance types", ""),
-    "places": ("the zones of instance types", "each is sold where it has a spot price"),
-    "zone_ids": ("zone ids", "none is known"),
-    "reservations": ("capacity reservations", "none is known"),
+    "prices": "estimates stand in, which are those of us-east-1",
+    "spot": "nothing is sold as spot",
+    "types": "",
+    "places": "each is sold where it has a spot price",
+    "zone_ids": "none is known",
+    "reservations": "none is known",
 }
 #: What changes by the hour.
 _HOURLY = ("spot", "reservations")
@@ -107,14 +107,14 @@ def _missing(asked: Questions, errors: Mapping[str, JoineryError], earlier: Cata
     What stood in for a source before is standing in still.
     """
     before = {missing.source: missing for missing in earlier.missing} if earlier else {}
-    for name, (source, instead) in _STAND_INS.items():
-        if source in before and name not in asked:
-            yield before[source]
+    for name, instead in _STAND_INS.items():
+        if name in before and name not in asked:
+            yield before[name]
         elif name in errors:
             if earlier is not None:
                 age = earlier.priced if name in _HOURLY else earlier.listed or earlier.priced
-                instead = before[source].instead if source in before else f"those of {age} stand in"
-            yield Missing(source, instead, shortened(str(errors[name])))
+                instead = before[name].instead if name in before else f"those of {age} stand in"
+            yield Missing(name, instead, shortened(str(errors[name])))
 
 
 def _offerings(parts: Parts) -> Iterator[CatalogOffering]:
