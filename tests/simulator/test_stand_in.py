@@ -171,3 +171,63 @@ def test_a_dry_run_says_what_the_template_s_policies_allow(ec2: Any, tags: dict[
             TagSpecifications=[{"ResourceType": "launch-template", "Tags": pairs}],
         )  # fmt: skip
     assert refused.value.response["Error"]["Code"] == code
+
+
+def test_instances_are_listed_late_and_any_list_may_leave_some_out(world: World) -> None:
+    """EC2 API, "Eventual consistency"."""
+    world.cloud.lag = timedelta(seconds=30)
+    launched = launch(world, "a", 40).instances
+    assert world.cloud.instances() == ()
+    world.clock.advance(timedelta(seconds=31))
+    assert len(world.cloud.instances()) == len(launched)
+    world.cloud.omission = 0.5
+    lists = [{instance.instance_id for instance in world.cloud.instances()} for _ in range(2)]
+    assert lists[0] != lists[1]
+    assert all(0 < len(listed) < len(launched) for listed in lists)
+
+
+def test_an_instance_may_end_at_launch_and_a_spot_instance_after_two_minutes_notice(world: World) -> None:
+    """EC2 API, StateReason; EC2 User Guide, "Spot Instance interruption notices"."""
+    world.cloud.dooms = lambda _: ("Client.InternalError", "Client error on launch")
+    (dead,) = launch(world, "a").instances
+    world.cloud.dooms = lambda _: None
+    (alive,) = launch(world, "b").instances
+    world.clock.advance(timedelta(seconds=5))
+    states = {each.instance_id: each for each in world.cloud.look_up([dead.instance_id, alive.instance_id])}
+    assert (states[dead.instance_id].serves, states[dead.instance_id].reason_code) == (False, "Client.InternalError")
+    assert world.cloud.interrupt(alive.instance_id) == world.clock.now() + timedelta(minutes=2)
+    world.clock.advance(timedelta(minutes=2, seconds=1))
+    assert not any(each.serves for each in world.cloud.look_up([alive.instance_id]))
+
+
+def test_a_fleet_has_one_answer_for_each_token_with_an_error_for_each_pool_that_is_out() -> None:
+    """Another request with the token is refused (EC2 API, CreateFleet, "Ensuring idempotency"). Types and zones of
+    instances may be left out of an answer.
+    """
+    account = Account()
+    account.out_of.add(OfferingKey("m5.large", f"{REGION}a", labels.ON_DEMAND))
+    with account.corrected(), moto() as url:
+        ec2: Any = boto3.Session("test", "test", region_name=REGION).client("ec2", endpoint_url=url)
+        data = {"ImageId": ec2.register_image(Name="nodes")["ImageId"]}
+        ec2.create_launch_template(LaunchTemplateName="nodes", LaunchTemplateData=data)
+
+        def fleet(*kinds: str) -> dict[str, Any]:
+            overrides = [
+                {"InstanceType": kind, "AvailabilityZone": f"{REGION}a", "Priority": number}
+                for number, kind in enumerate(kinds)
+            ]
+            template = {"LaunchTemplateName": "nodes", "Version": "$Latest"}
+            answer: dict[str, Any] = ec2.create_fleet(
+                Type="instant", ClientToken="t-1",
+                TargetCapacitySpecification={"TotalTargetCapacity": 1, "DefaultTargetCapacityType": "on-demand"},
+                LaunchTemplateConfigs=[{"LaunchTemplateSpecification": template, "Overrides": overrides}],
+            )  # fmt: skip
+            return answer
+
+        account.is_vague = True
+        first, again = fleet("m5.large", "m5.xlarge"), fleet("m5.large", "m5.xlarge")
+        assert [each["ErrorCode"] for each in first["Errors"]] == ["InsufficientInstanceCapacity"]
+        assert [[*each] for each in first["Instances"]] == [["InstanceIds"]]
+        assert again["Instances"] == first["Instances"]
+        with pytest.raises(ClientError, match="IdempotentParameterMismatch"):
+            fleet("m5.xlarge")
