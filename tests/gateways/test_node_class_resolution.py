@@ -84,6 +84,22 @@ def test_a_placement_group_is_looked_up_and_its_partitions_are_labels(account: A
     assert conditions(missing)["Ready"][1] == "PlacementGroupNotFound"
 
 
+def test_what_ec2_said_last_of_a_placement_group_is_good_while_it_does_not_answer(
+    account: Account, clock: Clock
+) -> None:
+    """It is not asked again for a minute."""
+    account.placement_groups.append({"GroupId": "pg-1", "GroupName": "rack", "Strategy": "spread"})
+    cloud, selector = function(clock), PlacementGroupSelector(name="rack")
+    before = cloud._placement_groups.known(selector, cloud._lookups.recent())
+    clock.advance(timedelta(minutes=2))
+    refuse(cloud, "ec2", "DescribePlacementGroups", "InternalError", "no answer")
+    with counted(cloud) as calls:
+        for _ in range(3):
+            assert cloud._placement_groups.known(selector, cloud._lookups.recent()) == before
+            clock.advance(timedelta(seconds=10))
+    assert calls["DescribePlacementGroups"] <= 1
+
+
 def upgrade(account: Account) -> None:
     """The cluster runs 1.34, and Amazon's images for it are newer."""
     eks: Any = boto3.client("eks")

@@ -76,8 +76,8 @@ class Ec2Cloud:
         self._cluster, self._now = cluster, now
         self._prices_are_estimated, self._assumed = prices_are_estimated, assumed
         self._clients = Clients(region, log, now=now)
-        self._lookups = Lookups(now)
-        self._described = KnownCluster(self._clients, cluster, now)
+        self._lookups = Lookups(now, log)
+        self._described = KnownCluster(self._clients, cluster)
         self._templates = LaunchTemplates(self._clients, cluster, now)
         self._create_fleet = CreateFleet(self._clients, now, self._templates)
         self._dry_runs, self._does_try = DryRuns(self._clients, now), dry_runs

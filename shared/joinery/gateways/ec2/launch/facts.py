@@ -1,19 +1,15 @@
 """The cluster that new nodes join, as EKS describes it."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from joinery.gateways.answers import at
 from joinery.gateways.aws import Clients, cluster_of, translated
 from joinery.gateways.ec2.nodeclass.lookups import Look
-from joinery.objects.errors import JoineryError
 
 #: How long a description is used: a cluster is upgraded while functions are warm (Karpenter for AWS asks as often).
 DESCRIBED_FOR = timedelta(minutes=5)
-#: How long EKS is not asked again where it has not answered. What it said before is good for launches.
-_PAUSE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,28 +55,16 @@ def cluster_facts(cluster: dict[str, Any]) -> ClusterFacts:
 class KnownCluster:
     """One cluster as EKS described it last. Safe to use from several threads."""
 
-    def __init__(self, clients: Clients, cluster: str, now: Callable[[], datetime]) -> None:
-        self._clients, self._cluster, self._now = clients, cluster, now
-        self._last: ClusterFacts | None = None
-        self._paused_until: datetime | None = None
+    def __init__(self, clients: Clients, cluster: str) -> None:
+        self._clients, self._cluster = clients, cluster
 
     def facts(self, look: Look) -> ClusterFacts:
         """What EKS says now, or has said in the last five minutes.
 
         Raises what the call raises, ``NotFoundError`` if EKS does not know the cluster, ``UnavailableError`` while it
-        is made; not where there is an older answer, unless the look is anew.
+        is made; not where there is an older answer, which is good for launches, unless the look is anew.
         """
-        now = self._now()
-        if self._last and not look.is_anew and self._paused_until and now < self._paused_until:
-            return self._last
-        try:
-            self._last = look.ask("cluster", self._describe, good_for=DESCRIBED_FOR)
-        except JoineryError as error:
-            if self._last is None or look.is_anew:
-                raise
-            self._paused_until = now + _PAUSE
-            self._clients.log(f"{error}; what was known of the cluster stays")
-        return self._last
+        return look.ask_or_last("cluster", self._describe, good_for=DESCRIBED_FOR)
 
     def _describe(self) -> ClusterFacts:
         with translated(f"describing EKS cluster {self._cluster}"):

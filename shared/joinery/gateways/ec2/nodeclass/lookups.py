@@ -13,11 +13,16 @@ from itertools import count
 from threading import Lock
 from typing import Any, TypeVar
 
+from joinery.gateways.answers import Log, unlogged
+from joinery.objects.errors import JoineryError
+
 T = TypeVar("T")
 
 #: How long classes share an answer: about as long as a run looks at them, and less than lifecycle's tick, so that the
 #: next run asks anew for what is missing.
 SHARED_FOR = timedelta(seconds=4)
+#: How long nobody is asked again who has not answered, where the last answer does.
+_PAUSE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -41,12 +46,14 @@ class _Answer:
 class Lookups:
     """The answers of one process."""
 
-    def __init__(self, now: Callable[[], datetime]) -> None:
-        self._now = now
+    def __init__(self, now: Callable[[], datetime], log: Log = unlogged) -> None:
+        self._now, self._log = now, log
         self._lock = Lock()
         self._numbers = count(1)
         self._answers: dict[str, _Answer] = {}
         self._looks: dict[str, datetime] = {}
+        self._last: dict[str, Any] = {}
+        self._paused: dict[str, datetime] = {}
 
     def look(self, subject: str) -> "Look":
         """Begin to look at something.
@@ -84,10 +91,28 @@ class Lookups:
         if is_ours:
             try:
                 kept.future.set_result(ask())
+                self._last[question] = kept.future.result()
             except BaseException as error:
                 kept.future.set_exception(error)
         answer: T = kept.future.result()
         return answer
+
+    def last(self, question: str, ask: Callable[[], T], *, since: int, good_for: timedelta) -> T:
+        """The same, but what was answered last where there is an error now. Nobody is asked again for a minute then.
+
+        Raises that error where there was no answer yet, or where none from before counts.
+        """
+        now = self._now()
+        if since or now >= self._paused.get(question, now):
+            try:
+                return self.answer(question, ask, since=since, good_for=good_for)
+            except JoineryError as error:
+                if since or question not in self._last:
+                    raise
+                self._log(f"{error}; what was said before is used")
+                self._paused[question] = now + _PAUSE
+        last: T = self._last[question]
+        return last
 
 
 @dataclass(frozen=True)
@@ -101,7 +126,6 @@ class Look:
         """The answer to a question, by whatever words all who ask it use."""
         return self.lookups.answer(question, ask, since=self.since, good_for=good_for)
 
-    @property
-    def is_anew(self) -> bool:
-        """Whether nothing from before it counts."""
-        return self.since > 0
+    def ask_or_last(self, question: str, ask: Callable[[], T], *, good_for: timedelta) -> T:
+        """The same, or what was answered last (``Lookups.last``)."""
+        return self.lookups.last(question, ask, since=self.since, good_for=good_for)

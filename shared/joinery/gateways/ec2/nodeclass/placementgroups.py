@@ -26,23 +26,24 @@ class PlacementGroups:
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
-        self._last: dict[str, PlacementGroup] = {}
 
     def find(self, selector: PlacementGroupSelector, look: Look) -> PlacementGroup | None:
         """The group; None where there is none that is available. Raises what keeps EC2 from saying so."""
-        name = selector.id or selector.name
-        group = look.ask(f"placement group {name}", lambda: _described(self._clients, selector), good_for=_GOOD_FOR)
-        if group is not None:
-            self._last[name] = group
-        return group
+        return look.ask(_question(selector), lambda: _described(self._clients, selector), good_for=_GOOD_FOR)
 
     def known(self, selector: PlacementGroupSelector, look: Look) -> PlacementGroup | None:
-        """The same, but what was known last where EC2 does not say."""
+        """The same, but what EC2 said last where it does not say; None where it never has."""
         try:
-            return self.find(selector, look)
+            return look.ask_or_last(
+                _question(selector), lambda: _described(self._clients, selector), good_for=_GOOD_FOR
+            )
         except JoineryError as error:
             self._clients.log(f"placement group {selector.id or selector.name}: {error}")
-            return self._last.get(selector.id or selector.name)
+            return None
+
+
+def _question(selector: PlacementGroupSelector) -> str:
+    return f"placement group {selector.id or selector.name}"
 
 
 def _described(clients: Clients, selector: PlacementGroupSelector) -> PlacementGroup | None:
