@@ -182,7 +182,7 @@ BUILD = .venv/bin/python -m tools.build --runtime "$(RUNTIME)" --architecture "$
 RUNTIME_PACKAGES = $(wildcard .venv-ric/lib/python3*/site-packages)
 EXPORT_ALL = $(UV) export --quiet --frozen --no-dev --no-emit-project --no-header --no-annotate
 # Dependencies of the command line alone: Lambda's runtime has boto3, and no door imports the rest.
-ONLY_CLI := boto3 jinja2 kubernetes rich typer
+ONLY_CLI := boto3 jinja2 kubernetes rich textual typer
 EXPORT = $(EXPORT_ALL) $(addprefix --prune ,$(ONLY_CLI))
 
 layers/dependencies/requirements.txt: uv.lock $(UV)

@@ -23,6 +23,7 @@ CHAPTERS = {
     "Begin": ["docs/getting-started", "docs/karpenter", "docs/compatibility"],
     "Run it": [
         "docs/operations",
+        "docs/top",
         "docs/runbook",
         "docs/threat-model",
         "docs/stand-in",

@@ -48,8 +48,10 @@ def decision_input(
     catalog_file: str | None = None,
     region: str | None = None,
     daemons: "Daemons | None" = None,
+    is_quiet: bool = False,
 ) -> DecisionInput:
     """Read everything, and print at once what a person should know about it: to decide may take a while.
+    ``is_quiet``: print nothing, for whoever has read the same a moment ago.
 
     Without ``files`` the current cluster is read, and nothing is written to it. Raises ``ConfigurationError`` for bad
     input, ``UnavailableError`` where the cluster or AWS cannot be reached.
@@ -68,9 +70,10 @@ def decision_input(
         raise ConfigurationError(
             f"--daemons {daemons.value}: is for files; a cluster's own DaemonSets are read with it"
         )
+    heard = _unsaid if is_quiet else tell_now
     inputs = load(files, recursive=recursive, daemons=daemons)
     snapshot = inputs.snapshot(now) if files else live_snapshot(now)
-    notices = tell_now(
+    notices = heard(
         *inputs.all_notices(),
         *unread_annotations(snapshot),
         *arns_for_names(snapshot.node_classes),
@@ -85,7 +88,7 @@ def decision_input(
     settings = stack_settings()
     known = instance_types(snapshot.node_classes, catalogue, snapshot.now, settings)
     changed = overlaid(known, snapshot)
-    notices += tell_now(*prices.notices(), *not_counted(snapshot, catalogue, settings), *overlays_left_out(changed))
+    notices += heard(*prices.notices(), *not_counted(snapshot, catalogue, settings), *overlays_left_out(changed))
     return DecisionInput(
         snapshot=snapshot,
         catalogue=catalogue,
@@ -99,6 +102,10 @@ def decision_input(
 def tell_now(*notices: UserNotice) -> tuple[UserNotice, ...]:
     """Print the notices on standard error, and return them for the document and the page."""
     tell(notices)
+    return notices
+
+
+def _unsaid(*notices: UserNotice) -> tuple[UserNotice, ...]:
     return notices
 
 

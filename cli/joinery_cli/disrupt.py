@@ -3,7 +3,6 @@
 import math
 import time
 from dataclasses import replace
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,6 +24,7 @@ from joinery_cli.options import (
     Recursive,
     RegionOption,
     TimeLimitOption,
+    duration_of,
 )
 
 if TYPE_CHECKING:
@@ -154,23 +154,10 @@ def _options(
     default = DisruptionOptions()
     return DisruptionOptions(
         move_price=default.move_price if move_price is None else move_price,
-        payback=default.payback if payback is None else _payback(payback),
+        payback=default.payback if payback is None else duration_of("--payback", payback),
         ignore_budgets=ignore_budgets,
         time_limit=time_limit,
     )
-
-
-def _payback(text: str) -> timedelta:
-    """``--payback`` as a duration. Raises ``ConfigurationError``."""
-    from joinery.objects.karpenter import duration
-
-    try:
-        length = duration.parse(text)
-    except ValueError:
-        length = None
-    if length is None or length <= timedelta():
-        raise ConfigurationError(f"--payback {text}: must be a duration of more than 0, such as 30m or 1h30m")
-    return length
 
 
 def _places(text: str) -> frozenset[TerminateFirst]:

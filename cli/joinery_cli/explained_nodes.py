@@ -16,7 +16,7 @@ from joinery_cli.explained import aligned, wrapped
 from joinery_cli.notices import some_of
 from joinery_cli.output.json import moment_text
 from joinery_cli.view.disruption_view import Fate, NodeExplanation, PricedPods, repaid_in
-from joinery_cli.view.disruption_words import moves, result, rule
+from joinery_cli.view.disruption_words import moves, result, rule, unheld
 from joinery_cli.view.figures import count, money, natural, share
 
 _SHOWN_GROUPS = 12
@@ -99,16 +99,7 @@ def _why(explanation: NodeExplanation) -> Iterator[str]:
         kept = f"not disrupted as {one.disruption.value}" if one.disruption else "stays"
         yield f"{kept} ({rule(one.objection.code)}): {one.objection}"
     if not explanation.kept_by:
-        yield _unheld(explanation)
-
-
-def _unheld(explanation: NodeExplanation) -> str:
-    node = explanation.node
-    if not node.claim:
-        return "It has no NodeClaim of an EC2NodeClass, so it is not Joinery's to disrupt."
-    if explanation.is_static:
-        return f"NodePool {node.node_pool} is static: it keeps a number of nodes, and is not consolidated."
-    return "No rule holds it. No command that retires it saves enough to repay its moves."
+        yield unheld(explanation.node, is_static=explanation.is_static)
 
 
 def _pods(explanation: NodeExplanation) -> Iterator[str]:

@@ -23,9 +23,11 @@ from joinery.objects.wording import of_model_error, one_of
 from joinery_cli.catalog import catalog
 from joinery_cli.disrupt import disrupt
 from joinery_cli.doctor.command import doctor
+from joinery_cli.live.watching import watchable
 from joinery_cli.notices import RefusedFilesError
 from joinery_cli.output.visible import line_of
 from joinery_cli.plan import plan
+from joinery_cli.top import top
 from joinery_cli.uninstall.command import uninstall
 
 if TYPE_CHECKING:
@@ -90,8 +92,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Just-in-time nodes for Amazon EKS: see what would be bought for your pods, where each would run, and why.",
 )
-app.command()(plan)
-app.command()(disrupt)
+app.command()(watchable(plan))
+app.command()(watchable(disrupt))
+app.command()(top)
 app.command()(catalog)
 app.command()(doctor)
 app.command()(uninstall)

@@ -1,10 +1,12 @@
 """Options that several commands share."""
 
+from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
+from joinery.objects.errors import ConfigurationError
 from joinery.objects.policies import MinValuesPolicy, PreferencePolicy
 
 
@@ -118,7 +120,23 @@ CommitmentsOption = Annotated[
         help="What is paid for already, in YAML or JSON: Savings Plans, Reserved Instances, a discount on all prices.",
     ),
 ]
+EveryOption = Annotated[
+    float, typer.Option("--every", metavar="SECONDS", help="How long to wait before looking again.")
+]
 NowOption = Annotated[str | None, typer.Option(metavar="RFC3339", help="The moment to decide for. Default: now.")]
 TimeLimitOption = Annotated[
     float | None, typer.Option(metavar="SECONDS", help="Stop looking for something better after so many seconds.")
 ]
+
+
+def duration_of(option: str, text: str) -> timedelta:
+    """The value of an option as a duration. Raises ``ConfigurationError`` naming the option."""
+    from joinery.objects.karpenter import duration
+
+    try:
+        length = duration.parse(text)
+    except ValueError:
+        length = None
+    if length is None or length <= timedelta():
+        raise ConfigurationError(f"{option} {text}: must be a duration of more than 0, such as 30m or 1h30m")
+    return length

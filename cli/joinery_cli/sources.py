@@ -2,12 +2,13 @@
 
 import gzip
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from joinery.objects.errors import ConfigurationError
+from joinery.objects.errors import ConfigurationError, JoineryError
 from joinery_cli.notices import tell, warning
 from joinery_cli.prices import SAMPLE as SAMPLE_NAME
 from joinery_cli.prices import Prices
@@ -16,6 +17,8 @@ from joinery_cli.regions import cluster_region, cluster_zones, is_region, zone_i
 
 if TYPE_CHECKING:
     from joinery.gateways.ec2.catalog.document import Catalog
+    from joinery.gateways.kubernetes.adapter import KubernetesCluster
+    from joinery.gateways.memory.s3 import S3Store
     from joinery.objects.settings import Settings
     from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -147,30 +150,46 @@ def moment(text: str | None) -> datetime:
 def live_snapshot(now: datetime) -> "Snapshot":
     """The cluster of the current kubeconfig, only read. ``ConfigurationError`` without one, ``UnavailableError``.
 
-    Legacy objects are read too, where the cluster has them; such a cluster may not know the kinds of v1.
+    Legacy objects are read too, where the cluster has them; such a cluster may not know the kinds of v1. Who reads it
+    again in one process asks only for what has changed.
     """
+    from joinery_cli.advice import reading_cluster
+
+    with reading_cluster():
+        try:
+            return replace(_cluster().snapshot(), now=now)
+        except JoineryError:
+            # Whoever tries again does so with a connection, and an idea of the cluster, of its own.
+            _cluster.cache_clear()
+            raise
+
+
+@lru_cache(maxsize=1)
+def _cluster() -> "KubernetesCluster":
     from joinery.gateways.ec2.offline import NODE_CLASS
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
     from joinery.gateways.kubernetes.auth import from_kubeconfig
     from joinery.gateways.kubernetes.legacy import LegacyApis
     from joinery.gateways.kubernetes.transport import Transport
-    from joinery_cli.advice import reading_cluster
 
-    with reading_cluster():
-        transport = Transport(from_kubeconfig())
-        legacy = LegacyApis(transport, NODE_CLASS, needs_v1=False)
-        return KubernetesCluster(transport, now=lambda: now, node_class=NODE_CLASS, legacy=legacy).snapshot()
+    transport = Transport(from_kubeconfig())
+    legacy = LegacyApis(transport, NODE_CLASS, needs_v1=False)
+    return KubernetesCluster(transport, now=lambda: moment(None), node_class=NODE_CLASS, legacy=legacy)
 
 
 def live_catalog(region: str = "") -> "Catalog":
-    """What the region sells now.
+    """What the region sells now; who asks again in one process is answered anew once an hour.
 
     Raises ``ConfigurationError`` without credentials, ``UnavailableError`` without an answer.
     """
+    return _catalog_of(region or _region(), moment(None).replace(minute=0, second=0))
+
+
+@lru_cache(maxsize=1)
+def _catalog_of(place: str, hour: datetime) -> "Catalog":
     from joinery.gateways.ec2.adapter import Ec2Cloud
     from joinery_cli.advice import reading_aws
 
-    place = region or _region()
     with reading_aws(place):
         return Ec2Cloud(_setting("CLUSTER", ""), place, now=lambda: moment(None), log=_left_out).catalog()
 
@@ -180,9 +199,14 @@ def _left_out(line: str) -> None:
 
 
 def _stored_catalog(bucket: str) -> "Catalog":
+    return _store(bucket, _region()).catalog()
+
+
+@lru_cache(maxsize=1)
+def _store(bucket: str, region: str) -> "S3Store":
     from joinery.gateways.memory.s3 import S3Store
 
-    return S3Store(bucket, _region()).catalog()
+    return S3Store(bucket, region)
 
 
 def _region() -> str:
@@ -210,6 +234,11 @@ def checked_region(text: str | None) -> str:
     if text is not None and not is_region(text):
         raise ConfigurationError(f"--region {text}: not a region such as eu-central-1")
     return text or ""
+
+
+def region_named(text: str | None) -> str:
+    """``--region``, or the region of the environment. Raises ``ConfigurationError``."""
+    return checked_region(text) or _region()
 
 
 def region_of(cluster: str, named: str | None, of_context: str) -> str:

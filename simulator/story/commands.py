@@ -23,12 +23,21 @@ def simulate(
     scenario: Annotated[Optional[Path], typer.Argument(help=_WHICH)] = None,  # noqa: UP045
     seed: Annotated[Optional[int], typer.Option(help="Chance; the scenario's own without it.")] = None,  # noqa: UP045
     output: Annotated[Output, typer.Option("--output", "-o", help="What to print.")] = Output.TEXT,
+    top: Annotated[
+        bool, typer.Option("--top", help="Look at its cluster as joinery top does, instead of the timeline.")
+    ] = False,
 ) -> None:
     """Run a scenario through the real handlers: a timeline, the bill, and what leaked.
 
     Exit status 1 if anything did.
     """
     from simulator.story.scenario import find, load
+
+    if top:
+        from simulator.story.top import show
+
+        show(load(find(scenario)), seed, is_json=output is Output.JSON)
+        return
     from simulator.story.show import as_json, as_text
 
     loaded = load(find(scenario))

@@ -5,7 +5,7 @@ All of it is computed from the prices that the plan was made with; nothing is de
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from joinery.decisions.scheduling.constraints.resources import PODS, requests_of
@@ -32,7 +32,7 @@ from joinery_cli.view.interruptions import InterruptionFigures, interruption_fig
 CURRENCY = "USD"
 
 #: The offerings of each instance type, as the catalogue has them.
-Sold = Mapping[str, tuple[Offering, ...]]
+Sold = Mapping[str, Sequence[Offering]]
 
 #: What EKS calls capacity types on the nodes of its managed node groups.
 _EKS_CAPACITY_TYPE = "eks.amazonaws.com/capacityType"

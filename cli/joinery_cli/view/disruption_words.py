@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from joinery.objects.karpenter.duration import spoken
 from joinery.objects.objections import ObjectionCode
-from joinery_cli.view.disruption_view import CommandView, DisruptionView
+from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode
 from joinery_cli.view.figures import MOST_GAP, NEGLIGIBLE, ONE_PRICE, count, money, monthly
 
 #: Which rule holds a node, as a heading.
@@ -38,6 +38,15 @@ RULES: Mapping[ObjectionCode, str] = {
 def rule(code: ObjectionCode) -> str:
     """The rule in words; one that is newer than these by its code."""
     return RULES.get(code, code.value)
+
+
+def unheld(node: DrawnNode, *, is_static: bool) -> str:
+    """Why a node stays that no rule keeps and no command retires. ``is_static``: its NodePool is."""
+    if not node.claim:
+        return "It has no NodeClaim of an EC2NodeClass, so it is not Joinery's to disrupt."
+    if is_static:
+        return f"NodePool {node.node_pool} is static: it keeps a number of nodes, and is not consolidated."
+    return "No rule holds it. No command that retires it saves enough to repay its moves."
 
 
 def headline(view: DisruptionView) -> str:

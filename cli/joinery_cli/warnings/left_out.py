@@ -65,10 +65,17 @@ def overlays_left_out(changed: Overlaid) -> Iterator[UserNotice]:
 
 
 def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:
-    """What a decision about nodes says nothing of: NodePools that cannot be read, and pods that wait for a node.
-
-    ``only_marked``: see ``left_out``.
+    """What a decision about nodes says nothing of: NodePools that cannot be read, pods that wait, and what no command
+    is for. ``only_marked``: see ``left_out``.
     """
+    yield from beside_nodes(snapshot, only_marked=only_marked)
+    waiting = len(pending_pods(snapshot, only_marked=only_marked))
+    if waiting:
+        yield note(f"{_counted(waiting, 'waits', 'wait')} for a node: joinery plan says which they get")
+
+
+def beside_nodes(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:
+    """The same, where pods that wait are shown. ``only_marked``: see ``left_out``."""
     yield from (_takes_no_part(bad) for bad in snapshot.invalid if bad.kind == "NodePool")
     if not only_marked:
         yield from pods_without_nodes(snapshot)
@@ -85,9 +92,6 @@ def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Use
     yield from idle_protections(snapshot)
     yield from _expired(snapshot)
     yield from _drifted_in_static_pools(snapshot)
-    waiting = len(pending_pods(snapshot, only_marked=only_marked))
-    if waiting:
-        yield note(f"{_counted(waiting, 'waits', 'wait')} for a node: joinery plan says which they get")
 
 
 def _expired(snapshot: Snapshot) -> Iterator[UserNotice]:

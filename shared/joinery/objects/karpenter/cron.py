@@ -99,6 +99,11 @@ class Window:
         begins = self.schedule.next_after(now - self.length)
         return begins is None or begins <= now
 
+    def closes(self, now: datetime) -> datetime | None:
+        """When it ends of which ``now`` is in it; None where it is not open, or never closes."""
+        begins = self.schedule.next_after(now - self.length)
+        return None if begins is None or begins > now else begins + self.length
+
 
 def window(schedule: str, length: str) -> Window:
     """The window of a cron expression and a duration. Raises ``ValueError`` naming the one that cannot be read."""

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.lifecycle.state.budgets import UNLIMITED, Allowance, PoolNodes, allowed_by_budgets, pool_nodes
+from joinery.decisions.lifecycle.state.budgets import (
+    UNLIMITED,
+    Allowance,
+    PoolNodes,
+    allowed_by_budgets,
+    budgets_open_at,
+    pool_nodes,
+)
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
@@ -183,3 +190,18 @@ def test_more_budgets_and_more_disruption_never_allow_more(
     assert 0 <= _allowed(*budgets, *others, total=total, disrupted=disrupted, now=now) <= left
     less = _allowed(*budgets, total=total, disrupted=disrupted + 1, now=now)
     assert less == left == UNLIMITED or less == max(0, left - 1)
+
+
+def _opens(*budgets: dict[str, Any], disrupted: int = 0) -> datetime | None:
+    return budgets_open_at(builders.node_pool(budgets=budgets), DRIFTED, PoolNodes(20, disrupted), NOON)
+
+
+def test_budgets_open_when_the_window_ends_that_lets_no_more_go() -> None:
+    """Where one follows on the other, at the end of the last; where there is another limit beside it, at none."""
+    morning = _budget("0", schedule="0 9 * * *", duration="4h")
+    afternoon = _budget("0", schedule="0 13 * * *", duration="5h")
+    assert _opens(morning) == NOON.replace(hour=13)
+    assert _opens(morning, afternoon) == NOON.replace(hour=18)
+    assert _opens(morning, _budget("0")) is None
+    assert _opens(_budget("2"), disrupted=2) is None
+    assert _opens(_budget("0", schedule="0 9 * * mon,nosuchday", duration="4h")) is None

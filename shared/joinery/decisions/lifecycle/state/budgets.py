@@ -30,6 +30,8 @@ from joinery.objects.wording import rfc3339
 
 #: What is allowed where no budget is in force (Karpenter: `math.MaxInt32`).
 UNLIMITED = 2**31 - 1
+#: How many ends of windows are looked at before a pool counts as closed for good: those of a day's hourly budget.
+_WINDOWS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,28 @@ def allowed_by_budgets(pool: NodePool, reason: DisruptionReason, nodes: PoolNode
     are = f"{'is' if used == 1 else 'are'} leaving{'' if is_repair else ' or not ready'}"
     why = f"the budget {_words(strictest)} allows {limit} of {nodes.total} nodes, and {used} {are}"
     return Allowance(max(0, limit - used), why)
+
+
+def budgets_open_at(pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, now: datetime) -> datetime | None:
+    """When the pool's budgets let more of its nodes be disrupted for the reason than now, while all nodes stay as they
+    are: at the end of a window. None where none of the next ends lets more go. ``now`` in UTC.
+    """
+    allowed, at = allowed_by_budgets(pool, reason, nodes, now).allowed, now
+    for _ in range(_WINDOWS):
+        ends = [closes for budget in pool.spec.disruption.budgets if (closes := _closes(budget, at))]
+        if not ends:
+            return None
+        at = min(ends)
+        if allowed_by_budgets(pool, reason, nodes, at).allowed > allowed:
+            return at
+    return None
+
+
+def _closes(budget: Budget, now: datetime) -> datetime | None:
+    try:
+        return window(budget.schedule, budget.duration).closes(now) if budget.schedule and budget.duration else None
+    except ValueError:
+        return None
 
 
 def allowance(

@@ -1,0 +1,50 @@
+"""The screen of ``--watch``: what a command prints, to scroll in, made anew again and again."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import ScrollableContainer
+from textual.widgets import Footer, Static
+
+from joinery_cli.live.looking import Looking
+
+
+class OutputScreen(Looking):
+    """``output``: what is printed. ``every``: seconds between two times."""
+
+    CSS = """
+    #output { scrollbar-size-vertical: 0; }
+    #text { width: auto; }
+    """
+
+    def __init__(self, output: Callable[[], str], every: float) -> None:
+        super().__init__(_Outputs(output), every)
+
+    def compose(self) -> ComposeResult:
+        """The output, and below it what went wrong."""
+        with ScrollableContainer(id="output"):
+            yield Static("Reading and deciding ...", id="text")
+        yield Static(id="error")
+        yield Footer(compact=True)
+
+    def on_mount(self) -> None:
+        """Keys scroll in the output."""
+        super().on_mount()
+        self.query_one("#output").focus()
+
+    def show(self, look: Any | None = None) -> None:
+        """With the colours that it was printed in."""
+        if look is not None:
+            self.query_one("#text", Static).update(Text.from_ansi(look))
+
+
+class _Outputs(Iterator[str]):
+    """A generator would end with the first error."""
+
+    def __init__(self, output: Callable[[], str]) -> None:
+        self._output = output
+
+    def __next__(self) -> str:
+        return self._output()

@@ -1,0 +1,50 @@
+"""``joinery simulate --top``: a scenario as ``joinery top`` shows a cluster. It looks on and changes nothing."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from joinery.controllers.launching.supply import read_supply
+from joinery.decisions.disruption.moves import replicas_of
+from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery_cli.live.feeds import decided
+from joinery_cli.options import Format
+from joinery_cli.prices import Prices
+from joinery_cli.top import show as show_feed
+from joinery_cli.view.top_view import TopView
+from simulator.story.scenario import Scenario
+from simulator.story.simulation import Simulation
+
+#: How far the story goes from one view to the next.
+STEP = timedelta(seconds=15)
+
+
+def show(scenario: Scenario, seed: int | None, *, is_json: bool) -> None:
+    """On the screen, a second for each step; or as lines of JSON, without waiting."""
+    show_feed(feed(scenario, seed), Format.JSON if is_json else Format.TABLE, every=0.0 if is_json else 1.0)
+
+
+def feed(scenario: Scenario, seed: int | None = None, step: timedelta = STEP) -> Iterator[TopView]:
+    """A view of the simulated cluster for each step of the story, until it ends."""
+    simulation = Simulation(scenario, seed=seed)
+    with simulation.running():
+        while simulation.world.clock.now() < simulation.end:
+            simulation.engine.run_until(min(simulation.world.clock.now() + step, simulation.end))
+            yield view_of(simulation)
+
+
+def view_of(simulation: Simulation) -> TopView:
+    """The cluster as it is now, with what its own doors would decide about it."""
+    world = simulation.world
+    snapshot = world.cluster.snapshot()
+    catalog = world.cloud.catalog()
+    problem = DisruptionProblem(
+        packing=Problem(
+            snapshot=snapshot, instance_types=read_supply(world.gateways, snapshot).types, options=Options()
+        ),
+        options=DisruptionOptions(curve=False),
+        replicas=replicas_of(snapshot.pods),
+        sold=catalog.sold,
+    )
+    prices = Prices(region=catalog.region, source="the simulated market", priced=catalog.priced)
+    return decided(problem, prices, source=simulation.scenario.spec.title)

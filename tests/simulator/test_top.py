@@ -1,0 +1,25 @@
+"""``joinery simulate --top``: a scenario, looked at."""
+
+from datetime import timedelta
+from pathlib import Path
+
+from joinery_cli.view.top_view import Phase
+from simulator.story.bill import bill
+from simulator.story.scenario import find, load
+from simulator.story.show import run
+from simulator.story.simulation import Simulation
+from simulator.story.top import view_of
+
+
+def test_who_looks_on_changes_nothing() -> None:
+    """The story costs the same, and its nodes are seen to boot and then to stay."""
+    looked_at, alone = (Simulation(load(find(Path("slow-drain"))), seed=1) for _ in range(2))
+    phases: set[Phase] = set()
+    with looked_at.running():
+        while looked_at.world.clock.now() < looked_at.end:
+            looked_at.engine.run_until(min(looked_at.world.clock.now() + timedelta(minutes=2), looked_at.end))
+            phases |= {node.phase for node in view_of(looked_at).nodes}
+    run(alone)
+    assert {Phase.LEAVING, Phase.STAYS} <= phases
+    bills = [bill(one.world.cloud, one.instances, one.start) for one in (looked_at, alone)]
+    assert bills[0] == bills[1]
