@@ -4,7 +4,7 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 
 from msgspec.structs import replace as with_fields
@@ -114,7 +114,11 @@ class Ledger:
             is_covered = offering.capacity_type == ON_DEMAND and any(one.rate(kind.name, offering.zone) for one in idle)
             return with_fields(offering, price=offering.price * part) if is_covered else offering
 
-        return with_offerings(self._problem, lambda kind: tuple(changed(kind, one) for one in kind.offerings))
+        names = {name for one in idle for name in one.rates}
+        return with_offerings(
+            self._problem,
+            lambda kind: tuple(changed(kind, one) for one in kind.offerings) if kind.name in names else kind.offerings,
+        )
 
     def is_overdrawn(self, plan: Packing) -> bool:
         """Whether the plan has nodes that an idle commitment covers, and not all of them wholly."""
@@ -204,14 +208,37 @@ class Ledger:
         shares = coverage([*staying, *new], self._commitments).shares
         return all(shares[usage.node] > 1 - NEGLIGIBLE for usage in new if self._is_idle_for(usage))
 
-    @property
-    def most_freed(self) -> float:
-        """$/h that stocks can save at most of which nothing is left, if all their nodes go: others could use them. And
-        what nodes counted as that idle ones cover.
+    def most_paid(self, part: float) -> float:
+        """$/h that stocks can save of nodes that come at most, if all nodes go that can: what is left of each, and what
+        those use. Of idle ones a ``part`` of that, which is what nodes count as that they cover.
         """
+        moving = self._moving()
+        units = {
+            one.name: min(one.stock, self.idle_stock.get(one.name, 0.0) + self._used_by(moving, one))
+            for one in self._commitments
+        }
         return sum(
-            one.stock * self._dearest(one) * (FREE if one.name in self.idle else 1.0) for one in self._commitments
+            units[one.name] * self._dearest(one) * (part if one.name in self.idle else 1.0) for one in self._commitments
         )
+
+    def _moving(self) -> Set[str]:
+        """The nodes that can go, and those that commitments may cover in their place: what covers them is free then."""
+        names = {view.name for view in self._problem.snapshot.views if view.claim}
+        while True:
+            freed = [one for one in self._commitments if self._used_by(names, one)]
+            more = {u.node for u in self._before if any(one.rate(u.instance_type, u.zone) for one in freed)} - names
+            if not more:
+                return names
+            names |= more
+
+    def _used_by(self, names: Container[str], commitment: Commitment) -> float:
+        """How much of a stock these nodes use at most. Other commitments may pay for them, too."""
+        rates = (
+            commitment.rate(usage.instance_type, usage.zone) or 0.0
+            for usage in self._before
+            if usage.node in names and self.shares[usage.node] > NEGLIGIBLE
+        )
+        return min(commitment.stock, sum(rates))
 
 
 def with_offerings(problem: Problem, offerings_of: Callable[[InstanceType], tuple[Offering, ...]]) -> Problem:

@@ -3,13 +3,18 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision
 from joinery.decisions.disruption.paid import decide_paid
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.verified import violations_of
-from joinery.decisions.scheduling.commitments import Commitment
+from joinery.decisions.scheduling.commitments import Commitment, Usage, coverage, saved
+from joinery.objects.karpenter.labels import INSTANCE_TYPE
 from simulator import builders
+from simulator.builders.defaults import ZONES
+from tests.properties import examples
 from tests.unit.decisions.disruption.clusters import Cluster, on
 
 LARGE = builders.instance_type("m7a.xlarge", price=0.40, spot=None)
@@ -69,3 +74,62 @@ def test_what_would_be_overdrawn_is_not_counted_on(cluster: Cluster) -> None:
     """Half of a node's hours are left: no node is counted as free, and the small one is cheaper all the same."""
     found = decided(cluster, instances("m7a.large", 0.5))
     assert [command.savings for command in found.commands] == [pytest.approx(0.20)]
+
+
+def test_a_small_stock_is_used_as_far_as_it_reaches() -> None:
+    """Of three nodes one is replaced by what is paid for, the others by what is cheaper. It is proven to be best."""
+    huge = builders.instance_type("m7a.2xlarge", price=0.80, spot=None)
+    cluster = Cluster(pools=[builders.node_pool(budgets=UNLIMITED)], types=(huge, LARGE, SMALL))
+    for name in "abc":
+        pod = on(f"p-{name}", name, cpu="1500m")
+        cluster.machine(name, [pod], instance_type=huge.name, node={"cpu": "8"})
+    found = decided(cluster, instances("m7a.large", 1))
+    assert bought(found.commands) == ["m7a.large"] * 3
+    assert sorted(command.savings for command in found.commands) == [
+        pytest.approx(each, abs=1e-3) for each in (0.6, 0.6, 0.8)
+    ]
+    assert found.gap < 0.01
+
+
+def test_what_others_use_is_freed_by_nobody(cluster: Cluster) -> None:
+    """A node of a managed node group keeps its Reserved Instance, so as much is proven as without one."""
+    cluster.nodes.append(builders.node("a", node_pool="", instance_type="m7a.xlarge", cpu="100m"))
+    found = decided(cluster, instances("m7a.xlarge", 1))
+    assert bought(found.commands) == ["m7a.large"]
+    assert found.gap < 0.01
+
+
+def _bill(cluster: Cluster, found: DisruptionDecision, owned: list[Commitment]) -> float:
+    """$/h of the nodes in the end, as AWS bills them."""
+    prices = {LARGE.name: 0.40, SMALL.name: 0.20}
+    gone = {name for command in found.commands for name in command.retire}
+    kinds = [node.metadata.labels[INSTANCE_TYPE] for node in cluster.nodes if f"claim-{node.metadata.name}" not in gone]
+    kinds += bought(found.commands)
+    usages = [Usage(str(number), kind, ZONES[0], prices[kind]) for number, kind in enumerate(kinds)]
+    return sum(usage.price for usage in usages) - saved(usages, coverage(usages, owned))
+
+
+@given(
+    sizes=st.lists(st.tuples(st.booleans(), st.sampled_from(["200m", "1", "1500m", "3"])), min_size=1, max_size=4),
+    large=st.integers(0, 2),
+    small=st.sampled_from([0, 0.5, 1, 2]),
+    plan=st.sampled_from([0.0, 0.1, 0.3]),
+)
+@examples(40)
+def test_the_bill_is_at_most_what_a_decision_says_and_at_least_its_bound(
+    sizes: list[tuple[bool, str]], large: int, small: float, plan: float
+) -> None:
+    """Whatever is idle, used up or used in part. Without commands it is what it was."""
+    cluster = Cluster(pools=[builders.node_pool(budgets=UNLIMITED)], types=(LARGE, SMALL))
+    for index, (is_large, cpu) in enumerate(sizes):
+        kind = LARGE.name if is_large or cpu == "3" else SMALL.name
+        cores = "4" if kind == LARGE.name else "2"
+        cluster.machine(str(index), [on(f"p-{index}", str(index), cpu=cpu)], instance_type=kind, node={"cpu": cores})
+    owned = [
+        Commitment(name="large", stock=large, rates={LARGE.name: 1.0}),
+        Commitment(name="small", stock=small, rates={SMALL.name: 1.0}),
+        Commitment(name="plan", stock=plan, rates={LARGE.name: 0.28, SMALL.name: 0.13}),
+    ]
+    found = decided(cluster, *owned)
+    assert _bill(cluster, found, owned) <= found.after + 2e-3
+    assert found.lower_bound <= _bill(cluster, found, owned) + found.moves + 2e-3
