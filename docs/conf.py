@@ -1,10 +1,14 @@
 """How Sphinx builds the pages: `make docs`. What a page says is Markdown as GitHub reads it, and nothing of Sphinx."""
 
+from pathlib import Path
+
 project = "Joinery"
-extensions = ["myst_parser"]
-root_doc = "README"
+extensions = ["myst_parser", "sphinx_copybutton"]
+root_doc = "docs/home"
 html_theme = "furo"
 html_title = "Joinery"
+# Pages for those who work on Joinery come after all others.
+html_search_scorer = str(Path(__file__).with_name("search.js"))
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False

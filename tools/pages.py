@@ -8,41 +8,65 @@ rest, and is strict: a page that no list below names, a link without a target, a
 """
 
 import argparse
+import json
 import os
 import re
 import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from tools.browser.driver import Browser, MissingBrowserError, browsing
 from tools.reference import instancetypes
 from tools.template import ROOT
 
-#: In the order in which a reader needs them. The first page of all is README.md.
+#: The first page of the site.
+HOME = "docs/home"
+#: In the order in which a reader needs them. Those for authors come last, and after all others in a search.
 CHAPTERS = {
-    "Begin": ["docs/getting-started", "docs/karpenter", "docs/compatibility"],
+    "Begin": ["docs/try", "docs/getting-started", "docs/karpenter", "docs/compatibility", "docs/faq"],
+    "Concepts": ["docs/nodepools", "docs/nodeclasses", "docs/nodeclaims"],
+    "Use it": ["docs/tasks", "docs/disruption", "docs/amis", "docs/top", "docs/troubleshooting"],
     "Run it": [
         "docs/operations",
-        "docs/top",
+        "docs/upgrading",
         "docs/runbook",
+        "docs/permissions",
         "docs/threat-model",
-        "docs/stand-in",
-        "SECURITY",
         "docs/prometheus",
         "docs/cost",
+        "SECURITY",
         "CHANGELOG",
     ],
     "Look it up": ["docs/reference", "docs/fields", "docs/instance-types"],
-    "How it decides": ["docs/scheduling", "docs/packing", "docs/disruption", "docs/performance", "docs/benchmarks"],
+    "How it decides": [
+        "docs/scheduling",
+        "docs/packing",
+        "docs/disruption-rules",
+        "docs/performance",
+        "docs/benchmarks",
+    ],
     "Work on it": [
+        "README",
         "CONTRIBUTING",
         "docs/building",
         "docs/architecture",
         "docs/rooms",
         "docs/glossary",
+        "docs/stand-in",
         "docs/critiques",
         "docs/decisions/README",
     ],
+}
+#: What people search for, and the page that has to come first.
+SEARCHES = {
+    "pod pending": "docs/troubleshooting",
+    "consolidateAfter": "docs/disruption",
+    "spot": "docs/tasks",
+    "upgrade": "docs/upgrading",
+    "iam": "docs/permissions",
+    "ami": "docs/amis",
 }
 MANIFESTS = "manifests/README"  # a link to the folder in the package
 LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
@@ -62,13 +86,17 @@ def main(arguments: list[str] | None = None) -> None:
         if fetching:
             sys.exit(f"these pages load something from elsewhere: {', '.join(fetching)}")
         # Whoever opens the folder, or serves it, sees the first page.
-        shutil.copyfile(options.folder / "README.html", options.folder / "index.html")
+        (options.folder / "index.html").write_text(
+            f'<!doctype html><title>Joinery</title><meta http-equiv="refresh" content="0; url={HOME}.html">\n'
+        )
+        if wrong := list(found_elsewhere(options.folder)):
+            sys.exit("\n".join(wrong))
         return
     shutil.rmtree(options.folder, ignore_errors=True)
     for path in sources():
         _place(path, options.folder)
-    with (options.folder / "README.md").open("a") as readme:
-        readme.write(contents())
+    with (options.folder / f"{HOME}.md").open("a") as home:
+        home.write(contents())
     with (options.folder / "docs/decisions/README.md").open("a") as index:
         index.write(decisions())
     with (options.folder / "docs/instance-types.md").open("a") as page:
@@ -102,8 +130,8 @@ def _copy(path: Path, folder: Path) -> None:
 
 def contents() -> str:
     """The order of reading, as Sphinx wants it: lists that are shown beside every page."""
-    lists = [_toctree(pages, f":caption: {chapter}") for chapter, pages in CHAPTERS.items()]
-    return "\n".join(["", *lists, _toctree([MANIFESTS], ":hidden:")])
+    lists = [_toctree([f"/{page}" for page in pages], f":caption: {chapter}") for chapter, pages in CHAPTERS.items()]
+    return "\n".join(["", *lists, _toctree([f"/{MANIFESTS}"], ":hidden:")])
 
 
 def decisions() -> str:
@@ -127,6 +155,32 @@ def fetches(folder: Path) -> Iterator[Path]:
     for page in sorted(folder.rglob("*.html")):
         if FETCHED.search(page.read_text()):
             yield page
+
+
+def found_elsewhere(site: Path) -> Iterator[str]:
+    """Of ``SEARCHES`` those whose page does not come first, in a browser; none where there is no browser."""
+    with TemporaryDirectory() as profile:
+        try:
+            with browsing(Path(profile)) as browser:
+                for words, expected in SEARCHES.items():
+                    first = _first_result(browser, site, words)
+                    if first != f"{expected}.html":
+                        yield f"a search for {words!r} finds {first} first, and not {expected}.html"
+        except MissingBrowserError as error:
+            print(f"searches are NOT TRIED: {error}", file=sys.stderr)
+
+
+def _first_result(browser: Browser, site: Path, words: str) -> str:
+    page = browser.open(site.resolve() / "search.html")
+    # What Sphinx's search form does.
+    page.ask(f"Search.performSearch({json.dumps(words)})")
+    link = "document.querySelector('#search-results li a')"
+    found = page.ask(
+        "new Promise(done => { const look = n => { const a = " + link + ";"
+        " a || !n ? done(a && a.getAttribute('href')) : setTimeout(look, 50, n - 1) }; look(200) })"
+    )
+    page.close()
+    return re.sub(r"[?#].*", "", str(found))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """The files of examples/: each shows what its first lines promise."""
 
+import re
 from collections import Counter
 from functools import cache
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from joinery_cli.sources import SAMPLE
 from tests.cli.conftest import NOW, outcome_of
@@ -16,12 +18,17 @@ CONSOLIDATION = "consolidation.yaml"
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.yaml") if path.name != CONSOLIDATION)
 
 
+#: Files of docs/tasks.md, each beside the NodePool for most things.
+NODE_POOL = "nodepool.yaml"
+TASKS = sorted(path.name for path in (ROOT / "examples" / "tasks").glob("*.yaml") if path.name != NODE_POOL)
+
+
 @cache
 def plan(name: str) -> Any:
-    """The plan of an example with the sample catalogue."""
-    done = outcome_of(
-        ["plan", "-f", str(ROOT / "examples" / name), "--catalog", str(SAMPLE), "--now", NOW, "-o", "json"]
-    )
+    """The plan of an example with the sample catalogue. A task's is planned beside its NodePool."""
+    names = [f"tasks/{NODE_POOL}", name] if name.startswith("tasks/") else [name]
+    files = [part for one in names for part in ("-f", str(ROOT / "examples" / one))]
+    done = outcome_of(["plan", *files, "--catalog", str(SAMPLE), "--now", NOW, "-o", "json"])
     assert done.status == 0, done.err
     return msgspec.json.decode(done.out)
 
@@ -123,3 +130,59 @@ def test_nodes_that_do_not_earn_their_price_go() -> None:
     assert (launch["offering"]["instanceType"], launch["pods"]) == ("m7a.xlarge", ["shop/report"])
     assert ("default-5", "Pod") in {(held["nodeClaim"], held["code"]) for held in document["held"]}
     assert document["cost"]["after"] < 0.5 * document["cost"]["before"]
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_shows_what_its_file_has_and_all_its_pods_get_nodes(name: str) -> None:
+    """The lines of the page are lines of the file, however they are written there."""
+    page = (ROOT / "docs" / "tasks.md").read_text()
+    assert page.count(f"(../examples/tasks/{name})") == 1
+    shown = re.search(
+        rf"```yaml\n((?:(?!```).)*)```\n\n\[The whole file\]\(../examples/tasks/{name}\)", page, re.DOTALL
+    )
+    assert shown
+    documents = list(yaml.safe_load_all((ROOT / "examples" / "tasks" / name).read_text()))
+    assert all(any(_has(one, {key: value}) for one in documents) for key, value in yaml.safe_load(shown[1]).items())
+    assert plan(f"tasks/{name}")["unschedulable"] == []
+
+
+def _has(document: Any, part: Any) -> bool:
+    """Whether a document has a part of these keys, with these values among its own, at any depth."""
+    if _fits(document, part):
+        return True
+    below = document.values() if isinstance(document, dict) else document if isinstance(document, list) else ()
+    return any(_has(one, part) for one in below)
+
+
+def _fits(document: Any, part: Any) -> bool:
+    if isinstance(part, dict):
+        return isinstance(document, dict) and all(_fits(document.get(key), value) for key, value in part.items())
+    if isinstance(part, list):
+        return isinstance(document, list) and all(any(_fits(one, each) for one in document) for each in part)
+    return bool(document == part)
+
+
+def test_tasks_are_planned_as_their_headings_say() -> None:
+    """On spot, off spot, half of it, over zones, one a node, and on nodes of their own."""
+
+    def each(name: str, key: str) -> Counter[str]:
+        launches = plan(f"tasks/{name}.yaml")["launch"]
+        return Counter(
+            {
+                value: sum(len(one["pods"]) for one in launches if one["offering"][key] == value)
+                for value in {one["offering"][key] for one in launches}
+            }
+        )
+
+    assert set(each("spot", "capacityType")) == set(each("many-types", "capacityType")) == {"spot"}
+    assert set(each("on-demand", "capacityType")) == set(each("stays", "capacityType")) == {"on-demand"}
+    assert each("half-on-spot", "capacityType") == {"spot": 4, "on-demand": 4}
+    zones = each("zones", "zone")
+    assert len(zones) >= 3
+    assert max(zones.values()) - min(zones.values()) <= 1
+    assert [len(one["pods"]) for one in plan("tasks/apart.yaml")["launch"]] == [1, 1, 1]
+    assert {one["nodePool"] for one in plan("tasks/team.yaml")["launch"]} == {"payments"}
+    assert {one["nodePool"] for one in plan("tasks/gpu.yaml")["launch"]} == {"gpu"}
+    assert all(len(one["instanceTypes"]) >= 10 for one in plan("tasks/many-types.yaml")["launch"])
+    assert all("g." in kind or "gd." in kind for kind in each("arm64", "instanceType"))
+    assert all("d" in kind.partition(".")[0] for kind in each("local-disk", "instanceType"))

@@ -9,7 +9,7 @@ import pytest
 
 from joinery_cli.doctor.reachable import ENDPOINTS, WITHOUT_ENDPOINTS
 from tests.cases.scheduling.reading import cases
-from tools.pages import CHAPTERS, MANIFESTS, sources
+from tools.pages import CHAPTERS, HOME, MANIFESTS, sources
 from tools.template import ROOT
 
 DOCUMENTS = sources()
@@ -62,7 +62,7 @@ def test_the_site_has_every_page_once() -> None:
     """No page is left out of the order of reading, and none is in two places."""
     listed = [page for pages in CHAPTERS.values() for page in pages]
     records = [f"docs/decisions/{path.stem}" for path in ROOT.glob("docs/decisions/[0-9]*.md")]
-    assert sorted([*listed, *records, "README", MANIFESTS]) == sorted(
+    assert sorted([*listed, *records, HOME, MANIFESTS]) == sorted(
         str(path.relative_to(ROOT).with_suffix("")) for path in sources()
     )
 

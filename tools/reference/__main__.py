@@ -11,10 +11,12 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from tools.reference import commands, fields, instancetypes, names, stack
+from tools.reference import commands, fields, instancetypes, names, permissions, stack
 from tools.template import ROOT
 
-REFERENCE, FIELDS, TYPES = (ROOT / "docs" / f"{name}.md" for name in ("reference", "fields", "instance-types"))
+REFERENCE, FIELDS, TYPES, PERMISSIONS = (
+    ROOT / "docs" / f"{name}.md" for name in ("reference", "fields", "instance-types", "permissions")
+)
 TABLES: Mapping[Path, Mapping[str, Callable[[], Iterable[str]]]] = {
     REFERENCE: {
         "parameters": stack.parameters,
@@ -27,6 +29,7 @@ TABLES: Mapping[Path, Mapping[str, Callable[[], Iterable[str]]]] = {
     },
     FIELDS: {"fields": fields.tables},
     TYPES: {"labels": instancetypes.labels},
+    PERMISSIONS: {"policies": permissions.tables},
 }
 
 

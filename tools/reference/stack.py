@@ -8,19 +8,19 @@ from tools.template import load
 
 #: Where a page of ours says more about a parameter.
 MORE = {
-    "Canary": "disruption.md#a-new-ami",
-    "DisruptionMovePrice": "disruption.md#what-a-move-costs",
-    "ExpirationObeysBudgets": "disruption.md#what-limits-disruption",
+    "Canary": "disruption-rules.md#a-new-ami",
+    "DisruptionMovePrice": "disruption-rules.md#what-a-move-costs",
+    "ExpirationObeysBudgets": "disruption-rules.md#what-limits-disruption",
     "LegacyObjects": "operations.md#a-cluster-of-karpenter-v031-to-v037",
     "Metrics": "cost.md",
     "Mode": "operations.md#what-observe-does",
-    "NewNodesRepay": "disruption.md#nodes-that-are-new",
+    "NewNodesRepay": "disruption-rules.md#nodes-that-are-new",
     "NodeSize": "packing.md",
     "OrdinaryTypes": "instance-types.md",
-    "PodDeletionCost": "disruption.md#where-scale-downs-take-pods",
+    "PodDeletionCost": "disruption-rules.md#where-scale-downs-take-pods",
     "Steering": "operations.md#without-steering",
     "SubnetIds": "operations.md#private-clusters",
-    "TerminateFirst": "disruption.md#where-there-is-no-room-for-both",
+    "TerminateFirst": "disruption-rules.md#where-there-is-no-room-for-both",
 }
 
 

@@ -213,7 +213,7 @@ _WANTS_A_PERSON = {
     "DisruptionBlocked": EventReason(
         (NODE_POOL, *_BOTH),
         "a rule keeps it, or all nodes of the NodePool, from going: which",
-        remedy="the codes are explained under [which nodes may go](disruption.md#which-nodes-may-go)",
+        remedy="the codes are explained under [which nodes may go](disruption-rules.md#which-nodes-may-go)",
     ),
     "NodeRegistrationUnhealthy": EventReason(
         (NODE_POOL,),
@@ -232,7 +232,7 @@ _WANTS_A_PERSON = {
         (NODE_CLASS,),
         "no more nodes are moved to a new AMI, and why",
         is_warning=True,
-        remedy="select another AMI, or approve it: [a new AMI](disruption.md#a-new-ami)",
+        remedy="select another AMI, or approve it: [a new AMI](disruption-rules.md#a-new-ami)",
     ),
 }
 

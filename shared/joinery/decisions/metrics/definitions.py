@@ -106,7 +106,7 @@ class Count(Enum):
     SWITCHED_OFF = Metric("joinery_switched_off_total", "calls of a function that is switched off", _BY_DOOR, series=8)
     EXPIRATIONS_WAITING = Metric(
         "joinery_expirations_waiting_total",
-        "expired nodes that wait for budgets, in each run anew ([disruption](disruption.md#what-limits-disruption))",
+        "expired nodes that wait for budgets, in each run anew ([rules](disruption-rules.md#what-limits-disruption))",
     )
     CANARIES_FAILED = Metric(
         "joinery_canaries_failed_total",
