@@ -7,6 +7,7 @@ import pty
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -23,6 +24,7 @@ from joinery.objects.karpenter.conditions import unknown
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.objections import Objection, ObjectionCode
 from joinery.objects.snapshot.claims import observed, with_condition
+from joinery_cli.live.looking import THREAD
 from joinery_cli.live.screen import Top
 from joinery_cli.output.top_json import top_document
 from joinery_cli.output.top_lines import SORTS, Look, lines, summary
@@ -235,6 +237,7 @@ def _feed(*views: TopView | UnavailableError) -> Iterator[TopView]:
             self._left = iter(views)
 
         def __next__(self) -> TopView:
+            assert [thread.name for thread in threading.enumerate()].count(THREAD) == 1
             one = next(self._left)
             if isinstance(one, UnavailableError):
                 raise one

@@ -30,8 +30,7 @@ class OutputScreen(Looking):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Keys scroll in the output."""
-        super().on_mount()
+        """Keys scroll in the output. Textual calls the handlers of all classes, so this one calls no other."""
         self.query_one("#output").focus()
 
     def show(self, look: Any | None = None) -> None:

@@ -66,8 +66,7 @@ class Top(Looking):
         yield Footer(compact=True)
 
     def on_mount(self) -> None:
-        """Keys are for the lines."""
-        super().on_mount()
+        """Keys are for the lines. Textual calls the handlers of all classes, so this one calls no other."""
         self.query_one("#lines", OptionList).focus()
 
     def on_resize(self, event: events.Resize) -> None:
