@@ -2,7 +2,7 @@
 all patterns.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,8 +14,9 @@ from joinery.decisions.optimizer.columns.descent import descend
 from joinery.decisions.optimizer.columns.generation import generate_and_dive
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.decomposition import Subinstance, independent_parts
+from joinery.decisions.optimizer.instance.likeness import Likeness, in_order
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance, is_little
-from joinery.decisions.optimizer.instance.patterns import Pattern, cost_of
+from joinery.decisions.optimizer.instance.patterns import Pattern, Patterns, cost_of
 from joinery.decisions.optimizer.instance.reachable import with_reachable_capacities
 from joinery.decisions.optimizer.instance.side_constraints import unconstrained
 from joinery.decisions.optimizer.local_search import destroy_and_repair
@@ -65,18 +66,25 @@ def _packed(instance: PackingInstance, block: Ints, effort: Effort, selection: C
 
 def _packed_in_parts(parts: Sequence[Subinstance], block: Ints, effort: Effort) -> list[Pattern]:
     """All parts are rounded before the first one is improved: if time is up then, there are bins for all of them. Each
-    has its share of the effort.
+    has its share of the effort. Those that are alike share what is found for one of them.
     """
     random = np.random.default_rng(effort.seed)
-    begun = [
-        (part, _begin(part.instance, block[part.bin_types], effort, None, random, is_part=True))
-        for part in parts
-        if not effort.is_over()
-    ]
+    leaders = dict(in_order([part.instance for part in parts]))
+    begun: dict[int, _Start] = {}
+    for number, led in leaders.items():
+        if not effort.is_over():
+            own_block = block[parts[number].bin_types]
+            start = led and _begin_like(begun[led[0]], led[1], own_block, effort, random)
+            begun[number] = start or _begin(parts[number].instance, own_block, effort, None, random, is_part=True)
     copies = sum(int(part.instance.demands.sum()) for part in parts)
     patterns: list[Pattern] = []
-    for part, start in begun:
-        better = _improved(start, effort, part.instance.demands.sum() / copies, random)
+    found: dict[int, Patterns] = {}
+    for number, start in begun.items():
+        part, led = parts[number], leaders[number]
+        known = led[1].read(found[led[0]]) if led and led[0] in found else None
+        better, columns = _improved(start, effort, part.instance.demands.sum() / copies, random, known)
+        if columns is not None:
+            found[number] = columns
         patterns += map(part.lift, better)
     return patterns
 
@@ -92,7 +100,7 @@ def _searched(
         best = list((result and result.patterns) or best)
         if result is not None and result.is_tight:
             return best, result
-    improved = _improved(start, effort, 1.0, random)
+    improved, _ = _improved(start, effort, 1.0, random)
     if cost_of(instance, improved) < cost_of(instance, best) * (1 - _ROUNDING):
         return improved, None
     return best, result
@@ -142,6 +150,30 @@ def _begin(
     return _Start(core, restricted, block[core], patterns, duals)
 
 
+def _begin_like(
+    leader: _Start, likeness: Likeness, block: Ints, effort: Effort, random: np.random.Generator
+) -> _Start | None:
+    """The leader's bins, and others for what is left; None where it has none to follow."""
+    whole = likeness.instance
+    core = np.unique(likeness.bin_types[leader.core])
+    core = core[core >= 0]
+    if leader.duals is None or not whole.compatible[:, core].any(axis=1).all():
+        return None
+    instance = whole.restrict(np.arange(len(whole.demands)), core, whole.demands)
+    taken, residual = likeness.taken_over(_of_whole(leader.core, leader.patterns))
+    rounding = BlockRounding(instance, block[core], effort, random, is_swift=True)
+    duals = rounding.duals()
+    rest, is_whole = rounding.pack(residual, instance.available, _SWIFT) if residual.any() else ([], duals)
+    if duals is None or is_whole is None:
+        return None
+    return _Start(core, instance, block[core], [*_of_core(core, taken), *rest], duals)
+
+
+def _of_core(core: Ints, patterns: Iterable[Pattern]) -> list[Pattern]:
+    """Patterns of the whole instance, whose bin types are all in the core, as those of that."""
+    return [replace(pattern, bin_type=int(np.searchsorted(core, pattern.bin_type))) for pattern in patterns]
+
+
 def _core(instance: PackingInstance, selection: CoreSelection | None, effort: Effort, classes: int) -> Ints:
     if _is_searched_whole(instance):
         return np.arange(len(instance.costs))
@@ -161,13 +193,17 @@ def _copies_on(patterns: Sequence[Pattern]) -> int:
     return sum(int(pattern.counts.sum()) * pattern.copies for pattern in patterns)
 
 
-def _improved(start: _Start, effort: Effort, share: float, random: np.random.Generator) -> list[Pattern]:
+def _improved(
+    start: _Start, effort: Effort, share: float, random: np.random.Generator, known: Patterns | None = None
+) -> tuple[list[Pattern], Patterns | None]:
     """Bins of the whole instance that cost no more: by column generation over all blocks at once, then by local search,
-    if there are few pairs. ``share``: of the effort.
+    if there are few pairs; and the columns, of the whole instance too, if some were generated.
+
+    ``share``: of the effort. ``known``: columns of the whole instance that are good enough to generate none.
     """
     instance, block, best, duals = start.instance, start.block, start.patterns, start.duals
     if duals is None or not _has_few_pairs(instance):
-        return _of_whole(start.core, best)
+        return _of_whole(start.core, best), None
     near = np.flatnonzero((duals.reduced_costs <= tuning.NEAR_FOR_REPAIR * instance.costs) | instance.is_limited)
     of_near = instance.restrict(np.arange(len(instance.demands)), near, instance.demands)
     rounding = BlockRounding(of_near, block[near], effort, random, is_swift=share < 1.0)
@@ -176,14 +212,15 @@ def _improved(start: _Start, effort: Effort, share: float, random: np.random.Gen
         patterns, rest_duals = rounding.pack(residual, available[near], RoundingRule(), below)
         return None if rest_duals is None else _of_whole(near, patterns)
 
-    enough = duals.cost * tuning.GOOD_ENOUGH
+    enough, columns = duals.cost * tuning.GOOD_ENOUGH, None
     effort.begin(instance, share)
     if cost_of(instance, best) > enough:
-        best = generate_and_dive(instance, duals, best, finish, effort, random)
+        own = known and known.among(start.core)
+        best, columns = generate_and_dive(instance, duals, best, finish, effort, random, own)
     if is_little(instance) and cost_of(instance, best) > enough:
         best = descend(instance, duals, best, effort, random)
     best = destroy_and_repair(instance, block, best, duals, enough, effort, random)
-    return _of_whole(start.core, best)
+    return _of_whole(start.core, best), columns and Patterns(start.core[columns.bin_types], columns.counts)
 
 
 def _rounded(

@@ -44,6 +44,9 @@ CUT_ROUNDS = 8
 #: basis, costs as much as several solves.
 REBUILT_BELOW = 0.6
 
+#: Of the copies of a part that has another one's columns so large a share may be more or less than that one has.
+UNLIKE = 0.2
+
 # --- good enough, and near ---
 
 #: A packing that costs no more than so many times its relaxation, or the master's optimum, is not improved.

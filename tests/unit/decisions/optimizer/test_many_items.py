@@ -1,5 +1,7 @@
 """Instances of more items than a relaxation takes: their aggregation guides, and the bound is proven all the same."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -77,9 +79,9 @@ def test_standing_nodes_lower_the_bound_of_many_items_by_what_they_save() -> Non
     assert bounds[-1] == 0
 
 
-def side_by_side(parts: int, items: int) -> PackingInstance:
-    """So many instances, of which no bin type is for items of another one; each copy is alone with its like."""
-    each = [seeded(items, seed=seed) for seed in range(1, parts + 1)]
+def side_by_side(seeds: Sequence[int], items: int) -> PackingInstance:
+    """Instances of these seeds, of which no bin type is for items of another one; each copy is alone with its like."""
+    each, parts = [seeded(items, seed=seed) for seed in seeds], len(seeds)
     is_own = np.kron(np.eye(parts, dtype=np.bool_), np.ones((items, len(each[0].costs)), dtype=np.bool_))
     return PackingInstance(
         sizes=np.concatenate([one.sizes for one in each]),
@@ -94,7 +96,7 @@ def side_by_side(parts: int, items: int) -> PackingInstance:
 
 def test_parts_that_nothing_connects_are_packed_close_to_their_bound() -> None:
     """Three parts of seventy items, more than a relaxation takes at once, whose replicas are apart."""
-    instance = side_by_side(3, 70)
+    instance = side_by_side([1, 2, 3], 70)
     assert len(instance.demands) > MAX_ITEMS
     patterns = pack(instance, one_block(instance), Effort())
     proven = lower_bound(instance)
@@ -102,9 +104,18 @@ def test_parts_that_nothing_connects_are_packed_close_to_their_bound() -> None:
     assert 0 < proven <= cost_of(instance, patterns) < 1.05 * proven
 
 
+def test_parts_that_are_alike_share_what_is_found_for_one_of_them() -> None:
+    """Every part has all of its copies, whole and close to its bound, though one of them has fewer than the others."""
+    alike = side_by_side([1, 1, 1], 70)
+    instance = replace(alike, demands=alike.demands - (np.arange(len(alike.demands)) % 80 == 0))
+    patterns = pack(instance, one_block(instance), Effort())
+    assert wrong(instance, patterns) == []
+    assert cost_of(instance, patterns) < 1.05 * lower_bound(instance)
+
+
 def test_parts_are_all_packed_before_any_is_improved() -> None:
     """Time is up once all of them have bins: nothing is left without one."""
-    instance = side_by_side(3, 70)
+    instance = side_by_side([1, 2, 3], 70)
     asked = count()
     effort = Effort(pricing_rounds=0, repairs=0, is_time_up=lambda: next(asked) < 0)
     rounded = pack(instance, one_block(instance), effort)
@@ -115,7 +126,7 @@ def test_parts_are_all_packed_before_any_is_improved() -> None:
 
 def test_the_bound_of_parts_is_the_sum_of_theirs() -> None:
     """Nothing is lost by proving it of each part."""
-    instance = side_by_side(2, 30)
+    instance = side_by_side([1, 2], 30)
     of_each = [lower_bound(part.instance) for part in independent_parts(instance)]
     assert len(of_each) == 2
     assert lower_bound(instance) == pytest.approx(sum(of_each))

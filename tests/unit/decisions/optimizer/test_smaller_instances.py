@@ -2,6 +2,9 @@
 the way.
 """
 
+from dataclasses import replace
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,13 +12,15 @@ from hypothesis import strategies as st
 
 from joinery.decisions.optimizer.instance.aggregation import aggregate
 from joinery.decisions.optimizer.instance.decomposition import decompose, independent_parts
+from joinery.decisions.optimizer.instance.likeness import in_order
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
+from joinery.decisions.optimizer.instance.patterns import Pattern, Patterns
 from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.decisions.optimizer.relaxation.core import CoreSelection
 from joinery.decisions.optimizer.relaxation.relaxation import AggregatedRelaxation, ResidualRelaxation
 from joinery.decisions.optimizer.tuning import MAX_ITEMS
 from tests.properties import examples
-from tests.unit.decisions.optimizer.instances import blocks, instances, seeded
+from tests.unit.decisions.optimizer.instances import blocks, holds, instances, seeded, wrong
 
 
 @examples(100)
@@ -153,6 +158,27 @@ def test_nothing_connects_independent_parts(instance: PackingInstance) -> None:
     for part in parts:
         outside = np.setdiff1d(np.arange(len(instance.costs)), part.bin_types)
         assert not instance.compatible[np.ix_(part.items, outside)].any()
+
+
+@examples(100)
+@given(instances(most_copies=12), st.data())
+def test_what_a_leader_has_on_a_bin_fits_on_that_of_its_like(leader: PackingInstance, data: st.DataObject) -> None:
+    """Though items and bin types come in another order, and of an item there is a copy less."""
+    items = np.array(data.draw(st.permutations(range(len(leader.demands)))))
+    bin_types = np.array(data.draw(st.permutations(range(len(leader.costs)))))
+    less = np.eye(len(items), dtype=np.int64)[0] * (leader.demands[items[0]] > 1)
+    like = leader.restrict(items, bin_types, leader.demands[items] - less)
+    _, (_, led) = in_order([leader, like])
+    contents = list(product(*(range(count + 1) for count in leader.demands.tolist())))
+    filled = [(k, one) for k in range(len(bin_types)) for one in contents if holds(leader, k, one)]
+    read = (
+        led[1].read(Patterns(np.array([k for k, _ in filled]), np.array([one for _, one in filled]))) if led else None
+    )
+    for bin_type, counts in zip(read.bin_types, read.counts, strict=True) if read else ():
+        assert holds(like, int(bin_type), counts.tolist())
+    taken, residual = led[1].taken_over([Pattern(k, np.array(one)) for k, one in filled]) if led else ([], like.demands)
+    assert (residual >= 0).all()
+    assert wrong(replace(like, demands=like.demands - residual), taken) == []
 
 
 @examples(100)

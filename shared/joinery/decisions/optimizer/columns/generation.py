@@ -36,15 +36,22 @@ def generate_and_dive(
     finish: Finish,
     effort: Effort,
     random: np.random.Generator,
-) -> list[Pattern]:
-    """A packing of the same items that costs no more than ``best``. ``finish`` packs the few items that dives leave."""
+    known: Patterns | None = None,
+) -> tuple[list[Pattern], Patterns]:
+    """A packing of the same items that costs no more than ``best``, and the columns that it was chosen from. ``finish``
+    packs the few items that dives leave. ``known``: columns; with these none are generated.
+    """
     master = RestrictedMaster(instance, duals.item_duals)
     master.add_columns(
         Patterns(np.array([pattern.bin_type for pattern in best]), np.array([pattern.counts for pattern in best]))
     )
-    solution = _generate(instance, master, duals, effort, random)
+    if known is not None:
+        master.add_columns(known)
+        solution = master.solve(instance.demands, instance.available)
+    else:
+        solution = _generate(instance, master, duals, effort, random)
     if solution is None:
-        return best
+        return best, master.columns
     start = PartialPacking(instance, (), instance.demands, instance.available).with_whole(master.columns, solution)
     for threshold in tuning.DIVE_THRESHOLDS:
         packing = dive(master, start, threshold)
@@ -55,7 +62,7 @@ def generate_and_dive(
             best = [*packing.patterns, *rest]
         if cost_of(instance, best) <= solution.cost * tuning.GOOD_ENOUGH or effort.is_spent():
             break
-    return best
+    return best, master.columns
 
 
 def _generate(

@@ -54,3 +54,8 @@ class Patterns:
     def join(self, other: "Patterns") -> "Patterns":
         """These, and then the others."""
         return Patterns(np.concatenate([self.bin_types, other.bin_types]), np.concatenate([self.counts, other.counts]))
+
+    def among(self, bin_types: Ints) -> "Patterns":
+        """Those of these bin types (ascending indices), which are numbered by their place among them."""
+        chosen = self.select(np.flatnonzero(np.isin(self.bin_types, bin_types)))
+        return Patterns(np.searchsorted(bin_types, chosen.bin_types), chosen.counts)

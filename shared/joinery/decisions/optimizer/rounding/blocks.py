@@ -60,6 +60,15 @@ class BlockRounding:
             duals.add(part, first)
         return patterns, duals if is_whole else None
 
+    def duals(self) -> MergedDuals | None:
+        """Those of the blocks' relaxations for all demands; None if one has no optimum, or no time for it."""
+        duals = MergedDuals.empty(self._instance)
+        for part, _, first in map(self._solved, decompose(self._instance, self._block, self._instance.demands)):
+            if first is None:
+                return None
+            duals.add(part, first)
+        return duals
+
     def _solved(self, part: Subinstance) -> tuple[Subinstance, Relaxation, RelaxationSolution | None]:
         """The part, with all items that its block had at first if it has no others; its relaxation, and the optimum."""
         key = part.bin_types.tobytes()
