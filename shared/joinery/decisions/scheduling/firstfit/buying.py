@@ -119,13 +119,12 @@ class Buyer:
 
     def _promising(self, pools: Sequence[Pool], asking: _Asking, count: int) -> list[int]:
         """The open nodes (indices) that might take some of so many pods, in order."""
-        opened, demand = self.nodes.opened, asking.demand
+        opened, demand, most = self.nodes.opened, asking.demand, min(count, asking.most)
         nodes = opened.promising(
-            pools, demand, asking.domains, count, lambda pool: self.nodes.fair_price_in(pool, demand)
+            pools, demand, asking.domains, most, lambda pool: self.nodes.fair_price_in(pool, demand)
         ).tolist()
         if refused := asking.refused:
             # Most have refused as many before, or another node like them.
-            most = min(count, asking.most)
             nodes = [index for index in nodes if refused.get(opened.shape(index), 0) < most]
         hosts = [opened.nodes[index].name for index in nodes]
         return [nodes[at] for at in self._topology.unfilled(demand.pod_class, demand.variant.rules, hosts)]

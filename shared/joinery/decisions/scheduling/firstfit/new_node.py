@@ -103,21 +103,12 @@ class NewNode:
             joint = joint.intersect(wanted)
             if any(joint.sets[key].is_impossible for key in wanted):
                 return None
-        node = replace(self, requirements=joint, types=types, columns=columns)
-        if columns is self.columns:
-            node.least_prices, node.by_price = self.least_prices, self.by_price
-        return node
+        return replace(self, requirements=joint, types=types, columns=columns)
 
     @cached_property
     def least_prices(self) -> Prices:
         """$/h of each type's cheapest offering that the node may be; infinite where there is none."""
-        prices: Prices = self.pool.market.prices[:, self.columns].min(axis=1, initial=np.inf)
-        return prices
-
-    @cached_property
-    def by_price(self) -> Amounts:
-        """All types of the market (rows), those with the least price first."""
-        return np.argsort(self.least_prices, kind="stable")
+        return self.pool.market.least_prices(self.columns)
 
     def _port_mask(self, demand: Demand) -> Mask:
         if ports_clash(demand.pod_class.ports, self.ports):
@@ -203,8 +194,7 @@ class NewNode:
         if types.any() and (not self.min_values or can_meet(self.pool, types, columns, self.min_values)):
             self.types, self.columns = types, columns
             self.requirements = self.requirements.intersect(term.canonical())
-            for worked_out in ("least_prices", "by_price"):
-                self.__dict__.pop(worked_out, None)
+            self.__dict__.pop("least_prices", None)
 
     def fix_daemons(self, brought: Amounts | None) -> None:
         """Keep to types that bring as many DaemonSets' pods as the cheapest type does, because a spread counts them.

@@ -45,7 +45,6 @@ class NewNodes:
         self._prefix = prefix
         self._topology: Topology = work.topology
         self._fair_prices = work.fair_prices
-        self._fresh: dict[str, NewNode] = {}
         self._unappraised: list[int] = []
         self.counts_daemons = bool(work.topology.daemons.spreads) and not options.ignores_daemons
         self.limits = {pool.name: Limits(pool) for pool in work.pools}
@@ -84,10 +83,6 @@ class NewNodes:
         the column of the reservation in which it is launched instead of being bought.
         """
         node = empty_node(pool, self.next_name(pool), self._work.axis, reserved=reserved)
-        if reserved is None:
-            # All fresh nodes of a pool have the same least prices, and those are dear to work out.
-            alike = self._fresh.setdefault(pool.name, node)
-            node.least_prices, node.by_price = alike.least_prices, alike.by_price
         self._topology.daemons.count_on(node.name, pool.name)
         return node
 
@@ -144,7 +139,6 @@ class NewNodes:
         """Put the pods on the node with that index, which is as the ``grown`` one was before it took as many."""
         before, like = self.opened.nodes[index], self.opened.nodes[grown]
         node = replace(like, name=before.name, placed=before.placed, ports=set(like.ports))
-        node.least_prices, node.by_price = like.least_prices, like.by_price
         self.opened.replace_alike(index, grown, node)
         self._charge(node)
         self._note(node, demand, domains, tuple(batch))
@@ -209,7 +203,6 @@ class NewNodes:
         last = self.opened.nodes[-1]
         node = replace(last, name=self.next_name(last.pool), placed=[])
         self._topology.daemons.count_on(node.name, last.pool.name)
-        node.least_prices, node.by_price = last.least_prices, last.by_price
         self._unappraised.append(self.opened.repeat(node))
         self._charge(node)
         for demand, domains, names in wanted:

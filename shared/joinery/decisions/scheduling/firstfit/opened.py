@@ -5,11 +5,11 @@ times its largest share of a resource. It estimates the pod's dual price in the 
 gives way to that where one was solved. A node whose price is close to the fair price of all its pods is well filled.
 
 First-fit asks every open node for every class, and most refuse. Asked one by one, they would take most of its time. So
-enough of each is in arrays to skip at once those that cannot take a class.
+what decides is in arrays, and all nodes that refuse a class are left out at once.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.pools.market import Amounts, Mask, Prices
-from joinery.decisions.scheduling.pools.pool import Pool
+from joinery.decisions.scheduling.pools.pool import Fit, Pool
 
 #: A node this close to its pods' fair price may always grow.
 GROWTH = 1.02
 #: Any price at all is bearable; finite, because pods may cost nothing, and nothing times infinity is no number.
 _ANY = 1e12
-
-#: Price levels, as multiples of a node's price. For each, the largest room that it may have up to there is kept. They
-#: lie close at first: to a node with many pods one more justifies a little only, and each refusal costs as much as a
-#: yes.
-_LEVELS = np.array([1.0, *(1.0 + 0.002 * 1.4 ** np.arange(22)), np.inf])
+#: $/h: by so much a node may cost more than its pods justify, for sums of floats.
+_ROUNDING = 1e-9
+#: Rows that arrays begin with.
+_ROWS = 64
 
 
 def fair_price_of_one(pool: Pool, demand: Demand) -> float:
@@ -71,13 +70,6 @@ def bearable_ratio(price: float, fair_price: float) -> float:
     return max(price / fair_price, GROWTH) if fair_price else _ANY
 
 
-def _levels(price: float) -> Prices:
-    """The levels in $/h; those of a node that costs nothing are nothing, and any price."""
-    levels = np.full(len(_LEVELS), np.inf)
-    levels[:-1] = price * _LEVELS[:-1] * (1 + 1e-9)
-    return levels
-
-
 class OpenedNodes:
     """Grows by one node at a time; ``nodes[i]`` is replaced as it takes shape.
 
@@ -85,9 +77,10 @@ class OpenedNodes:
     fair_price   $/h that its pods should cost
     different    how many nodes are not just like the one before them
 
-    ``_room`` (nodes x price levels x resources) is the most that a node could still take of each resource on any type
-    that it may be up to that price. ``_value`` (nodes x 3) holds its price, how many times its pods' fair price it may
-    cost, and that fair price. ``_types`` and ``_columns`` (nodes x bytes) are its masks, eight entries in a byte.
+    Nodes that are alike share a **form**, which is asked once for all of them; ``_form`` (nodes) has its number. Of
+    each form ``_count`` (forms) is how many nodes have it, ``_pool`` the number of its pool, by name in ``_pools``.
+    ``_value`` (forms x 3) holds its price, how many times its pods' fair price it may cost, and that fair price;
+    ``_used`` (forms x resources), ``_types`` and ``_columns`` (forms x entries) are its nodes'.
     """
 
     def __init__(self, resources: int, types: int, columns: int) -> None:
@@ -95,26 +88,26 @@ class OpenedNodes:
         self.fair_price: list[float] = []
         self.price: list[float] = []
         self.different = 0
-        self._of_pool: dict[str, list[int]] = defaultdict(list)
-        self._shapes: list[int | None] = []
+        self._pools: dict[str, int] = {}
+        self._form: Amounts = np.zeros(_ROWS, dtype=np.int64)
+        # The first form is that of nodes without pods, which may be no type.
+        self._shapes: list[int | None] = [None]
         self._numbers: dict[tuple[object, ...], int] = {}
-        self._room: Amounts = np.zeros((64, len(_LEVELS), resources), dtype=np.int64)
-        self._value: Prices = np.zeros((64, 3))
-        self._types: NDArray[np.uint8] = np.zeros((64, -(-types // 8)), dtype=np.uint8)
-        self._columns: NDArray[np.uint8] = np.zeros((64, -(-columns // 8)), dtype=np.uint8)
+        self._appraised: dict[tuple[int, float], int] = {}
+        self._count: Amounts = np.zeros(_ROWS, dtype=np.int64)
+        self._pool: Amounts = np.full(_ROWS, -1)
+        self._used: Amounts = np.zeros((_ROWS, resources), dtype=np.int64)
+        self._value: Prices = np.zeros((_ROWS, 3))
+        self._types: Mask = np.zeros((_ROWS, types), dtype=np.bool_)
+        self._columns: Mask = np.zeros((_ROWS, columns), dtype=np.bool_)
 
     def append(self, node: NewNode) -> int:
         """Add a node that has no pods yet; its index."""
-        if len(self.nodes) == len(self._room):
-            self._room = np.concatenate([self._room, np.zeros_like(self._room)])
-            self._value = np.concatenate([self._value, np.zeros_like(self._value)])
-            self._types = np.concatenate([self._types, np.zeros_like(self._types)])
-            self._columns = np.concatenate([self._columns, np.zeros_like(self._columns)])
-        self._of_pool[node.pool.name].append(len(self.nodes))
+        if len(self.nodes) == len(self._form):
+            self._form = _doubled(self._form)
         self.nodes.append(node)
         self.fair_price.append(0.0)
         self.price.append(0.0)
-        self._shapes.append(None)
         self.different += 1
         return len(self.nodes) - 1
 
@@ -127,34 +120,50 @@ class OpenedNodes:
 
     def replace_alike(self, index: int, other: int, node: NewNode) -> None:
         """Note the node's new shape, which is that of the other one."""
-        self.nodes[index], self._shapes[index] = node, None
+        self.nodes[index] = node
         self.fair_price[index], self.price[index] = self.fair_price[other], self.price[other]
-        for kept in (self._room, self._value, self._types, self._columns):
-            kept[index] = kept[other]
+        self._take_form(index, int(self._form[other]))
 
     def replace(self, index: int, node: NewNode, added_fair_price: float) -> None:
         """Note the node's new shape."""
         self.nodes[index] = node
-        rows = node.by_price[node.types[node.by_price]]
-        prices = node.least_prices[rows]
-        price = self.price[index] = float(prices[0])
-        room = np.maximum.accumulate(node.pool.room_by_resource.take(rows, axis=1), axis=1)
-        last = np.searchsorted(prices, _levels(price), side="right") - 1
-        self._room[index] = room[:, last].T - node.used
-        for kept, mask in ((self._types, node.types), (self._columns, node.columns)):
-            packed = np.packbits(mask)
-            kept[index, : len(packed)] = packed
-        self.appraise(index, self.fair_price[index] + added_fair_price)
+        self.price[index] = float(node.least_prices[node.types].min())
+        self._begin_form(index, self.fair_price[index] + added_fair_price)
 
     def appraise(self, index: int, fair_price: float) -> None:
         """Note what the node's pods should cost."""
-        price, self.fair_price[index] = self.price[index], fair_price
-        self._shapes[index] = None
-        self._value[index] = (price, bearable_ratio(price, fair_price), fair_price)
+        appraised = int(self._form[index]), fair_price
+        if appraised in self._appraised:
+            self.fair_price[index] = fair_price
+            self._take_form(index, self._appraised[appraised])
+        elif fair_price != self.fair_price[index]:
+            self._appraised[appraised] = self._begin_form(index, fair_price)
+
+    def _begin_form(self, index: int, fair_price: float) -> int:
+        """The number of a new form, which the node has."""
+        node, price, form = self.nodes[index], self.price[index], len(self._shapes)
+        self.fair_price[index] = fair_price
+        if form == len(self._count):
+            self._count, self._pool, self._used = _doubled(self._count), _doubled(self._pool), _doubled(self._used)
+            self._value, self._types, self._columns = map(_doubled, (self._value, self._types, self._columns))
+        self._shapes.append(None)
+        self._pool[form] = self._pools.setdefault(node.pool.name, len(self._pools))
+        self._value[form] = (price, bearable_ratio(price, fair_price), fair_price)
+        self._used[form] = node.used
+        self._types[form, : len(node.types)] = node.types
+        self._columns[form, : len(node.columns)] = node.columns
+        self._take_form(index, form)
+        return form
+
+    def _take_form(self, index: int, form: int) -> None:
+        self._count[self._form[index]] -= 1
+        self._count[form] += 1
+        self._form[index] = form
 
     def shape(self, index: int) -> int:
         """A number that nodes share which take or refuse the same pods."""
-        number = self._shapes[index]
+        form = int(self._form[index])
+        number = self._shapes[form]
         if number is None:
             node = self.nodes[index]
             asked = tuple((batch.demand, *sorted(batch.domains.items())) for batch in node.placed)
@@ -166,7 +175,7 @@ class OpenedNodes:
                 node.types.tobytes(),
                 node.reservation,
             )
-            number = self._shapes[index] = self._numbers.setdefault(shape, len(self._numbers))
+            number = self._shapes[form] = self._numbers.setdefault(shape, len(self._numbers))
         return number
 
     def promising(
@@ -174,33 +183,35 @@ class OpenedNodes:
     ) -> NDArray[np.int64]:
         """The nodes of those pools that may take a pod of the class in these domains at a bearable price, in order.
 
-        ``count``: how many pods wait. ``unit_in``: the fair price of one of them in a pool, $/h.
+        ``count``: how many pods one may take at most. ``unit_in``: the fair price of one of them in a pool, $/h.
         """
-        promising: list[NDArray[np.int64]] = []
+        is_promising = np.zeros(len(self._count), dtype=np.bool_)
         for pool in pools:
-            if pool.name not in self._of_pool:
-                continue
             wanted, fit = demand.fit(pool, domains)
             if fit.conflict:
                 continue
-            nodes = np.array(self._of_pool[pool.name])
-            nodes = nodes[_share_any(self._types[nodes], fit.types)]
+            forms = np.flatnonzero((self._count > 0) & (self._pool == self._pools.get(pool.name, len(self._pools))))
             if wanted:
-                nodes = nodes[_share_any(self._columns[nodes], fit.columns)]
-            promising.append(nodes[self._has_room(nodes, demand, count * max(unit_in(pool), 0.0))])
-        return np.sort(np.concatenate(promising)) if promising else np.zeros(0, dtype=np.int64)
+                forms = forms[(self._columns[forms, : len(fit.columns)] & fit.columns).any(axis=1)]
+            if len(forms):
+                is_promising[forms] = self._may_take(forms, pool, demand, fit, count * max(unit_in(pool), 0.0))
+        return np.flatnonzero(is_promising[self._form[: len(self.nodes)]])
 
-    def _has_room(self, nodes: NDArray[np.int64], demand: Demand, fair_price: float) -> Mask:
-        """bool[nodes]: which may have room for a pod at a price that pods of this fair price make bearable."""
-        price, bearable, fair_price_now = self._value[nodes].T
-        allowed = bearable * (fair_price_now + fair_price)
-        affordable = np.maximum(np.divide(allowed, price, out=np.full(len(nodes), np.inf), where=price > 0), 1.0)
-        level = np.minimum(np.searchsorted(_LEVELS, affordable), len(_LEVELS) - 1)
-        room = self._room[nodes[:, None], level[:, None], demand.asked]
-        return np.asarray((room >= demand.requests[demand.asked]).all(axis=1), dtype=np.bool_)
+    def _may_take(self, forms: Amounts, pool: Pool, demand: Demand, fit: Fit, fair_price: float) -> Mask:
+        """bool[forms]: which may be a type that has room for a pod, at a price that pods of this fair price make
+        bearable.
+        """
+        price, bearable, fair_price_now = self._value[forms].T
+        most = np.maximum(bearable * (fair_price_now + fair_price), price) + _ROUNDING
+        prices = pool.market.least_prices(fit.columns)
+        rows = np.flatnonzero(fit.types & (prices <= most.max()))
+        takes: Mask = self._types[forms[:, None], rows] & (prices[rows] <= most[:, None])
+        for resource in demand.asked:
+            free = pool.room_by_resource[resource, rows] - demand.requests[resource]
+            takes &= free >= self._used[forms, resource, None]
+        return np.asarray(takes.any(axis=1), dtype=np.bool_)
 
 
-def _share_any(packed: NDArray[np.uint8], mask: Mask) -> Mask:
-    """bool[rows]: which packed masks have an entry in common with the mask."""
-    wanted = np.packbits(mask)
-    return np.asarray((packed[:, : len(wanted)] & wanted).any(axis=1), dtype=np.bool_)
+def _doubled(kept: NDArray[Any]) -> NDArray[Any]:
+    """With as many rows more."""
+    return np.concatenate([kept, np.zeros_like(kept)])

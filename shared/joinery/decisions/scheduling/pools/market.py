@@ -157,6 +157,7 @@ class Market:
     # Few label values are asked for by very many pods; where each asks for others, most types have none of them.
     _masks: dict[tuple[str, ValueSet], Mask] = field(default_factory=dict)
     _rows: dict[str, tuple[Mapping[str, Sequence[int]], Mask]] = field(default_factory=dict)
+    _least_prices: dict[bytes, Prices] = field(default_factory=dict)
 
     def type_mask(self, key: str, allowed: ValueSet) -> Mask:
         """bool[types]: whose label has, or may have, an allowed value. For labels that instance types decide."""
@@ -189,6 +190,17 @@ class Market:
             admitted = (allowed.absent if value is None else allowed.has(value) for value in values)
             mask = self._masks[key, allowed] = np.fromiter(admitted, dtype=np.bool_, count=len(self.columns))
         return mask
+
+    def least_prices(self, columns: Mask) -> Prices:
+        """float64[types], $/h: the cheapest offering of each in these columns; infinite where there is none.
+
+        Thousands of nodes are asked for, in a few combinations of zones and capacity types.
+        """
+        key = columns.tobytes()
+        prices = self._least_prices.get(key)
+        if prices is None:
+            prices = self._least_prices[key] = self.prices[:, columns].min(axis=1, initial=np.inf)
+        return prices
 
     @cached_property
     def parts_of_gpus(self) -> Mask:
