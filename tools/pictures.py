@@ -5,6 +5,8 @@ instead.
 
     python -m tools.pictures --report    the page of `joinery plan -o html`, as README shows it (wants Chromium)
 
+    python -m tools.pictures --history   the page of `joinery history -o html` of the demo's story (wants Chromium)
+
 Both are drawn from the same objects and to one scale. The first is the field's common answer, in its plainest form:
 pods in order of size, each onto the open node while any instance type still holds them all; the node is then the
 cheapest type that does. The second is the plan of ``joinery plan``. SVG, because it stays sharp and small; light and
@@ -12,6 +14,7 @@ dark follow the reader.
 """
 
 import argparse
+import json
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -30,13 +33,18 @@ from joinery.objects.kubernetes.core import DaemonSet, Pod
 from joinery.objects.kubernetes.quantity import Resources, fits, total
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery_cli.page.bars import hue
+from joinery_cli.page.history import page as history_page
 from joinery_cli.prices import Prices
 from joinery_cli.reading.inputs import load
+from joinery_cli.reading.records import read_record
 from joinery_cli.sources import SAMPLE, load_catalog, moment
 from joinery_cli.view.costs import Costs
 from joinery_cli.view.figures import amount, count, money, share
+from joinery_cli.view.history import history
 from joinery_cli.view.plan_groups import view
 from joinery_cli.view.workloads import Filled
+from simulator.story import scenario as story
+from simulator.story.simulation import Simulation
 from tools.browser.driver import browsing
 from tools.template import ROOT
 
@@ -57,9 +65,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--scenario", type=Path, default=small)
     parser.add_argument("--into", type=Path, default=ROOT / "docs" / "images")
     parser.add_argument("--report", action="store_true")
+    parser.add_argument("--history", action="store_true")
     options = parser.parse_args(arguments)
     if options.report:
         report(options.into)
+        return
+    if options.history:
+        past(options.into)
         return
     problem = _problem(options.scenario)
     grown, solved = grow_until_full(problem), solve(problem)
@@ -214,12 +226,29 @@ def report(into: Path) -> None:
     scenario = ROOT / "tests" / "data" / "scenarios" / "services-200.json.gz"
     given = ["--catalog", str(SAMPLE), "--now", "2026-07-01T09:00:00Z", "-o", "html"]
     command = [str(ROOT / ".venv/bin/joinery"), "plan", "-f", str(scenario), *given]
-    page = subprocess.run(command, capture_output=True, check=True).stdout
+    _photograph(subprocess.run(command, capture_output=True, check=True).stdout.decode(), into / "report.png")
+
+
+def past(into: Path) -> None:
+    """The page of what was decided in the story of `make demo`."""
+    simulation = Simulation(story.load())
+    with simulation.running():
+        simulation.engine.run_until(simulation.end)
+    with TemporaryDirectory() as folder:
+        records = []
+        for key in simulation.world.store.documents:
+            file = Path(folder) / key
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(json.dumps(simulation.world.store.read(key)).encode())
+            records.append(read_record(str(file)))
+        _photograph(history_page(history(records)), into / "history.png")
+
+
+def _photograph(page: str, picture: Path) -> None:
     with TemporaryDirectory() as folder, browsing(Path(folder)) as browser:
-        file = Path(folder) / "plan.html"
-        file.write_bytes(page)
-        shown = browser.open(file, width=1280, height=700)
-        shown.picture(into / "report.png")
+        file = Path(folder) / "page.html"
+        file.write_text(page)
+        browser.open(file, width=1280, height=700).picture(picture)
 
 
 if __name__ == "__main__":

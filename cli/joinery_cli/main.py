@@ -23,6 +23,7 @@ from joinery.objects.wording import of_model_error, one_of
 from joinery_cli.catalog import catalog
 from joinery_cli.disrupt import disrupt
 from joinery_cli.doctor.command import doctor
+from joinery_cli.history import history
 from joinery_cli.live.watching import watchable
 from joinery_cli.notices import RefusedFilesError
 from joinery_cli.output.visible import line_of
@@ -95,6 +96,7 @@ app = typer.Typer(
 app.command()(watchable(plan))
 app.command()(watchable(disrupt))
 app.command()(top)
+app.command()(history)
 app.command()(catalog)
 app.command()(doctor)
 app.command()(uninstall)

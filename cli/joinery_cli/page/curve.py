@@ -83,17 +83,17 @@ def _drawing(points: Sequence[CurvePoint], bound: float) -> Html:
 def _grid(axes: _Axes) -> Iterator[Html]:
     bottom = _HEIGHT - _BOTTOM
     yield _label(8, 16, "$/h of nodes, and of what evictions count as", "start")
-    for hourly, said in _ticks(axes.lowest, axes.highest):
+    for hourly, said in ticks(axes.lowest, axes.highest):
         y = axes.y(hourly)
         yield _straight(_LEFT, y, _WIDTH - _RIGHT, y, "grid")
         yield _label(_LEFT - 8, y + 4, f"${said}/h", "end")
-    for pods, _ in _ticks(0, axes.most):
+    for pods, _ in ticks(0, axes.most):
         if pods == int(pods):
             yield _label(axes.x(pods), bottom + 20, f"{int(pods):,}", "middle")
     yield _label((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 4, "evictions", "middle")
 
 
-def _ticks(low: float, high: float) -> Iterator[tuple[float, str]]:
+def ticks(low: float, high: float) -> Iterator[tuple[float, str]]:
     """About five round numbers within the range, and how they are written."""
     rough = (high - low) / _TICKS
     exponent = math.floor(math.log10(rough))

@@ -62,58 +62,114 @@ class _Document(msgspec.Struct):
 _DOCUMENT = msgspec.json.Decoder(_Document)
 
 
-@dataclass(frozen=True)
-class Record:
-    """One record. ``path``: the file. ``now``: its moment, in UTC. ``objects``: all but pods.
+class OutlinedOffering(msgspec.Struct, frozen=True):
+    """Of ``packing.PlacedOffering``."""
 
-    ``door``: the function that decided. Exactly one of ``packing`` and ``disruptions`` is there.
+    instance_type: str = ""
+    zone: str = ""
+    capacity_type: str = ""
+    price: float = 0.0
+
+
+class OutlinedLaunch(msgspec.Struct, frozen=True):
+    """Of ``packing.Launch``."""
+
+    name: str = ""
+    node_pool: str = ""
+    offering: OutlinedOffering = OutlinedOffering()
+    pods: tuple[str, ...] = ()
+
+
+class OutlinedCommand(msgspec.Struct, frozen=True):
+    """Of ``decision.DecidedCommand``."""
+
+    reason: str = ""
+    message: str = ""
+    retire: tuple[str, ...] = ()
+    pods: tuple[str, ...] = ()
+    savings: float = 0.0
+
+
+class Outline(msgspec.Struct, frozen=True):
+    """What every version writes of a plan or of a decision about nodes; the other's fields are empty."""
+
+    launches: tuple[OutlinedLaunch, ...] = ()
+    unplaced: tuple[msgspec.Raw, ...] = ()
+    commands: tuple[OutlinedCommand, ...] = ()
+    lower_bound: float = 0.0
+    prices: dict[str, float] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """One record. ``path``: the file. ``now``: its moment, in UTC. ``objects``: all but pods. ``is_plan``: for pods.
+
+    ``door``: the function that decided. A whole decision is read when it is asked for, and only if it is of this
+    version: then a ``ConfigurationError`` names the file.
     """
 
     path: str
     door: str
     now: datetime
-    version: str
     objects: tuple[RecordedObject, ...]
-    options: Options
-    disruption: DisruptionOptions | None = None
-    packing: Packing | None = None
-    disruptions: DisruptionDecision | None = None
+    outline: Outline
+    is_plan: bool
+    raw: _Decided
 
     @cached_property
     def claims(self) -> Mapping[str, RecordedObject]:
         """The NodeClaims by name."""
         return {one.metadata.name: one for one in self.objects if one.kind == "NodeClaim"}
 
+    @cached_property
+    def options(self) -> Options:
+        """What the decision was made with."""
+        options: Options = self._decoded(self.raw.options, Options)
+        return options
+
+    @cached_property
+    def disruption(self) -> DisruptionOptions | None:
+        """The policies of a decision about nodes."""
+        return None if self.is_plan else self._decoded(self.raw.disruption, DisruptionOptions)
+
+    @cached_property
+    def packing(self) -> Packing | None:
+        """The plan; None in the record of a decision about nodes."""
+        return self._decoded(self.raw.result, Packing) if self.is_plan else None
+
+    @cached_property
+    def disruptions(self) -> DisruptionDecision | None:
+        """The decision about nodes; None in the record of a plan."""
+        return None if self.is_plan else self._decoded(self.raw.result, DisruptionDecision)
+
+    def _decoded(self, raw: Any, kind: type[Any]) -> Any:
+        try:
+            return msgspec.json.decode(raw, type=kind, dec_hook=_model)
+        except msgspec.MsgspecError as error:
+            made = f"version {self.raw.version}" if self.raw.version else "another version"
+            raise ConfigurationError(
+                f"{self.path}: was recorded by {made}, which decided otherwise: {error}"
+            ) from error
+
 
 def read_record(path: str) -> Record:
     """The record in a file. Raises ``ConfigurationError`` naming it."""
     try:
         document = _DOCUMENT.decode(read(path))
-        decided = document.joinery
-        is_plan = not bytes(decided.disruption)
-        result: Any = _decoded(decided.result, Packing if is_plan else DisruptionDecision)
-        return Record(
-            path=path,
-            door=_door(path, is_plan=is_plan),
-            now=decided.now.astimezone(UTC),
-            version=decided.version,
-            objects=tuple(one for one in document.items if one.kind != "Pod"),
-            options=_decoded(decided.options, Options),
-            disruption=None if is_plan else _decoded(decided.disruption, DisruptionOptions),
-            packing=result if is_plan else None,
-            disruptions=None if is_plan else result,
-        )
+        outline = msgspec.json.decode(document.joinery.result, type=Outline)
     except msgspec.MsgspecError as error:
-        raise ConfigurationError(f"{path}: is not the record of a decision of this version: {error}") from error
-
-
-def _door(path: str, *, is_plan: bool) -> str:
+        raise ConfigurationError(f"{path}: is no record of a decision: {error}") from error
+    is_plan = not bytes(document.joinery.disruption)
     named = _KEY.search(path)
-    return named["door"] if named else "provisioning" if is_plan else "disruption"
-
-
-def _decoded(raw: Any, kind: type[Any]) -> Any:
-    return msgspec.json.decode(raw, type=kind, dec_hook=_model)
+    return Record(
+        path=path,
+        door=named["door"] if named else "provisioning" if is_plan else "disruption",
+        now=document.joinery.now.astimezone(UTC),
+        objects=tuple(one for one in document.items if one.kind != "Pod"),
+        outline=outline,
+        is_plan=is_plan,
+        raw=document.joinery,
+    )
 
 
 def _model(kind: type[Any], value: Any) -> Any:
@@ -141,6 +197,13 @@ def record_files(place: str, last: timedelta | None, region: str) -> Iterator[tu
         if not files:
             raise ConfigurationError(f"{place}: there is no record of a decision (decisions/YYYY/MM/DD/*.json.gz)")
         yield tuple(files)
+
+
+def address(place: str, path: str) -> str:
+    """Where the file of a record is for somebody else: in the bucket that it was read from."""
+    bucket = place.removeprefix(BUCKET).partition("/")[0]
+    found = _KEY.search(path)
+    return f"{BUCKET}{bucket}/{_PREFIX}{found[0]}" if place.startswith(BUCKET) and found else path
 
 
 def latest(names: Iterable[str], last: timedelta | None) -> list[str]:
