@@ -49,7 +49,7 @@ def observed(budget: PodDisruptionBudget, pods: Iterable[Pod], replicas: int | N
 def is_spare(budget: PodDisruptionBudget) -> bool:
     """Whether the budget lets one more pod go, and its controller has seen it as it is."""
     return (
-        budget.status.disruptions_allowed > 0 and budget.status.observed_generation >= budget.metadata.generation
+        (budget.status.disruptions_allowed or 0) > 0 and budget.status.observed_generation >= budget.metadata.generation
     ) and len(budget.status.disrupted_pods) <= _MOST_DISRUPTED
 
 

@@ -366,7 +366,7 @@ class InMemoryCluster:
     def _use_up(self, budget: PodDisruptionBudget) -> None:
         """One disruption less on a budget whose status was stated instead of computed."""
         if budget.spec.min_available is None and budget.spec.max_unavailable is None:
-            left = budget.status.disruptions_allowed - 1
+            left = (budget.status.disruptions_allowed or 0) - 1
             self.api.update(with_fields(budget, status=with_fields(budget.status, disruptions_allowed=left)))
 
     def _observed(self, budget: PodDisruptionBudget) -> PodDisruptionBudget:

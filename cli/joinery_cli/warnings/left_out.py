@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.explain.elsewhere import also_served, bought_twice, foreign
+from joinery.decisions.scheduling.firstfit.pending import staying_with_their_nodes
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.pools.overlays import MATCHES_NOTHING, Overlaid
 from joinery.gateways.ec2.catalog.document import Catalog
@@ -144,6 +145,7 @@ def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:
     """
     if not only_marked:
         yield from pods_without_nodes(snapshot)
+    yield from _on_leaving_nodes(snapshot)
     yield from _of_fixed_size(snapshot)
     yield from _gated(snapshot)
     waiting = sum(waits_for_fargate(pod) for pod in snapshot.pods)
@@ -152,6 +154,16 @@ def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:
         yield note(f"{pods} for Fargate (schedulerName {FARGATE_SCHEDULER}): no EC2 node is planned")
     yield from _of_other_schedulers(snapshot, only_marked=only_marked)
     yield from _asking_oddly(snapshot, only_marked=only_marked)
+
+
+def _on_leaving_nodes(snapshot: Snapshot) -> Iterator[UserNotice]:
+    """Pods of nodes that go, without a place in the plan: the only pod of a cluster may be one."""
+    staying: dict[str, list[str]] = defaultdict(list)
+    for pod, why in staying_with_their_nodes(snapshot):
+        staying[why].append(pod.key)
+    for why, pods in sorted(staying.items()):
+        what = _counted(len(pods), "of a node that is leaving is", "of nodes that are leaving are")
+        yield note(f"{what} not planned elsewhere ({some_of(sorted(pods))}): {why}")
 
 
 def _asking_oddly(snapshot: Snapshot, *, only_marked: bool) -> Iterator[UserNotice]:

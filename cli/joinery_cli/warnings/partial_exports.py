@@ -5,7 +5,7 @@ Nothing is wrong with any object of such files, and what is decided from them ma
 
 from collections.abc import Iterator
 
-from joinery.decisions.scheduling.constraints.budgets import evictions_allowed, is_fully_blocking
+from joinery.decisions.scheduling.constraints.budgets import is_fully_blocking
 from joinery.gateways.ec2.offline import NODE_CLASS
 from joinery.objects.karpenter.labels import AUTO_MODE, COMPUTE_TYPE, NODE_POOL, PROVISIONER_NAME
 from joinery.objects.kubernetes.core import Node
@@ -72,7 +72,7 @@ def budgets_without_status(snapshot: Snapshot) -> Iterator[UserNotice]:
     silent = [
         f"{budget.metadata.namespace}/{budget.metadata.name}"
         for budget in snapshot.disruption_budgets
-        if not budget.metadata.uid and not is_fully_blocking(budget) and not evictions_allowed(budget)
+        if budget.status.disruptions_allowed is None and not budget.metadata.uid and not is_fully_blocking(budget)
     ]
     if silent:
         allow = "PodDisruptionBudget allows" if len(silent) == 1 else "PodDisruptionBudgets allow"

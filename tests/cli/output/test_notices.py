@@ -89,3 +89,37 @@ def test_who_writes_a_list_of_thousands_is_not_answered_with_thousands_of_lines(
     assert (told[0], told[10]) == ("pods of web: 0 is wrong", "pods of web: 2,990 more such warnings")
     assert len(told) == 12
     assert len(told[11]) == MOST_PUBLIC
+
+
+@pytest.mark.parametrize(
+    ("annotations", "spec", "why"),
+    [
+        (
+            {"karpenter.sh/do-not-disrupt": "true"},
+            {"minAvailable": 0},
+            "karpenter.sh/do-not-disrupt forbids the eviction",
+        ),
+        ({}, {"maxUnavailable": 0}, "no eviction is ever allowed by keep"),
+    ],
+)
+def test_a_pod_that_stays_with_its_leaving_node_is_told_with_the_reason(
+    plan: Any, annotations: dict[str, str], spec: dict[str, Any], why: str
+) -> None:
+    """It was the only pod of the file, and the plan said that nothing is pending."""
+    budget = {
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "keep"},
+        "spec": {"selector": {"matchLabels": {"app": "web"}}, **spec}, "status": {"disruptionsAllowed": 0},
+    }  # fmt: skip
+    leaving = {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": "old", "deletionTimestamp": "2025-12-31T23:59:00Z"},
+        "status": {"allocatable": {"cpu": "2", "memory": "4Gi", "pods": "10"}},
+    }  # fmt: skip
+    document = pod_document(nodeName="old")
+    document["metadata"] |= {"labels": {"app": "web"}, "annotations": annotations}
+    document["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+    outcome = plan("json", document, budget, leaving)
+    told = f"note: 1 pod of a node that is leaving is not planned elsewhere (default/web): {why}"
+    assert told in outcome.err.splitlines()
+    assert outcome.document["launch"] == []
+    free = {**document, "metadata": {**document["metadata"], "annotations": {}}}
+    assert len(plan("json", free, leaving).document["launch"]) == 1

@@ -424,9 +424,12 @@ class PodDisruptionBudgetSpec(_Object, frozen=True):
 
 
 class PodDisruptionBudgetStatus(_Object, frozen=True):
-    """``disrupted_pods``: when evictions were granted whose pods are still to go, by the pods' names."""
+    """``disruptions_allowed``: None in a manifest, which has no status; a controller always writes a number.
 
-    disruptions_allowed: int = 0
+    ``disrupted_pods``: when evictions were granted whose pods are still to go, by the pods' names.
+    """
+
+    disruptions_allowed: int | None = None
     current_healthy: int = 0
     desired_healthy: int = 0
     observed_generation: int = 0

@@ -95,7 +95,7 @@ def evictions_allowed(budget: PodDisruptionBudget) -> int:
     is_stated = not status.observed_generation and is_fully_blocking(budget)
     if is_outdated or is_stated or len(status.disrupted_pods) > _MOST_DISRUPTED:
         return 0
-    return max(0, status.disruptions_allowed)
+    return max(0, status.disruptions_allowed or 0)
 
 
 def _lets_unready_go(budget: PodDisruptionBudget) -> bool:

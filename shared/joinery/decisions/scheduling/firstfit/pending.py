@@ -1,7 +1,7 @@
 """Which pods a plan places: those that wait, and those whose node is about to go (Karpenter `Provisioner.Schedule`)."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import datetime
 
@@ -10,7 +10,7 @@ from joinery.decisions.scheduling.constraints.node_pods import keys
 from joinery.decisions.scheduling.constraints.taints import first_untolerated
 from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.annotations.surged import all_surged_pods, last_old_pods
-from joinery.objects.karpenter.labels import DISRUPTED_TAINT, NO_SCHEDULE
+from joinery.objects.karpenter.labels import DISRUPTED_TAINT, DO_NOT_DISRUPT, NO_SCHEDULE
 from joinery.objects.kubernetes.core import Pod, Taint
 from joinery.objects.snapshot.nodes import NodeView, pending_pods
 from joinery.objects.snapshot.pods import is_protected, is_reschedulable, is_terminating
@@ -25,7 +25,7 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
     waiting = pending_pods(problem.snapshot, only_marked=only_marked)
     nodes, budgets = tuple(views), Coverage(problem.snapshot.disruption_budgets)
     bought_for = _bought_for(nodes)
-    surged = all_surged_pods(problem.snapshot) | _kept_until_succeeded(problem.snapshot, budgets)
+    surged = _surged(problem.snapshot, budgets)
     moving = [
         problem.snapshot.successor(pod)
         for view in nodes
@@ -36,6 +36,26 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
         if not view.is_candidate or pod.key in bought_for.get(view.claim, ())
     ]
     return tuple(sorted((*waiting, *moving), key=lambda pod: pod.key))
+
+
+def staying_with_their_nodes(snapshot: Snapshot) -> Iterator[tuple[Pod, str]]:
+    """The pods of nodes that are leaving which would need another node and are not planned, and why not, for people."""
+    budgets = Coverage(snapshot.disruption_budgets)
+    surged = _surged(snapshot, budgets)
+    for pod in (pod for view in snapshot.views if view.is_leaving and not view.is_candidate for pod in view.pods):
+        if not pod.spec.node_name or not is_reschedulable(pod):
+            continue
+        if pod.key in surged:
+            yield pod, "a rollout of the Deployment replaces it"
+        elif not must_move(pod, budgets, snapshot.now):
+            named = ", ".join(budget.metadata.name for budget in budgets.of(pod))
+            protected = f"{DO_NOT_DISRUPT} forbids the eviction"
+            yield pod, protected if is_protected(pod, snapshot.now) else f"no eviction is ever allowed by {named}"
+
+
+def _surged(snapshot: Snapshot, budgets: Coverage) -> frozenset[str]:
+    """The pods that a rollout replaces."""
+    return all_surged_pods(snapshot) | _kept_until_succeeded(snapshot, budgets)
 
 
 def _kept_until_succeeded(snapshot: Snapshot, budgets: Coverage) -> frozenset[str]:
