@@ -1,7 +1,10 @@
 """``joinery catalog``: the instance types as the packing core sees them, for one node class."""
 
+import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +17,15 @@ if TYPE_CHECKING:
     from joinery.objects.kubernetes.quantity import Resources
     from joinery.objects.snapshot.offerings import InstanceType
     from joinery_cli.sources import Loaded
+
+
+class Order(StrEnum):
+    """How instance types are sorted."""
+
+    PRICE = "price"
+    NAME = "name"
+    CPU = "cpu"
+    MEMORY = "memory"
 
 
 def catalog(
@@ -29,7 +41,21 @@ def catalog(
         ),
     ] = None,
     node_class: Annotated[
-        str | None, typer.Option("--node-class", help="The node class to resolve for. Default: the first one found.")
+        str | None,
+        typer.Option(
+            "--node-class", metavar="NAME", help="The node class to resolve for. Default: the first one found."
+        ),
+    ] = None,
+    families: Annotated[
+        list[str] | None,
+        typer.Option("--family", metavar="FAMILY", help="Types of this family alone, such as m7g. Repeatable."),
+    ] = None,
+    min_cpu: Annotated[
+        float | None, typer.Option("--min-cpu", min=0, help="Types with at least so many vCPUs.")
+    ] = None,
+    sort: Annotated[
+        Order | None,
+        typer.Option("--sort", help="The cheapest first, the largest, or by name. Default of the table: price."),
     ] = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TABLE,
 ) -> None:
@@ -51,7 +77,10 @@ def catalog(
         return
     catalogue, prices = prices_of(loaded, snapshot, place)
     tell((*inputs.all_notices(), *prices.notices()))
-    types = instance_types([chosen], catalogue, settings=stack_settings())[chosen.metadata.name]
+    known = instance_types([chosen], catalogue, settings=stack_settings())[chosen.metadata.name]
+    types = [*_filtered(known, families or (), min_cpu or 0)]
+    if sort or output is Format.TABLE:
+        types.sort(key=partial(_place, order=sort or Order.PRICE))
     if output is Format.JSON:
         from joinery_cli.output.json import write
 
@@ -60,6 +89,35 @@ def catalog(
         from joinery_cli.output.table import print_catalog
 
         print_catalog(types, f"{chosen.kind} {chosen.metadata.name}", prices)
+
+
+def _filtered(types: Sequence["InstanceType"], families: Sequence[str], min_cpu: float) -> "Iterator[InstanceType]":
+    """Those that are asked for. Raises ``ConfigurationError`` for a family that is not among them."""
+    from joinery.objects.spelling import meant_by
+
+    there = sorted({kind.name.partition(".")[0] for kind in types})
+    for family in families:
+        if family not in there:
+            meant = meant_by(family, there)
+            raise ConfigurationError(
+                f"--family {family}: no instance type is of it" + (f"; is it {meant}?" if meant else "")
+            )
+    for kind in types:
+        is_of_family = not families or kind.name.partition(".")[0] in families
+        if is_of_family and kind.capacity.get("cpu", 0) >= 1000 * min_cpu:
+            yield kind
+
+
+def _place(kind: "InstanceType", order: Order) -> tuple[float, str]:
+    """Where the type is in that order; names decide among equals."""
+    match order:
+        case Order.PRICE:
+            first = min((one.price for one in kind.offerings if one.available), default=math.inf)
+        case Order.NAME:
+            first = 0.0
+        case Order.CPU | Order.MEMORY:
+            first = -float(kind.capacity.get(order.value, 0))
+    return first, kind.name
 
 
 def _save(loaded: "Loaded", path: str) -> None:

@@ -8,6 +8,7 @@ only when asked for.
 import gc
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -66,8 +67,32 @@ def _missing(offer: "EntryPoint", error: Exception) -> Any:
     return fail
 
 
+class _Formatter(typer.Context.formatter_class):  # type: ignore[valid-type,misc]
+    """Help with what to write for a value, in place of the type that Python has for it: ``NUMBER``, ``table|json``."""
+
+    def write_dl(self, rows: Sequence[tuple[str, str]], *args: Any, **others: Any) -> None:
+        super().write_dl([(_TYPE.sub(_value, term), said) for term, said in rows], *args, **others)
+
+
+class _Context(typer.Context):
+    formatter_class = _Formatter
+
+
+def _value(match: re.Match[str]) -> str:
+    """An argument is called what it is; an option's words are its values."""
+    given = match[1]
+    if given in ("int", "int range", "float"):
+        return " NUMBER"
+    return "" if given in ("str", "list[str]", "path") else f" {given}"
+
+
+_TYPE = re.compile(r" <([^<>]+)>$")
+
+
 class Commands(TyperGroup):
     """Our own commands, and those that other packages offer."""
+
+    context_class = _Context
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*super().list_commands(ctx), *sorted(_offered())]
@@ -75,7 +100,10 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         own = super().get_command(ctx, cmd_name)
         offer = None if own else _offered().get(cmd_name)
-        return _loaded(offer) if offer else own
+        command = _loaded(offer) if offer else own
+        if command is not None:
+            command.context_class = _Context
+        return command
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """What each command is for, in a whole sentence: typer would cut it off at the end of the line."""
@@ -87,7 +115,7 @@ class Commands(TyperGroup):
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     # Plain help, as kubectl's: Rich's imports a Markdown parser, which nearly doubles the time that help takes.
     rich_markup_mode=None,
@@ -100,6 +128,12 @@ app.command()(history)
 app.command()(catalog)
 app.command()(doctor)
 app.command()(uninstall)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    print(f"joinery {__version__}")
 
 
 def _print_version(asked: bool) -> None:

@@ -43,3 +43,27 @@ def test_a_table_lists_the_cheapest_first(run: Run) -> None:
     lines = run(*CATALOG).out.splitlines()
     assert lines[0].startswith("Instance types for EC2NodeClass default")
     assert lines[2].split()[0] == "t4g.nano"
+
+
+def _names(run: Run, *options: str) -> list[str]:
+    return [entry["name"] for entry in run(*CATALOG, "-o", "json", *options).document]
+
+
+def test_families_and_a_least_size_leave_the_types_that_are_asked_for(run: Run) -> None:
+    """Of 1,200 types a person looks at ten."""
+    names = _names(run, "--family", "m7g", "--family", "c7g", "--min-cpu", "32")
+    assert {name.partition(".")[0] for name in names} == {"m7g", "c7g"}
+    assert "c7g.8xlarge" in names
+    assert "c7g.4xlarge" not in names
+    outcome = run(*CATALOG, "--family", "m7z")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith("joinery: --family m7z: no instance type is of it")
+
+
+def test_types_are_sorted_as_is_asked_for(run: Run) -> None:
+    """The table by price, the document as the catalogue has them, unless somebody asks."""
+    options = ("--family", "m7g", "--sort")
+    assert _names(run, *options, "name") == sorted(_names(run, *options, "price"))
+    assert _names(run, *options, "price")[0] == "m7g.medium"
+    assert _names(run, *options, "cpu")[-1] == "m7g.medium"
+    assert _names(run, *options, "memory")[0] == "m7g.16xlarge"

@@ -287,12 +287,12 @@ def _effort(plan: PlanView) -> Text:
 
 
 def print_catalog(types: Iterable[InstanceType], node_class: str, prices: Prices) -> None:
-    """The types that can be bought, the cheapest first."""
+    """The types that can be bought, in their order."""
     table = headed_table(f"Instance types for {node_class}")
     table.add_column("instance type")
     for heading in ("cpu", "memory GiB", "pods", "zones", "on-demand $/h", "spot from $/h"):
         table.add_column(heading, justify="right")
-    for kind in sorted(types, key=lambda kind: (_cheapest(kind), kind.name)):
+    for kind in types:
         zones = {o.zone for o in kind.offerings if o.available}
         if zones:
             table.add_row(
@@ -303,10 +303,6 @@ def print_catalog(types: Iterable[InstanceType], node_class: str, prices: Prices
     with printing() as console:
         console.print(table)
         print_prices(console, prices)
-
-
-def _cheapest(kind: InstanceType) -> float:
-    return min((o.price for o in kind.offerings if o.available), default=float("inf"))
 
 
 def _price(kind: InstanceType, capacity_type: str) -> str:
