@@ -3,6 +3,7 @@ also where a pod may not or need not follow the weights of pools.
 """
 
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import msgspec
@@ -187,6 +188,21 @@ def test_a_bound_for_which_there_was_no_time_holds_and_says_so() -> None:
     assert 0 < plan.lower_bound < proven.lower_bound <= proven.hourly
     assert "the time limit struck before a better one was proven" in plan.weaknesses
     assert proven.weaknesses == ()
+
+
+def test_a_plan_of_many_classes_has_bounds_however_late_it_is() -> None:
+    """That with what it keeps too, which is most of the difference where that is dear."""
+    wish = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "preference": {"matchExpressions": [
+        {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m7a.4xlarge"]}]}}]}  # fmt: skip
+    pods = [
+        pod(f"web-{number}", cpu=f"{number}m", memory="8Mi", affinity={"nodeAffinity": wish})
+        for number in range(1, 311)
+    ]
+    asked = problem(node_pool(), *pods, types=(LARGE, DEAR_AND_LARGE), options=replace(CHEAPEST, time_limit=1.0))
+    plan = solve(asked, stopwatch=count(start=1, step=0.001).__next__)
+    assert plan.limit_struck
+    assert verify(asked, plan) == ()
+    assert 0 < plan.lower_bound < plan.kept_bound <= plan.hourly
 
 
 def test_a_bound_that_is_weak_says_why() -> None:

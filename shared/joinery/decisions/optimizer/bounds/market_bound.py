@@ -16,29 +16,42 @@ from itertools import product
 
 import numpy as np
 
-from joinery.decisions.optimizer.arrays import Floats
+from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.bounds.assignment_bound import supply_excess
+from joinery.decisions.optimizer.instance.decomposition import independent_parts
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 
 _GRID_STEPS = 48
+
+
+def market_bound_of_parts(instance: PackingInstance) -> float:
+    """The same, with prices of their own for parts that nothing connects, as zones are where pods are tied to them."""
+    return sum((market_bound(part.instance) for part in independent_parts(instance)), 0.0)
 
 
 def market_bound(instance: PackingInstance) -> float:
     """$/h that no packing of all demands can undercut."""
     used = np.flatnonzero(instance.sizes.any(axis=0))
     sizes, capacities = (instance.sizes / instance.scale)[:, used], (instance.capacities / instance.scale)[:, used]
-    return max((_bound(instance, sizes @ prices, capacities @ prices) for prices in shares(len(used))), default=0.0)
+    # Thousands of items are compatible with the same bin types, and each such row is asked once.
+    rows, row_of = np.unique(instance.compatible, axis=0, return_inverse=True)
+    return max(
+        (_bound(instance, rows, row_of.ravel(), sizes @ prices, capacities @ prices) for prices in shares(len(used))),
+        default=0.0,
+    )
 
 
-def _bound(instance: PackingInstance, charged: Floats, full: Floats) -> float:
-    """``charged``: float64[items], what a copy is charged before scaling; ``full``: float64[bin types], a full bin."""
+def _bound(instance: PackingInstance, rows: Mask, row_of: Ints, charged: Floats, full: Floats) -> float:
+    """``rows``: bool[rows, bin types], which are compatible with some item; ``row_of``: int64[items]. ``charged``:
+    float64[items], what a copy is charged before scaling; ``full``: float64[bin types], a full bin.
+    """
     unit = np.where(instance.is_limited, np.inf, instance.costs / np.maximum(full, 1e-300))
-    least = np.where(instance.compatible, unit, np.inf).min(axis=1, initial=np.inf)
+    least = np.where(rows, unit, np.inf).min(axis=1, initial=np.inf)
     # What only limited supplies could hold is charged nothing.
     least[~np.isfinite(least)] = 0.0
-    needed = np.where(instance.compatible, least[:, None], 0.0).max(axis=0, initial=0.0)
+    needed = np.where(rows, least[:, None], 0.0).max(axis=0, initial=0.0)
     beyond = np.maximum(needed * full - instance.costs, 0.0)
-    return float(instance.demands @ (least * charged)) - supply_excess(instance, beyond)
+    return float(instance.demands @ (least[row_of] * charged)) - supply_excess(instance, beyond)
 
 
 def shares(resources: int) -> Floats:

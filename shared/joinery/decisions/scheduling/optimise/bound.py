@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 from joinery.decisions.optimizer.bounds.exact import SMALL_DEMAND, is_small, solve_exactly
 from joinery.decisions.optimizer.bounds.lower_bound import lower_bound
-from joinery.decisions.optimizer.bounds.market_bound import market_bound
+from joinery.decisions.optimizer.bounds.market_bound import market_bound_of_parts
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
@@ -35,8 +35,8 @@ WEAK = 0.05
 #: Simplex iterations times rows that one linear program of a proof may take, some 3 s. Sixty times as many as that of
 #: any scenario whose times are published.
 _WORK = 200_000_000
-#: Classes of which the simplest bound takes a moment, even where time is up.
-_SOON_BOUNDED = 300
+#: Pairs of a class and a NodePool for which the simplest bound takes a moment, even where time is up: .1 ms for each.
+_SOON_BOUNDED = 2_000
 #: Classes of which the relaxation's bound takes seconds.
 _MANY_CLASSES = 150
 _NO_TIME = "the time limit struck before a better one was proven"
@@ -80,7 +80,7 @@ def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], pri
     if all(node.reservation for node in nodes):
         return Bounds()
     demands = hard_demands(work, nodes)
-    if effort.is_late() or (effort.is_over() and len(demands) > _SOON_BOUNDED):
+    if effort.is_over() and len(demands) * len(pools) > _SOON_BOUNDED:
         return Bounds(weaknesses=(_NO_TIME,))
     # What users want of a node's size is no rule, so no part of the bound.
     pools = [replace(pool, room=pool.market.allocatable - pool.overhead) for pool in pools]
@@ -91,7 +91,7 @@ def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], pri
     hard = keeping = bound.cost
     kept: dict[Kept, float] = {}
     for rule in rules:
-        if keeping >= price * (1 - _ROUNDING) or effort.is_over():
+        if keeping >= price * (1 - _ROUNDING):
             break
         is_last = rule is rules[-1]
         demands = kept_demands(nodes) if is_last else hard_demands(work, nodes, keeps_weights=True)
@@ -132,12 +132,12 @@ def _proven(
         if result and result.bound <= price * (1 + _ROUNDING):
             return _Bound(min(result.bound, price), result.is_tight)
     plain = instances.plain()
-    return _Bound(market_bound(plain), cut_short=_TOO_MUCH) if is_brief else _of_any_size(plain, effort)
+    return _Bound(market_bound_of_parts(plain), cut_short=_TOO_MUCH) if is_brief else _of_any_size(plain, effort)
 
 
 def _of_any_size(instance: PackingInstance, effort: Effort) -> _Bound:
     if effort.is_over():
-        return _Bound(market_bound(instance), cut_short=_NO_TIME)
+        return _Bound(market_bound_of_parts(instance), cut_short=_NO_TIME)
     patience = effort.patience(_WORK)
     cost = lower_bound(instance, patience)
     if not patience.ran_out:
