@@ -89,8 +89,14 @@ def test_a_decision_is_recorded(stand: Stand) -> None:
 def test_what_was_begun_is_counted(stand: Stand, counted: Callable[[], dict[str, float]]) -> None:
     """A dashboard shows how much is going on."""
     emptied(stand, 2)
-    stand.consolidate(emptying)
+
+    def saving(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> DisruptionDecision:
+        decision = emptying(problem, stopwatch=stopwatch)
+        return replace(decision, commands=tuple(replace(one, savings=0.25) for one in decision.commands))
+
+    stand.consolidate(saving)
     assert counted()["karpenter_voluntary_disruption_decisions_total"] == 1
+    assert counted()["joinery_disruption_savings_total"] == 0.25
 
 
 def test_a_budget_is_obeyed_over_several_runs(stand: Stand) -> None:

@@ -91,6 +91,7 @@ def test_the_cluster_s_nodes_and_price_are_told_in_each_run(stand: Stand, counte
     running_apart(stand, 2)
     stand.consolidate()
     assert counted()["karpenter_cluster_state_node_count"] == 2
+    assert counted()["joinery_nodes_spot_count"] == 2
     assert 0 < counted()["karpenter_nodepools_cost_total"] < counted()["joinery_nodes_list_cost"]
 
 

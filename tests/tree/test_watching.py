@@ -10,7 +10,7 @@ import yaml
 
 from joinery.decisions.metrics.definitions import DETAILED, MEASURES, Count
 from joinery_cli.doctor.cost import bill, idle, total
-from tools import cost, metrics
+from tools import cost, grafana, metrics
 from tools.template import ROOT, load, of_type
 
 TEMPLATE = load()
@@ -79,13 +79,31 @@ def test_an_alarm_tells_somebody_and_is_silent_without_data(name: str) -> None:
 DASHBOARD = RESOURCES["WatchDashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
 WIDGETS = json.loads(DASHBOARD)["widgets"]
 METRICS = [metric for widget in WIDGETS for metric in widget["properties"].get("metrics", [])]
+#: Expressions know the ids of their own widget alone.
+IDS = {
+    metric[-1]["expression"]: {other[-1].get("id") for other in widget["properties"]["metrics"]}
+    for widget in WIDGETS
+    for metric in widget["properties"].get("metrics", [])
+    if "expression" in metric[-1]
+}
 _SEARCH = re.compile(r"SEARCH\('\{(.+)\} MetricName=\"(\w+)\"', '(\w+)'\)")
 
 
 def test_the_dashboard_shows_what_a_person_asks_first() -> None:
-    """Pending, nodes, dollars, gap, decisions, evictions, errors, lag; no widget lies on another."""
+    """Pending, nodes, dollars, gap, decisions, evictions, errors, lag, spot; no widget lies on another."""
     titles = " ".join(widget["properties"].get("title", "") for widget in WIDGETS).lower()
-    asked = ("pods that wait", "nodes", "$/h, list and paid", "gap", "decisions", "evictions", "errors", "lag")
+    asked = (
+        "pods that wait",
+        "nodes",
+        "$/h, list and paid",
+        "gap",
+        "decisions",
+        "evictions",
+        "errors",
+        "lag",
+        "spot",
+        "savings",
+    )
     assert [word for word in asked if word not in titles] == []
     cells = [
         (x, y)
@@ -111,8 +129,7 @@ def test_the_dashboard_shows_metrics_that_are_sent(metric: list[Any]) -> None:
             space, *labels = (one.strip('"') for one in names)
             assert (space, tuple(labels)) in {("Joinery/${ClusterName}", sent) for sent in SENT[name]}
         else:
-            ids = {entry[-1].get("id") for entry in METRICS}
-            assert set(re.findall(r"\b[a-z]\w*\b", options["expression"])) <= ids
+            assert set(re.findall(r"\b[a-z]\w*\b", options["expression"])) <= IDS[options["expression"]]
         return
     namespace, name, *dimensions = metric[:-1]
     keys, values = tuple(dimensions[::2]), dimensions[1::2]
@@ -217,3 +234,20 @@ def test_documents_name_alarms_and_metrics_that_there_are() -> None:
         )
         unknown += [f"{page.name}: {name}" for name in names]
     assert unknown == []
+
+
+# --- the board of Grafana ---
+
+
+def test_the_board_of_grafana_is_the_dashboard() -> None:
+    """Each widget with each metric that does not need the name of one of the stack's queues or functions."""
+    assert grafana.BOARD.read_text() == grafana.board()
+    panels = {panel["title"]: panel for panel in json.loads(grafana.board())["panels"]}
+    assert panels.keys() >= {"Nodes", "Spot share, %", "Savings of commands that began, $/h", "Evictions"}
+    targets = [target for panel in panels.values() for target in panel["targets"]]
+    names = {target["metricName"] for target in targets if target["metricName"]}
+    assert names <= SENT.keys()
+    assert {target["namespace"] for target in targets} == {"Joinery/$cluster", ""}
+    for panel in panels.values():
+        # Grafana knows a query by its refId.
+        assert len({target["refId"] for target in panel["targets"]}) == len(panel["targets"]) > 0

@@ -168,8 +168,10 @@ class DisruptionController:
         if self._settings.metrics == MetricsDetail.NODE_POOLS:
             metrics.add(*by_node_pool(problem, decision))
         for disruption in begun.commands:
-            done = "replace" if disruption.launches else "delete"
-            count(Count.DISRUPTION_DECISIONS, decision=done, reason=disruption.reason.value.lower())
+            done, reason = "replace" if disruption.launches else "delete", disruption.reason.value.lower()
+            count(Count.DISRUPTION_DECISIONS, decision=done, reason=reason)
+            # A drifted node's successor may be dearer: that saves nothing.
+            count(Count.SAVINGS, max(0.0, disruption.savings), reason=reason)
 
     def _record(self, problem: DisruptionProblem, decision: DisruptionDecision, supply: Supply) -> Exception | None:
         """Keep the decision, if it is one to act on or to look into.

@@ -213,7 +213,7 @@ logger = _Logger(logger_handler=_stdout)
 metrics = Metrics()
 
 
-def count(metric: Count, number: int = 1, **labels: str) -> None:
+def count(metric: Count, number: float = 1, **labels: str) -> None:
     """Add to one of the counters; the door's decorator sends them when it is done."""
     metrics.add(Measurement(metric, number, labels))
 

@@ -9,7 +9,7 @@ from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.lifecycle.state.budgets import UNLIMITED
 from joinery.decisions.metrics.definitions import MOST_NODE_POOLS, NODE_POOL_LABEL, Gauge, Measurement
 from joinery.objects.karpenter.disruption import DisruptionReason
-from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ON_DEMAND, ZONE
+from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, ON_DEMAND, SPOT, ZONE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes import quantity
@@ -38,7 +38,9 @@ def standing(problem: DisruptionProblem, decision: DisruptionDecision) -> Iterat
     snapshot, types = problem.packing.snapshot, _types(problem)
     claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
     listed = sum(_on_demand(claims.get(name), price, types) for name, price in decision.prices.items())
-    yield Measurement(Gauge.NODES, sum(bool(claim.status.node_name) for claim in claims.values()))
+    joined = [claim for claim in claims.values() if claim.status.node_name]
+    yield Measurement(Gauge.NODES, len(joined))
+    yield Measurement(Gauge.SPOT, sum(claim.metadata.labels.get(CAPACITY_TYPE) == SPOT for claim in joined))
     yield Measurement(Gauge.COST, decision.before)
     # Where both are one figure, the second series would cost money and say nothing.
     yield Measurement(Gauge.LIST_COST, listed if abs(listed - decision.before) > 0.005 * listed else 0.0)

@@ -58,6 +58,13 @@ class Count(Enum):
         ("decision", "reason"),
         series=7,
     )
+    SAVINGS = Metric(
+        "joinery_disruption_savings_total",
+        "$/h that disruption commands save which have begun, by `reason`",
+        ("reason",),
+        unit="None",
+        series=4,
+    )
     DISRUPTIONS_DROPPED = Metric(
         "karpenter_voluntary_disruption_failed_validations_total",
         "commands that were decided and did not begin, because the cluster had changed meanwhile",
@@ -138,6 +145,7 @@ class Gauge(Enum):
         "$/h that they would cost on demand, where that is something else",
         unit="None",
     )
+    SPOT = Metric("joinery_nodes_spot_count", "how many of the nodes are spot")
     GAP = Metric(
         "joinery_consolidation_gap_percent",
         "how far the nodes' price is above the least that is provably possible, moves considered",
