@@ -11,7 +11,7 @@ from typing import Any
 
 from tools.template import ROOT, load
 
-BOARD = ROOT / "examples" / "grafana" / "joinery.json"
+BOARD = ROOT / "examples" / "grafana" / "board.json"
 _SOURCE = {"type": "cloudwatch", "uid": "${datasource}"}
 _SEARCH = re.compile(r"'(\w+)'\)$")
 #: Columns of a dashboard of CloudWatch and of Grafana: both have 24. Rows are of other heights.
