@@ -51,15 +51,17 @@ class Deployments:
             template = with_metadata(template, annotations={**template.metadata.annotations, **kept})
         spec = StoredDeploymentSpec(replicas=replicas, paused=paused, strategy=strategy, template=template)
         if stored is None:
-            self._keys.append(key)
+            self._keys = [*dict.fromkeys((*self._keys, key))]
             self._cluster.add(StoredDeployment(metadata=metadata, spec=spec))
         else:
             self._cluster.api.update(with_fields(stored, spec=spec))
         self._cluster.scale(metadata.uid, replicas)
 
     def reconcile(self) -> None:
+        there = self._cluster.api.objects("Deployment")
         for key in self._keys:
-            self._reconcile(self._cluster.api.get("Deployment", key))
+            if key in there:
+                self._reconcile(there[key])
 
     def _reconcile(self, deployment: StoredDeployment) -> None:
         newest = self._newest(deployment)

@@ -35,6 +35,7 @@ from simulator.actors.kubescheduler.view import NodeInfo, tolerates
 from simulator.engine import Turn
 from simulator.kubernetes.apiserver import Change
 from simulator.kubernetes.budgets import is_ready
+from simulator.kubernetes.cluster import grace_of
 from simulator.kubernetes.resources import with_fields
 
 LATENCY = timedelta(milliseconds=200)
@@ -117,6 +118,14 @@ class WorkloadControllers:
             )
         self._alarm.set()
 
+    def delete(self, namespace: str, name: str) -> None:
+        """Delete a StatefulSet, and its pods with it."""
+        deleted = [one for one in self._stateful_sets.values() if (one.namespace, one.name) == (namespace, name)]
+        for workload in deleted:
+            del self._stateful_sets[workload.uid]
+            for pod in [pod for pod in self._cluster.pods.values() if workload.owns(pod)]:
+                self._cluster.api.delete(pod, grace_seconds=grace_of(pod))
+
     def reconcile(self) -> None:
         self._deployments.reconcile()
         for workload in self._stateful_sets.values():
@@ -130,7 +139,7 @@ class WorkloadControllers:
 
     def _notice(self, change: Change) -> None:
         if change.kind == "Deployment":
-            is_due = change.before is not None and change.before.spec != change.after.spec
+            is_due = None not in (change.before, change.after) and change.before.spec != change.after.spec
         elif change.kind == "Pod":
             is_due = _is_going(change) or _became_ready(change)
         else:
@@ -250,6 +259,33 @@ class Caretakers:
         for pod in list(self._cluster.pods.values()):
             if pod.spec.node_name == name and name not in self._cluster.nodes:
                 self._cluster.remove(pod)
+
+
+class GarbageCollector:
+    """Deletes what nobody owns any more once its owner has gone (kube-controller-manager, in the background)."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._cluster = stage.cluster
+        self._gone: list[str] = []
+        self._alarm = Alarm(stage.engine, Turn.WORKLOADS, LATENCY, self.collect)
+        self._cluster.api.watch(self._notice)
+
+    def collect(self) -> None:
+        gone, self._gone = set(self._gone), []
+        for kind in _OWNED:
+            for item in list(self._cluster.api.objects(kind).values()):
+                owners = {owner.uid for owner in item.metadata.owner_references}
+                if owners and owners <= gone and item.metadata.deletion_timestamp is None:
+                    self._cluster.api.delete(item, grace_seconds=grace_of(item))
+
+    def _notice(self, change: Change) -> None:
+        if change.after is None and change.kind in _OWNERS:
+            self._gone.append(change.before.metadata.uid)
+            self._alarm.set()
+
+
+_OWNERS = frozenset({"Deployment", "ReplicaSet", "DaemonSet", "NodePool", "NodeClaim"})
+_OWNED = ("ReplicaSet", "Pod", "NodeClaim", "Node")
 
 
 def workload(document: dict[str, Any]) -> Workload:

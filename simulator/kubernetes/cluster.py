@@ -383,6 +383,13 @@ class InMemoryCluster:
         return budgets.observed(budget, covered, sum(replicas) if replicas else None)
 
 
+def grace_of(item: Any) -> int:
+    """Seconds that a deletion gives an object: a pod that runs has its own, anything else none."""
+    if not isinstance(item, Pod) or not item.spec.node_name or item.status.phase in budgets.FINISHED:
+        return 0
+    return _grace(item)
+
+
 def _grace(pod: Pod) -> int:
     seconds = pod.spec.termination_grace_period_seconds
     return GRACE if seconds is None else seconds

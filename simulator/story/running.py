@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from joinery.decisions.lifecycle.launching.new_claims import hashes, owner
 from joinery.gateways.ec2.gateway import LaunchRequest, Override
 from joinery.gateways.ec2.offline import instance_types
 from joinery.objects.errors import ConfigurationError
@@ -34,11 +35,12 @@ def start(world: World, kubelets: Kubelets, running: Running, number: int) -> No
     Raises ``ConfigurationError`` for one that its NodePool could not have launched.
     """
     name = f"{running.node_pool}-{number:05d}"
-    pool = world.cluster.node_pools.get(running.node_pool)
+    snapshot = world.cluster.snapshot()
+    pool = snapshot.pools_by_name.get(running.node_pool)
     if pool is None:
         raise ConfigurationError(f"running: there is no NodePool {running.node_pool}")
     class_name = pool.spec.template.spec.node_class_ref.name
-    node_class = world.cluster.node_classes.get(class_name)
+    node_class = snapshot.classes_by_name.get(class_name)
     if node_class is None:
         raise ConfigurationError(f"running: NodePool {running.node_pool}: there is no EC2NodeClass {class_name}")
     if why := unready(node_class):
@@ -69,8 +71,11 @@ def start(world: World, kubelets: Kubelets, running: Running, number: int) -> No
         provider_id=f"aws:///{running.zone}/{instance.instance_id}",
         labels=labels,
         resources=texts(kind.capacity),
+        annotations={**pool.spec.template.metadata.annotations, **hashes(pool, snapshot)},
         expire_after=pool.spec.template.spec.expire_after,
+        termination_grace_period=pool.spec.template.spec.termination_grace_period,
     )
+    claim = with_metadata(claim, owner_references=[owner(pool)])
     status = with_fields(claim.status, allocatable=dict(texts(kind.allocatable)), image_id=instance.image_id)
     world.cluster.add(_since(with_fields(claim, status=status), world.clock.now()))
     _own(world, node_name, name)

@@ -8,17 +8,24 @@
       title: one line for a person
       seed: 7                       # the default one
       length: 40m
+      settings: SurgeSingleReplicas=true; NodeRepair=replace      # as the stack's parameter; defaults if left out
       market: {families: [m7a], zones: [us-east-1a]}          # what EC2 sells; a default if left out
       objects: [...]                # Kubernetes manifests that are there at the start
       running:                      # nodes that are there at the start, and how long already
         - {nodePool: default, instanceType: m6a.large, zone: us-east-1a, capacityType: on-demand, age: 719h50m}
       happenings:                   # in order of time; each does one thing
         - {at: 5s, apply: [...], say: why}                    # Deployments, StatefulSets, or any other manifest
-        - {at: 5m, interrupt: {capacityType: spot}, say: why}  # the fullest such node; all of them with "all: true"
+        - {at: 6s, delete: [{kind: Deployment, name: web}], say: why}  # what it owns goes with it
+        - {at: 5m, interrupt: {zone: us-east-1a}, say: why}    # the fullest such spot node; with "all: true" all
+        - {at: 5m, deleteNode: {nodePool: default}, say: why}  # kubectl delete node; nodes are chosen alike
+        - {at: 5m, recommend: {}, say: why}                    # EC2's rebalance recommendation
+        - {at: 5m, stop: {}, say: why}                         # somebody stops the instance
+        - {at: 5m, retire: {startsIn: 24h}, say: why}          # AWS Health: its hardware will be taken away
         - {at: 1m, runOut: {zones: [us-east-1a], capacityTypes: [spot]}, say: why}
         - {at: 9m, restock: {}, say: why}
 
-Deployments and StatefulSets are understood by the simulated workload controllers. A list stands for its items.
+Deployments and StatefulSets are understood by the simulated workload controllers. A list stands for its items. Objects
+of Karpenter's older APIs are taken as a cluster of then has them.
 """
 
 import re
@@ -32,13 +39,14 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from joinery.objects import settings
 from joinery.objects.errors import ConfigurationError
 from joinery_cli.notices import RefusedFilesError, tell, warning
 from joinery_cli.reading.decoding import misfit
 from joinery_cli.reading.documents import read
 from joinery_cli.reading.yamls import split
 from simulator.cloud.market import FAMILIES, ZONES, sample
-from simulator.story.manifests import doubts, problems, taken_apart, twice
+from simulator.story.manifests import doubts, problems, taken_apart, twice, unknown_kinds
 
 _UNITS = {"h": 3600, "m": 60, "s": 1}
 
@@ -67,18 +75,38 @@ class Pools(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=T
 
 
 class Nodes(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Nodes to do something to: the one with most pods, or all."""
+    """Nodes to do something to: the one with most pods, or all. What is left out is anything."""
 
-    capacity_type: str = "spot"
+    capacity_type: str = ""
     zone: str = ""
+    node_pool: str = ""
     all: bool = False
+
+
+class Retirement(Nodes, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Nodes whose hardware AWS will take away: so long after it has said so."""
+
+    starts_in: str = "24h"
+
+
+class Named(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """An object by kind and name."""
+
+    kind: str
+    name: str
+    namespace: str = "default"
 
 
 class Happening(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     at: str
     say: str = ""
     apply: tuple[dict[str, Any], ...] = ()
+    delete: tuple[Named, ...] = ()
+    delete_node: Nodes | None = None
     interrupt: Nodes | None = None
+    recommend: Nodes | None = None
+    stop: Nodes | None = None
+    retire: Retirement | None = None
     run_out: Pools | None = None
     restock: Pools | None = None
 
@@ -91,6 +119,7 @@ class Spec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=Tr
     title: str
     length: str
     seed: int = 0
+    settings: str = ""
     market: Market = Market()
     objects: tuple[dict[str, Any], ...] = ()
     running: tuple[Running, ...] = ()
@@ -151,15 +180,19 @@ def _with_single_objects(spec: Spec) -> Spec:
 def _check(spec: Spec, source: str) -> None:
     """Raises ``ConfigurationError`` with everything that is wrong."""
     try:
-        length, *_ = [duration(text) for text in (spec.length, *(running.age for running in spec.running))]
+        retirements = (one.retire.starts_in for one in spec.happenings if one.retire)
+        lengths = (spec.length, *(running.age for running in spec.running), *retirements)
+        length, *_ = [duration(text) for text in lengths]
+        settings.read(settings.environment({"cluster": "any", "settings": spec.settings}))
         late = [happening.at for happening in spec.happenings if happening.after > length]
-    except ValueError as error:
+    except (ValueError, ConfigurationError) as error:
         raise ConfigurationError(f"{source}: {error}") from error
     lists = [spec.objects, *(happening.apply for happening in spec.happenings)]
     wrong = [*(f"happenings: {at} is after the end, {spec.length}" for at in late), *_unsold(spec.market)]
     wrong += problems(chain(*lists))
+    wrong += unknown_kinds(one.kind for happening in spec.happenings for one in happening.delete)
     # What is applied again is changed by it; a pod cannot be.
-    pods = (one for one in chain(*lists) if one["kind"] == "Pod")
+    pods = (one for one in chain(*lists) if one.get("kind") == "Pod") if not wrong else ()
     if wrong := wrong or [*chain.from_iterable(map(twice, (*lists, pods)))]:
         raise RefusedFilesError([f"{source}: {problem}" for problem in wrong])
     tell(warning(f"{source}: {doubt}") for doubt in doubts(chain(*lists)))

@@ -6,24 +6,37 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.labels import SPOT
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.offerings import OfferingKey
+from joinery.objects.snapshot.pods import priorities_of
 from simulator.actors.admission import Admission
 from simulator.actors.base import Stage
 from simulator.actors.ec2 import Ec2, Envelope
 from simulator.actors.kubelet import Kubelets
 from simulator.actors.kubescheduler.scheduler import KubeScheduler
 from simulator.actors.volumes import AttachDetach
-from simulator.actors.workloads import Caretakers, DaemonSetController, WorkloadControllers, workload
+from simulator.actors.workloads import (
+    Caretakers,
+    DaemonSetController,
+    GarbageCollector,
+    WorkloadControllers,
+    workload,
+)
 from simulator.clock import START
 from simulator.cloud.market import market
 from simulator.doors.doors import Doors
 from simulator.doors.queues import BellQueues, InterruptionQueue
 from simulator.engine import Engine, Turn
-from simulator.kubernetes.resources import from_document, with_fields
+from simulator.kubernetes.cluster import grace_of
+from simulator.kubernetes.legacy import is_kept
+from simulator.kubernetes.resources import from_document, key, with_fields
 from simulator.story import running
-from simulator.story.manifests import WORKLOADS
-from simulator.story.scenario import Happening, Nodes, Pools, Scenario, duration
+from simulator.story.manifests import WORKLOADS, defaulted
+from simulator.story.scenario import Happening, Named, Nodes, Pools, Scenario, duration
 from simulator.world import World
 
 
@@ -42,7 +55,7 @@ class Simulation:
         self.world = World(self.seed, catalog=catalog, start=self.start - max(ages, default=timedelta(0)))
         self.engine = Engine(self.world.clock, self.seed)
         self.stage = Stage(self.engine, self.world.cluster, self.world.cloud)
-        self.doors = Doors(self.world, **settings)
+        self.doors = Doors(self.world, **{"settings": scenario.spec.settings, **settings})
         self.interruptions = InterruptionQueue(self.engine, self.doors)
         self.ec2 = Ec2(self.stage, self._publish)
         self.kubelets = Kubelets(self.stage, catalog)
@@ -81,6 +94,7 @@ class Simulation:
         self.ec2.when_running.append(self._boot)
         KubeScheduler(self.stage)
         DaemonSetController(self.stage)
+        GarbageCollector(self.stage)
         AttachDetach(self.stage)
 
     def _set_up(self) -> None:
@@ -111,8 +125,11 @@ class Simulation:
             self.kubelets.boot(instance_id)
 
     def _apply(self, documents: Iterable[dict[str, Any]]) -> None:
-        for document in documents:
-            if document["kind"] in WORKLOADS:
+        for given in documents:
+            document = defaulted(given, priorities_of(tuple(self.world.cluster.api.objects("PriorityClass").values())))
+            if is_kept(document):
+                self.world.cluster.add_document(document)
+            elif document["kind"] in WORKLOADS:
                 self.workloads.apply(workload(document))
             elif document["metadata"].get("name"):
                 self.world.cluster.add(from_document(document["kind"], document))
@@ -123,10 +140,37 @@ class Simulation:
         for listener in self.when_happening:
             listener(happening)
         self._apply(happening.apply)
-        for claim in self._chosen(happening.interrupt):
-            self.ec2.interrupt(claim.status.provider_id.rpartition("/")[2])
+        self._delete(happening.delete)
+        for claim in self._chosen(happening.delete_node):
+            self.world.cluster.delete_node(self.world.cluster.nodes[claim.status.node_name])
+        self._befall(happening)
         self.world.cloud.run_out(*self._pools(happening.run_out))
         self.world.cloud.restock(*self._pools(happening.restock))
+
+    def _delete(self, objects: Iterable[Named]) -> None:
+        """What is not there is gone already."""
+        for one in objects:
+            if one.kind == "StatefulSet":
+                self.workloads.delete(one.namespace, one.name)
+                continue
+            found = self.world.cluster.api.objects(one.kind).get(key(one.kind, one.namespace, one.name))
+            if found is not None:
+                self.world.cluster.api.delete(found, grace_seconds=grace_of(found))
+
+    def _befall(self, happening: Happening) -> None:
+        """What EC2 and AWS Health do, or say, of instances."""
+        wanted = happening.interrupt and replace(happening.interrupt, capacity_type=SPOT)
+        for instance in self._instances(wanted):
+            self.ec2.interrupt(instance)
+        for instance in self._instances(happening.recommend):
+            self.ec2.recommend(instance)
+        for instance in self._instances(happening.stop):
+            self.ec2.stop(instance)
+        if happening.retire and (instances := self._instances(happening.retire)):
+            self.ec2.retire(self.world.clock.now() + duration(happening.retire.starts_in), *instances)
+
+    def _instances(self, wanted: Nodes | None) -> list[str]:
+        return [claim.status.provider_id.rpartition("/")[2] for claim in self._chosen(wanted)]
 
     def _chosen(self, wanted: Nodes | None) -> list[NodeClaim]:
         """The claims whose nodes are meant, the fullest first."""
@@ -152,10 +196,6 @@ class Simulation:
 
 
 def _is_meant(claim: NodeClaim, wanted: Nodes) -> bool:
-    labels = claim.metadata.labels
-    place = (labels.get("karpenter.sh/capacity-type"), labels.get("topology.kubernetes.io/zone"))
-    return (
-        bool(claim.status.node_name)
-        and not claim.is_deleting
-        and place == (wanted.capacity_type, wanted.zone or place[1])
-    )
+    asked = {keys.CAPACITY_TYPE: wanted.capacity_type, keys.ZONE: wanted.zone, keys.NODE_POOL: wanted.node_pool}
+    is_alike = all(claim.metadata.labels.get(key) == value for key, value in asked.items() if value)
+    return bool(claim.status.node_name) and not claim.is_deleting and is_alike

@@ -92,11 +92,21 @@ class Narrator:
             self.say("story", "scene", happening.say)
 
     def _published(self, envelope: Envelope) -> None:
-        instance = envelope["detail"]["instance-id"]
-        if "Interruption" in envelope["detail-type"]:
+        kind, detail = envelope["detail-type"], envelope["detail"]
+        if kind == "AWS Health Event":
+            # It is about many instances, and names none by a field of its own.
+            for instance in envelope["resources"]:
+                self.say(
+                    "health", "warns", tail(instance), f"{self._node_of(instance)}: gone from {detail['startTime']}"
+                )
+            return
+        instance = detail["instance-id"]
+        if "Interruption" in kind:
             self.say("ec2", "warns", tail(instance), f"{self._node_of(instance)}: EC2 takes it back in two minutes")
-        elif envelope["detail"].get("state") == "terminated":
-            self.say("ec2", "stopped", tail(instance), "terminated")
+        elif "Rebalance" in kind:
+            self.say("ec2", "warns", tail(instance), f"{self._node_of(instance)}: an interruption is more likely")
+        elif detail.get("state") in ("terminated", "stopped"):
+            self.say("ec2", "stopped", tail(instance), detail["state"])
 
     def _hear(self, stored: StoredEvent) -> None:
         if stored.reason == "FailedScheduling" and stored.reporter == "default-scheduler":

@@ -76,8 +76,12 @@ def test_a_bad_scenario_is_one_line_that_names_the_file(tmp_path: Path, text: st
         ("{kind: List, items: [{kind: Job}]}", "Job: the simulation knows no such kind"),
         ("{kind: List, items: [web]}", "a manifest is not a map"),
         (
+            "{kind: NodePool, apiVersion: karpenter.sh/v2, metadata: {name: a}}",
+            "NodePool a: the simulation knows no NodePool of karpenter.sh/v2; write it in karpenter.sh/v1",
+        ),
+        (
             "{kind: NodePool, apiVersion: karpenter.sh/v1beta1, metadata: {name: a}}",
-            "NodePool a: the simulation knows no NodePool of karpenter.sh/v1beta1; write it in karpenter.sh/v1",
+            "NodePool a: spec.template.spec.nodeClassRef.name: is missing",
         ),
         ("{kind: Pod, metadata: {name: web}, spec: {containers: web}}", "Pod web: .*spec.containers"),
         ("{kind: Pod, metadata: {name: web}}", "Pod web: spec.containers: a pod needs a container"),

@@ -8,11 +8,13 @@ from joinery.gateways.kubernetes.gateway import Event
 from joinery.objects.kubernetes.core import Condition, Pod
 from simulator.actors.base import Alarm, Stage
 from simulator.actors.kubescheduler import filters, scores
+from simulator.actors.kubescheduler.preemption import preemption, priority
 from simulator.actors.kubescheduler.topology import Topology
 from simulator.actors.kubescheduler.view import View, view
 from simulator.actors.volumes import provision
 from simulator.engine import Turn
 from simulator.kubernetes.apiserver import Change
+from simulator.kubernetes.cluster import grace_of
 from simulator.kubernetes.resources import with_fields
 
 NAME = "default-scheduler"
@@ -64,6 +66,7 @@ class KubeScheduler:
             feasible = [pod.status.nominated_node_name]
         if not feasible:
             self._fail(pod, reasons)
+            self._preempt(pod, seen)
             return False
         self._bind(pod, self._best(pod, feasible, seen), seen)
         pending.remove(pod)
@@ -102,6 +105,21 @@ class KubeScheduler:
         if self._is_news(pod.metadata.uid, message):
             self._cluster.emit(_event(pod, "FailedScheduling", message, warning=True), reporter=NAME)
 
+    def _preempt(self, pod: Pod, seen: View) -> None:
+        """Have pods of lower priority end where that makes room. The pod is bound once they have."""
+        chosen = preemption(pod, seen)
+        if chosen is None:
+            return
+        current = self._cluster.api.current(pod)
+        nominated = with_fields(current, status=with_fields(current.status, nominated_node_name=chosen.node))
+        self._cluster.api.update(nominated)
+        for victim in chosen.victims:
+            self._cluster.emit(
+                _event(victim, "Preempted", f"Preempted by pod {pod.metadata.uid} on node {chosen.node}"), reporter=NAME
+            )
+            if victim.metadata.deletion_timestamp is None:
+                self._cluster.api.delete(victim, grace_seconds=grace_of(victim))
+
     def _is_news(self, uid: str, message: str) -> bool:
         now, (said, at) = self._clock.now(), self._said.get(uid, ("", self._clock.now()))
         if said == message and now - at < QUIET:
@@ -126,14 +144,14 @@ def _only_marked(change: Change) -> bool:
 
 
 def _order(pod: Pod) -> tuple[int, object, str]:
-    return (-(pod.spec.priority or 0), pod.metadata.creation_timestamp, pod.key)
+    return (-priority(pod), pod.metadata.creation_timestamp, pod.key)
 
 
 def _reserves(other: Pod, pod: Pod) -> bool:
     """Whether ``pod`` must leave room for ``other``: another pod that is nominated to a node, of no lower priority."""
     if other is pod or not other.status.nominated_node_name:
         return False
-    return (other.spec.priority or 0) >= (pod.spec.priority or 0)
+    return priority(other) >= priority(pod)
 
 
 def _reserved(pod: Pod, name: str, seen: View, nominated: list[Pod]) -> str:

@@ -67,7 +67,7 @@ def _claim(
     template = pool.spec.template
     annotations = {
         **template.metadata.annotations,
-        **_hashes(pool, snapshot),
+        **hashes(pool, snapshot),
         **remembered(launch.pods, {name: snapshot.successor(pods[name]) for name in launch.pods if name in pods}),
         **_bought_for(launch, pods, displaced),
         LAUNCH_TOKEN: token,
@@ -80,7 +80,7 @@ def _claim(
             labels=_labels(launch, pool),
             annotations=annotations,
             finalizers=[TERMINATION_FINALIZER],
-            owner_references=[_owner(pool)],
+            owner_references=[owner(pool)],
         ),
         # Not validated here: a claim that our model refused would stop all others of the plan. The API server refuses
         # it alone.
@@ -123,7 +123,8 @@ def _bought_for(launch: Launch, pods: Mapping[str, Pod], displaced: Mapping[str,
     return {BOUGHT_FOR_DISPLACED: displacement.encoded(bought_for)} if bought_for else {}
 
 
-def _owner(pool: NodePool) -> OwnerReference:
+def owner(pool: NodePool) -> OwnerReference:
+    """The owner of the pool's claims: they are collected once it has gone."""
     api_version, kind = pool.stored_as
     return OwnerReference(
         api_version=api_version,
@@ -134,7 +135,8 @@ def _owner(pool: NodePool) -> OwnerReference:
     )
 
 
-def _hashes(pool: NodePool, snapshot: Snapshot) -> Mapping[str, str]:
+def hashes(pool: NodePool, snapshot: Snapshot) -> Mapping[str, str]:
+    """The annotations by which drift of the pool's template, and of its class, is seen later."""
     ref = pool.spec.template.spec.node_class_ref
     node_class = snapshot.classes_by_name.get(ref.name)
     stamps = {NODE_POOL_HASH: node_pool_hash(pool), NODE_POOL_HASH_VERSION: HASH_VERSION}
