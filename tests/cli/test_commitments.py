@@ -57,6 +57,15 @@ def test_a_savings_plan_of_a_family_and_a_discount(run: Run, write: Write, files
     assert (other["hourly"], other["commitments"]["paid"]) == (usual, usual)
 
 
+def test_what_has_ended_is_named(run: Run, write: Write, files: tuple[str, ...]) -> None:
+    """Else a plan without it looks as if nobody had read the file."""
+    ended = {**XLARGE, "end": "2020-01-01T00:00:00Z"}
+    taken = run(*PLAN, *files, *owned(write, reservedInstances=[ended]))
+    assert "ri ended at 2020-01-01T00:00:00Z, so it counts no more" in taken.err
+    lasting = run(*PLAN, *files, *owned(write, reservedInstances=[{**XLARGE, "end": "2099-01-01T00:00:00"}]))
+    assert "ended" not in lasting.err
+
+
 def test_reserved_instances_of_a_region_are_for_all_sizes(run: Run, write: Write, files: tuple[str, ...]) -> None:
     """One of four cores pays for a node of two, twice; not if it says that its size is not flexible."""
     anywhere = {"name": "ri", "instanceType": "m7a.2xlarge", "count": 1}

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from joinery.decisions.scheduling.commitments import Commitment
-from joinery.decisions.scheduling.paid_for import Sold, commitments_of, family_of
-from joinery.objects.commitments import PaidFor
+from joinery.decisions.scheduling.paid_for import Sold, commitments_of, family_of, is_current
+from joinery.objects.commitments import PaidFor, ReservedInstances, SavingsPlan
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.spelling import meant_by
-from joinery.objects.wording import must_be
+from joinery.objects.wording import must_be, rfc3339
 from joinery_cli.notices import UserNotice, warning
 from joinery_cli.reading.documents import read, source_name
 from joinery_cli.reading.values import checked_map, checked_number, one_document
@@ -56,7 +56,7 @@ def read_commitments(path: str, sold: Sold, now: datetime) -> Commitments:
     _share(f"{source}: discount", document.get("discount", 0))
     paid_for = _converted(source, {name: value for name, value in document.items() if value})
     found = commitments_of(paid_for, sold, now)
-    return Commitments(document=paid_for, commitments=found, notices=tuple(_notices(source, found)))
+    return Commitments(document=paid_for, commitments=found, notices=tuple(_notices(source, paid_for, found, now)))
 
 
 def _of_record(source: str, document: Any) -> Any:
@@ -77,7 +77,11 @@ def _converted(source: str, document: Mapping[str, Any]) -> PaidFor:
         raise ConfigurationError(f"{source}: {error}") from None
 
 
-def _notices(source: str, found: Sequence[Commitment]) -> Iterator[UserNotice]:
+def _notices(source: str, document: PaidFor, found: Sequence[Commitment], now: datetime) -> Iterator[UserNotice]:
+    listed: tuple[ReservedInstances | SavingsPlan, ...] = (*document.reserved_instances, *document.savings_plans)
+    for bought in listed:
+        if bought.end is not None and not is_current(bought.end, now):
+            yield warning(f"{source}: {bought.name} ended at {rfc3339(bought.end)}, so it counts no more")
     for one in found:
         if not one.rates:
             yield warning(f"{source}: {one.name} covers no instance type that the catalogue sells on demand")

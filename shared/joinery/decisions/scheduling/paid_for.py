@@ -30,8 +30,8 @@ def commitments_of(document: PaidFor, sold: Sold, now: datetime) -> tuple[Commit
     if document.read is not None and now - _utc(document.read) > _LONGEST:
         return ()
     return (
-        *(_instances(one, sold) for one in by_scope(document.reserved_instances) if _is_current(one.end, now)),
-        *(_plan(one, sold) for one in by_family(document.savings_plans) if _is_current(one.end, now)),
+        *(_instances(one, sold) for one in by_scope(document.reserved_instances) if is_current(one.end, now)),
+        *(_plan(one, sold) for one in by_family(document.savings_plans) if is_current(one.end, now)),
     )
 
 
@@ -55,7 +55,8 @@ def family_of(kind: str) -> str:
     return kind.partition(".")[0]
 
 
-def _is_current(end: datetime | None, now: datetime) -> bool:
+def is_current(end: datetime | None, now: datetime) -> bool:
+    """Whether what ends then has not ended. A moment without a zone is in UTC."""
     return end is None or _utc(end) > now
 
 
