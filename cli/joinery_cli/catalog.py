@@ -61,7 +61,7 @@ def catalog(
 ) -> None:
     """Show the instance types that nodes may be made of: labels, allocatable resources, offerings and prices."""
     from joinery.gateways.ec2.offline import instance_types
-    from joinery_cli.notices import tell
+    from joinery_cli.notices import tell, warning
     from joinery_cli.reading.inputs import load
     from joinery_cli.regions import cluster_region
     from joinery_cli.sources import check_target, checked_region, load_catalog, moment, prices_of, stack_settings
@@ -77,6 +77,8 @@ def catalog(
         return
     catalogue, prices = prices_of(loaded, snapshot, place)
     tell((*inputs.all_notices(), *prices.notices()))
+    if snapshot.node_overlays:
+        tell([warning("NodeOverlays are not counted here, as they are in plans")])
     known = instance_types([chosen], catalogue, settings=stack_settings())[chosen.metadata.name]
     types = [*_filtered(known, families or (), min_cpu or 0)]
     if sort or output is Format.TABLE:

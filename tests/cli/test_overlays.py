@@ -34,6 +34,13 @@ def test_a_plan_buys_by_the_price_of_an_overlay_and_says_that_of_the_list(run: R
     assert "by AWS's list $0.1" in run("plan", "--now", NOW, *arguments[:2], dear).out
 
 
+def test_the_catalogue_says_that_it_counts_no_overlay(run: Run, write: Write) -> None:
+    """Which types an overlay changes depends on the NodePool."""
+    licence = write("overlay.json", overlay("licence", requirements=LARGE, priceAdjustment="+5"))
+    assert "NodeOverlays are not counted here" in run("catalog", licence).err
+    assert "NodeOverlay" not in run("catalog").err
+
+
 def test_an_overlay_gives_nodes_a_resource_that_pods_ask_for(run: Run, cluster: str, write: Write) -> None:
     """Without it nothing has the device."""
     pod = pod_document()
