@@ -25,6 +25,15 @@ class DecisionFormat(StrEnum):
     HTML = "html"
 
 
+class PlanFormat(StrEnum):
+    """How a plan is printed: also as the NodeClaims that a function would write."""
+
+    TABLE = "table"
+    JSON = "json"
+    HTML = "html"
+    YAML = "yaml"
+
+
 class NodeSize(StrEnum):
     """What a NodePool may prefer by annotation (``joinery.objects.policies``)."""
 

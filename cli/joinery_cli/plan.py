@@ -1,6 +1,7 @@
 """``joinery plan``: what would be bought for the pending pods, where each would run, and why some would not."""
 
 import math
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,6 @@ from joinery_cli.options import (
     CatalogOption,
     CommitmentsOption,
     DaemonsOption,
-    DecisionFormat,
     ExplainOption,
     Files,
     MinValuesOption,
@@ -22,6 +22,7 @@ from joinery_cli.options import (
     NodeSize,
     NowOption,
     OrdinaryOption,
+    PlanFormat,
     PreferenceOption,
     RatesOption,
     Recursive,
@@ -75,8 +76,9 @@ def plan(
     ] = 1.0,
     commitments: CommitmentsOption = None,
     output: Annotated[
-        DecisionFormat, typer.Option("-o", "--output", help="How to print the plan.")
-    ] = DecisionFormat.TABLE,
+        PlanFormat,
+        typer.Option("-o", "--output", help="How to print the plan; yaml: the NodeClaims that a function would write."),
+    ] = PlanFormat.TABLE,
     with_pods: Annotated[bool, typer.Option("--pods", help="List in the table where every pod goes.")] = False,
     explained: ExplainOption = None,
 ) -> None:
@@ -123,10 +125,13 @@ def plan(
     of_files = (*(rates.notices if rates else ()), *(paid_for.notices if paid_for else ()))
     notices = (*inputs.notices, *of_files, *_notices_of_plan(inputs.snapshot, solution))
     _refuse_if_wrong(solution.plan)
+    if output is PlanFormat.YAML:
+        _write_claims(solution)
+        return
     problem, packing = solution.problem, solution.plan.packing
     costs, seconds = costs_of(problem, packing, inputs.catalogue.sold), solution.seconds
     explanations = _explanations(solution)
-    if output is DecisionFormat.JSON:
+    if output is PlanFormat.JSON:
         from joinery_cli.explained import explanation_document
         from joinery_cli.output.json import plan_document, with_explanations, write
 
@@ -237,8 +242,20 @@ def _refuse_if_wrong(plan: "Plan") -> None:
         raise RefusedError("\n".join(["internal error: the plan fails verification", *lines]))
 
 
-def _show(plan: "PlanView", output: DecisionFormat, *, with_pods: bool) -> None:
-    if output is DecisionFormat.HTML:
+def _write_claims(solution: _Solution) -> None:
+    """The NodeClaims of the plan, as ``kubectl create -f`` takes them."""
+    import yaml
+
+    from joinery.decisions.lifecycle.launching.new_claims import claims_of
+    from joinery.gateways.kubernetes.patches import document
+
+    claims = claims_of(solution.plan.packing, solution.problem.snapshot)
+    documents = [{"apiVersion": one.api_version, "kind": one.kind, **document(one)} for one in claims]
+    yaml.safe_dump_all(documents, sys.stdout, sort_keys=False, width=120)
+
+
+def _show(plan: "PlanView", output: PlanFormat, *, with_pods: bool) -> None:
+    if output is PlanFormat.HTML:
         from joinery_cli.page.document import print_page
 
         print_page(plan)

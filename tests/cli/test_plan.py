@@ -361,3 +361,15 @@ def test_caps_leave_pods_out_and_say_so(run: Run, cluster: str, write: Write) ->
         (unplaced,) = document["unschedulable"]
         assert [cause["code"] for cause in unplaced["causes"]] == ["Caps"]
     assert len(run(*PLAN, "--max-launches", "1", "-f", cluster, "-f", pod).document["launch"]) == 1
+
+
+def test_a_plan_as_yaml_is_the_claims_that_a_function_would_write(run: Run, cluster: str, write: Write) -> None:
+    """The API server's own kinds, which can be read back, or created."""
+    files = ("-f", cluster, "-f", write("pod.json", pod_document()))
+    outcome = run("plan", "--now", NOW, "--catalog", str(SAMPLE), *files, "-o", "yaml")
+    (claim,) = yaml.safe_load_all(outcome.out)
+    assert (claim["apiVersion"], claim["kind"]) == ("karpenter.sh/v1", "NodeClaim")
+    assert claim["metadata"]["annotations"]["joinery.dev/planned-pods"] == '["default/web"]'
+    values = {one["key"]: one["values"] for one in claim["spec"]["requirements"]}
+    assert "m7a.large" in values["node.kubernetes.io/instance-type"]
+    assert run("plan", "--now", NOW, "--catalog", str(SAMPLE), "-f", write("claim.yaml", outcome.out)).status == 0

@@ -30,7 +30,7 @@ def watchable(command: Callable[..., None]) -> Callable[..., None]:
             command(**options)
             return
         _check(options, every)
-        _watch(lambda: command(**options), every, is_json=options["output"] is DecisionFormat.JSON)
+        _watch(lambda: command(**options), every, is_json=options["output"] == DecisionFormat.JSON)
 
     added = {"watch": (WatchOption, False), "every": (EveryOption, 5.0)}
     signature = inspect.signature(command)
