@@ -48,8 +48,11 @@ help: ## Print this list
 
 setup: .venv/.current ## Create .venv from the lock, with .venv/bin/joinery in it
 
-demo: setup ## Replay a story through the real handlers, on the simulator
-	@.venv/bin/joinery simulate
+demo: setup ## Replay a story through the real handlers, on the simulator; then a page of what was decided
+	@mkdir -p build
+	@.venv/bin/joinery simulate --records build/demo
+	@.venv/bin/joinery history build/demo -o html > build/demo.html
+	@echo && echo "Its decisions as a page:  python3 -m webbrowser -t build/demo.html"
 
 test: setup ## Everything: lint, types, contracts, drift, build, smoke, tests
 	@$(MAKE) --no-print-directory -j3 --output-sync=target lint types smoke

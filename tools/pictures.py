@@ -14,7 +14,6 @@ dark follow the reader.
 """
 
 import argparse
-import json
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -44,6 +43,7 @@ from joinery_cli.view.history import history
 from joinery_cli.view.plan_groups import view
 from joinery_cli.view.workloads import Filled
 from simulator.story import scenario as story
+from simulator.story.show import keep_records
 from simulator.story.simulation import Simulation
 from tools.browser.driver import browsing
 from tools.template import ROOT
@@ -235,12 +235,8 @@ def past(into: Path) -> None:
     with simulation.running():
         simulation.engine.run_until(simulation.end)
     with TemporaryDirectory() as folder:
-        records = []
-        for key in simulation.world.store.documents:
-            file = Path(folder) / key
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_bytes(json.dumps(simulation.world.store.read(key)).encode())
-            records.append(read_record(str(file)))
+        keep_records(simulation, Path(folder))
+        records = [read_record(str(file)) for file in sorted(Path(folder).glob("**/*.gz"))]
         _photograph(history_page(history(records)), into / "history.png")
 
 

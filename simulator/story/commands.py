@@ -26,6 +26,10 @@ def simulate(
     top: Annotated[
         bool, typer.Option("--top", help="Look at its cluster as joinery top does, instead of the timeline.")
     ] = False,
+    records: Annotated[
+        Optional[Path],  # noqa: UP045
+        typer.Option(help="Keep the records of its decisions in this folder, for joinery history and plan -f."),
+    ] = None,
 ) -> None:
     """Run a scenario through the real handlers: a timeline, the bill, and what leaked.
 
@@ -41,7 +45,7 @@ def simulate(
     from simulator.story.show import as_json, as_text
 
     loaded = load(find(scenario))
-    leaked = (as_json if output is Output.JSON else as_text)(loaded, seed)
+    leaked = (as_json if output is Output.JSON else as_text)(loaded, seed, records)
     raise typer.Exit(1 if leaked else 0)
 
 

@@ -4,6 +4,7 @@ import json
 from contextlib import nullcontext
 from dataclasses import asdict
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -27,8 +28,11 @@ def run(simulation: Simulation) -> list[Entry]:
     return narrator.entries
 
 
-def as_text(scenario: Scenario, seed: int | None) -> tuple[str, ...]:
-    """Print the timeline as it happens, then the bill and what leaked. Returns what leaked."""
+def as_text(scenario: Scenario, seed: int | None, records: Path | None = None) -> tuple[str, ...]:
+    """Print the timeline as it happens, then the bill and what leaked. Returns what leaked.
+
+    ``records``: a folder that gets the records of decisions.
+    """
     out, simulation = render.console(), Simulation(scenario, seed=seed)
     render.title(out, scenario.spec.title, simulation.seed, simulation.start)
     Narrator(simulation).when_said.append(lambda entry: render.line(out, entry))
@@ -37,10 +41,11 @@ def as_text(scenario: Scenario, seed: int | None) -> tuple[str, ...]:
     render.invoice(out, bill(simulation.world.cloud, simulation.instances, simulation.start))
     leaked = leaks(simulation)
     render.leaked(out, leaked, causes(simulation))
+    keep_records(simulation, records)
     return leaked
 
 
-def as_json(scenario: Scenario, seed: int | None) -> tuple[str, ...]:
+def as_json(scenario: Scenario, seed: int | None, records: Path | None = None) -> tuple[str, ...]:
     """Print the same as one document. Returns what leaked."""
     simulation = Simulation(scenario, seed=seed)
     entries = run(simulation)
@@ -55,7 +60,20 @@ def as_json(scenario: Scenario, seed: int | None) -> tuple[str, ...]:
         "causes": list(causes(simulation)) if leaked else [],
     }
     print(json.dumps(document, indent=2))
+    keep_records(simulation, records)
     return leaked
+
+
+def keep_records(simulation: Simulation, folder: Path | None) -> None:
+    """Write the records of all decisions as the stack's bucket has them, in place of what the folder had of them."""
+    if folder is None:
+        return
+    for old in folder.glob("decisions/**/*.json.gz"):
+        old.unlink()
+    for key, document in simulation.world.store.documents.items():
+        file = folder / key
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(document)
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

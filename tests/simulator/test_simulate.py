@@ -44,6 +44,16 @@ def test_two_runs_of_one_seed_print_the_same_bytes(output: Output) -> None:
     assert run("simulate", "slow-drain", "-o", output, "--seed", "1").output == slow_drain(output, 1).output
 
 
+def test_its_decisions_are_kept_as_the_bucket_has_them(tmp_path: Path) -> None:
+    """History reads them, and a second run leaves nothing of the first."""
+    lines = []
+    for _ in range(2):
+        assert run("simulate", "slow-drain", "--seed", "1", "--records", str(tmp_path)).exit_code == 0
+        lines.append(len(list(tmp_path.glob("decisions/*/*/*/*.json.gz"))))
+    assert lines[0] == lines[1] > 0
+    assert run("history", str(tmp_path), "-o", "json").exit_code == 0
+
+
 def test_another_seed_is_another_story() -> None:
     """Whose timeline differs, and not its seed alone."""
     first, other = (json.loads(slow_drain(Output.JSON, seed).output) for seed in (1, 2))
