@@ -383,6 +383,26 @@ def test_a_profile_that_nobody_uses_any_more_goes(account: Account) -> None:
         assert {profile["InstanceProfileName"] for profile in listed} == left
 
 
+def test_what_may_not_be_removed_keeps_nothing_else(cloud: Ec2Cloud) -> None:
+    """Neither launch templates that may not be listed, nor a profile that another tool protects: both would stay
+    refused for ever, and profiles have a quota of their own (karpenter-provider-aws issue 8838).
+    """
+    old = Clock().now() - timedelta(days=9)
+    listed = [
+        {"InstanceProfileName": name, "InstanceProfileId": "AIPA0123456789ABCDEF", "CreateDate": old}
+        | {"Path": "/karpenter/", "Arn": f"arn:aws:iam::111122223333:instance-profile/{name}", "Roles": []}
+        for name in ("protected", "unused")
+    ]
+    with Stubber(cloud._clients.ec2) as ec2, Stubber(cloud._clients.iam) as iam:
+        ec2.add_client_error("describe_launch_templates", "UnauthorizedOperation", "no", http_status_code=403)
+        iam.add_response("list_instance_profiles", {"InstanceProfiles": listed})
+        iam.add_client_error("delete_instance_profile", "AccessDenied", "protected", http_status_code=403)
+        iam.add_response("delete_instance_profile", {}, {"InstanceProfileName": "unused"})
+        with pytest.raises(ConfigurationError, match="removing instance profile protected: AccessDenied"):
+            cloud.remove_unused([], [], [])
+        iam.assert_no_pending_responses()
+
+
 @pytest.mark.parametrize(
     ("refusal", "asked"),
     [

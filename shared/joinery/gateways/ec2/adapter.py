@@ -237,10 +237,12 @@ class Ec2Cloud:
     def remove_unused(
         self, node_classes: Sequence[NodeClass], claims: Sequence[NodeClaim], instances: Sequence[Instance]
     ) -> None:
-        self._templates.remove_unused(instances)
         used = {claim.metadata.annotations.get(labels.INSTANCE_PROFILE, "") for claim in claims}
         used |= {instance.instance_profile for instance in instances}
-        self._profiles.remove_unused([of_ec2(node_class) for node_class in node_classes], used, self._now())
+        try:
+            self._templates.remove_unused(instances)
+        finally:
+            self._profiles.remove_unused([of_ec2(node_class) for node_class in node_classes], used, self._now())
 
 
 def _ids(instance_ids: Sequence[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from joinery.gateways.aws import Clients, code, translated
 from joinery.gateways.ec2.nodeclass.lookups import Look
 from joinery.gateways.ec2.nodeclass.tags import OWNER_PREFIX, ownership
 from joinery.objects.codes import ALREADY_EXISTS
-from joinery.objects.errors import ConfigurationError, NotFoundError
+from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundError
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 
 _LONGEST = 128
@@ -57,19 +57,28 @@ class Profiles:
     def remove_unused(self, node_classes: Iterable[EC2NodeClass], used: Collection[str], now: datetime) -> None:
         """Remove the cluster's profiles that none of these classes has or would have, and nobody uses.
 
-        ``used``: names. One that was made in the last hour is left alone: its class may be about to name it.
+        ``used``: names. One that was made in the last hour is left alone: its class may be about to name it. One that
+        may not be removed keeps no other; its error is raised in the end.
         """
         kept = {name for one in node_classes for name in (one.status.instance_profile, self._name(one))}
-        with translated("removing instance profiles"):
-            for profile in self._listed():
-                name, made = profile["InstanceProfileName"], at(profile, "CreateDate") or now
-                if name not in kept and name not in used and now - made >= _YOUNG:
+        with translated("listing instance profiles"):
+            listed = self._listed()
+        refused: JoineryError | None = None
+        for profile in listed:
+            name, made = profile["InstanceProfileName"], at(profile, "CreateDate") or now
+            if name not in kept and name not in used and now - made >= _YOUNG:
+                try:
                     self._remove(name, [at(role, "RoleName") for role in at(profile, "Roles") or ()])
+                except (ConfigurationError, NotFoundError) as error:
+                    refused = refused or error
+        if refused is not None:
+            raise refused
 
     def _remove(self, name: str, roles: Iterable[str]) -> None:
-        for role in roles:
-            self._clients.iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role)
-        self._clients.iam.delete_instance_profile(InstanceProfileName=name)
+        with translated(f"removing instance profile {name}"):
+            for role in roles:
+                self._clients.iam.remove_role_from_instance_profile(InstanceProfileName=name, RoleName=role)
+            self._clients.iam.delete_instance_profile(InstanceProfileName=name)
 
     @property
     def _path(self) -> str:
