@@ -340,6 +340,19 @@ def test_want_of_capacity_without_a_pool_is_about_all_of_them(clients: Clients) 
     }
 
 
+@pytest.mark.parametrize("code", ["InvalidParameterValue", "RequestLimitExceeded"])
+def test_a_fleet_that_got_less_for_another_reason_is_no_want_of_capacity(clients: Clients, code: str) -> None:
+    """EC2 says UnfulfillableCapacity as well (karpenter-provider-aws issues 3051, 8923). Believed of all pools, one
+    class's mistake, or a second of throttling, would keep every class from them for minutes.
+    """
+    answer = answer_of(full=node_class().status.subnets[0].id)
+    answer["Errors"][0] |= {"ErrorCode": code, "ErrorMessage": "no"}
+    answer["Errors"].append({"ErrorCode": "UnfulfillableCapacity", "ErrorMessage": "Unable to fulfill capacity"})
+    result = launched(clients, request("m5.large", capacity_type="spot"), ("create_fleet", answer))
+    assert capacity_pools(result.failures) == set()
+    assert outcome_of(result, Clock().now()).problem == f"{code}: no"
+
+
 def test_types_that_no_image_boots_are_the_users_mistake(clients: Clients) -> None:
     """Other pools would not help, so it is no lack of capacity: the class has to select other images."""
     asked = request("m5.large", capacity_type="spot")

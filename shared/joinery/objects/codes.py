@@ -85,6 +85,9 @@ VCPU_QUOTAS = frozenset({"MaxSpotInstanceCountExceeded", "VcpuLimitExceeded"})
 QUOTA_OF_TYPE = "InstanceLimitExceeded"
 #: The zone has no disks of the kind that a node class asks for; a local zone may never have them.
 NO_VOLUMES_IN_ZONE = frozenset({"InsufficientVolumeCapacity", "VolumeTypeNotAvailableInZone"})
+#: A fleet got less than it asked for. EC2 says so beside whatever else kept it from more
+#: (https://github.com/aws/karpenter-provider-aws/issues/3051).
+UNFULFILLED = "UnfulfillableCapacity"
 #: The pool has nothing to give now: remember it, try another (EC2 API, error codes). A quota counts as one:
 #: another pool may be within its own.
 CAPACITY = frozenset(
@@ -107,11 +110,11 @@ CAPACITY = frozenset(
         "MaxFleetCountExceeded",
         "ReservationCapacityExceeded",
         "SpotMaxPriceTooLow",
-        "UnfulfillableCapacity",
         "Unsupported",
         QUOTA_OF_TYPE,
         SPOT_ROLE_LACKING,
         SUBNET_FULL,
+        UNFULFILLED,
     }
 )
 

@@ -17,6 +17,7 @@ from joinery.objects.codes import (
     QUOTA_OF_TYPE,
     SPOT_ROLE_LACKING,
     SUBNET_FULL,
+    UNFULFILLED,
     VCPU_QUOTAS,
     is_capacity,
     is_group_full,
@@ -150,8 +151,24 @@ def result(
         for entry in entries(answer, "Instances", "InstanceIds", call=_CALL)
         for instance_id in entry["InstanceIds"]
     ]
-    failures = [failure for entry in entries(answer, "Errors", call=_CALL) for failure in _failures(entry, known)]
+    failures = [failure for entry in _told(answer) for failure in _failures(entry, known)]
     return LaunchResult(tuple(launched), tuple(dict.fromkeys(failures)))
+
+
+def _told(answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The entries of ``Errors`` that say why.
+
+    Beside what is no lack of capacity, as a call that was throttled, one that names no pool only says that the fleet
+    got less: nothing is out of stock for it.
+    """
+    said = list(entries(answer, "Errors", call=_CALL))
+    is_refused = any(not is_capacity(at(each, "ErrorCode") or "", at(each, "ErrorMessage") or "") for each in said)
+    return [each for each in said if not (is_refused and at(each, "ErrorCode") == UNFULFILLED and _names_nothing(each))]
+
+
+def _names_nothing(entry: Mapping[str, Any]) -> bool:
+    override = at(entry, "LaunchTemplateAndOverrides.Overrides")
+    return not any(at(override, field) for field in ("InstanceType", "AvailabilityZone", "SubnetId"))
 
 
 def out_of(request: LaunchRequest, subnets: Mapping[str, str], code: str, message: str) -> frozenset[OfferingKey]:
