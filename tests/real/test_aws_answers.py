@@ -327,3 +327,10 @@ def test_every_answer_is_read_by_some_test() -> None:
     """No file of the folder is left out."""
     tests = "".join(path.read_text() for path in Path(__file__).parent.glob("*.py"))
     assert [path.stem for path in REAL.glob("*.json") if f'"{path.stem}"' not in tests] == []
+
+
+@pytest.mark.parametrize("price", ["-1", "nan", "inf", "2000000"])
+def test_what_is_no_price_is_left_out(price: str) -> None:
+    """Written into the catalogue it would keep every decision from reading it."""
+    row = {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a", "SpotPrice": price, "Timestamp": Clock().now()}
+    assert newest([row]) == {}

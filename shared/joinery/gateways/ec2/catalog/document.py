@@ -24,7 +24,8 @@ class Zone(msgspec.Struct, frozen=True, rename="camel"):
 
 
 #: In $/h. A price below zero or above a million is a mistake in the document.
-Price = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+HIGHEST = 1e6
+Price = Annotated[float, msgspec.Meta(ge=0, le=HIGHEST)]
 
 
 class CatalogOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):

@@ -17,6 +17,7 @@ import msgspec
 
 from joinery.gateways.answers import Log, unlogged
 from joinery.gateways.aws import Clients, translated
+from joinery.gateways.ec2.catalog.document import HIGHEST
 from joinery.gateways.partitions import partition_of, pricing_region
 from joinery.objects.errors import UnavailableError
 from joinery.objects.kubernetes.decoding import decode
@@ -143,7 +144,9 @@ def _is_in_china(region: str) -> bool:
 
 
 def _price(text: str) -> float:
+    """Zero for what is no price. One such would make the whole catalogue unreadable (``document.Price``)."""
     try:
-        return float(text)
+        price = float(text)
     except ValueError:
         return 0.0
+    return price if 0 < price <= HIGHEST else 0.0
