@@ -6,8 +6,7 @@ from typing import Any
 from joinery_cli.output.console import headed_table, printing, styled
 from joinery_cli.output.json import DIGITS, moment_text, rounded_down
 from joinery_cli.view.costs import CURRENCY
-from joinery_cli.view.figures import count, money
-from joinery_cli.view.history import History, Moment
+from joinery_cli.view.history import History, Moment, sentences
 
 
 def print_history(history: History) -> None:
@@ -35,18 +34,6 @@ def _cells(one: Moment) -> Iterator[str]:
     yield str(one.evictions or "-")
     yield str(one.interrupted or "-")
     yield one.said[0]
-
-
-def sentences(history: History) -> Iterator[str]:
-    """What all of it comes to."""
-    first, last = history.moments[0], history.moments[-1]
-    span = f"{first.now:%Y-%m-%d %H:%M} to {last.now:%Y-%m-%d %H:%M}"
-    yield f"{count(len(history.moments), 'decision')} from {span}: {money(history.average)}/h on average"
-    for reason, dollars in history.savings.items():
-        yield f"{reason}: decided to save {money(dollars)}/h"
-    yield f"{count(history.evictions, 'eviction')} decided, {count(history.interrupted, 'interruption')}"
-    if unpriced := max(moment.unpriced for moment in history.moments):
-        yield f"At some moment {count(unpriced, 'node')} had no price in any record, and count as nothing"
 
 
 def history_document(history: History) -> Mapping[str, Any]:

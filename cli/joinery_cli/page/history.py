@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from joinery_cli.output.history import sentences
 from joinery_cli.page.curve import ticks
 from joinery_cli.page.rendering import Figure, Frame, rendered
 from joinery_cli.page.text import Html, element, join, text
 from joinery_cli.prices import Prices
 from joinery_cli.view.figures import count, money, monthly
-from joinery_cli.view.history import History, Moment
+from joinery_cli.view.history import History, Moment, sentences
 
 #: In pixels of a telephone about: what is wider is drawn larger, labels included.
 _WIDTH, _HEIGHT = 360, 170

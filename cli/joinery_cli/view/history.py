@@ -79,6 +79,18 @@ class History:
         return sum(seconds * hourly for seconds, hourly in spans) / whole if whole else self.moments[-1].hourly
 
 
+def sentences(history: History) -> Iterator[str]:
+    """What all of it comes to."""
+    first, last = history.moments[0], history.moments[-1]
+    span = f"{first.now:%Y-%m-%d %H:%M} to {last.now:%Y-%m-%d %H:%M}"
+    yield f"{count(len(history.moments), 'decision')} from {span}: {money(history.average)}/h on average"
+    for reason, dollars in history.savings.items():
+        yield f"{reason}: decided to save {money(dollars)}/h"
+    yield f"{count(history.evictions, 'eviction')} decided, {count(history.interrupted, 'interruption')}"
+    if unpriced := max(moment.unpriced for moment in history.moments):
+        yield f"At some moment {count(unpriced, 'node')} had no price in any record, and count as nothing"
+
+
 def history(records: Sequence[Record]) -> History:
     """The records in the order of their moments, at least one.
 
