@@ -4,6 +4,7 @@ all patterns.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -52,16 +53,25 @@ def pack(
 
 def _packed(instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None) -> list[Pattern]:
     random = np.random.default_rng(effort.seed)
-    best, result = _searched(instance, block, effort, selection, random)
+    best, result, relaxed = _searched(instance, block, effort, selection, random)
     result = result or _solved_exactly(instance, best, effort)
     best = list((result and result.patterns) or best)
-    if result is None or result.is_tight or cost_of(instance, best) <= result.bound * tuning.GOOD_ENOUGH:
+    if effort.is_over() or not _is_far(cost_of(instance, best), result, relaxed):
         return best
-    # From other duals the search takes another way, which for few copies ends some percent elsewhere.
+    # From other duals the search takes another way, which mostly ends a little elsewhere, for few copies some percent.
     tightened = with_reachable_capacities(instance, instance.demands)
-    other, _ = _searched(tightened, block, effort, selection, random)
+    other = _searched(tightened, block, effort, selection, random).patterns
     is_cheaper = cost_of(instance, other) < cost_of(instance, best) * (1 - _ROUNDING)
     return other if is_cheaper and _copies_on(other) == instance.demands.sum() else best
+
+
+def _is_far(cost: float, result: ExactResult | None, relaxed: float) -> bool:
+    """Whether a packing that costs so much ($/h) is far from what is proven, or where nothing is, from its relaxation's
+    optimum ($/h).
+    """
+    if result is None:
+        return cost > relaxed * tuning.FAR_FROM_OPTIMUM
+    return not result.is_tight and cost > result.bound * tuning.GOOD_ENOUGH
 
 
 def _packed_in_parts(parts: Sequence[Subinstance], block: Ints, effort: Effort) -> list[Pattern]:
@@ -89,21 +99,32 @@ def _packed_in_parts(parts: Sequence[Subinstance], block: Ints, effort: Effort) 
     return patterns
 
 
+class _Searched(NamedTuple):
+    """``result``: what is proven of the patterns, if that was looked for. ``relaxed``: $/h, the optimum of their
+    relaxations; infinite if there is none.
+    """
+
+    patterns: list[Pattern]
+    result: ExactResult | None
+    relaxed: float
+
+
 def _searched(
     instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None, random: np.random.Generator
-) -> tuple[list[Pattern], ExactResult | None]:
-    """Rounded, and improved where that does not take too long; and what is proven of it, if that was looked for."""
+) -> _Searched:
+    """Rounded, and improved where that does not take too long."""
     start = _begin(instance, block, effort, selection, random, is_part=False)
     best, result = _of_whole(start.core, start.patterns), None
+    relaxed = np.inf if start.duals is None else start.duals.cost
     if instance.demands.sum() <= tuning.SOON_SOLVED:
         result = _solved_exactly(instance, best, effort)
         best = list((result and result.patterns) or best)
         if result is not None and result.is_tight:
-            return best, result
+            return _Searched(best, result, relaxed)
     improved, _ = _improved(start, effort, 1.0, random)
     if cost_of(instance, improved) < cost_of(instance, best) * (1 - _ROUNDING):
-        return improved, None
-    return best, result
+        return _Searched(improved, None, relaxed)
+    return _Searched(best, result, relaxed)
 
 
 @dataclass(frozen=True, eq=False)

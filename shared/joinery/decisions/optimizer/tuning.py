@@ -51,6 +51,9 @@ UNLIKE = 0.2
 
 #: A packing that costs no more than so many times its relaxation, or the master's optimum, is not improved.
 GOOD_ENOUGH = 1.002
+#: A packing that costs more than so many times its relaxation is sought once more from other duals, which takes as long
+#: again. Of 33 instances nearer ones gained nothing by it; the others cost .8 % less in the mean, and up to 4.6 %.
+FAR_FROM_OPTIMUM = 1.01
 #: A round of column generation that lowers the objective by no more than this share gained nothing.
 LITTLE_GAIN = 1e-4
 #: Bin types count whose reduced cost is at most this share of their cost: those that are filled in a round of rounding
