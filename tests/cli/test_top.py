@@ -96,7 +96,7 @@ def test_pods_that_wait_say_where_they_go_or_why_nowhere() -> None:
     ]
     assert {one.home for one in pending} >= {
         "a new m7a.large, spot, of NodePool default",
-        "NodeClaim default-p0q1, which is on its way",
+        "a NodeClaim whose node is on its way",
         "ip-10-0-1-7",
     }
 

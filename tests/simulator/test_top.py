@@ -9,6 +9,7 @@ from simulator.story.scenario import find, load
 from simulator.story.show import run
 from simulator.story.simulation import Simulation
 from simulator.story.top import view_of
+from tools.session import PICTURE, recorded
 
 
 def test_who_looks_on_changes_nothing() -> None:
@@ -23,3 +24,8 @@ def test_who_looks_on_changes_nothing() -> None:
     assert {Phase.LEAVING, Phase.STAYS} <= phases
     bills = [bill(one.world.cloud, one.instances, one.start) for one in (looked_at, alone)]
     assert bills[0] == bills[1]
+
+
+def test_the_session_in_the_pages_is_what_the_screen_shows() -> None:
+    """Where this fails, look at the new one, and write it: ``python -m tools.session``."""
+    assert PICTURE.read_text() == recorded()

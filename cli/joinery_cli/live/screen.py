@@ -29,6 +29,7 @@ _KEPT = 60
 class Top(Looking):
     """``feed``: gives the next view when asked. ``every``: seconds between two of them."""
 
+    TITLE = "joinery top"
     CSS = """
     #summary { height: 3; }
     #lines { height: 1fr; border: none; padding: 0; background: transparent; }
@@ -188,6 +189,8 @@ class Top(Looking):
         why = self.query_one("#why")
         why.display = not why.display
         self._explain()
+        # The lines have less room now, or more.
+        self.call_after_refresh(self.query_one("#lines", OptionList).scroll_to_highlight)
 
     def on_option_list_option_highlighted(self) -> None:
         """An open explanation follows the selection."""

@@ -144,7 +144,7 @@ def _pending(snapshot: Snapshot, packing: Packing) -> Iterator[TopPods]:
         for pod in launch.pods:
             homes[_owner(pod, pods), new].append(pod)
     for placement in packing.existing:
-        home = placement.node or f"NodeClaim {placement.node_claim}, which is on its way"
+        home = placement.node or "a NodeClaim whose node is on its way"
         for pod in placement.pods:
             homes[_owner(pod, pods), home].append(pod)
     for (owner, why), names in sorted(reasons.items(), key=lambda item: (-len(item[1]), item[0])):
