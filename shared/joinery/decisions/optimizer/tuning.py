@@ -102,6 +102,8 @@ REPAIR_NOISES = (0.0, 0.005, 0.02)
 #: cheapest start alone, and a solution is not looked at again: of 600 to 5,000 bins that found nothing in a fifth of
 #: the time.
 FEW_BIN_PAIRS, MANY_BIN_PAIRS = 6_000, 20_000
+#: A bound over patterns is sought where no more items and bins are compatible. It takes some seconds.
+PROVEN_BIN_PAIRS = 15_000
 #: The room that whole copies may waste, as a share of all, in turn: with more, the relaxation keeps more bins.
 MARGINS, SWIFT_MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08), (0.0, 0.03)
 #: Shares of a bound. A solution so near the relaxation is not improved; so near the relaxation over patterns it gets no

@@ -4,6 +4,7 @@ from joinery.decisions.disruption.candidates import candidates
 from joinery.decisions.disruption.consolidation.compiling import ModelInputs, model_of
 from joinery.decisions.disruption.consolidation.grouping import bonds_of, commands_of
 from joinery.decisions.disruption.consolidation.simulation import SimulatedMoves
+from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.packing import ExistingPlacement
 from joinery.objects.karpenter.labels import ZONE
 from simulator import builders
@@ -30,7 +31,7 @@ def _groups(moves: dict[str, str], *, has_rule: bool, zones: str = "0101") -> li
     going = tuple(one for one in judged.candidates if one.view.node in moves)
     existing = tuple(ExistingPlacement(to, f"claim-{to}", (f"default/p-{name}",)) for name, to in moves.items())
     trial = SimulatedMoves(going, existing, (), frozenset())
-    model = model_of(ModelInputs(problem, judged, judged.candidates))
+    model = model_of(ModelInputs(problem, judged, judged.candidates), Effort())
     return sorted(command.retire for command in commands_of(trial, bonds_of(trial, model)))
 
 

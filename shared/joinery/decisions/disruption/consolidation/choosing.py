@@ -59,7 +59,7 @@ def chosen(
     for few, effort in ((most, first), (FEW_KINDS, last)) if most > FEW_KINDS else ((FEW_KINDS, last),):
         plain, left_out = of_few_kinds(candidates, kinds, few)
         some = ModelInputs(problem, judged, plain) if left_out else inputs
-        model = model_of(some)
+        model = model_of(some, effort)
         result = Chosen(some, model, consolidate(model.instance, effort), left_out)
         if not result.is_rough:
             break

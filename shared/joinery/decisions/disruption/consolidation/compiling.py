@@ -12,26 +12,30 @@ has no word for is taken strictly:
 """
 
 from collections import defaultdict, deque
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
+from types import MappingProxyType
 
 import numpy as np
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.consolidation.admitting import AdmittingNodes
+from joinery.decisions.disruption.consolidation.dealing import dealt
 from joinery.decisions.disruption.consolidation.model import MUST_GO, ConsolidationModel, hourly
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.consolidation.instance import ConsolidationInstance
+from joinery.decisions.optimizer.consolidation.relaxation import KeepRelaxation, is_kept
+from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.decisions.scheduling.constraints.budgets import Coverage
 from joinery.decisions.scheduling.constraints.podclasses import PodClass
-from joinery.decisions.scheduling.constraints.relaxation import variants
+from joinery.decisions.scheduling.constraints.relaxation import Variant, variants
 from joinery.decisions.scheduling.constraints.requirements import NO_REQUIREMENTS
-from joinery.decisions.scheduling.firstfit.demand import Demand
+from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
 from joinery.decisions.scheduling.firstfit.existing_node import ExistingNode
 from joinery.decisions.scheduling.firstfit.new_nodes import is_open_to
 from joinery.decisions.scheduling.firstfit.pending import must_move
@@ -77,23 +81,38 @@ class ModelInputs:
         return self._by_claim.get(view.claim)
 
 
-def model_of(inputs: ModelInputs) -> ConsolidationModel:
-    """The problem of which candidates to keep."""
-    return _Compiler(inputs).model()
+def model_of(inputs: ModelInputs, effort: Effort) -> ConsolidationModel:
+    """The problem of which candidates to keep.
+
+    Pods stay in their domains, unless a spread would not let them back (``dealing``).
+    """
+    compiler = _Compiler(inputs)
+    model = compiler.model()
+    relaxed = KeepRelaxation(model.instance, effort.patience()).solve() if model.broken and model.pods else None
+    if relaxed is None or effort.is_over():
+        return model
+    keep = is_kept(relaxed.keep) | ~model.instance.may_retire
+    leaving = dealt(model, compiler.classes, inputs.present, keep)
+    return _Compiler(inputs, leaving=leaving).model() if leaving else model
 
 
 def loosened(inputs: ModelInputs, model: ConsolidationModel) -> ConsolidationModel:
     """The same problem, in which no rule is stricter than kube-scheduler's: for a bound.
 
-    Pods may leave their domains, preferences and rules over hosts do not count, and new nodes come from any NodePool.
-    It is the model itself where that makes no difference.
+    Pods may leave their domains, preferences do not count, and new nodes come from any NodePool. Of rules over hosts
+    those count that hold on every node whatever is on the others: required anti-affinity, and host ports. It is the
+    model itself where that makes no difference.
     """
     return _Compiler(inputs, is_loose=True).model() if model.is_strict else model
 
 
 class _Compiler:
-    def __init__(self, inputs: ModelInputs, *, is_loose: bool = False) -> None:
-        self._inputs, self._is_loose = inputs, is_loose
+    """``leaving``: by name, the labels that a pod's next node has in place of its own's."""
+
+    def __init__(
+        self, inputs: ModelInputs, *, is_loose: bool = False, leaving: Mapping[str, Domains] = MappingProxyType({})
+    ) -> None:
+        self._inputs, self._is_loose, self._leaving = inputs, is_loose, leaving
         self._work, self._present, self._nodes = inputs.work, inputs.present, inputs.nodes
         self._orders: list[Order] = []
         self._item_of: dict[tuple[PodClass, tuple[tuple[str, str], ...]], int] = {}
@@ -101,6 +120,11 @@ class _Compiler:
         self._bound_to_stay: set[int] = set()
         self._immovable: set[int] = set()
         self._forced = 0.0
+
+    @property
+    def classes(self) -> Sequence[PodClass]:
+        """By item of the model."""
+        return [order.demand.pod_class for order in self._orders]
 
     def model(self) -> ConsolidationModel:
         self._items()
@@ -172,7 +196,7 @@ class _Compiler:
                 demand = demands.get(pod_class) or demands.setdefault(pod_class, self._demand(pod_class))
                 if demand.gathers and not self._is_loose:
                     self._bound_to_stay.add(index)
-                self._pods[self._item(demand, view), index].append(pod.key)
+                self._pods[self._item(demand, view, pod.key), index].append(pod.key)
 
     def _demand(self, pod_class: PodClass) -> Demand:
         """What the class asks for with all its preferences; in a loose model with none, and its last term."""
@@ -187,12 +211,13 @@ class _Compiler:
         row = work.axis.asked(pod_class.requests)
         volumes = pod_class.volumes.alternatives[0]
         several = self._is_loose and len(pod_class.volumes.alternatives) > 1
-        variant = deque(tries, maxlen=1)[0] if self._is_loose else next(iter(tries))
+        variant = _bare(deque(tries, maxlen=1)[0]) if self._is_loose else next(iter(tries))
         return Demand(pod_class, variant, row, np.flatnonzero(row), volumes=NO_REQUIREMENTS if several else volumes)
 
-    def _item(self, demand: Demand, view: NodeView) -> int:
+    def _item(self, demand: Demand, view: NodeView, pod: str) -> int:
         keys = () if self._is_loose else self._present.binding(demand.pod_class).keys(demand.variant.rules)
-        domains = {key: view.labels.get(key, "") for key in keys}
+        leaving = self._leaving.get(pod, {})
+        domains = {key: leaving.get(key, view.labels.get(key, "")) for key in keys}
         key = demand.pod_class, tuple(sorted(domains.items()))
         if key not in self._item_of:
             self._item_of[key] = len(self._orders)
@@ -210,8 +235,7 @@ class _Compiler:
         prices, moves, may_retire = self._candidate_arrays()
         is_open, kinds = self._open()
         available, supply = supplies(bin_types, self._work.reservations)
-        rules = host_rules(() if self._is_loose else self._orders, self._present)
-        conflicts = np.zeros((items, items), dtype=np.bool_) if self._is_loose else rules.conflicts
+        rules = host_rules(self._orders, self._present)
         bins = PackingInstance(
             sizes=sizes,
             demands=residents.sum(axis=1),
@@ -219,7 +243,7 @@ class _Compiler:
             capacities=np.concatenate([free, bin_types.capacities]),
             compatible=np.concatenate([is_open & self._has_room(sizes, free), bin_types.compatible], axis=1),
             cardinality_limits=tuple(CardinalityLimit(np.array(members), cap) for members, cap in rules.limits),
-            conflicts=conflicts,
+            conflicts=rules.conflicts,
             available=np.concatenate([np.ones(standing, dtype=np.int64), available]),
             supply=np.concatenate([np.arange(standing), standing + supply]),
         )
@@ -262,12 +286,14 @@ class _Compiler:
         has_room: Mask = np.asarray((sizes[:, None, :] <= free[None]).all(axis=2))
         targets = self._inputs.targets
         hosts = [target.host for target in targets]
-        for item, order in enumerate(() if self._is_loose else self._orders):
+        open_hosts = self._present.hosts_without_foes if self._is_loose else self._present.open_hosts
+        for item, order in enumerate(self._orders):
             demand, room = order.demand, has_room[item]
             is_open = np.zeros_like(room)
-            is_open[self._present.open_hosts(demand.pod_class, demand.variant.rules, hosts)] = True
+            is_open[open_hosts(demand.pod_class, demand.variant.rules, hosts)] = True
             room &= is_open
-            for index in np.flatnonzero(room) if demand.pod_class.volumes.claims else ():
+            is_asked = demand.pod_class.volumes.claims and not self._is_loose
+            for index in np.flatnonzero(room) if is_asked else ():
                 room[index] = targets[index].holds(demand) > 0
         return has_room
 
@@ -286,6 +312,12 @@ class _Compiler:
                 if not fit.conflict and holds.any():
                     heaviest = pool.weight
                     yield PoolUse(item, index, fit.types, fit.columns)
+
+
+def _bare(variant: Variant) -> Variant:
+    """Without the rules that do not hold by themselves on every node."""
+    rules = (one for one in variant.rules if one.key == HOSTNAME and one.kind == "anti-affinity" and one.weight is None)
+    return replace(variant, rules=tuple(rules))
 
 
 def _signature(order: Order) -> Hashable:

@@ -154,18 +154,18 @@ def bonds_of(simulated: SimulatedMoves, model: ConsolidationModel) -> Sequence[f
         destination |= dict.fromkeys(launch.pods, {**launch.labels, **decided})
     leaving: dict[int, set[str]] = defaultdict(set)
     staying: dict[int, set[str]] = defaultdict(set)
-    for pod, item in _items(model):
+    for pod, item, here in _items(model):
         there = destination.get(pod)
         if there is None:
             continue
-        leaves = any(there.get(key, "") != value for key, value in model.domains[item].items())
+        leaves = any(there.get(key, "") != here.get(key, "") for key in model.domains[item])
         for rule in model.coupled[item] if leaves else model.coupled[item] & model.broken:
             (leaving if leaves else staying)[rule].add(pod)
     return [frozenset(pods | staying[rule]) for rule, pods in leaving.items()]
 
 
-def _items(model: ConsolidationModel) -> Iterator[tuple[str, int]]:
-    """Every pod that may move, with its item."""
-    for (item, _), pods in model.pods.items():
+def _items(model: ConsolidationModel) -> Iterator[tuple[str, int, Mapping[str, str]]]:
+    """Every pod that may move, with its item, and the labels of its node."""
+    for (item, index), pods in model.pods.items():
         for pod in pods:
-            yield pod, item
+            yield pod, item, model.nodes[index].labels

@@ -233,27 +233,32 @@ class _Search:
         ``below`` ($/h), or time is up.
         """
         instance, new, bought = self._instance, list[Pattern](), 0.0
-        bins, left = instance.bins, left.copy()
-        duals = self._relaxed.item_duals + 1e-9
+        every, duals = instance.bins, self._relaxed.item_duals + 1e-9
+        wanted = np.flatnonzero(left)
+        types = instance.standing + np.flatnonzero(every.compatible[wanted, instance.standing :].any(axis=0))
+        # Filling takes as long as items and types are many, and few are asked for.
+        bins, left = every.restrict(wanted, types, left[wanted]), left[wanted]
         while left.any():
             if len(new) >= tuning.PATTERNS_AT_LEAST and self._effort.is_over():
                 return None
             # What is bought costs at least about what the relaxation says of each copy.
-            if bought + float(self._relaxed.item_duals @ left) >= below:
+            if bought + float(self._relaxed.item_duals[wanted] @ left) >= below:
                 return None
             items = np.flatnonzero(left)
-            types = instance.standing + np.flatnonzero(bins.compatible[items, instance.standing :].any(axis=0))
-            bin_types, orders = greedy_orders(bins, duals, types, items)
+            fitting = np.flatnonzero(bins.compatible[items].any(axis=0))
+            bin_types, orders = greedy_orders(bins, duals[wanted], fitting, items)
             counts = fill(bins, bin_types, orders, left)
-            value = counts @ duals / bins.costs[bin_types]
+            value = counts @ duals[wanted] / bins.costs[bin_types]
             chosen = int(value.argmax()) if len(value) else -1
             if chosen < 0 or not counts[chosen].any():
                 return None
             held = counts[chosen]
             copies = max(1, int((left[held > 0] // held[held > 0]).min()))
-            left -= copies * held
+            left = left - copies * held
             bought += copies * float(bins.costs[bin_types[chosen]])
-            new.append(Pattern(int(bin_types[chosen]), held, copies))
+            content = np.zeros(len(every.demands), dtype=np.int64)
+            content[wanted] = held
+            new.append(Pattern(int(types[bin_types[chosen]]), content, copies))
         return new
 
     def _by_packing(self, keep: Mask, best: Consolidation) -> Consolidation | None:

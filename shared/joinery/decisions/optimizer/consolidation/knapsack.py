@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joinery.decisions.optimizer.arrays import Floats, Ints
+from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
+from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.linear.highs import Solver
 from joinery.decisions.optimizer.linear.rows import RowWriter
 
@@ -23,6 +24,35 @@ _BLENDS = (0.2, 0.4, 0.5, 0.6, 0.8)
 
 
 @dataclass(frozen=True, eq=False)
+class Together:
+    """What may share a bin. ``conflicts``: bool[items, items], the two never. ``members``: bool[items, limits], and
+    ``caps``: int64[limits], so many copies of all members of a limit together.
+    """
+
+    conflicts: Mask
+    members: Mask
+    caps: Ints
+
+    @classmethod
+    def of(cls, instance: PackingInstance) -> "Together":
+        """What is not said of each item alone (``PackingInstance.max_per_bin``)."""
+        joint = np.flatnonzero(instance.limit_members.sum(axis=0) > 1)
+        others = instance.conflicts & ~np.eye(len(instance.demands), dtype=np.bool_)
+        return cls(others, instance.limit_members[:, joint], instance.limit_caps[joint])
+
+    def among(self, items: Ints) -> "Together":
+        """The same of these items (indices), in this order."""
+        members = self.members[items]
+        joint = np.flatnonzero(members.sum(axis=0) > 1)
+        return Together(self.conflicts[np.ix_(items, items)], members[:, joint], self.caps[joint])
+
+    def allows(self, counts: Ints) -> bool:
+        """Whether a bin may hold these copies (int64[items])."""
+        there = counts > 0
+        return not self.conflicts[np.ix_(there, there)].any() and bool((counts @ self.members <= self.caps).all())
+
+
+@dataclass(frozen=True, eq=False)
 class BestContent:
     """``value``: $/h that nothing in the bin exceeds, or what was asked for. ``counts``: int64[items], the best copies
     that were found; None if none are worth more than what was asked for. ``is_near``: whether the value is.
@@ -33,7 +63,7 @@ class BestContent:
     is_near: bool = True
 
 
-def best_content(prices: Floats, sizes: Ints, room: Ints, most: Ints, above: float) -> BestContent:
+def best_content(prices: Floats, sizes: Ints, room: Ints, most: Ints, above: float, together: Together) -> BestContent:
     """What is worth most in a bin with so much ``room`` (int64[resources]), if it is worth more than ``above`` ($/h).
 
     ``prices``: float64[items], of a copy. ``sizes``: int64[items, resources]. ``most``: int64[items], copies at most.
@@ -41,14 +71,15 @@ def best_content(prices: Floats, sizes: Ints, room: Ints, most: Ints, above: flo
     items = np.flatnonzero((most > 0) & (prices > 0))
     if not len(items):
         return BestContent(max(above, 0.0), None)
-    blend, together = _scarcest(prices[items], sizes[items] / np.maximum(room, 1), most[items])
-    order = np.argsort(-prices[items] / np.maximum(together, 1e-12), kind="stable")
+    blend, taken = _scarcest(prices[items], sizes[items] / np.maximum(room, 1), most[items])
+    order = np.argsort(-prices[items] / np.maximum(taken, 1e-12), kind="stable")
     items = items[order]
     search = _Search(
         prices=prices[items].tolist(),
         sizes=sizes[items].tolist(),
-        together=together[order].tolist(),
+        taken=taken[order].tolist(),
         most=most[items].tolist(),
+        rules=_rules(together.among(items)),
         above=max(above, 0.0),
     )
     value = search.run(room.tolist(), blend)
@@ -59,12 +90,21 @@ def best_content(prices: Floats, sizes: Ints, room: Ints, most: Ints, above: flo
     return BestContent(value, counts, search.is_done)
 
 
-def proven_content(prices: Floats, sizes: Ints, room: Ints, most: Ints, above: float) -> BestContent:
+def proven_content(
+    prices: Floats, sizes: Ints, room: Ints, most: Ints, above: float, together: Together
+) -> BestContent:
     """The same by integer programming."""
     items, rows = np.flatnonzero((most > 0) & (prices > 0)), RowWriter()
     shares = sizes[items] / np.maximum(room, 1)
     for resource in np.flatnonzero(shares.any(axis=0)):
         rows.add(np.zeros(len(items), dtype=np.int64), np.arange(len(items)), shares[:, resource])
+        rows.close_at_most(np.ones(1))
+    among = together.among(items)
+    for members, cap in zip(among.members.T, among.caps, strict=True):
+        rows.add_row(members.astype(np.float64), float(cap))
+    for one, other in np.argwhere(np.triu(among.conflicts)):
+        # Necessary, and where at most one copy of each fits also enough.
+        rows.add(np.zeros(2, dtype=np.int64), np.array([one, other]), 1 / most[items[[one, other]]])
         rows.close_at_most(np.ones(1))
     if not rows.height:
         return BestContent(max(above, float(prices[items] @ most[items])), most if len(items) else None)
@@ -74,7 +114,8 @@ def proven_content(prices: Floats, sizes: Ints, room: Ints, most: Ints, above: f
     value = max(above, -solver.integer_bound(_BRANCHES)) * (1 + _ROUNDING)
     counts = np.zeros(len(prices), dtype=np.int64)
     counts[items] = 0 if copies is None else np.round(copies)
-    is_better = bool((counts @ sizes <= room).all()) and float(prices @ counts) > above
+    fits = bool((counts @ sizes <= room).all()) and together.allows(counts)
+    is_better = fits and float(prices @ counts) > above
     return BestContent(value, counts if is_better else None)
 
 
@@ -102,16 +143,36 @@ def _scarcest(prices: Floats, shares: Floats, most: Ints) -> tuple[float, Floats
     return best[1], best[2]
 
 
+_Rules = tuple[list[int], list[tuple[list[int], int]]]
+
+
+def _rules(together: Together) -> list[_Rules]:
+    """By item, what ``_Search`` asks of the items before it."""
+    before = np.tril(together.conflicts, -1)
+    limits = [
+        (np.flatnonzero(members), int(cap)) for members, cap in zip(together.members.T, together.caps, strict=True)
+    ]
+    return [
+        (
+            np.flatnonzero(conflicting).tolist(),
+            [(members[members < item].tolist(), cap) for members, cap in limits if item in members],
+        )
+        for item, conflicting in enumerate(before)
+    ]
+
+
 @dataclass
 class _Search:
-    """``above``: what the content must be worth more than. ``together``: what a copy takes of the scarcest blend.
+    """``above``: what the content must be worth more than. ``taken``: what a copy takes of the scarcest blend.
+    ``rules``: of each item, those before it that it conflicts with, and its limits: the members before it, and the cap.
     ``best``: the best that was found, None if none is.
     """
 
     prices: list[float]
     sizes: list[list[int]]
-    together: list[float]
+    taken: list[float]
     most: list[int]
+    rules: list[_Rules]
     above: float
     best: list[int] | None = None
     is_done: bool = False
@@ -130,12 +191,20 @@ class _Search:
         """What copies from this item on are worth at most in so much of the blend: fractions of the densest."""
         worth = 0.0
         for index in range(item, len(self.prices)):
-            taken = self.together[index] * self.most[index]
+            taken = self.taken[index] * self.most[index]
             if taken >= blend:
-                return worth + self.prices[index] * blend / self.together[index] if self.together[index] > 0 else worth
+                return worth + self.prices[index] * blend / self.taken[index] if self.taken[index] > 0 else worth
             blend -= taken
             worth += self.prices[index] * self.most[index]
         return worth
+
+    def _let_in(self, item: int, counts: list[int]) -> int:
+        """How many copies there may be beside those of the items before it."""
+        conflicting, limits = self.rules[item]
+        if any(counts[other] for other in conflicting):
+            return 0
+        left = (cap - sum(counts[other] for other in members) for members, cap in limits)
+        return max(0, min((self.most[item], *left)))
 
     def _branch(self, item: int, room: list[int], blend: float, value: float, counts: list[int]) -> None:
         if value > self.above:
@@ -147,9 +216,9 @@ class _Search:
         if most <= self.above * (1 + _ENOUGH):
             self._left_out = max(self._left_out, most)
             return
-        sizes, each = self.sizes[item], self.together[item]
+        sizes, each = self.sizes[item], self.taken[item]
         fits = (left // size for left, size in zip(room, sizes, strict=True) if size > 0)
-        for count in range(min(self.most[item], *fits), -1, -1):
+        for count in range(min(self._let_in(item, counts), *fits), -1, -1):
             counts[item] = count
             left = [have - count * size for have, size in zip(room, sizes, strict=True)]
             self._branch(item + 1, left, max(blend - count * each, 0.0), value + count * self.prices[item], counts)

@@ -22,7 +22,7 @@ import numpy as np
 from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Floats, Ints, Mask
 from joinery.decisions.optimizer.consolidation.instance import ConsolidationInstance
-from joinery.decisions.optimizer.consolidation.knapsack import BestContent, best_content, proven_content
+from joinery.decisions.optimizer.consolidation.knapsack import BestContent, Together, best_content, proven_content
 from joinery.decisions.optimizer.consolidation.relaxation import KeepRelaxation, KeepSolution
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.optimizer.instance.patterns import Pattern, cost_of
@@ -65,7 +65,7 @@ class PatternSearch:
         #: float64[items], $/h of a copy that is left unpacked: dear enough never to be wanted.
         self._unpacked = np.full(len(duals), 10.0 * float(instance.bins.costs.max(initial=1.0)))
         self._row_lower, self._row_upper = self._row_bounds()
-        self._share = self._shares()
+        self._share, self._together = self._shares(), Together.of(instance.bins)
         self._rows: list[int] = []
         self._covers: list[Ints] = []
         self._known: set[tuple[int, bytes]] = set()
@@ -159,12 +159,9 @@ class PatternSearch:
         """Fill the bin of every row best, until no pattern pays or there is little left to prove. False where HiGHS has
         no optimum.
 
-        Not where the relaxation proves it, nor under rules over bins, which the filling does not know.
+        Not where the relaxation proves it.
         """
-        bins, fixed = self._instance.bins, self._instance.fixed_cost
-        if bins.cardinality_limits or bins.has_conflicting_items:
-            return True
-        proofs = 0
+        fixed, proofs = self._instance.fixed_cost, 0
         for _ in range(tuning.EXACT_ROUNDS):
             is_near = self._value + fixed - self.bound <= tuning.NEAR_BOUND * (self._value + fixed)
             if is_near or self._effort.is_over():
@@ -177,7 +174,7 @@ class PatternSearch:
                 return False
         return True
 
-    def _add_best(self, content: Callable[[Floats, Ints, Ints, Ints, float], BestContent]) -> int:
+    def _add_best(self, content: Callable[[Floats, Ints, Ints, Ints, float, Together], BestContent]) -> int:
         """Fill the bin of every row best, and add what pays; how many patterns that are. There is a bound then, unless
         time is up.
         """
@@ -189,9 +186,9 @@ class PatternSearch:
         for row, above in enumerate(asked.tolist()):
             if self._effort.is_over():
                 return 0
-            best = best_content(self._duals, bins.sizes, room[row], most[row], above + 1e-6)
+            best = best_content(self._duals, bins.sizes, room[row], most[row], above + 1e-6, self._together)
             if not best.is_near:
-                best = content(self._duals, bins.sizes, room[row], most[row], above + 1e-6)
+                best = content(self._duals, bins.sizes, room[row], most[row], above + 1e-6, self._together)
             worth[row] = best.value
             if best.counts is not None:
                 rows.append(row)
@@ -298,7 +295,7 @@ def lower_bound(instance: ConsolidationInstance, effort: Effort, enough: float) 
     if relaxed is None or relaxed.cost >= enough or effort.is_over():
         return relaxed.cost if relaxed else 0.0
     bound = max(relaxed.cost, relaxation.bound_of_whole_bins())
-    if bound >= enough or int(instance.bins.compatible.sum()) > tuning.FEW_BIN_PAIRS or effort.is_over():
+    if bound >= enough or int(instance.bins.compatible.sum()) > tuning.PROVEN_BIN_PAIRS or effort.is_over():
         return bound
     patterns = PatternSearch(instance, relaxed, effort)
     patterns.relax()

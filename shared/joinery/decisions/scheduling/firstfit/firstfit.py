@@ -115,7 +115,10 @@ class FirstFit:
         if self._defers and self.work.tiers:
             self._deferral = Deferral(self.work, self.work.tiers[0], self.classes)
         self._keep_plans()
-        self._buy_wished()
+        if self.work.problem.wishes.launches:
+            self._buy_wished()
+            # A spread lets more pods in once those that new nodes hold are counted.
+            self._keep_plans()
         if self._options.neighbours_next:
             self._place_with_neighbours()
         self._place_all()

@@ -159,15 +159,24 @@ class Topology:
 
         Where all rules keep pods apart, which counts they ask for is enough.
         """
-        left = self.unfilled(pod_class, rules, hosts)
+        left = self.hosts_without_foes(pod_class, rules, hosts)
         bound = self.binding(pod_class)
-        if bound.foreign_over(HOSTNAME):
-            left = [position for position in left if not self._is_kept_out(bound, HOSTNAME, hosts[position])]
         others = (rule for rule in rules if rule.key == HOSTNAME and rule.kind != "anti-affinity")
         if next(others, None) is None and not bound.binding_over(HOSTNAME):
             return left
         allowances = ((at, self.allowance(pod_class, rules, HOSTNAME, hosts[at], cautious=False)) for at in left)
         return [position for position, allowed in allowances if allowed > 0]
+
+    def hosts_without_foes(
+        self, pod_class: PodClass, rules: Sequence[TopologyRule], hosts: Sequence[str]
+    ) -> Sequence[int]:
+        """The positions of the hosts where counts of its own rules let the class in, and no pod keeps it away by a
+        required anti-affinity.
+        """
+        left, bound = self.unfilled(pod_class, rules, hosts), self.binding(pod_class)
+        if not bound.foreign_over(HOSTNAME):
+            return left
+        return [position for position in left if not self._is_kept_out(bound, HOSTNAME, hosts[position])]
 
     def must_gather(self, pod_class: PodClass, rules: Iterable[TopologyRule]) -> bool:
         """Whether by these rules the class must gather on one host and none is chosen yet."""
