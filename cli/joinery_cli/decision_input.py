@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from joinery.objects.errors import ConfigurationError
-from joinery_cli.notices import UserNotice, tell
+from joinery_cli.notices import UserNotice, tell, working
 
 if TYPE_CHECKING:
     from joinery.gateways.ec2.catalog.document import Catalog
@@ -71,8 +71,9 @@ def decision_input(
             f"--daemons {daemons.value}: is for files; a cluster's own DaemonSets are read with it"
         )
     heard = _unsaid if is_quiet else tell_now
-    inputs = load(files, recursive=recursive, daemons=daemons)
-    snapshot = inputs.snapshot(now) if files else live_snapshot(now)
+    with working("reading the files" if files else "reading the cluster"):
+        inputs = load(files, recursive=recursive, daemons=daemons)
+        snapshot = inputs.snapshot(now) if files else live_snapshot(now)
     notices = heard(
         *inputs.all_notices(),
         *unread_annotations(snapshot),

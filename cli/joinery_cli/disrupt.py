@@ -93,6 +93,7 @@ def disrupt(
     from joinery.decisions.scheduling.problem import Options
     from joinery_cli.decision_input import check_time_limit, commitments_of, decision_input, tell_now
     from joinery_cli.explained_nodes import nodes_meant
+    from joinery_cli.notices import working
     from joinery_cli.output.disruptions_json import disruptions_document
     from joinery_cli.output.json import write
     from joinery_cli.sources import moment
@@ -130,7 +131,8 @@ def disrupt(
     if paid_for := commitments_of(inputs, commitments):
         problem = replace(problem, packing=with_paid_for(problem.packing, paid_for.document, inputs.catalogue.sold))
         told = (*paid_for.notices, *tell_now(paid_prices(problem.packing)))
-    disruptions = decide_paid(problem, stopwatch=lambda: time.perf_counter() - started)
+    with working("deciding"):
+        disruptions = decide_paid(problem, stopwatch=lambda: time.perf_counter() - started)
     seconds = time.perf_counter() - started
     evicted = {pod for command in disruptions.commands for pod in command.pods}
     notices = (*inputs.notices, *told, *tell_now(*lost_pods(evicted, inputs.snapshot)))

@@ -9,6 +9,7 @@ wrong, because whoever has to mend them wants to hear of all of it at once.
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -74,6 +75,27 @@ def tell(notices: Iterable[UserNotice]) -> None:
     """Each on a line of standard error."""
     for notice in notices:
         print(line_of(notice), file=sys.stderr)
+
+
+@contextmanager
+def working(on: str, *, after: float = 1.0) -> Iterator[None]:
+    """Say on standard error what takes longer than so many seconds, while it does; only a terminal is told."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from threading import Timer
+
+    from rich.console import Console
+
+    status = Console(stderr=True, markup=False).status(f"{on} …")
+    timer = Timer(after, status.start)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        status.stop()
 
 
 def some_of(names: Sequence[str]) -> str:

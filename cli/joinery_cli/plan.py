@@ -89,6 +89,7 @@ def plan(
     from joinery.decisions.scheduling.problem import Options
     from joinery.objects.policies import Caps
     from joinery_cli.decision_input import check_time_limit, commitments_of, decision_input
+    from joinery_cli.notices import working
     from joinery_cli.sources import moment
     from joinery_cli.view.costs import costs as costs_of
     from joinery_cli.view.plan_groups import view
@@ -121,7 +122,8 @@ def plan(
     )
     rates = _rates(inputs, interruption_rates) if interruption_rates else None
     paid_for = commitments_of(inputs, commitments)
-    solution = _solve(inputs, options, explained or (), rates, interruption_weight, paid_for)
+    with working("planning"):
+        solution = _solve(inputs, options, explained or (), rates, interruption_weight, paid_for)
     of_files = (*(rates.notices if rates else ()), *(paid_for.notices if paid_for else ()))
     notices = (*inputs.notices, *of_files, *_notices_of_plan(inputs.snapshot, solution))
     _refuse_if_wrong(solution.plan)

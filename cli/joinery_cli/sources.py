@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from joinery.objects.errors import ConfigurationError, JoineryError
-from joinery_cli.notices import tell, warning
+from joinery_cli.notices import tell, warning, working
 from joinery_cli.prices import SAMPLE as SAMPLE_NAME
 from joinery_cli.prices import Prices
 from joinery_cli.reading.documents import read, source_name
@@ -190,7 +190,7 @@ def _catalog_of(place: str, hour: datetime) -> "Catalog":
     from joinery.gateways.ec2.adapter import Ec2Cloud
     from joinery_cli.advice import reading_aws
 
-    with reading_aws(place):
+    with reading_aws(place), working(f"reading what EC2 sells in {place}"):
         return Ec2Cloud(_setting("CLUSTER", ""), place, now=lambda: moment(None), log=_left_out).catalog()
 
 

@@ -48,8 +48,8 @@ def watchable(command: Callable[..., None]) -> Callable[..., None]:
 
 def _check(options: dict[str, Any], every: float) -> None:
     # Each command has formats of its own; those of one name are equal, as strings are.
-    if options["output"] == DecisionFormat.HTML:
-        raise ConfigurationError("--watch: shows a table or JSON, not -o html")
+    if options["output"] not in (DecisionFormat.TABLE, DecisionFormat.JSON):
+        raise ConfigurationError(f"--watch: shows a table or JSON, not -o {options['output'].value}")
     if "-" in (*(options["files"] or ()), *(options["more_files"] or ())):
         raise ConfigurationError("--watch: standard input can be read only once; give a file instead of -f -")
     if not 0 <= every < float("inf"):

@@ -1,4 +1,4 @@
-"""How wide a table is: as wide as the terminal, and eighty columns where there is none."""
+"""What only a terminal gets: tables as wide as it is, and a word about what takes long."""
 
 import fcntl
 import os
@@ -18,17 +18,18 @@ from tools.template import ROOT
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def lines_on_a_terminal(columns: int) -> list[str]:
-    """The plan of an example, as a terminal of that width gets it."""
+def lines_on_a_terminal(columns: int, code: str = "") -> list[str]:
+    """What a terminal of that width gets: the plan of an example, or both streams of some code."""
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    command = [sys.executable, "-m", "joinery_cli", "plan", "-f", str(ROOT / "examples" / "cluster.yaml")]
+    plan = ["-m", "joinery_cli", "plan", "-f", str(ROOT / "examples" / "cluster.yaml"), "--catalog", str(SAMPLE)]
+    command = [sys.executable, *(["-c", code] if code else [*plan, "--now", NOW])]
     without = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
     with os.fdopen(leader, "rb", buffering=0) as printed:
         child = subprocess.Popen(
-            [*command, "--catalog", str(SAMPLE), "--now", NOW],
+            command,
             stdout=follower,
-            stderr=subprocess.DEVNULL,
+            stderr=follower if code else subprocess.DEVNULL,
             env={**without, "TERM": "xterm"},
         )
         os.close(follower)
@@ -56,3 +57,28 @@ def test_sentences_are_as_wide_as_the_terminal(columns: int, lines: int) -> None
     first = next(number for number, line in enumerate(printed) if "NodePool default: all" in line)
     said = " ".join(line.strip() for line in printed[first : first + lines])
     assert said.endswith("(the pod asks for 500)")
+
+
+WAITING = """
+import threading
+from joinery_cli.notices import working
+with working("planning", after={after}):
+    for timer in threading.enumerate():
+        if isinstance(timer, threading.Timer) and {after} == 0:
+            timer.join()
+print("done")
+"""
+
+
+@pytest.mark.parametrize(("after", "is_told"), [(0, True), (3600, False)])
+def test_what_takes_long_is_told_while_it_does(after: int, is_told: bool) -> None:
+    """And what does not, is not: it would only flash."""
+    lines = lines_on_a_terminal(80, WAITING.format(after=after))
+    assert any("planning …" in line for line in lines) is is_told
+    assert lines[-1].endswith("done")
+
+
+def test_a_pipe_is_told_nothing_of_it() -> None:
+    """A log has no use for it."""
+    done = subprocess.run([sys.executable, "-c", WAITING.format(after=0)], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("done\n", "")
