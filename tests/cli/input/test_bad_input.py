@@ -155,8 +155,8 @@ def test_a_time_limit_is_positive(run: Run, cluster: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (("plan", "-o", "JSON"), "--output: must be one of table, json, html, is 'JSON'; is it json?"),
-        (("plan", "-o", "pdf"), "--output: must be one of table, json, html, is 'pdf'"),
+        (("plan", "-o", "JSON"), "--output: must be one of table, json, html, yaml, is 'JSON'; is it json?"),
+        (("plan", "-o", "pdf"), "--output: must be one of table, json, html, yaml, is 'pdf'"),
         (("catalog", "-o", "html"), "--output: must be one of table, json, is 'html'"),
         (
             ("plan", "--node-size", "chepest"),
