@@ -26,13 +26,6 @@ spec:
   subnetSelectorTerms: [{tags: {a: b}}]
   securityGroupSelectorTerms: [{tags: {a: b}}]
 ---
-apiVersion: apps/v1
-kind: DaemonSet
-metadata: {name: agent}
-# Runs on no node: it is there as each cluster has some.
-spec: {selector: {matchLabels: {app: agent}}, template: {metadata: {labels: {app: agent}}, spec: {
-  nodeSelector: {example.com/agent: "true"}, containers: [{name: agent}]}}}
----
 apiVersion: karpenter.sh/v1
 kind: NodePool
 metadata: {name: default}
@@ -44,6 +37,13 @@ spec:
       requirements:
       - {key: node.kubernetes.io/instance-type, operator: In, values: [m7a.large, m7a.xlarge]}
       - {key: karpenter.sh/capacity-type, operator: In, values: [on-demand]}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent}
+# Runs on no node: it is there as each cluster has some.
+spec: {selector: {matchLabels: {app: agent}}, template: {metadata: {labels: {app: agent}}, spec: {
+  nodeSelector: {example.com/agent: "true"}, containers: [{name: agent}]}}}
 ---
 """
 

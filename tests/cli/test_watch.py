@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import IO, Any
 
 import pytest
 
@@ -31,17 +32,30 @@ def test_json_is_a_line_each_time_and_files_are_read_anew(cluster: str, write: W
     with _watching("plan", "-f", cluster, "-f", pods, "-o", "json") as process:
         assert process.stdout is not None
         assert process.stderr is not None
+        said = _lines(process.stderr)
         first = json.loads(process.stdout.readline())
         Path(pods).write_text("{")
-        while b"pods.json" not in process.stderr.readline():
+        while b"pods.json" not in said.get():
             pass
         _replace(pods, {"kind": "List", "apiVersion": "v1", "items": [pod_document("a"), pod_document("b")]})
         while len(_planned(later := json.loads(process.stdout.readline()))) != 2:
             pass
         process.send_signal(signal.SIGINT)
-        process.communicate()
+        process.stdout.read()
     assert _planned(first) == ["default/web"]
     assert _planned(later) == ["default/a", "default/b"]
+
+
+def _lines(stream: IO[bytes]) -> "SimpleQueue[bytes]":
+    """The lines as they come. Read all the time: a pipe that nobody empties would stop the command."""
+    lines: SimpleQueue[bytes] = SimpleQueue()
+
+    def read() -> None:
+        for line in stream:
+            lines.put(line)
+
+    threading.Thread(target=read, daemon=True).start()
+    return lines
 
 
 def _replace(path: str, document: Any) -> None:
