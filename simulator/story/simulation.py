@@ -99,7 +99,7 @@ class Simulation:
 
     def _set_up(self) -> None:
         """Create what is there at the start, and let its age pass. The doors are closed in that time."""
-        self._apply(self.scenario.spec.objects)
+        self.apply(self.scenario.spec.objects)
         for node_class in list(self.world.cluster.node_classes.values()):
             self.world.cluster.add(with_fields(node_class, status=self.world.cloud.status_of(node_class)))
         self._start_nodes()
@@ -124,7 +124,8 @@ class Simulation:
         if self.world.cloud.look(instance_id)[0].launched_at >= self.start:
             self.kubelets.boot(instance_id)
 
-    def _apply(self, documents: Iterable[dict[str, Any]]) -> None:
+    def apply(self, documents: Iterable[dict[str, Any]]) -> None:
+        """Manifests, as ``kubectl apply`` gives them to an API server, which has defaults of its own."""
         for given in documents:
             document = defaulted(given, priorities_of(tuple(self.world.cluster.api.objects("PriorityClass").values())))
             if is_kept(document):
@@ -139,7 +140,7 @@ class Simulation:
     def _happen(self, happening: Happening) -> None:
         for listener in self.when_happening:
             listener(happening)
-        self._apply(happening.apply)
+        self.apply(happening.apply)
         self._delete(happening.delete)
         for claim in self._chosen(happening.delete_node):
             self.world.cluster.delete_node(self.world.cluster.nodes[claim.status.node_name])

@@ -20,7 +20,6 @@ from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.instances import instance_id
 from joinery.objects.snapshot.offerings import OfferingKey
 from joinery.objects.snapshot.pods import is_reschedulable
-from simulator.actors.workloads import workload
 from simulator.kubernetes.apiserver import Change
 from simulator.story.leaks import unowned_instances
 from simulator.story.simulation import Simulation
@@ -172,7 +171,7 @@ class Life(RuleBasedStateMachine):
         """Pods arrive and go."""
         self._replicas[name] = replicas
         document = pods(replicas, name=name, **_WORKLOADS[name])
-        self._simulation.workloads.apply(workload(document))
+        self._simulation.apply([document])
         self._pass(seconds)
 
     @rule(number=_ANY, seconds=_SECONDS)

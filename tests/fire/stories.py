@@ -11,7 +11,6 @@ from joinery.gateways.ec2.gateway import LaunchRequest, Override
 from joinery.objects.annotations.canaries import verdicts_of
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.kubernetes.core import Condition
-from simulator.actors.workloads import workload
 from simulator.cloud.network import Image
 from simulator.engine import Turn
 from simulator.kubernetes.budgets import is_ready
@@ -139,11 +138,7 @@ def running(
 
 def apply(simulation: Simulation, *documents: Document) -> None:
     """``kubectl apply``."""
-    for document in documents:
-        if document["kind"] in ("Deployment", "StatefulSet"):
-            simulation.workloads.apply(workload(document))
-        else:
-            simulation.world.cluster.add(from_document(document["kind"], document))
+    simulation.apply(documents)
 
 
 def interrupt(simulation: Simulation) -> None:
