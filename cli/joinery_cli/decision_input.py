@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -57,7 +57,7 @@ def decision_input(
     input, ``UnavailableError`` where the cluster or AWS cannot be reached.
     """
     from joinery.decisions.scheduling.pools.overlays import overlaid
-    from joinery.gateways.ec2.offline import instance_types
+    from joinery.gateways.ec2.offline import instance_types, judged
     from joinery_cli.reading.daemons import without_daemons
     from joinery_cli.reading.inputs import load
     from joinery_cli.regions import cluster_region
@@ -74,6 +74,7 @@ def decision_input(
     with working("reading the files" if files else "reading the cluster"):
         inputs = load(files, recursive=recursive, daemons=daemons)
         snapshot = inputs.snapshot(now) if files else live_snapshot(now)
+        snapshot = replace(snapshot, node_classes=judged(snapshot.node_classes, now))
     notices = heard(
         *inputs.all_notices(),
         *unread_annotations(snapshot),

@@ -65,6 +65,24 @@ def test_user_data_with_which_no_node_boots_are_told(run: Run, write: Write, com
     assert "warning: EC2NodeClass default: not usable: spec.userData is not TOML" in run(command, *OPTIONS, path).err
 
 
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ('userData: "echo hi"', "spec.userData is not TOML"),
+        ("tenancy: dedicated", "spec.tenancy: Joinery does not know it"),
+    ],
+)
+def test_nothing_is_launched_of_a_class_that_a_cluster_finds_not_ready(
+    run: Run, write: Write, written: str, words: str
+) -> None:
+    """Its pods wait there, and the plan says why."""
+    bottlerocket = CLUSTER.replace("al2023@latest", "bottlerocket@latest")
+    path = write("cluster.yaml", bottlerocket.replace("role: nodes", f"role: nodes\n  {written}"))
+    document = run("plan", *OPTIONS, path, write("pod.json", pod_document()), "-o", "json").document
+    assert document["launch"] == []
+    assert f"EC2NodeClass default is not ready: {words}" in document["unschedulable"][0]["reasons"][0]
+
+
 def test_a_choice_that_may_be_empty_is_not_offered_as_nothing(run: Run, write: Write) -> None:
     """A volume's type may be left out; what is written must be one of EC2's."""
     disk = "role: nodes\n  blockDeviceMappings: [{deviceName: /dev/xvda, ebs: {volumeSize: 20Gi, volumeType: gp4}}]"

@@ -14,6 +14,7 @@ from joinery.gateways.ec2.instancetypes.remembered import types_of
 from joinery.gateways.ec2.instancetypes.resolve import LONG_AGO, left_out
 from joinery.gateways.ec2.nodeclass.placement import MOST_PARTITIONS, PlacementGroup
 from joinery.gateways.ec2.nodeclass.reservations import reservations_of, uncounted
+from joinery.objects.karpenter.conditions import READY, Observation, false, put
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass, of_ec2
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.offerings import InstanceType
@@ -88,13 +89,35 @@ def unused_reservations(node_classes: Iterable[NodeClass], catalog: Catalog, now
 
 def unbootable(node_classes: Iterable[NodeClass]) -> Iterator[str]:
     """A line for each class with user data with which no node could boot: a cluster finds it not Ready."""
-    # What is wrong with its kubelet's settings is said where the class is refused.
-    for node_class in (one for one in map(of_ec2, node_classes) if one.spec.user_data and not one.unsupported):
-        # It brings the clients of AWS along, which other plans need not wait for.
-        from joinery.gateways.ec2.launch.userdata import user_data_problem
+    for node_class in map(of_ec2, node_classes):
+        if problem := _user_data_problem(node_class):
+            yield f"{node_class.kind} {node_class.metadata.name}: not usable: {problem}"
 
-        if problem := user_data_problem(node_class.spec):
-            yield f"{node_class.kind} {node_class.metadata.name}: not usable: {problem.message}"
+
+def judged(node_classes: Iterable[NodeClass], now: datetime) -> tuple[NodeClass, ...]:
+    """The classes, not Ready where a cluster would find them so by their specs alone: nothing is launched of these."""
+    return tuple(_judged(of_ec2(node_class), now) for node_class in node_classes)
+
+
+def _judged(node_class: EC2NodeClass, now: datetime) -> EC2NodeClass:
+    problem = node_class.unknown_problem or _user_data_problem(node_class)
+    if not problem:
+        return node_class
+    at = Observation(now=now, generation=node_class.metadata.generation)
+    conditions = put(node_class.status.conditions, false(READY, "NotUsable", problem, at))
+    status = node_class.status.model_copy(update={"conditions": conditions})
+    return node_class.model_copy(update={"status": status})
+
+
+def _user_data_problem(node_class: EC2NodeClass) -> str:
+    # What is wrong with its kubelet's settings is said where the class is refused.
+    if not node_class.spec.user_data or node_class.unsupported:
+        return ""
+    # It brings the clients of AWS along, which other plans need not wait for.
+    from joinery.gateways.ec2.launch.userdata import user_data_problem
+
+    problem = user_data_problem(node_class.spec)
+    return problem.message if problem else ""
 
 
 def types_without_value(

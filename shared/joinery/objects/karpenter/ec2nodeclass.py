@@ -273,6 +273,16 @@ class EC2NodeClass(NodeClass):
         return (*_unsupported(self.spec), *unusable)
 
     @property
+    def unknown_problem(self) -> str:
+        """Why a field that is not known keeps the class from being used, or the empty string.
+
+        An object of an older API was converted, and its user has been told what was lost.
+        """
+        for name in self.spec.unknown_fields if self.origin is None else ():
+            return f"spec.{name}: Joinery does not know it, and nodes would lack what it asks for"
+        return ""
+
+    @property
     def zones(self) -> tuple[tuple[str, str], ...]:
         """Of its subnets."""
         return tuple((subnet.zone, subnet.zone_id) for subnet in self.status.subnets)

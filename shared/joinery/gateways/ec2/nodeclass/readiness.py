@@ -130,10 +130,8 @@ def _forbidden(node_class: EC2NodeClass) -> Unmet | None:
 
 
 def _unknown_field(node_class: EC2NodeClass) -> Unmet | None:
-    # An object of an older API was converted, and its user has been told what was lost.
-    for name in node_class.spec.unknown_fields if node_class.origin is None else ():
-        return Unmet("UnknownField", f"spec.{name}: Joinery does not know it, and nodes would lack what it asks for")
-    return None
+    problem = node_class.unknown_problem
+    return Unmet("UnknownField", problem) if problem else None
 
 
 def _lacks(unsupported: Unsupported | None) -> Unmet | None:
