@@ -17,7 +17,8 @@ def nearness(packing: Packing) -> Iterator[str]:
     """
     # One price is shown as one figure: two sums of it may be rounded to either side.
     bound = packing.paid if packing.gap < ONE_PRICE else packing.lower_bound
-    yield f"Proven lower bound {money(bound)}/h{_within(packing)}"
+    subject = " of what is paid" if packing.covered > 0 else ""
+    yield f"Proven lower bound{subject} {money(bound)}/h{_within(packing)}"
     of_kept, above = packing.kept_bound - packing.lower_bound, packing.paid - packing.lower_bound
     if packing.gap < MOST_GAP and of_kept > NEGLIGIBLE * packing.lower_bound:
         part = min(of_kept / above, 1.0)

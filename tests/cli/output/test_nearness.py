@@ -36,6 +36,12 @@ def test_one_price_is_one_figure_however_it_was_summed_up() -> None:
     assert list(nearness(packing)) == ["Proven lower bound $0.0846/h: nothing cheaper is possible"]
 
 
+def test_with_commitments_the_bound_is_of_what_is_paid() -> None:
+    """Beside the price of the nodes, a bound of $0 looks like a mistake."""
+    packing = Packing(launches=(LAUNCH,), covered=PRICE)
+    assert list(nearness(packing)) == ["Proven lower bound of what is paid $0.0000/h: nothing cheaper is possible"]
+
+
 def test_a_gap_that_shows_in_the_figures_is_not_denied() -> None:
     """Of a hundred dollars four hundredths of a percent are four cents."""
     launch = replace(LAUNCH, offering=replace(LAUNCH.offering, price=100.0))
