@@ -425,18 +425,20 @@ def test_a_token_that_was_used_gives_what_it_has_launched(clients: Clients) -> N
     assert len(result.instances) == 5
 
 
+@pytest.mark.parametrize("says_when", [True, False])
 @pytest.mark.parametrize("listed", [{"Reservations": []}, read("describe-instances")], ids=["none", "some"])
 def test_what_a_lost_answer_has_not_launched_is_asked_anew_after_a_minute(
-    clients: Clients, listed: dict[str, Any]
+    clients: Clients, listed: dict[str, Any], *, says_when: bool
 ) -> None:
     """DescribeInstances shows what is new late, or leaves some out: to ask at once might buy it a second time.
 
-    From when they were launched, or where none is seen, from when this is met.
+    From when they were launched, or where none is seen, or none says when, from when this is met.
     """
     clock, refused = Clock(), ERRORS["ec2:CreateFleet IdempotentParameterMismatch"]
     found = [instance for reservation in listed["Reservations"] for instance in reservation["Instances"]]
-    times = {instance["InstanceId"]: clock.now() for instance in found}
-    listed = {"Reservations": [{"Instances": [each | {"LaunchTime": times[each["InstanceId"]]} for each in found]}]}
+    when = {"LaunchTime": clock.now()} if says_when else {}
+    bare = [{key: value for key, value in instance.items() if key != "LaunchTime"} for instance in found]
+    listed = {"Reservations": [{"Instances": [each | when for each in bare]}]}
     fleets = CreateFleet(clients, clock.now, LaunchTemplates(clients, FACTS.name, clock.now))
     asked = replace(request("m5.large", capacity_type="spot"), count=9)
     types = {"InstanceTypes": read("describe-instance-types")["InstanceTypes"][:1]}

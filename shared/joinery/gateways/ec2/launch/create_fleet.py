@@ -208,7 +208,8 @@ class CreateFleet:
         filters = [{"Name": f"tag:{labels.LAUNCH_TOKEN}", "Values": [request.token]}]
         listed, now = described(self._clients, Filters=filters), self._now()
         met = self._repeated.setdefault(request.token, now)
-        since = max((instance.launched_at for instance in listed), default=met)
+        # One that does not say when it was launched has a moment that never comes.
+        since = max((one.launched_at if one.launched_at <= now else met for one in listed), default=met)
         if len(listed) < request.count and now - since < _LISTED_WITHIN:
             raise UnavailableError(
                 f"EC2 CreateFleet: the instances of an earlier call ({request.token}) are not all seen yet"
