@@ -65,6 +65,7 @@ def catalog(
     from joinery_cli.reading.inputs import load
     from joinery_cli.regions import cluster_region
     from joinery_cli.sources import check_target, checked_region, load_catalog, moment, prices_of, stack_settings
+    from joinery_cli.warnings.node_classes import prices_without_licence
 
     if save:
         check_target(save)
@@ -76,7 +77,7 @@ def catalog(
         _save(loaded, save)
         return
     catalogue, prices = prices_of(loaded, snapshot, place)
-    tell((*inputs.all_notices(), *prices.notices()))
+    tell((*inputs.all_notices(), *prices.notices(), *prices_without_licence([chosen])))
     if snapshot.node_overlays:
         tell([warning("NodeOverlays are not counted here, as they are in plans")])
     known = instance_types([chosen], catalogue, settings=stack_settings())[chosen.metadata.name]

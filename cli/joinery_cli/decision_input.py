@@ -64,7 +64,7 @@ def decision_input(
     from joinery_cli.sources import checked_region, live_snapshot, load_catalog, prices_of, stack_settings
     from joinery_cli.warnings.annotations import unread_annotations
     from joinery_cli.warnings.left_out import not_counted, overlays_left_out, unreadable
-    from joinery_cli.warnings.node_classes import arns_for_names, room_in_user_data
+    from joinery_cli.warnings.node_classes import arns_for_names, prices_without_licence, room_in_user_data
 
     if daemons and not files:
         raise ConfigurationError(
@@ -80,6 +80,7 @@ def decision_input(
         *unread_annotations(snapshot),
         *arns_for_names(snapshot.node_classes),
         *room_in_user_data(snapshot.node_classes),
+        *prices_without_licence(snapshot.node_classes),
         *unreadable(snapshot),
         *warnings(snapshot),
         *(without_daemons(snapshot) if files else ()),

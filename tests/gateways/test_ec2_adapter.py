@@ -23,7 +23,7 @@ from joinery.gateways.ec2.gateway import LaunchRequest, Override
 from joinery.gateways.ec2.instancetypes.resolve import resolve
 from joinery.gateways.ec2.launch.launch_templates import TEMPLATE_TAG
 from joinery.objects.codes import TEMPLATE_LIMIT
-from joinery.objects.errors import ConfigurationError, NotFoundError, UnavailableError
+from joinery.objects.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.snapshot.instances import Instance
@@ -363,6 +363,29 @@ def test_where_the_region_takes_no_more_templates_old_ones_of_ours_make_room(cod
             with pytest.raises(ConfigurationError, match="so far so good" if answer else code):
                 cloud.launch(asked)
             cloud._templates.forget()
+        ec2.assert_no_pending_responses()
+
+
+@pytest.mark.parametrize(("code", "asked_for"), [("InternalError", 2), ("UnauthorizedOperation", 1)])
+def test_a_template_that_is_not_removed_keeps_no_other(code: str, asked_for: int, cloud: Ec2Cloud) -> None:
+    """But who may remove none asks once."""
+    listed = [
+        {
+            "LaunchTemplateId": name,
+            "LaunchTemplateName": f"karpenter.k8s.aws/{name}",
+            "CreateTime": Clock().now() - timedelta(days=9),
+        }
+        for name in ("lt-1", "lt-2")
+    ]
+    with Stubber(cloud._clients.ec2) as ec2:
+        ec2.add_response("describe_launch_templates", {"LaunchTemplates": listed})
+        ec2.add_client_error("delete_launch_template", code, "no", http_status_code=400)
+        if asked_for == 2:
+            ec2.add_response("delete_launch_template", {}, {"LaunchTemplateId": "lt-2"})
+            cloud._templates.remove_unused([])
+        else:
+            with pytest.raises(JoineryError, match="removing launch templates"):
+                cloud._templates.remove_unused([])
         ec2.assert_no_pending_responses()
 
 

@@ -42,6 +42,13 @@ def arns_for_names(classes: Iterable[NodeClass]) -> Iterator[UserNotice]:
                 )
 
 
+def prices_without_licence(classes: Iterable[NodeClass]) -> Iterator[UserNotice]:
+    """A warning for each class of Windows: the catalogue has prices of Linux, as Karpenter has."""
+    for one in classes:
+        if getattr(one.spec, "is_windows", False):
+            yield warning(f"{one.kind} {one.metadata.name}: its prices are Linux's; AWS adds the licence of Windows")
+
+
 def room_in_user_data(classes: Iterable[NodeClass]) -> Iterator[UserNotice]:
     """A warning for each class whose user data tells the kubelet how much room a node has: nodes are counted by
     ``spec.kubelet`` alone (Karpenter, "NodeClasses", ``spec.kubelet``).

@@ -112,3 +112,12 @@ def test_an_empty_label_is_shown_in_a_reason(run: Run, write: Write) -> None:
     pod = write("pod.json", pod_document(nodeSelector={"worker": "yes"}))
     reasons = run("plan", *OPTIONS, path, pod, "-o", "json").document["unschedulable"][0]["reasons"]
     assert reasons == ['NodePool default: the pod wants worker In [yes], the NodePool has worker In [""]']
+
+
+@pytest.mark.parametrize("command", ["plan", "catalog"])
+def test_prices_of_windows_lack_its_licence(command: str, run: Run, write: Write) -> None:
+    """The catalogue has those of Linux, and a plan that calls them the cheapest must not hide it."""
+    windows = write("windows.yaml", CLUSTER.replace("al2023@latest", "windows2022@latest"))
+    said = "EC2NodeClass default: its prices are Linux's; AWS adds the licence of Windows"
+    assert said in run(command, "-f", windows).err
+    assert said not in run(command, "-f", write("linux.yaml", CLUSTER)).err

@@ -112,7 +112,7 @@ class CreateFleet:
         left = request.count - len(answered.instances)
         full = full_subnets(request, answered, places.subnets)
         is_served = len(answered.instances) == part.count
-        if not left or (full == request.full_subnets and not is_served):
+        if left <= 0 or (full == request.full_subnets and not is_served):
             return answered
         rest = replace(request, count=left, token=f"{request.token}-{len(full)}", full_subnets=full)
         try:

@@ -108,10 +108,13 @@ class LaunchTemplates:
         return [one for one in listed if at(one, "LaunchTemplateName").startswith(PREFIX)]
 
     def _remove(self, templates: Iterable[Mapping[str, Any]]) -> int:
-        """How many were removed."""
+        """How many were removed. One that EC2 does not remove keeps no other; raises its error if none was removed.
+
+        Who may not remove one is not asked to remove a hundred.
+        """
         from botocore.exceptions import ClientError
 
-        removed = 0
+        removed, kept = 0, None
         for one in islice(templates, MOST_REMOVED):
             in_time("removing a launch template", LONGEST_REQUEST)
             self._made.discard(one["LaunchTemplateName"])
@@ -119,8 +122,15 @@ class LaunchTemplates:
                 self._clients.ec2.delete_launch_template(LaunchTemplateId=one["LaunchTemplateId"])
             except ClientError as refused:
                 if code(refused) not in TEMPLATE_NOT_FOUND:
-                    raise
+                    kept = kept or refused
+                    if code(refused) == "UnauthorizedOperation":
+                        break
+                    continue
             removed += 1
+        if kept and not removed:
+            raise kept
+        if kept:
+            self._clients.log(f"not every unused launch template could be removed: {kept}")
         return removed
 
 
