@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def packaged(into: Path, *, uv: Path, releases: str = NOWHERE) -> list[Path]:
-    """Write wheel, source distribution, plugin and its manifest into a folder, which is emptied first.
+    """Write wheel, source distribution, plugin and its manifest, in that order, into a folder, which is emptied first.
 
     Raises ``CalledProcessError`` where uv cannot build.
     """

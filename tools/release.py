@@ -46,14 +46,14 @@ def main() -> None:
             if not getattr(given, name):
                 raise ReleaseError(f"say {name.upper()}=…: make release BUCKET=… REGION=… RELEASES=https://…")
         refuse(version, (ROOT / "CHANGELOG.md").read_text(), _git("status", "--porcelain"), tags_elsewhere())
-        packaged(DIST, uv=given.uv, releases=given.releases)
-        try_out(next(DIST.glob("*.whl")), uv=given.uv)
+        wheel, *_ = packaged(DIST, uv=given.uv, releases=given.releases)
+        try_out(wheel, uv=given.uv)
         template = DIST / f"joinery-{version}.template.yaml"
         package_template(template, LAMBDA_BUILD, sam=given.sam, bucket=given.bucket, region=given.region)
     except ReleaseError as error:
         sys.exit(f"make release: {error}")
     (DIST / SUMS).write_text("".join(f"{digest(path)}  {path.name}\n" for path in files_of(DIST)))
-    print(*(f"dist/{path.name}" for path in files_of(DIST)), "", *to_publish(version, given), sep="\n")
+    print(*(path.relative_to(ROOT) for path in files_of(DIST)), "", *to_publish(version, given), sep="\n")
 
 
 def refuse(version: str, changelog: str, status: str, elsewhere: Collection[str]) -> None:

@@ -200,3 +200,12 @@ def test_without_a_key_of_the_users_everything_is_encrypted_all_the_same() -> No
     """By keys of AWS's own."""
     for queue in of_type("AWS::SQS::Queue").values():
         assert queue["SqsManagedSseEnabled"] == {"Fn::If": ["HasKey", False, True]}
+
+
+def test_every_policy_of_the_template_is_on_the_page_of_permissions() -> None:
+    """Also those that only a setting gives."""
+    page = (ROOT / "docs" / "permissions.md").read_text()
+    policies = {
+        name for name, one in RESOURCES.items() if one["Type"] in ("AWS::IAM::Policy", "AWS::IAM::ManagedPolicy")
+    }
+    assert policies <= set(re.findall(r"^### (\w+)$", page, re.MULTILINE))

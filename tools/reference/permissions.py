@@ -1,8 +1,6 @@
 """What IAM lets each function do, statement by statement, from the template's own policies."""
 
-import re
 from collections.abc import Iterator
-from typing import Any
 
 from simulator.iam.policies import Statement
 from tools.cloudformation import Stack
@@ -11,6 +9,7 @@ from tools.template import load
 
 #: Settings that give rights, each with a value that does.
 _GIVING = {
+    "Commitments": "100%",
     "KmsKeyArn": "arn:aws:kms:us-east-1:123456789012:key/KEY",
     "MoreNodeRoles": "ANOTHER-ROLE",
 }
@@ -21,32 +20,29 @@ _NAMES = {
 
 def tables() -> Iterator[str]:
     """A section a policy, with a row a statement."""
-    policies: dict[str, tuple[list[Statement], list[str]]] = {}
-    settings = "; ".join(f"{name}={value}" for name, value in _GIVING.items())
-    for door, statements in statements_of(Stack({"ClusterName": "CLUSTER", "Settings": settings}, {})).items():
-        for statement in statements:
-            policy = statement.name.partition(", statement ")[0]
-            of_policy, doors = policies.setdefault(policy, ([], []))
-            if door not in doors:
-                doors.append(door)
-            if statement not in of_policy:
-                of_policy.append(statement)
-    written = load()["Resources"]
-    for policy, (of_policy, doors) in policies.items():
+    usual, written = _policies(), load()["Resources"]
+    only_with = {policy: name for name in _GIVING for policy in _policies(name) if policy not in usual}
+    for policy, by_statement in _policies(*_GIVING).items():
         yield from ("", f"### {policy}", "")
-        yield from _purpose(written.get(policy, {}))
+        if description := written.get(policy, {}).get("Properties", {}).get("Description"):
+            yield description
+        if policy in only_with:
+            yield f"Only with the setting `{only_with[policy]}`."
+        doors = dict.fromkeys(door for each in by_statement.values() for door in each)
         yield f"Functions: {', '.join(doors)}."
         yield from ("", "| actions | on | only if |", "|---|---|---|")
-        yield from map(_row, of_policy)
+        yield from by_statement
 
 
-def _purpose(policy: dict[str, Any]) -> Iterator[str]:
-    setting = {"HasKey": "KmsKeyArn", "HasMoreNodeRoles": "MoreNodeRoles"}.get(policy.get("Condition", ""))
-    description = policy.get("Properties", {}).get("Description", "")
-    if description:
-        yield description
-    if setting:
-        yield f"Only with the setting `{setting}`."
+def _policies(*giving: str) -> dict[str, dict[str, list[str]]]:
+    """By policy and row of a statement, the functions that have it in a stack with these settings."""
+    settings = "; ".join(f"{name}={_GIVING[name]}" for name in giving)
+    policies: dict[str, dict[str, list[str]]] = {}
+    for door, statements in statements_of(Stack({"ClusterName": "CLUSTER", "Settings": settings}, {})).items():
+        for statement in statements:
+            rows = policies.setdefault(statement.name.partition(", statement ")[0], {})
+            rows.setdefault(_row(statement), []).append(door)
+    return policies
 
 
 def _row(statement: Statement) -> str:
@@ -66,4 +62,4 @@ def _code(values: tuple[str, ...]) -> str:
 def _named(value: str) -> str:
     for literal, name in _NAMES.items():
         value = value.replace(literal, name)
-    return re.sub(r"\|", r"\\|", value)
+    return value.replace("|", "\\|")
