@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 import joinery
+from simulator.awsserver.account import moto
 from tools.release import package_template
 from tools.template import BUILD, ROOT, load
 
@@ -24,16 +24,13 @@ MANAGED = "aws-sam-cli-managed-default"
 @pytest.fixture
 def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """S3 and CloudFormation of a stand-in, for boto3 and for the SAM CLI."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
-        "AWS_DEFAULT_REGION": REGION, "SAM_CLI_TELEMETRY": "0",
-    }.items():  # fmt: skip
-        monkeypatch.setenv(name, value)
-    yield
-    server.stop()
+    with moto() as url:
+        for name, value in {
+            "AWS_ENDPOINT_URL": url, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": REGION, "SAM_CLI_TELEMETRY": "0",
+        }.items():  # fmt: skip
+            monkeypatch.setenv(name, value)
+        yield
 
 
 @pytest.mark.usefixtures("aws")
