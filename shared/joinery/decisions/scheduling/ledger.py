@@ -4,8 +4,9 @@
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import cached_property
 
 from msgspec.structs import replace as with_fields
 
@@ -63,7 +64,8 @@ class Ledger:
         """
         both = [*self._before, *_usages(plan.launches)]
         covered = saved(both, coverage(both, self._commitments)) - self.saved_before
-        most = self._most_saved(part)
+        # Pods wait for a plan of which nothing is proven yet, and nothing is to be taken off there.
+        most = self._most_saved(part) if plan.lower_bound or plan.kept_bound else 0.0
         return replace(
             plan,
             covered=max(0.0, covered),
@@ -76,21 +78,22 @@ class Ledger:
         what they save now. Of idle ones a ``part`` of that.
         """
         most = sum(
-            one.stock * self._dearest(one) * (part if one.name in self.idle else 1.0) for one in self._commitments
+            one.stock * dearest * (part if one.name in self.idle else 1.0)
+            for one, dearest in zip(self._commitments, self._dearest, strict=True)
         )
         now = sum(
             usage.price * (part if self._is_idle_for(usage) else self.shares[usage.node]) for usage in self._before
         )
         return max(0.0, most - now)
 
-    def _dearest(self, commitment: Commitment) -> float:
-        """$/h that a unit of the stock can save at most: of what is sold, and of the nodes there are."""
-        values = (
-            price / rate
-            for instance_type, zone, price in self._on_demand()
-            if (rate := commitment.rate(instance_type, zone))
-        )
-        return max(values, default=0.0)
+    @cached_property
+    def _dearest(self) -> Sequence[float]:
+        """By commitment, $/h that a unit of the stock can save at most: of what is sold, and of the nodes there are."""
+        sold = list(self._on_demand())
+        return [
+            max((price / rate for kind, zone, price in sold if (rate := one.rate(kind, zone))), default=0.0)
+            for one in self._commitments
+        ]
 
     def _on_demand(self) -> Iterator[tuple[str, str, float]]:
         for kind in self._problem.kinds:
@@ -218,7 +221,8 @@ class Ledger:
             for one in self._commitments
         }
         return sum(
-            units[one.name] * self._dearest(one) * (part if one.name in self.idle else 1.0) for one in self._commitments
+            units[one.name] * dearest * (part if one.name in self.idle else 1.0)
+            for one, dearest in zip(self._commitments, self._dearest, strict=True)
         )
 
     def _moving(self) -> Set[str]:
