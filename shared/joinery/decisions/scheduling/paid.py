@@ -92,10 +92,13 @@ def _least(problem: Problem, plans: Sequence[Unproven]) -> Unproven:
 
     as_good = (plan for plan in plans if is_as_good(plan.packing))
     best = min(as_good, key=lambda plan: cost(plan.packing), default=plans[0])
-    alike = [plan for plan in plans if _bought(plan.packing) == _bought(best.packing)]
-    return Unproven(
-        best.packing, lambda: replace(best.prove(), lower_bound=max(plan.prove().lower_bound for plan in alike))
-    )
+    alike = [plan for plan in plans if plan is not best and _bought(plan.packing) == _bought(best.packing)]
+
+    def proven() -> Packing:
+        packing = best.prove()
+        return replace(packing, lower_bound=max([packing.lower_bound, *(plan.prove().lower_bound for plan in alike)]))
+
+    return Unproven(best.packing, proven)
 
 
 def _bought(plan: Packing) -> frozenset[str]:
