@@ -22,7 +22,7 @@ import numpy as np
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.consolidation.admitting import AdmittingNodes
-from joinery.decisions.disruption.consolidation.dealing import dealt
+from joinery.decisions.disruption.consolidation.dealing import broken_spreads, dealt
 from joinery.decisions.disruption.consolidation.model import MUST_GO, ConsolidationModel, hourly
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.lifecycle.disrupting.new_commands import as_if_retired
@@ -88,11 +88,13 @@ def model_of(inputs: ModelInputs, effort: Effort) -> ConsolidationModel:
     """
     compiler = _Compiler(inputs)
     model = compiler.model()
-    relaxed = KeepRelaxation(model.instance, effort.patience()).solve() if model.broken and model.pods else None
+    spreads = broken_spreads(compiler.classes, inputs.present) if model.broken else {}
+    # What would probably go takes as long to find out as a choice begins with.
+    relaxed = KeepRelaxation(model.instance, effort.patience()).solve() if spreads else None
     if relaxed is None or effort.is_over():
         return model
     keep = is_kept(relaxed.keep) | ~model.instance.may_retire
-    leaving = dealt(model, compiler.classes, inputs.present, keep)
+    leaving = dealt(model, compiler.classes, spreads, keep)
     return _Compiler(inputs, leaving=leaving).model() if leaving else model
 
 

@@ -17,17 +17,24 @@ from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME
 
 
+def broken_spreads(classes: Sequence[PodClass], present: Topology) -> Mapping[int, TopologyGroup]:
+    """The broken spreads that pods are dealt by, of those items that have one. ``classes``: by item of the model.
+    ``present``: counts all pods where they are.
+    """
+    spreads = ((item, _broken_spread(pod_class, present)) for item, pod_class in enumerate(classes))
+    return {item: group for item, group in spreads if group is not None}
+
+
 def dealt(
-    model: ConsolidationModel, classes: Sequence[PodClass], present: Topology, keep: Mask
+    model: ConsolidationModel, classes: Sequence[PodClass], spreads: Mapping[int, TopologyGroup], keep: Mask
 ) -> Mapping[str, Mapping[str, str]]:
     """By name of a pod that leaves its domain: the label's key, and the value that it gets.
 
-    ``classes``: by item of the model. ``present``: counts all pods where they are. ``keep``: bool[standing bins], those
-    that probably stay.
+    ``classes``, ``spreads``: by item of the model. ``keep``: bool[standing bins], those that probably stay.
     """
     moving: dict[TopologyGroup, dict[str, list[tuple[str, PodClass]]]] = {}
     for (item, index), pods in sorted(model.pods.items()):
-        group = None if keep[index] else _broken_spread(classes[item], present)
+        group = None if keep[index] else spreads.get(item)
         if group is not None and (home := model.domains[item].get(group.rule.key)):
             by_home = moving.setdefault(group, defaultdict(list))
             by_home[home] += [(pod, classes[item]) for pod in pods]
