@@ -17,6 +17,7 @@ from joinery.decisions.optimizer.consolidation.placing import Placing, placed, w
 from joinery.decisions.optimizer.consolidation.relaxation import KeepRelaxation, KeepSolution, is_kept
 from joinery.decisions.optimizer.consolidation.repetition import improved
 from joinery.decisions.optimizer.effort import Effort
+from joinery.decisions.optimizer.instance.decomposition import Subinstance
 from joinery.decisions.optimizer.instance.patterns import Pattern, cost_of
 from joinery.decisions.optimizer.rounding.filling import fill, greedy_orders
 from joinery.decisions.optimizer.search import pack
@@ -237,7 +238,8 @@ class _Search:
         wanted = np.flatnonzero(left)
         types = instance.standing + np.flatnonzero(every.compatible[wanted, instance.standing :].any(axis=0))
         # Filling takes as long as items and types are many, and few are asked for.
-        bins, left = every.restrict(wanted, types, left[wanted]), left[wanted]
+        part = Subinstance(wanted, types, every.restrict(wanted, types, left[wanted]), len(every.demands))
+        bins, left = part.instance, left[wanted]
         while left.any():
             if len(new) >= tuning.PATTERNS_AT_LEAST and self._effort.is_over():
                 return None
@@ -256,9 +258,7 @@ class _Search:
             copies = max(1, int((left[held > 0] // held[held > 0]).min()))
             left = left - copies * held
             bought += copies * float(bins.costs[bin_types[chosen]])
-            content = np.zeros(len(every.demands), dtype=np.int64)
-            content[wanted] = held
-            new.append(Pattern(int(types[bin_types[chosen]]), content, copies))
+            new.append(part.lift(Pattern(int(bin_types[chosen]), held, copies)))
         return new
 
     def _by_packing(self, keep: Mask, best: Consolidation) -> Consolidation | None:
@@ -274,9 +274,9 @@ class _Search:
         usable = np.concatenate([keep, np.ones(len(bins.costs) - len(keep), dtype=np.bool_)])
         usable &= bins.compatible[items].any(axis=0)
         bin_types = np.flatnonzero(usable)
-        rest = bins.restrict(items, bin_types, displaced[items])
+        part = Subinstance(items, bin_types, bins.restrict(items, bin_types, displaced[items]), len(bins.demands))
         standing = bin_types < len(keep)
-        free = replace(rest, costs=np.where(standing, _NEGLIGIBLE, rest.costs))
+        free = replace(part.instance, costs=np.where(standing, _NEGLIGIBLE, part.instance.costs))
         # Bins without residents leave nothing to pack, and no bin to pack it into.
         patterns = pack(free, np.zeros(len(bin_types), dtype=np.int64), self._effort) if len(bin_types) else []
         if sum(int(pattern.counts.sum()) * pattern.copies for pattern in patterns) < displaced.sum():
@@ -285,11 +285,6 @@ class _Search:
         for pattern in patterns:
             if standing[pattern.bin_type]:
                 inflow[items, bin_types[pattern.bin_type]] += pattern.counts
-        new = []
-        for pattern in patterns:
-            if not standing[pattern.bin_type]:
-                counts = np.zeros(len(bins.demands), dtype=np.int64)
-                counts[items] = pattern.counts
-                new.append(Pattern(int(bin_types[pattern.bin_type]), counts, pattern.copies))
+        new = [part.lift(pattern) for pattern in patterns if not standing[pattern.bin_type]]
         cost = self._instance.cost(keep, cost_of(bins, new))
         return Consolidation(keep, inflow, tuple(new), cost, self._relaxed.cost, "packing")
