@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from joinery.decisions.optimizer import tuning
-from joinery.decisions.optimizer.arrays import UNLIMITED, Ints
+from joinery.decisions.optimizer.arrays import Ints
 from joinery.decisions.optimizer.instance.packing_instance import PackingInstance
 from joinery.decisions.optimizer.instance.patterns import Pattern, Patterns
 
@@ -42,18 +42,14 @@ class Likeness:
         """
         taken, residual = list[Pattern](), self.instance.demands.copy()
         for pattern in patterns:
-            whole = Patterns(np.array([pattern.bin_type]), pattern.counts[None])
-            for bin_type, counts in zip(*_arrays(self.read(whole)), strict=True):
+            own = self.read(Patterns(np.array([pattern.bin_type]), pattern.counts[None]))
+            for bin_type, counts in zip(own.bin_types, own.counts, strict=True):
                 held = counts > 0
                 copies = min(pattern.copies, int((residual[held] // counts[held]).min()))
                 if copies and counts.sum() == pattern.counts.sum():
                     taken.append(Pattern(int(bin_type), counts, copies))
                     residual = residual - counts * copies
         return taken, residual
-
-
-def _arrays(patterns: Patterns) -> tuple[Ints, Ints]:
-    return patterns.bin_types, patterns.counts
 
 
 def in_order(instances: Sequence[PackingInstance]) -> Iterator[tuple[int, tuple[int, Likeness] | None]]:
@@ -79,12 +75,9 @@ class _Look:
 
     def __init__(self, instance: PackingInstance) -> None:
         self._instance = instance
-        caps = np.where(instance.conflicts.diagonal(), 1, UNLIMITED)
-        for limit in instance.cardinality_limits:
-            caps[limit.items] = np.minimum(caps[limit.items], limit.cap)
         self._items: dict[tuple[bytes, int], list[int]] = defaultdict(list)
         for item in np.argsort(-instance.demands, kind="stable").tolist():
-            self._items[instance.sizes[item].tobytes(), int(caps[item])].append(item)
+            self._items[instance.sizes[item].tobytes(), int(instance.most_by_rules[item])].append(item)
         bins = zip(instance.capacities, instance.costs, strict=True)
         self._bin_types = {(held.tobytes(), round(float(cost), 9)): at for at, (held, cost) in enumerate(bins)}
         is_single = all(len(limit.items) == 1 for limit in instance.cardinality_limits)

@@ -83,10 +83,16 @@ class PackingInstance:
         for sizes, capacities in zip(self.sizes.T, self.capacities.T, strict=True):
             asking = np.flatnonzero(sizes)
             most[asking] = np.minimum(most[asking], capacities // sizes[asking, None])
+        alone: Ints = np.minimum(most, self.most_by_rules[:, None])
+        return alone
+
+    @cached_property
+    def most_by_rules(self) -> Ints:
+        """int64[items]: copies of one item alone that limits and conflicts let into any bin, whatever its size."""
+        most: Ints = np.where(self.conflicts.diagonal(), 1, UNLIMITED)
         for limit in self.cardinality_limits:
             most[limit.items] = np.minimum(most[limit.items], limit.cap)
-        alone: Ints = np.minimum(most, np.where(self.conflicts.diagonal(), 1, UNLIMITED)[:, None])
-        return alone
+        return most
 
     @cached_property
     def digest(self) -> bytes:
