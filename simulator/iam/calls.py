@@ -317,12 +317,12 @@ def _invoke(_: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     yield Request("lambda:InvokeFunction", _arn("lambda", holdings, f"function:{params['FunctionName']}"), {})
 
 
-#: By service and operation. Each is given the call's name as an action, which most of them need a right to.
 def _savings_plans(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
     plan = params.get("savingsPlanId", "*")
     yield Request(action, f"arn:aws:savingsplans::{holdings.account}:savingsplan/{plan}", {})
 
 
+#: By service and operation. Each is given the call's name as an action, which most of them need a right to.
 _CALLS: Mapping[tuple[str, str], Callable[[str, Params, Holdings], Iterator[Request]]] = {
     ("ec2", "CreateLaunchTemplate"): _create_launch_template,
     ("ec2", "DeleteLaunchTemplate"): _delete_launch_template,
