@@ -35,7 +35,6 @@ from simulator.actors.kubescheduler.view import NodeInfo, tolerates
 from simulator.engine import Turn
 from simulator.kubernetes.apiserver import Change
 from simulator.kubernetes.budgets import is_ready
-from simulator.kubernetes.cluster import grace_of
 from simulator.kubernetes.resources import with_fields
 
 LATENCY = timedelta(milliseconds=200)
@@ -124,7 +123,7 @@ class WorkloadControllers:
         for workload in deleted:
             del self._stateful_sets[workload.uid]
             for pod in [pod for pod in self._cluster.pods.values() if workload.owns(pod)]:
-                self._cluster.api.delete(pod, grace_seconds=grace_of(pod))
+                self._cluster.delete(pod)
 
     def reconcile(self) -> None:
         self._deployments.reconcile()
@@ -276,7 +275,7 @@ class GarbageCollector:
             for item in list(self._cluster.api.objects(kind).values()):
                 owners = {owner.uid for owner in item.metadata.owner_references}
                 if owners and owners <= gone and item.metadata.deletion_timestamp is None:
-                    self._cluster.api.delete(item, grace_seconds=grace_of(item))
+                    self._cluster.delete(item)
 
     def _notice(self, change: Change) -> None:
         if change.after is None and change.kind in _OWNERS:

@@ -93,6 +93,10 @@ class InMemoryCluster:
         """Take an object away at once, finalizers or not. ``NotFoundError``."""
         self.api.remove(item)
 
+    def delete(self, item: Any) -> None:
+        """Delete an object as ``kubectl delete`` does: a pod that runs has the grace period of its own."""
+        self.api.delete(item, grace_seconds=_grace(item) if isinstance(item, Pod) and _is_running(item) else 0)
+
     def scale(self, owner_uid: str, replicas: int) -> None:
         """How many pods an owner wants, for the disruption budgets that cover them."""
         self._replicas[owner_uid] = replicas
@@ -302,11 +306,12 @@ class InMemoryCluster:
             return Eviction.BLOCKED
         for budget in asked:
             self._use_up(budget)
-        self._delete_pod(stored, _grace(stored))
+        self.delete(stored)
         return Eviction.EVICTED
 
     def delete_pod(self, pod: Pod, *, grace_seconds: int) -> None:
-        self._delete_pod(self._pod(pod), max(1, grace_seconds))
+        stored = self._pod(pod)
+        self.api.delete(stored, grace_seconds=max(1, grace_seconds) if _is_running(stored) else 0)
 
     def acquire_lease(self, name: str, *, holder: str, seconds: int) -> Lease:
         now, stored = self.clock.now(), self.leases.get(f"kube-system/{name}")
@@ -351,10 +356,6 @@ class InMemoryCluster:
         except ConflictError as error:
             raise NotFoundError(str(error)) from error
 
-    def _delete_pod(self, pod: Pod, grace: int) -> None:
-        is_running = bool(pod.spec.node_name) and pod.status.phase not in budgets.FINISHED
-        self.api.delete(pod, grace_seconds=grace if is_running else 0)
-
     def _asked(self, pod: Pod) -> list[PodDisruptionBudget]:
         """The budgets that the eviction API asks about the pod (policy/v1)."""
         if pod.status.phase in (*budgets.FINISHED, "Pending") or pod.metadata.deletion_timestamp is not None:
@@ -383,11 +384,8 @@ class InMemoryCluster:
         return budgets.observed(budget, covered, sum(replicas) if replicas else None)
 
 
-def grace_of(item: Any) -> int:
-    """Seconds that a deletion gives an object: a pod that runs has its own, anything else none."""
-    if not isinstance(item, Pod) or not item.spec.node_name or item.status.phase in budgets.FINISHED:
-        return 0
-    return _grace(item)
+def _is_running(pod: Pod) -> bool:
+    return bool(pod.spec.node_name) and pod.status.phase not in budgets.FINISHED
 
 
 def _grace(pod: Pod) -> int:

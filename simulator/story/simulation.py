@@ -31,7 +31,6 @@ from simulator.cloud.market import market
 from simulator.doors.doors import Doors
 from simulator.doors.queues import BellQueues, InterruptionQueue
 from simulator.engine import Engine, Turn
-from simulator.kubernetes.cluster import grace_of
 from simulator.kubernetes.legacy import is_kept
 from simulator.kubernetes.resources import from_document, key, with_fields
 from simulator.story import running
@@ -156,7 +155,7 @@ class Simulation:
                 continue
             found = self.world.cluster.api.objects(one.kind).get(key(one.kind, one.namespace, one.name))
             if found is not None:
-                self.world.cluster.api.delete(found, grace_seconds=grace_of(found))
+                self.world.cluster.delete(found)
 
     def _befall(self, happening: Happening) -> None:
         """What EC2 and AWS Health do, or say, of instances."""

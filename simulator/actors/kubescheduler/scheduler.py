@@ -14,7 +14,6 @@ from simulator.actors.kubescheduler.view import View, view
 from simulator.actors.volumes import provision
 from simulator.engine import Turn
 from simulator.kubernetes.apiserver import Change
-from simulator.kubernetes.cluster import grace_of
 from simulator.kubernetes.resources import with_fields
 
 NAME = "default-scheduler"
@@ -118,7 +117,7 @@ class KubeScheduler:
                 _event(victim, "Preempted", f"Preempted by pod {pod.metadata.uid} on node {chosen.node}"), reporter=NAME
             )
             if victim.metadata.deletion_timestamp is None:
-                self._cluster.api.delete(victim, grace_seconds=grace_of(victim))
+                self._cluster.delete(victim)
 
     def _is_news(self, uid: str, message: str) -> bool:
         now, (said, at) = self._clock.now(), self._said.get(uid, ("", self._clock.now()))
