@@ -96,10 +96,8 @@ class Ec2Cloud:
         return self._described.facts(self._lookups.recent())
 
     def catalog(self, earlier: Catalog | None = None, *, in_full: bool = False) -> Catalog:
-        # No run that is short waits for this: the function that lists has minutes, and a person has, too.
-        patient = Clients(self._clients.region, self._clients.log, read_seconds=_LISTING_SECONDS)
         return listing.read(
-            patient,
+            self._patient,
             self._now(),
             earlier,
             in_full=in_full,
@@ -108,8 +106,12 @@ class Ec2Cloud:
         )
 
     def bought(self) -> Bought:
-        patient = Clients(self._clients.region, self._clients.log, read_seconds=_LISTING_SECONDS)
-        return bought.read(patient, self._cluster, workers=Threads(_LISTED_AT_A_TIME))
+        return bought.read(self._patient, self._cluster, workers=Threads(_LISTED_AT_A_TIME))
+
+    @property
+    def _patient(self) -> Clients:
+        # No run that is short waits for them: the function that lists has minutes, and a person has, too.
+        return Clients(self._clients.region, self._clients.log, read_seconds=_LISTING_SECONDS)
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
         return self._status(of_ec2(node_class), may_make=False)
