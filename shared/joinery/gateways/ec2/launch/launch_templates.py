@@ -15,7 +15,7 @@ from joinery.gateways.aws import LONGEST_REQUEST, Clients, code, translated
 from joinery.gateways.deadlines import in_time
 from joinery.gateways.ec2.launch.templates import PREFIX, Template, creation
 from joinery.gateways.ec2.nodeclass.tags import OWNER_PREFIX
-from joinery.objects.codes import ALREADY_EXISTS, TEMPLATE_LIMIT, TEMPLATE_NOT_FOUND
+from joinery.objects.codes import ALREADY_EXISTS, DENIED, TEMPLATE_LIMIT, TEMPLATE_NOT_FOUND
 from joinery.objects.snapshot.instances import Instance
 
 #: The tag that EC2 gives an instance: the id of its launch template.
@@ -123,7 +123,7 @@ class LaunchTemplates:
             except ClientError as refused:
                 if code(refused) not in TEMPLATE_NOT_FOUND:
                     kept = kept or refused
-                    if code(refused) == "UnauthorizedOperation":
+                    if code(refused) in DENIED:
                         break
                     continue
             removed += 1
