@@ -31,7 +31,6 @@ class Deployments:
     def __init__(self, cluster: InMemoryCluster, rng: random.Random) -> None:
         self._cluster = cluster
         self._rng = rng
-        self._keys: list[str] = []
 
     def apply(
         self,
@@ -51,17 +50,14 @@ class Deployments:
             template = with_metadata(template, annotations={**template.metadata.annotations, **kept})
         spec = StoredDeploymentSpec(replicas=replicas, paused=paused, strategy=strategy, template=template)
         if stored is None:
-            self._keys = [*dict.fromkeys((*self._keys, key))]
             self._cluster.add(StoredDeployment(metadata=metadata, spec=spec))
         else:
             self._cluster.api.update(with_fields(stored, spec=spec))
         self._cluster.scale(metadata.uid, replicas)
 
     def reconcile(self) -> None:
-        there = self._cluster.api.objects("Deployment")
-        for key in self._keys:
-            if key in there:
-                self._reconcile(there[key])
+        for deployment in list(self._cluster.api.objects("Deployment").values()):
+            self._reconcile(deployment)
 
     def _reconcile(self, deployment: StoredDeployment) -> None:
         newest = self._newest(deployment)
