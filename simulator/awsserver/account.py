@@ -154,16 +154,13 @@ def _reserved(account: Account) -> Callable[[Any], Any]:
 
 
 def _bought(account: Account) -> Callable[[Any], Any]:
-    """DescribeReservedInstances by their state."""
+    """DescribeReservedInstances by filters."""
 
     def describe(response: Any) -> Any:
         from moto.core.responses import ActionResult
 
         filters = {condition["Name"]: condition["Values"] for condition in response._get_param("Filters", [])}
-        states = filters.get("state", ["active"])
-        return ActionResult(
-            {"ReservedInstances": [one for one in account.reserved_instances if one["State"] in states]}
-        )
+        return ActionResult({"ReservedInstances": [one for one in account.reserved_instances if _passes(one, filters)]})
 
     return describe
 
@@ -171,15 +168,15 @@ def _bought(account: Account) -> Callable[[Any], Any]:
 _BY_FILTER = {"state": "State", "owner-id": "OwnerId", "instance-match-criteria": "InstanceMatchCriteria"}
 
 
-def _passes(reservation: dict[str, Any], filters: dict[str, list[str]]) -> bool:
-    tags = {tag["Key"]: tag["Value"] for tag in reservation.get("Tags", ())}
+def _passes(entry: dict[str, Any], filters: dict[str, list[str]]) -> bool:
+    tags = {tag["Key"]: tag["Value"] for tag in entry.get("Tags", ())}
     for name, values in filters.items():
         if name == "tag-key":
             passes = any(value in tags for value in values)
         elif name.startswith("tag:"):
             passes = tags.get(name.removeprefix("tag:")) in values
         else:
-            passes = reservation.get(_BY_FILTER[name]) in values
+            passes = entry.get(_BY_FILTER[name]) in values
         if not passes:
             return False
     return True
