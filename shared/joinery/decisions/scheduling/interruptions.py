@@ -215,7 +215,9 @@ def _counting_on_cheapest(launch: Launch, sold: Mapping[str, Sequence[Offering]]
     cheapest = {name: min(offerings, key=lambda one: one.price) for name, offerings in sold.items()}
     by_price = sorted(cheapest, key=lambda name: cheapest[name].price)
     offering = cheapest[by_price[0]]
-    counted_on = PlacedOffering(by_price[0], offering.zone, offering.capacity_type, offering.price)
+    counted_on = PlacedOffering(
+        by_price[0], offering.zone, offering.capacity_type, offering.price, listed=offering.listed
+    )
     return replace(launch, instance_types=tuple(by_price), offering=counted_on)
 
 

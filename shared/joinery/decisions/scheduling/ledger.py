@@ -20,7 +20,7 @@ from joinery.decisions.scheduling.commitments import (
     usage_of,
 )
 from joinery.decisions.scheduling.interruptions import only
-from joinery.decisions.scheduling.packing import Launch, Packing, PlacedOffering
+from joinery.decisions.scheduling.packing import Launch, Packing
 from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, ZONE
 from joinery.objects.snapshot.offerings import (
@@ -178,7 +178,7 @@ class Ledger:
         if own.capacity_type != ON_DEMAND:
             return launch
         price = price_among(kinds[own.instance_type].offerings, own.zone, ON_DEMAND)
-        offering = PlacedOffering(own.instance_type, own.zone, ON_DEMAND, own.price if price is None else price)
+        offering = replace(own, price=own.price if price is None else price, reservation="")
         return self._narrowed(replace(launch, offering=offering))
 
     def _narrowed(self, launch: Launch) -> Launch:

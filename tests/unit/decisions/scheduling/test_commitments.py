@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given
+from msgspec.structs import replace as with_fields
 
 from joinery.decisions.planning import plan
 from joinery.decisions.scheduling.commitments import Commitment, Usage, coverage
@@ -140,3 +141,11 @@ def test_nothing_pays_less_than_the_bound_and_no_plan_more_than_without_commitme
     made, usual = plan(replace(given, commitments=tuple(owned))).packing, plan(given).packing
     assert made.lower_bound <= Exhaustive(world, made).least() + 1e-6
     assert made.paid + made.resilience_cost <= usual.hourly + usual.resilience_cost + 1e-9
+
+
+def test_what_a_commitment_pays_for_keeps_the_price_of_the_list() -> None:
+    """A NodeOverlay has changed the price that counts, and not the bill that caps bound."""
+    repriced = replace(LIKED, offerings=tuple(with_fields(one, price=0.50, listed=0.20) for one in LIKED.offerings))
+    made = planned(asked(3, types=(repriced, DEARER)), instances(LIKED.name, 1))
+    (launch,) = made.launches
+    assert (launch.offering.price, launch.offering.list_price) == (0.50, 0.20)
