@@ -12,6 +12,8 @@ from joinery.objects.errors import ConfigurationError
 from joinery_cli.notices import UserNotice, tell, working
 
 if TYPE_CHECKING:
+    from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
+    from joinery.decisions.scheduling.problem import Options
     from joinery.gateways.ec2.catalog.document import Catalog
     from joinery.objects.snapshot.offerings import InstanceType
     from joinery.objects.snapshot.snapshot import Snapshot
@@ -110,6 +112,23 @@ def tell_now(*notices: UserNotice) -> tuple[UserNotice, ...]:
 
 def _unsaid(*notices: UserNotice) -> tuple[UserNotice, ...]:
     return notices
+
+
+def disruption_problem(inputs: DecisionInput, options: "DisruptionOptions", packing: "Options") -> "DisruptionProblem":
+    """What is to be decided about the nodes of the objects that were read."""
+    from joinery.decisions.disruption.moves import replicas_of
+    from joinery.decisions.disruption.problem import DisruptionProblem
+    from joinery.decisions.scheduling.problem import Problem
+
+    snapshot = inputs.snapshot
+    # All pods of a live cluster are there to be counted; a file may hold one of many.
+    replicas = replicas_of(snapshot.pods) if packing.only_marked_unschedulable else inputs.replicas
+    return DisruptionProblem(
+        packing=Problem(snapshot=snapshot, instance_types=inputs.types, options=packing),
+        options=options,
+        replicas=replicas,
+        sold=inputs.catalogue.sold,
+    )
 
 
 def commitments_of(inputs: DecisionInput, path: str | None) -> "Commitments | None":

@@ -28,9 +28,7 @@ from joinery_cli.options import (
 )
 
 if TYPE_CHECKING:
-    from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
-    from joinery.decisions.scheduling.problem import Options
-    from joinery_cli.decision_input import DecisionInput
+    from joinery.decisions.disruption.problem import DisruptionOptions
     from joinery_cli.notices import UserNotice
     from joinery_cli.view.disruption_view import DisruptionView
 
@@ -91,7 +89,13 @@ def disrupt(
     from joinery.decisions.disruption.paid import decide_paid
     from joinery.decisions.scheduling.paid import with_paid_for
     from joinery.decisions.scheduling.problem import Options
-    from joinery_cli.decision_input import check_time_limit, commitments_of, decision_input, tell_now
+    from joinery_cli.decision_input import (
+        check_time_limit,
+        commitments_of,
+        decision_input,
+        disruption_problem,
+        tell_now,
+    )
     from joinery_cli.explained_nodes import nodes_meant
     from joinery_cli.notices import working
     from joinery_cli.output.disruptions_json import disruptions_document
@@ -168,25 +172,6 @@ def _places(text: str) -> frozenset[TerminateFirst]:
         return terminate_first_of(text)
     except ValueError as error:
         raise ConfigurationError(f"--terminate-first {text}: {error}") from None
-
-
-def disruption_problem(
-    inputs: "DecisionInput", options: "DisruptionOptions", packing: "Options"
-) -> "DisruptionProblem":
-    """What is to be decided about the objects that were read."""
-    from joinery.decisions.disruption.moves import replicas_of
-    from joinery.decisions.disruption.problem import DisruptionProblem
-    from joinery.decisions.scheduling.problem import Problem
-
-    snapshot = inputs.snapshot
-    problem = Problem(
-        snapshot=snapshot,
-        instance_types=inputs.types,
-        options=packing,
-    )
-    # All pods of a live cluster are there to be counted; a file may hold one of many.
-    replicas = replicas_of(snapshot.pods) if packing.only_marked_unschedulable else inputs.replicas
-    return DisruptionProblem(packing=problem, options=options, replicas=replicas, sold=inputs.catalogue.sold)
 
 
 def _show(view: "DisruptionView", output: DecisionFormat, *, with_pods: bool) -> None:

@@ -12,8 +12,7 @@ from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.disruption.validation.verified import violations_of
 from joinery.decisions.scheduling.problem import Options
-from joinery_cli.decision_input import decision_input
-from joinery_cli.disrupt import disruption_problem
+from joinery_cli.decision_input import decision_input, disruption_problem
 from simulator.disrupted import carried_out
 from tools.consolidation.figures import Decision, Measured, waiting_for_budgets
 from tools.consolidation.judging import Judge, sample

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from joinery.decisions.disruption.decide import decide
 from joinery.decisions.disruption.decision import DisruptionDecision
-from joinery.decisions.disruption.moves import replicas_of
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.planning import plan
 from joinery.decisions.scheduling.packing import Packing
-from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.decisions.scheduling.problem import Options
 from joinery.decisions.scheduling.solve import Stopwatch
-from joinery_cli.decision_input import DecisionInput, decision_input
+from joinery_cli.decision_input import DecisionInput, decision_input, disruption_problem
 from joinery_cli.reading.records import Record
 from joinery_cli.sources import moment
 from joinery_cli.view.disruption_groups import view
@@ -84,14 +83,9 @@ def _inputs(asked: Asked, files: Sequence[str], *, now: str | None, is_quiet: bo
 
 
 def _problem(inputs: DecisionInput, asked: Asked) -> DisruptionProblem:
-    snapshot, is_live = inputs.snapshot, not asked.files
-    options = Options(only_marked_unschedulable=is_live, time_limit=asked.time_limit)
-    return DisruptionProblem(
-        packing=Problem(snapshot=snapshot, instance_types=inputs.types, options=options),
-        options=DisruptionOptions(curve=False, time_limit=asked.time_limit),
-        replicas=replicas_of(snapshot.pods) if is_live else inputs.replicas,
-        sold=inputs.catalogue.sold,
-    )
+    options = DisruptionOptions(curve=False, time_limit=asked.time_limit)
+    packing = Options(only_marked_unschedulable=not asked.files, time_limit=asked.time_limit)
+    return disruption_problem(inputs, options, packing)
 
 
 def _named(files: Sequence[str]) -> str:
