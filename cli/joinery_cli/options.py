@@ -138,6 +138,12 @@ TimeLimitOption = Annotated[
 ]
 
 
+def check_every(seconds: float) -> None:
+    """Raises ``ConfigurationError`` where ``--every`` is no time to wait."""
+    if not 0 <= seconds < float("inf"):
+        raise ConfigurationError(f"--every {seconds:g}: must be a number of seconds, 0 or more")
+
+
 def duration_of(option: str, text: str) -> timedelta:
     """The value of an option as a duration. Raises ``ConfigurationError`` naming the option."""
     from joinery.objects.karpenter import duration

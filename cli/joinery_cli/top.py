@@ -1,6 +1,5 @@
 """``joinery top``: the cluster as it changes. Nodes, the pods that wait, what comes next, and what each waits for."""
 
-import math
 import sys
 import time
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from joinery_cli.options import (
     NowOption,
     Recursive,
     RegionOption,
+    check_every,
     duration_of,
 )
 from joinery_cli.output.visible import line_of
@@ -70,8 +70,7 @@ def top(
     from joinery_cli.sources import region_named
 
     check_time_limit(time_limit)
-    if not 0 <= every < math.inf:
-        raise ConfigurationError(f"--every {every:g}: must be a number of seconds, 0 or more")
+    check_every(every)
     paths = [*(files or ()), *(more_files or ())]
     if records and paths:
         raise ConfigurationError("--records: shows what was recorded; give it without files")

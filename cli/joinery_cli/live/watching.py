@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 
 from joinery.objects.errors import ConfigurationError, JoineryError
-from joinery_cli.options import DecisionFormat, EveryOption
+from joinery_cli.options import DecisionFormat, EveryOption, check_every
 from joinery_cli.output.visible import line_of
 
 WatchOption = Annotated[bool, typer.Option("--watch", "-w", help="Look again and again, until q or Ctrl-C.")]
@@ -52,8 +52,7 @@ def _check(options: dict[str, Any], every: float) -> None:
         raise ConfigurationError(f"--watch: shows a table or JSON, not -o {options['output'].value}")
     if "-" in (*(options["files"] or ()), *(options["more_files"] or ())):
         raise ConfigurationError("--watch: standard input can be read only once; give a file instead of -f -")
-    if not 0 <= every < float("inf"):
-        raise ConfigurationError(f"--every {every:g}: must be a number of seconds, 0 or more")
+    check_every(every)
 
 
 def _watch(command: Callable[[], None], every: float, *, is_json: bool) -> None:
