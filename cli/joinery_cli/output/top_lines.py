@@ -15,7 +15,6 @@ from rich.text import Text
 
 from joinery_cli.notices import Severity, UserNotice
 from joinery_cli.output.visible import visible
-from joinery_cli.view.disruption_words import nearness
 from joinery_cli.view.figures import count, money, natural
 from joinery_cli.view.top_view import Phase, TopNext, TopNode, TopPods, TopPool, TopView, fullness
 
@@ -84,9 +83,8 @@ def summary(view: TopView, width: int, state: str = "") -> Text:
     second = _cut(f"{nodes}, {money(view.hourly)}/h; {spot}; {pods}", width)
     bars = [_gauge(name, fullness(view.nodes, name)) for name in ("cpu", "memory")]
     third = Text("  ").join(bars)
-    bound = next(iter(nearness(view.seen)), "")
     room = width - cell_len(third.plain) - 2
-    if bound and room > len("bound $0.0000/h"):
+    if view.seen.disruptions.lower_bound > 0 and room > len("bound $0.0000/h"):
         third.append("  ").append(_cut(_bound(view), room), style="green")
     return Text("\n").join((Text(first, style="bold"), Text(second), third))
 
