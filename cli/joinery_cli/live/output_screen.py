@@ -1,6 +1,6 @@
 """The screen of ``--watch``: what a command prints, to scroll in, made anew again and again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from rich.text import Text
@@ -20,7 +20,8 @@ class OutputScreen(Looking):
     """
 
     def __init__(self, output: Callable[[], str], every: float) -> None:
-        super().__init__(_Outputs(output), every)
+        # An iterator that calls goes on after an error, as a generator would not. What is printed is never None.
+        super().__init__(iter(output, None), every)
 
     def compose(self) -> ComposeResult:
         """The output, and below it what went wrong."""
@@ -37,13 +38,3 @@ class OutputScreen(Looking):
         """With the colours that it was printed in."""
         if look is not None:
             self.query_one("#text", Static).update(Text.from_ansi(look))
-
-
-class _Outputs(Iterator[str]):
-    """A generator would end with the first error."""
-
-    def __init__(self, output: Callable[[], str]) -> None:
-        self._output = output
-
-    def __next__(self) -> str:
-        return self._output()
