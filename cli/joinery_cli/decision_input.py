@@ -58,6 +58,7 @@ def decision_input(
     Without ``files`` the current cluster is read, and nothing is written to it. Raises ``ConfigurationError`` for bad
     input, ``UnavailableError`` where the cluster or AWS cannot be reached.
     """
+    from joinery.decisions.scheduling.on_demand_shares import with_shares
     from joinery.decisions.scheduling.pools.overlays import overlaid
     from joinery.gateways.ec2.offline import instance_types, judged
     from joinery_cli.reading.daemons import without_daemons
@@ -77,6 +78,8 @@ def decision_input(
         inputs = load(files, recursive=recursive, daemons=daemons)
         snapshot = inputs.snapshot(now) if files else live_snapshot(now)
         snapshot = replace(snapshot, node_classes=judged(snapshot.node_classes, now))
+        if files:  # in a cluster they are at the gate until the stack lets them through
+            snapshot = replace(snapshot, pods=with_shares(snapshot.pods))
     notices = heard(
         *inputs.all_notices(),
         *unread_annotations(snapshot),

@@ -7,7 +7,7 @@ carries the object before and after; unlike the API server's, it comes right aft
 import json
 from typing import Any
 
-from joinery.objects.karpenter.labels import REPORTER
+from joinery.objects.karpenter.labels import ON_DEMAND_SHARE, REPORTER
 from simulator.doors.doors import TOKEN, Doors
 from simulator.engine import Engine, Turn
 from simulator.kubernetes.apiserver import Change
@@ -32,7 +32,7 @@ class Admission:
             self._call("events", "events.k8s.io/v1", "Event", event_document(stored), None)
 
     def _change(self, change: Change) -> None:
-        if change.kind in WATCHED and _matters(change):
+        if (change.kind in WATCHED and _matters(change)) or (change.kind == "Pod" and _comes_gated(change)):
             kind = KINDS[change.kind]
             after, before = _document(change.after), _document(change.before)
             self._call(kind.plural, kind.api_version, kind.name, after, before)
@@ -96,6 +96,12 @@ def event_document(stored: StoredEvent) -> dict[str, Any]:
             "uid": event.uid,
         },
     }
+
+
+def _comes_gated(change: Change) -> bool:
+    """The CEL condition for pods: a new one waits at our gate."""
+    gates = change.after.spec.scheduling_gates if change.before is None and change.after is not None else ()
+    return any(gate.name == ON_DEMAND_SHARE for gate in gates)
 
 
 def _matters(change: Change) -> bool:

@@ -288,7 +288,10 @@ class InMemoryCluster:
         if not may_still_be_sent(before, after, current):
             raise ConflictError(f"pod {before.key} was modified since it was read")
         metadata = taken(current.metadata, before.metadata, after.metadata, "annotations")
-        self.api.update(with_fields(current, metadata=metadata))
+        # Affinity may change while the pod waits at a gate, and gates may only go.
+        fields = ("affinity", "scheduling_gates") if current.spec.scheduling_gates else ()
+        spec = taken(current.spec, before.spec, after.spec, *fields)
+        self.api.update(with_fields(current, metadata=metadata, spec=spec))
 
     def tolerate(self, pod: Pod, toleration: Toleration) -> None:
         stored = self._pod(pod)

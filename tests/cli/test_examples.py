@@ -177,6 +177,8 @@ def test_tasks_are_planned_as_their_headings_say() -> None:
     assert set(each("spot", "capacityType")) == set(each("many-types", "capacityType")) == {"spot"}
     assert set(each("on-demand", "capacityType")) == set(each("stays", "capacityType")) == {"on-demand"}
     assert each("half-on-spot", "capacityType") == {"spot": 4, "on-demand": 4}
+    # One of the seven others takes room that is left on demand.
+    assert each("on-demand-share", "capacityType") == {"spot": 6, "on-demand": 6}
     zones = each("zones", "zone")
     assert len(zones) >= 3
     assert max(zones.values()) - min(zones.values()) <= 1

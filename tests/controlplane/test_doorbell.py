@@ -31,6 +31,7 @@ WEBHOOK = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations
 EVENTS, CORE_EVENTS = "/apis/events.k8s.io/v1/namespaces/default/events", "/api/v1/namespaces/default/events"
 POOLS, CLAIMS = "/apis/karpenter.sh/v1/nodepools", "/apis/karpenter.sh/v1/nodeclaims"
 CLASSES, NODES = "/apis/karpenter.k8s.aws/v1/ec2nodeclasses", "/api/v1/nodes"
+PODS = "/api/v1/namespaces/default/pods"
 PATIENCE_SECONDS = 20
 
 
@@ -175,6 +176,18 @@ def test_other_events_do_not_ring(reason: str, bell: Bell) -> None:
     """The reason is judged inside the API server."""
     assert bell.rings("POST", EVENTS, event(bell.name(), reason)) == 0
     assert bell.rings("POST", CORE_EVENTS, core_event(bell.name(), reason)) == 0
+
+
+def test_a_pod_at_our_gate_rings_when_it_comes(bell: Bell) -> None:
+    """kube-scheduler says nothing of it. Other pods do not ring, nor does what becomes of it."""
+    container = {"name": "main", "image": "example.com/main"}
+    gates = [{"name": gate} for gate in ("kueue.x-k8s.io/admission", "joinery.dev/on-demand")]
+    for count, rings in ((0, 0), (1, 0), (2, 1)):
+        name = bell.name()
+        spec = {"containers": [container], "schedulingGates": gates[:count]}
+        assert bell.rings("POST", PODS, {"metadata": {"name": name}, "spec": spec}) == rings
+        assert bell.rings("PATCH", f"{PODS}/{name}", {"metadata": {"labels": {"a": "b"}}}) == 0
+        bell.transport.request("DELETE", f"{PODS}/{name}", None)
 
 
 def test_our_own_events_do_not_ring(bell: Bell) -> None:

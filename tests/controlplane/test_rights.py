@@ -173,7 +173,7 @@ def test_without_steering_nobody_may_patch_pods() -> None:
         for rule in role["rules"]
         if "pods" in rule["resources"] and "patch" in rule["verbs"]
     }
-    assert patching == {"joinery-steering", "joinery-deletion-costs"}
+    assert patching == {"joinery-steering", "joinery-on-demand-shares", "joinery-deletion-costs"}
 
 
 def toleration(**given: str) -> dict[str, Any]:

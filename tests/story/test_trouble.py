@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from joinery.objects.errors import UnavailableError
+from joinery.objects.karpenter.labels import CAPACITY_TYPE
 from simulator.kubernetes.budgets import is_ready
 from simulator.story.leaks import leaks
 from simulator.story.scenario import find, load
 from simulator.story.simulation import Simulation
 from tests.story.conftest import PlayedScenario
 
-CASES = ("spot-storm", "out-of-stock", "slow-drain", "story", "surge")
+CASES = ("spot-storm", "out-of-stock", "slow-drain", "story", "surge", "on-demand-share")
 
 
 @pytest.mark.soak
@@ -25,6 +26,20 @@ def test_whatever_the_seed_everything_runs_in_the_end_and_nothing_leaks(name: st
             simulation.engine.run_until(simulation.end)
         assert leaks(simulation) == (), seed
         assert all(is_ready(pod) for pod in simulation.world.cluster.pods.values()), seed
+
+
+def test_a_share_of_a_workload_is_on_demand_before_and_after_a_storm(played: Callable[..., PlayedScenario]) -> None:
+    """Two, and of the ten others three, are bound to on-demand nodes by what they ask for themselves; nobody wakes
+    provisioning for pods at the gate.
+    """
+    share = played("on-demand-share")
+    pods = share.simulation.world.cluster.pods.values()
+    nodes = share.simulation.world.cluster.nodes
+    asking = [pod for pod in pods if pod.spec.required_node_affinity]
+    assert (len(pods), len(asking)) == (12, 5)
+    assert {nodes[pod.spec.node_name].metadata.labels[CAPACITY_TYPE] for pod in asking} == {"on-demand"}
+    first = share.lines("provisioning", "launches")[0].at - share.lines("workloads", "create")[0].at
+    assert first.total_seconds() < 10
 
 
 def test_in_a_storm_every_replacement_is_launched_before_its_node_drains(played: Callable[..., PlayedScenario]) -> None:

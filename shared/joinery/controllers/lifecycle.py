@@ -28,6 +28,7 @@ from joinery.decisions.lifecycle.launching.likely import likely
 from joinery.decisions.lifecycle.pools.readiness import unresolved
 from joinery.decisions.lifecycle.state.cluster import ClusterState, state_of, unlisted
 from joinery.decisions.metrics.pods import Arrivals
+from joinery.decisions.scheduling.on_demand_shares import Shares, on_demand_shares
 from joinery.decisions.scheduling.pools.overlays import Types
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.deadlines import within
@@ -89,7 +90,8 @@ class LifecycleController:
         )
         # In every run anew: an alarm stands for as long as somebody has to look.
         count(Count.CANARIES_FAILED, len(decision.halted))
-        self._act(decision, actor, invocation)
+        shares = on_demand_shares(state.snapshot.pods) if self._settings.on_demand_shares else Shares()
+        self._act(decision, shares, actor, invocation)
         self._remove_unused(state, actor)
         metrics.add(*self._arrivals.look(state.snapshot.pods, state.snapshot.now))
         actor.conclude()
@@ -190,7 +192,7 @@ class LifecycleController:
         except Exception as error:
             return error
 
-    def _act(self, decision: LifecycleDecision, actor: Actor, invocation: Invocation) -> None:
+    def _act(self, decision: LifecycleDecision, shares: Shares, actor: Actor, invocation: Invocation) -> None:
         """Carry it out, what others wait for first: the time of a run may not be enough for everything.
 
         Drains come late, because those that get nowhere are there in every run. A pod that is let onto its node waits
@@ -198,7 +200,8 @@ class LifecycleController:
         """
         for failure in decision.failures:
             actor.note(failure.what, failure.error)
-        actor.carry_out(*decision.readiness, *(step.commands for step in decision.steps))
+        let_through = ((update,) for update in shares.let_through)
+        actor.carry_out(*decision.readiness, *(step.commands for step in decision.steps), *let_through)
         launched = self._launch(decision.launches, actor, invocation)
         actor.carry_out(*decision.garbage, *((invitation,) for invitation in decision.invitations))
         actor.carry_out(*(step.commands for step in decision.ends))
@@ -212,7 +215,7 @@ class LifecycleController:
         if decision.wakes_disruption:
             actor.ring(Bell.DISRUPTION)
         # Behind all that matters: these Events are one for each pod of a node that goes.
-        actor.emit(news(self._gateways, chain.from_iterable(decision.pod_events.values())))
+        actor.emit(news(self._gateways, (*chain.from_iterable(decision.pod_events.values()), *shares.faults)))
 
     def _remove_unused(self, state: ClusterState, actor: Actor) -> None:
         """Now and then, where everything is known and time is left. Nothing waits for it, so it fails no run."""

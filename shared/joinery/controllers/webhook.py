@@ -120,6 +120,7 @@ def bells(request: Request) -> frozenset[Bell]:
         "events.": _event,
         "events.events.k8s.io": _event,
         "nodes.": _node,
+        "pods.": _pod,
         f"nodeclaims.{labels.CORE_GROUP}": _node_claim,
         f"machines.{labels.CORE_GROUP}": _node_claim,
         f"nodepools.{labels.CORE_GROUP}": _configuration,
@@ -162,6 +163,13 @@ def _node_facts(node: Object) -> tuple[Any, ...]:
         _mapping(node, "status").get("allocatable"),
         [(condition.get("type"), condition.get("status")) for condition in _conditions(node)],
     )
+
+
+def _pod(pod: Object, _: Object, operation: str) -> frozenset[Bell]:
+    """A new pod that waits at our gate. kube-scheduler says nothing about it."""
+    gates = _mapping(pod, "spec").get("schedulingGates")
+    is_ours = isinstance(gates, list) and {"name": labels.ON_DEMAND_SHARE} in gates
+    return frozenset({Bell.LIFECYCLE}) if is_ours and operation == "CREATE" else frozenset()
 
 
 def _node_claim(claim: Object, before: Object, operation: str) -> frozenset[Bell]:

@@ -129,6 +129,13 @@ _WANTS_A_PERSON = {
         is_warning=True,
         remedy="a policy of yours is against it, or Joinery's rights are of an older version: `joinery doctor`",
     ),
+    "InvalidOnDemandShare": EventReason(
+        (POD,),
+        "it waits at the gate `joinery.dev/on-demand`, and its annotation of that name is none, so nothing lets it "
+        "through",
+        is_warning=True,
+        remedy="write `2`, `30%` or `2 + 30%` into the template of its workload, or take the gate out",
+    ),
     "InvalidDoNotDisruptAnnotation": EventReason(
         (POD,),
         "the value of `karpenter.sh/do-not-disrupt` is none, so it protects nothing",

@@ -74,6 +74,11 @@ FOR_PEOPLE: Mapping[str, OwnKey] = MappingProxyType(
             "`off`, or some of `static`, `reserved`, `scarce`, separated by commas: where its drifted nodes end before "
             "their replacements are launched",
         ),
+        labels.ON_DEMAND_SHARE: OwnKey(
+            (POD,),
+            "`2`, `30%` or `2 + 30%`: so many pods of its workload run on demand, and the others where it is cheapest. "
+            "Also a scheduling gate, by which its pods wait for that",
+        ),
         labels.SURGE_BEFORE_EVICTION: OwnKey(
             (POD,), '`"true"`: its successor comes first; `"false"`: also not by `SurgeSingleReplicas`'
         ),

@@ -121,9 +121,36 @@ class Caps:
         return replace(self, launched=self.launched + instances, hourly=self.hourly + hourly)
 
 
+@dataclass(frozen=True)
+class OnDemandShare:
+    """How many pods of a workload run on demand at least, in the words of EC2 Auto Scaling's instances distribution.
+
+    base       so many of its pods first
+    percent    of those beyond the base, so many in a hundred, rounded up
+    """
+
+    base: int
+    percent: int
+
+    def of(self, pods: int) -> int:
+        """How many of so many pods run on demand."""
+        beyond = max(0, pods - self.base)
+        return min(pods, self.base) + -(-self.percent * beyond // 100)
+
+
+def on_demand_share_of(text: str) -> OnDemandShare:
+    """``2``, ``30%`` or ``2 + 30%``. Raises ``ValueError`` for anything else."""
+    match = _ON_DEMAND_SHARE.fullmatch(text.strip())
+    share = OnDemandShare(int(match[1] or 0), int(match[2] or match[3] or 0)) if match else None
+    if share is None or share.percent > 100:
+        raise ValueError(f"{text!r} is neither pods, such as 2, nor a percentage, such as 30%, nor both: 2 + 30%")
+    return share
+
+
 SIZES = ("cheapest", "balanced", "small")
 CHEAPEST, BALANCED = SIZES[:2]
 _PERCENT = re.compile(r"([0-9]{1,3}(?:\.[0-9]+)?)%")
+_ON_DEMAND_SHARE = re.compile(r"([0-9]{1,6})(?: *\+ *([0-9]{1,3})%)?|([0-9]{1,3})%")
 
 
 def share_of(text: str) -> float:

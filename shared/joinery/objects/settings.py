@@ -145,6 +145,11 @@ class Settings:
         "Whether zones that ARC shifts traffic away from are left alone. Nothing is bought or repaired there. The "
         "cluster must be registered with ARC.",
     )
+    on_demand_shares: bool = _setting(
+        False, "false", "`true`, `false`",
+        "Whether pods at the gate joinery.dev/on-demand are let through, so many of a workload onto on-demand capacity "
+        "as their annotation says. It needs the right to patch pods.",
+    )
     surge_single_replicas: bool = _setting(
         False, "false", "`true`, `false`",
         "Whether the only replica of a Deployment gets its successor before its node goes, if its disruption budget "
