@@ -27,7 +27,15 @@ HOME = "docs/home"
 CHAPTERS = {
     "Begin": ["docs/try", "docs/getting-started", "docs/karpenter", "docs/compatibility", "docs/faq"],
     "Concepts": ["docs/nodepools", "docs/nodeclasses", "docs/nodeclaims"],
-    "Use it": ["docs/tasks", "docs/disruption", "docs/amis", "docs/top", "docs/history", "docs/troubleshooting"],
+    "Use it": [
+        "docs/tasks",
+        "docs/gangs",
+        "docs/disruption",
+        "docs/amis",
+        "docs/top",
+        "docs/history",
+        "docs/troubleshooting",
+    ],
     "Run it": [
         "docs/operations",
         "docs/upgrading",

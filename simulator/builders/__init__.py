@@ -8,7 +8,7 @@ from simulator.builders.defaults import EPOCH, ZONES, zone_id
 from simulator.builders.ec2 import instance_type
 from simulator.builders.karpenter import foreign, node_claim, node_class, node_overlay, node_pool
 from simulator.builders.nodes import node
-from simulator.builders.pods import daemon_set, deployment, namespace, owner, pdb, pod, replica_set
+from simulator.builders.pods import daemon_set, deployment, namespace, owner, pdb, pod, pod_group, replica_set
 from simulator.builders.storage import BOUND, storage_class, volume, volume_claim
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "owner",
     "pdb",
     "pod",
+    "pod_group",
     "replica_set",
     "storage_class",
     "volume",

@@ -4,8 +4,11 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from joinery.objects.karpenter.labels import REVISION
 from joinery.objects.kubernetes import core
+from joinery.objects.kubernetes.podgroups import PodGroup
 from simulator.builders.defaults import as_fields, as_struct, as_structs
 from simulator.kubernetes import shapes
 from simulator.kubernetes.resources import (
@@ -97,6 +100,22 @@ def _owners(reference: Any) -> list[core.OwnerReference]:
         return []
     is_name = isinstance(reference, str)
     return [owner("ReplicaSet", reference) if is_name else as_struct(reference, core.OwnerReference)]
+
+
+def pod_group(
+    name: str = "train", *, minimum: int = 4, namespace: str = "default", topology: str = "", **spec: Any
+) -> PodGroup:
+    """A PodGroup of Kubernetes' own, whose pods are placed so many at a time. ``topology``: the node label that has one
+    value for all of them.
+
+    ``spec``: further fields of its spec, in camel case.
+    """
+    constraints = {"schedulingConstraints": {"topology": [{"key": topology}]}} if topology else {}
+    document = {
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": minimum}}, **constraints, **spec},
+    }
+    return msgspec.convert(document, PodGroup)
 
 
 def daemon_set(

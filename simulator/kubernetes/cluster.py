@@ -183,6 +183,7 @@ class InMemoryCluster:
             volume_attachments=self._all("VolumeAttachment"),
             disruption_budgets=tuple(budget for _, budget in sorted(self.disruption_budgets.items())),
             replica_sets=tuple(msgspec.convert(to_document(one), Workload) for one in self._all("ReplicaSet")),
+            scheduling_groups=self._all("PodGroup"),
             invalid=tuple(invalid(kind, name, raw) for (kind, name), raw in sorted(self._unparsed.items())),
         )
 

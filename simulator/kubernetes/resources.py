@@ -18,6 +18,7 @@ from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes import core, rollouts
+from joinery.objects.kubernetes.podgroups import PodGroup
 
 T = TypeVar("T")
 
@@ -86,6 +87,7 @@ KINDS = {
         Kind("CSIStorageCapacity", core.CSIStorageCapacity, "storage.k8s.io/v1", "csistoragecapacities", True),
         Kind("VolumeAttachment", core.VolumeAttachment, "storage.k8s.io/v1", "volumeattachments"),
         Kind("PodDisruptionBudget", core.PodDisruptionBudget, "policy/v1", "poddisruptionbudgets", True),
+        Kind("PodGroup", PodGroup, "scheduling.k8s.io/v1alpha2", "podgroups", True),
         Kind("PriorityClass", core.PriorityClass, "scheduling.k8s.io/v1", "priorityclasses"),
         Kind("Lease", LeaseObject, "coordination.k8s.io/v1", "leases", True),
         Kind("NodePool", NodePool, "karpenter.sh/v1", "nodepools"),

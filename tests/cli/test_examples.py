@@ -77,6 +77,13 @@ def test_gpu_nodes_are_for_those_who_ask_for_gpus() -> None:
     assert pools(placed["web"]) == {"default"}
 
 
+def test_a_gang_is_bought_for_as_a_whole() -> None:
+    """A node for each of four workers, all in one zone."""
+    (nodes,) = homes("gang.yaml").values()
+    assert len(nodes) == 4
+    assert len({launch["offering"]["zone"] for launch in nodes}) == 1
+
+
 def test_the_heaviest_pool_that_suits_a_pod_is_used() -> None:
     """Graviton first, amd64 where the image asks for it, the data team's own pool for nobody else."""
     placed = homes("weighted-pools.yaml")

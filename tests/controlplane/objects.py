@@ -26,8 +26,8 @@ MANIFEST_FILES = tuple(MANIFESTS / name for name in ("crds", "fences.yaml", "rba
 WAIT_SECONDS = 20
 #: What a test may leave behind, in the order in which it goes.
 _SWEPT = (
-    "Deployment", "ReplicaSet", "Pod", "PodDisruptionBudget", "DaemonSet", "NodeClaim", "NodePool", "EC2NodeClass",
-    "Node", "CSINode", "CSIDriver", "CSIStorageCapacity",
+    "Deployment", "ReplicaSet", "Pod", "PodGroup", "PodDisruptionBudget", "DaemonSet", "NodeClaim", "NodePool",
+    "EC2NodeClass", "Node", "CSINode", "CSIDriver", "CSIStorageCapacity",
     "VolumeAttachment", "PersistentVolumeClaim", "PersistentVolume", "StorageClass",
 )  # fmt: skip
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/joinery-decisions"

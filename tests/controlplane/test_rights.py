@@ -36,6 +36,7 @@ DECIDED_BY = [
     "volumeattachments.storage.k8s.io", "daemonsets.apps",
     "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy",
     "replicasets.apps", "statefulsets.apps", "jobs.batch", "replicationcontrollers", "nodeoverlays.karpenter.sh",
+    "podgroups.scheduling.k8s.io", "podgroups.scheduling.x-k8s.io", "podgroups.scheduling.volcano.sh",
 ]  # fmt: skip
 DECIDING = [f"{verb} {resource}" for verb in ("list", "watch") for resource in DECIDED_BY]
 LAUNCHING = [

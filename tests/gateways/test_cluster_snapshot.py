@@ -88,3 +88,12 @@ def test_a_node_about_which_nothing_has_changed_keeps_its_view(form: Form) -> No
     form.put(builders.pod("p2", node="n2"))
     assert form.cluster.snapshot().views[0] is first
     assert form.cluster.snapshot().views[1] != second
+
+
+def test_a_pod_group_is_read_where_a_pod_names_one(form: Form) -> None:
+    """How many pods are placed together, and where."""
+    group = builders.pod_group("train", minimum=2, topology="topology.kubernetes.io/zone")
+    form.put(builders.pod("p1", scheduling_group={"podGroupName": "train"}), group)
+    (gang,) = form.cluster.snapshot().gangs.values()
+    assert (str(gang), gang.minimum, gang.topology) == ("PodGroup default/train", 2, "topology.kubernetes.io/zone")
+    assert list(gang.members) == ["default/p1"]

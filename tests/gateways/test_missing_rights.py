@@ -32,7 +32,7 @@ class Forbidding(InProcess):
 
 def _without(plural: str, code: int = 403) -> KubernetesCluster:
     clock = Clock()
-    cluster = InMemoryCluster(clock, builders.node(), builders.pod())
+    cluster = InMemoryCluster(clock, builders.node(), builders.pod(scheduling_group={"podGroupName": "train"}))
     return KubernetesCluster(Forbidding(cluster, plural, code), now=clock.now, node_class=EC2NodeClass)
 
 
@@ -40,7 +40,7 @@ def _without(plural: str, code: int = 403) -> KubernetesCluster:
     ("plural", "kind"),
     [
         ("priorityclasses", "PriorityClass"), ("csinodes", "CSINode"), ("csidrivers", "CSIDriver"),
-        ("csistoragecapacities", "CSIStorageCapacity"),
+        ("csistoragecapacities", "CSIStorageCapacity"), ("podgroups", "PodGroup"),
     ],
 )  # fmt: skip
 def test_what_decisions_can_do_without_is_missing_and_said(plural: str, kind: str) -> None:

@@ -31,6 +31,8 @@ BACKOFF_SECONDS = 10
 #: Everything here lives for minutes on a busy machine: a heap may grow fivefold before Go collects its garbage, which
 #: takes a quarter less of the processor, and a third more of memory.
 _GO = {"GOGC": "400"}
+#: What the API server serves and the scheduler heeds beside their defaults: PodGroups, which are alpha in 1.36.
+_GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
 #: How the scheduler prefers nodes: those with the most room, which is its default, or those with the least.
 LEAST_ALLOCATED, MOST_ALLOCATED = "LeastAllocated", "MostAllocated"
 
@@ -213,7 +215,8 @@ def _start_api(plane: ControlPlane, peer: int, flags: Sequence[str]) -> None:
         "--service-account-key-file", key, "--service-account-signing-key-file", key,
         "--token-auth-file", tokens, "--authorization-mode=RBAC", "--allow-privileged=true",
         # Without kubelets nobody mounts a service account's token, so pods need not have one.
-        "--disable-admission-plugins=ServiceAccount", *flags,
+        "--disable-admission-plugins=ServiceAccount",
+        _GATES, "--runtime-config=scheduling.k8s.io/v1alpha2=true", *flags,
     )  # fmt: skip
     plane.wait(f"{plane.server}/readyz")
     plane.wait(f"{plane.server}/api/v1/namespaces/default")
@@ -228,7 +231,7 @@ def _start_scheduler(plane: ControlPlane, backoff_seconds: int, scoring: str) ->
         "profiles: [{schedulerName: default-scheduler, pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: "
         f"{{type: {scoring}, resources: [{{name: cpu, weight: 1}}, {{name: memory, weight: 1}}]}}}}}}]}}]\n"
     )
-    plane.run("kube-scheduler", "--config", config, f"--secure-port={port}")
+    plane.run("kube-scheduler", "--config", config, f"--secure-port={port}", _GATES)
     plane.wait(f"https://127.0.0.1:{port}/readyz")
 
 

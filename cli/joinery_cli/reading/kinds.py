@@ -14,6 +14,7 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes import core, workloads
+from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.spelling import meant_by
 from joinery_cli.reading.documents import Document
 from joinery_cli.reading.schema import real_kinds
@@ -56,6 +57,9 @@ KINDS: Mapping[tuple[str, str], ReadKind] = {
     ("scheduling.k8s.io", "PriorityClass"): ReadKind(
         "priority_classes", core.PriorityClass, False, ("v1", "v1beta1", "v1alpha1")
     ),
+    ("scheduling.k8s.io", "PodGroup"): ReadKind(
+        "scheduling_groups", PodGroup, True, ("v1beta1", "v1alpha3", "v1alpha2")
+    ),
     ("storage.k8s.io", "StorageClass"): ReadKind("storage_classes", core.StorageClass, False, _OLD_BETA),
     ("storage.k8s.io", "CSINode"): ReadKind("csi_nodes", core.CSINode, False, _OLD_BETA),
     ("storage.k8s.io", "CSIDriver"): ReadKind("csi_drivers", core.CSIDriver, False, _OLD_BETA),
@@ -70,9 +74,12 @@ KINDS: Mapping[tuple[str, str], ReadKind] = {
 }
 #: What is read beside the snapshot: it becomes pods, or a word.
 ASIDE = frozenset({"workloads", "limit_ranges", "autoscalers", "scaled_objects", "runtime_classes"})
-#: Objects of others that say how many pods there are. Of their many other fields there is no table.
+#: Objects of others that say how many pods there are, or how many are placed together. Of their many other fields there
+#: is no table.
 _OF_OTHERS: Mapping[tuple[str, str], ReadKind] = {
     ("keda.sh", "ScaledObject"): ReadKind("scaled_objects", workloads.ScaledObject, True, ("v1alpha1",)),
+    ("scheduling.x-k8s.io", "PodGroup"): ReadKind("coscheduling_groups", PodGroup, True, ("v1alpha1",)),
+    ("scheduling.volcano.sh", "PodGroup"): ReadKind("volcano_groups", PodGroup, True, ("v1beta1",)),
 }
 #: What makes pods without a pod's template in it: a container, or as many cores and gibibytes as are asked for. A
 #: Rollout may take its template from a Deployment (``workloadRef``).

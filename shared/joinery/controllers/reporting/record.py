@@ -33,6 +33,7 @@ from joinery.gateways.memory.bucket import Store
 from joinery.objects.karpenter import labels
 from joinery.objects.karpenter.conditions import READY
 from joinery.objects.karpenter.validation import MOST_ANNOTATED
+from joinery.objects.snapshot import gangs
 from joinery.objects.snapshot.offerings import OfferingKey
 from joinery.objects.snapshot.pod_events import PODS_SEEN
 from joinery.objects.snapshot.pod_groups import PodGroup
@@ -55,6 +56,7 @@ _READ = frozenset(
         labels.TERMINATION_TIMESTAMP, labels.LAUNCH_TOKEN, labels.NODE_POOL_HASH, labels.NODE_POOL_HASH_VERSION,
         labels.NODE_CLASS_HASH, labels.NODE_CLASS_HASH_VERSION,
         labels.POD_DELETION_COST, labels.DISRUPTION_COST, VPA_UPDATES, VPA_IN_PLACE,
+        gangs.KUEUE_TOTAL, gangs.KUEUE_FAST_ADMISSION, *gangs.VOLCANO_GROUPS,
         labels.BIND_COMPLETED, labels.SELECTED_NODE, labels.BETA_STORAGE_CLASS,
         "storageclass.kubernetes.io/is-default-class",
     }
@@ -82,6 +84,9 @@ _KINDS = {
     "stateful_sets": ("apps/v1", "StatefulSet"),
     "jobs": ("batch/v1", "Job"),
     "replication_controllers": ("v1", "ReplicationController"),
+    "scheduling_groups": ("scheduling.k8s.io/v1beta1", "PodGroup"),
+    "coscheduling_groups": ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+    "volcano_groups": ("scheduling.volcano.sh/v1beta1", "PodGroup"),
 }
 
 

@@ -24,6 +24,7 @@ class ReasonCode(StrEnum):
     VOLUME = "Volume"
     TOPOLOGY = "Topology"
     SELECTORS = "Selectors"
+    GANG = "Gang"
     # What a NodePool may buy.
     OFFERINGS = "Offerings"
     RESERVED = "Reserved"

@@ -1,10 +1,11 @@
 """The packing core's one door: ``solve(problem)``.
 
-A packing is an ``attempt`` by a strategy. Three things lead to further attempts, the first in the outermost loop:
+A packing is an ``attempt`` by a strategy. Four things lead to further attempts, the first in the outermost loop:
 
-1. pods whose node is going and that found no other place: they stay, and rules count them where they are (``solve``);
-2. a strategy that might place more pods, or cost less (``_search``, ``strategies.alternatives``);
-3. domains that a packing opened without having counted them (``_consistent``, ``strategies.repairs``).
+1. gangs of which too few pods have a place: they are left out, or gathered elsewhere (``gangs.together``);
+2. pods whose node is going and that found no other place: they stay, and rules count them where they are (``_packed``);
+3. a strategy that might place more pods, or cost less (``_search``, ``strategies.alternatives``);
+4. domains that a packing opened without having counted them (``_consistent``, ``strategies.repairs``).
 
 Most problems need one attempt.
 """
@@ -15,6 +16,7 @@ from types import MappingProxyType
 
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.attempt import PackingAttempt, Strategy, attempt, first_fit
+from joinery.decisions.scheduling.gangs import together
 from joinery.decisions.scheduling.packing import Packing, Unplaced, Unproven
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.strategies import alternatives, cheaper_alternatives, repairs
@@ -59,18 +61,25 @@ def solve_unproven(
     pods are packed in one more way; elsewhere nobody has asked for it yet.
     """
     effort = Effort.until(problem.options.time_limit, stopwatch, problem.options.seed, GRACE)
+    best, left = together(problem, refused, lambda asked, without: _packed(asked, without, effort), effort)
+    unplaced = tuple(sorted((*best.packing.unplaced, *left.values()), key=lambda pod: pod.pod))
+    return Unproven(
+        replace(best.packing, unplaced=unplaced), lambda: replace(best.bounded(bounded_at), unplaced=unplaced)
+    )
+
+
+def _packed(
+    problem: Problem, refused: Mapping[str, Unplaced], effort: Effort
+) -> tuple[PackingAttempt, Mapping[str, Unplaced]]:
+    """The best packing, and the pods that are not in it: those refused, and those that stay where they are."""
     driver = _Driver(problem, effort)
     staying = dict(refused)
     while True:
         best = driver.search(Strategy(staying=frozenset(staying)))
         newly_staying = {pod.pod: pod for pod in best.packing.unplaced if pod.pod in best.staying}
         if not newly_staying or effort.is_late():
-            break
+            return best, staying
         staying |= newly_staying
-    unplaced = tuple(sorted((*best.packing.unplaced, *staying.values()), key=lambda pod: pod.pod))
-    return Unproven(
-        replace(best.packing, unplaced=unplaced), lambda: replace(best.bounded(bounded_at), unplaced=unplaced)
-    )
 
 
 @dataclass(frozen=True)

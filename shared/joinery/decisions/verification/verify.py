@@ -15,6 +15,7 @@ The modules, in the order of reading (``census``, ``affinity``, ``binding_order`
 ``daemon_sets``     which DaemonSets' pods run on a node
 ``final_state``     the final state: pods by class, classes by node
 ``accounting``      every pending pod exactly once
+``gangs``           all of a gang or none of it
 ``placements``      taints, labels, room, ports of each (class, node) pair
 ``claims``          the volume claims that pods mount
 ``unbound_claims``  which volume a claim without one gets
@@ -44,6 +45,7 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.verification.accounting import check_accounts
 from joinery.decisions.verification.alternatives import check_alternatives
 from joinery.decisions.verification.final_state import FinalState, final_state
+from joinery.decisions.verification.gangs import check_gangs
 from joinery.decisions.verification.launch_options import LaunchOptions
 from joinery.decisions.verification.launches import check_launches
 from joinery.decisions.verification.nodepools import check_limits, check_min_values, check_replicas, check_weights
@@ -81,6 +83,7 @@ def _checks(state: FinalState) -> Iterator[Violation]:
     neighbours = required_neighbours(state, census)
     yield from state.wrong
     yield from check_accounts(state)
+    yield from check_gangs(state)
     yield from check_placements(state)
     yield from check_anti_affinity(state, repulsions)
     yield from check_affinity(neighbours)

@@ -31,6 +31,7 @@ class ViolationCode(StrEnum):
     POD_AFFINITY = "PodAffinity"
     POD_ANTI_AFFINITY = "PodAntiAffinity"
     TOPOLOGY_SPREAD = "TopologySpread"
+    GANG = "Gang"
     # Volumes.
     VOLUMES = "Volumes"
     SHARED_VOLUME = "SharedVolume"

@@ -18,7 +18,7 @@ from joinery.gateways.kubernetes.api_errors import refusal
 from joinery.gateways.kubernetes.gateway import Eviction, Lease
 from joinery.gateways.kubernetes.legacy import LegacyApis, path_of
 from joinery.gateways.kubernetes.lists import NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS
-from joinery.gateways.kubernetes.mirrors import SHORT, CoreKind
+from joinery.gateways.kubernetes.mirrors import SHORT, CoreKind, VersionedKind
 from joinery.gateways.kubernetes.patches import Document, changes, document, guarded, may_still_be_sent
 from joinery.gateways.kubernetes.reads import Reads
 from joinery.gateways.kubernetes.transport import JSON_PATCH, MERGE_PATCH, Transport
@@ -34,7 +34,9 @@ from joinery.objects.karpenter.stored import part
 from joinery.objects.karpenter.validation import explain
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.decoding import decode, decode_model
+from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
+from joinery.objects.snapshot.gangs import fields_named
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 from joinery.objects.snapshot.successors import fields_wanted
@@ -75,7 +77,8 @@ class KubernetesCluster:
         self._legacy = legacy
         self._known = Known()
         owners = [CoreKind(field, path, struct, lists.with_pods) for field, path, struct in lists.OWNERS]
-        others = (*owners, *(legacy.kinds.values() if legacy else ()))
+        groups = [VersionedKind(field, paths, PodGroup) for field, paths in lists.POD_GROUPS]
+        others = (*owners, *groups, *(legacy.kinds.values() if legacy else ()))
         self._reads = Reads(
             transport, self._customs.values(), self._node_class.group, others=others, short=short, log=log
         )
@@ -88,7 +91,7 @@ class KubernetesCluster:
     def snapshot(self) -> Snapshot:
         snapshot = replace(self._read(Snapshot, self._reads.fields), known=self._known)
         self._known.pods = snapshot.pods
-        wanted = fields_wanted(snapshot.pods)
+        wanted = (*fields_wanted(snapshot.pods), *fields_named(snapshot.pod_groups))
         if not wanted:
             return snapshot
         read = self._reads.read(wanted)

@@ -95,8 +95,20 @@ OWNERS: tuple[tuple[str, str, Any], ...] = (
     ("replication_controllers", "/api/v1/replicationcontrollers", Workload),
 )
 
+#: What says how many pods are placed together (``objects.snapshot.gangs``): read where some pod names such a group, in
+#: the first version that the cluster serves.
+POD_GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    (
+        "scheduling_groups",
+        tuple(f"/apis/scheduling.k8s.io/{version}/podgroups" for version in ("v1beta1", "v1alpha3", "v1alpha2")),
+    ),
+    ("coscheduling_groups", ("/apis/scheduling.x-k8s.io/v1alpha1/podgroups",)),
+    ("volcano_groups", ("/apis/scheduling.volcano.sh/v1beta1/podgroups",)),
+)
+
 #: The kinds without which decisions are a little worse, and not wrong. The API server has written its PriorityClass's
-#: value into every pod that is stored (admission plugin Priority). Without their owners pods count as they are. Without
+#: value into every pod that is stored (admission plugin Priority). Without their owners pods count as they are, and
+#: without PodGroups each by itself. Without
 #: CSINodes we do not know how many volumes a node takes, and without CSIDrivers and CSIStorageCapacities not where a
 #: driver can make one; kube-scheduler does, and sends no pod where it has no place. Without NodeOverlays AWS's prices
 #: count; a cluster may lack the kind, which Karpenter has behind a feature gate.
@@ -104,7 +116,7 @@ DISPENSABLE = frozenset(
     {
         "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/storage.k8s.io/v1/csinodes",
         "/apis/storage.k8s.io/v1/csidrivers", "/apis/storage.k8s.io/v1/csistoragecapacities", NODE_OVERLAYS.path,
-        *(path for _, path, _ in OWNERS),
+        *(path for _, path, _ in OWNERS), *(path for _, paths in POD_GROUPS for path in paths),
     }
 )  # fmt: skip
 

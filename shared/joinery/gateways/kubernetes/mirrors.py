@@ -16,7 +16,7 @@ hangs; when the numbers of objects differ; and once in half an hour in any case,
 were missed until then, or came late, are logged: there should be none.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -88,6 +88,25 @@ class CoreKind:
     def _entry_of(self, item: Any) -> Entry:
         usable, invalid = self._usable(item) if self._usable else (item, None)
         return Entry(item.metadata.resource_version, usable, invalid)
+
+
+class VersionedKind(CoreKind):
+    """A kind that clusters serve in one version or another, or not at all. ``paths``: of its lists, the newest version
+    first.
+    """
+
+    def __init__(self, field: str, paths: Sequence[str], struct: Any) -> None:
+        super().__init__(field, paths[0], struct)
+        self._paths = paths
+
+    def list_all(self, transport: Transport, known: Mapping[str, Entry]) -> tuple[str, dict[str, Entry]]:
+        listed: tuple[str, dict[str, Entry]] = ("", {})
+        for path in self._paths:
+            self.path = path
+            listed = super().list_all(transport, known)
+            if any(listed):
+                break
+        return listed
 
 
 class CustomKind:

@@ -190,6 +190,10 @@ class PodSchedulingGate(_Object, frozen=True):
     name: str = ""
 
 
+class PodSchedulingGroup(_Object, frozen=True):
+    pod_group_name: str = ""
+
+
 class PodSpec(_Object, frozen=True):
     node_name: str = ""
     scheduler_name: str = ""
@@ -211,6 +215,7 @@ class PodSpec(_Object, frozen=True):
     active_deadline_seconds: int | None = None
     restart_policy: str = ""
     scheduling_gates: list[PodSchedulingGate] = []
+    scheduling_group: PodSchedulingGroup | None = None
 
     @property
     def required_node_affinity(self) -> NodeSelector | None:

@@ -42,6 +42,7 @@ from joinery.objects.kubernetes.core import Node, Pod, Taint
 from joinery.objects.kubernetes.quantity import Resources, amounts
 from joinery.objects.snapshot.claims import INSTANCE_TERMINATING, has_lost_node
 from joinery.objects.snapshot.derived import Derives
+from joinery.objects.snapshot.gangs import waiting_beside
 from joinery.objects.snapshot.instance_owners import copies, lost_provider_ids
 from joinery.objects.snapshot.known import KnownView
 from joinery.objects.snapshot.pod_groups import PodGroup, living
@@ -229,13 +230,15 @@ def unfinalized(node: Node) -> Node:
 
 
 def pending_pods(snapshot: "Snapshot", *, only_marked: bool) -> tuple[Pod, ...]:
-    """The pods that Joinery should find a node for (``pods.is_pending``).
+    """The pods that Joinery should find a node for (``pods.is_pending``), and what waits with them for their gang.
 
     kube-scheduler pre-empts others for a pod that it nominates for a node, whose room is then the pod's. Of a node that
     goes, or is gone, nothing comes.
     """
     work_out = _marked if only_marked else _waiting
-    found = (pod for group in snapshot.pod_groups for pod in group.derived(work_out))
+    found = [pod for group in snapshot.pod_groups for pod in group.derived(work_out)]
+    if snapshot.gangs:
+        found += waiting_beside(snapshot.gangs.values(), frozenset(pod.key for pod in found))
     waiting = tuple(sorted(found, key=lambda pod: pod.key))
     if not any(pod.status.nominated_node_name for pod in waiting):
         return waiting

@@ -24,8 +24,10 @@ from joinery.objects.kubernetes.core import (
     StorageClass,
     VolumeAttachment,
 )
+from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.daemons import inferred_from_pods
+from joinery.objects.snapshot.gangs import Gang, GangKey, gangs_of
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.nodes import NodeView, views
 from joinery.objects.snapshot.pod_groups import PodGroups, by_key, merged, of_daemon_sets
@@ -60,7 +62,7 @@ class ClaimsSnapshot:
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(ClaimsSnapshot):
     """Every object that a decision may look at. Owners of pods are there as far as some of their pods may come back
-    different.
+    different, and PodGroups (``objects.snapshot.gangs``) as far as pods name some.
 
     ``known``: what was worked out of the snapshot before (``joinery.objects.snapshot.known``).
     """
@@ -84,6 +86,9 @@ class Snapshot(ClaimsSnapshot):
     stateful_sets: tuple[Workload, ...] = ()
     jobs: tuple[Workload, ...] = ()
     replication_controllers: tuple[Workload, ...] = ()
+    scheduling_groups: tuple[PodGroup, ...] = ()
+    coscheduling_groups: tuple[PodGroup, ...] = ()
+    volcano_groups: tuple[PodGroup, ...] = ()
     known: Known = field(default_factory=Known, compare=False, repr=False)
 
     @cached_property
@@ -100,6 +105,11 @@ class Snapshot(ClaimsSnapshot):
     def pod_groups(self) -> PodGroups:
         """The pods by node. To ask the groups for what they derive takes less than to ask all pods."""
         return self.known.groups_of(self.pods)
+
+    @cached_property
+    def gangs(self) -> Mapping[GangKey, Gang]:
+        """The pods that are placed together or not at all (``objects.snapshot.gangs``)."""
+        return gangs_of(self)
 
     @cached_property
     def pods_by_key(self) -> Mapping[str, Pod]:

@@ -13,6 +13,7 @@ from joinery.objects.karpenter.meta import Requirement
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes import core
+from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.quantity import amounts, total
 from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.snapshot import Snapshot
@@ -36,6 +37,7 @@ _FIELDS = {
     core.CSIDriver: "csi_drivers",
     core.CSIStorageCapacity: "storage_capacities",
     core.PodDisruptionBudget: "disruption_budgets",
+    PodGroup: "scheduling_groups",
 }
 
 

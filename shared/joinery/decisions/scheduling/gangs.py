@@ -1,0 +1,265 @@
+"""All of a gang's pods that must be together get nodes, or none is bought for it (``objects.snapshot.gangs``).
+
+A packing that places too few of a gang is made again without the gang. Gangs that get in each other's way are not all
+left out for that: after the first packing each of them is tried once more, the most urgent first, beside those that are
+whole, and takes part again if that makes it whole too. First-fit alone tells, which is the cheap part of a packing.
+
+A gang whose pods must share a domain (a zone, a rack) is one: where some of its pods run, the others are required to go
+there. Otherwise its pods require each other, which lets a packing choose; and if it chose a domain that has no room for
+all of them, each other domain is tried, and the cheapest is the gang's.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from msgspec.structs import replace as with_fields
+
+from joinery.decisions.optimizer.effort import Effort
+from joinery.decisions.scheduling.attempt import PackingAttempt, Strategy, first_fit
+from joinery.decisions.scheduling.firstfit.firstfit import FirstFit
+from joinery.decisions.scheduling.firstfit.pending import pending
+from joinery.decisions.scheduling.packing import Packing, Unplaced, placed_pods
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.reason import Reason, ReasonCode
+from joinery.objects.kubernetes.core import (
+    Affinity,
+    LabelSelector,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+)
+from joinery.objects.snapshot.gangs import Gang, GangKey
+from joinery.objects.snapshot.pods import priorities_of, priority_of
+
+#: On the pods of a packing alone: the gang whose pods must share a domain. No stored pod has such a label.
+_LABEL = "(gang)"
+
+#: Packs a problem without the pods that are refused, by name; returns those that it left for its own reasons too.
+Pack = Callable[[Problem, Mapping[str, Unplaced]], tuple[PackingAttempt, Mapping[str, Unplaced]]]
+
+
+def together(
+    problem: Problem, refused: Mapping[str, Unplaced], pack: Pack, effort: Effort
+) -> tuple[PackingAttempt, Mapping[str, Unplaced]]:
+    """What ``pack`` returns, with every gang whole or without a new place. Costs nothing where no gang waits; where one
+    cannot be whole, one packing more, and what first-fit takes for each such gang.
+    """
+    gangs = problem.snapshot.gangs
+    names = frozenset(pod.key for pod in pending(problem, problem.snapshot.views)) if gangs else frozenset[str]()
+    waiting = {key: gang for key, gang in gangs.items() if not names.isdisjoint(gang.members)}
+    if not waiting:
+        return pack(problem, refused)
+    search = _Search(problem, refused, effort, waiting, names)
+    search.leave_out_hopeless()
+    while True:
+        best, left = pack(search.asked, {**refused, **search.left_out})
+        broken = search.broken(placed_pods(best.packing.existing, best.packing.launches))
+        if not broken:
+            return best, left
+        search.leave_out(broken, best.packing)
+        search.try_again(broken, best)
+
+
+@dataclass
+class _Search:
+    """Which gangs take part in a packing, and where.
+
+    ``names``: of all pods to place. ``domains``: by gang, the domain that its pods are required to go to. ``out``: the
+    gangs that are left out, with their pods (``left_out`` has them together). ``tried``: those that were tried alone.
+    """
+
+    problem: Problem
+    refused: Mapping[str, Unplaced]
+    effort: Effort
+    waiting: Mapping[GangKey, Gang]
+    names: frozenset[str]
+    domains: dict[GangKey, str] = field(default_factory=dict)
+    out: dict[GangKey, Mapping[str, Unplaced]] = field(default_factory=dict)
+    tried: set[GangKey] = field(default_factory=set)
+
+    @property
+    def left_out(self) -> Mapping[str, Unplaced]:
+        return {name: unplaced for pods in self.out.values() for name, unplaced in pods.items()}
+
+    @property
+    def asked(self) -> Problem:
+        """The problem with the topology of gangs as rules of their pods."""
+        return _gathered(self.problem, self.names, self.waiting.values(), self.domains)
+
+    def leave_out_hopeless(self) -> None:
+        """Leave out gangs that cannot be whole now, whatever is bought; require domains in which pods run."""
+        for key, gang in self.waiting.items():
+            there = self._domains_of(gang) if gang.topology else frozenset()
+            if gang.minimum is None:
+                template = "{gang} is not there, which says how many pods are placed together"
+                self._refuse(key, Reason.of(ReasonCode.GANG, template, gang=str(gang)))
+            elif gang.lacks_members:
+                template = "{gang} places {minimum} pods together, and {there} of them exist"
+                reason = Reason.of(
+                    ReasonCode.GANG, template, gang=str(gang), minimum=gang.minimum, there=len(gang.members)
+                )
+                self._refuse(key, reason)
+            elif len(there) > 1 or "" in there:
+                template = "{gang} wants all pods in one {topology}, and some run in {domains}"
+                said = ", ".join(domain or "none" for domain in sorted(there))
+                self._refuse(
+                    key, Reason.of(ReasonCode.GANG, template, gang=str(gang), topology=gang.topology, domains=said)
+                )
+            elif there:
+                self.domains[key] = min(there)
+
+    def broken(self, placed: Iterable[str]) -> list[GangKey]:
+        """The gangs that take part and are not whole with these pods placed, the most urgent first."""
+        there = frozenset(placed)
+        broken = [key for key, gang in self.waiting.items() if key not in self.out and not self._is_whole(gang, there)]
+        priorities = priorities_of(self.problem.snapshot.priority_classes)
+        return sorted(broken, key=lambda key: (-_priority(self.waiting[key], priorities), _age(self.waiting[key]), key))
+
+    def leave_out(self, broken: Iterable[GangKey], packing: Packing) -> None:
+        """Leave these gangs out, each pod with the reasons that it has in the packing and its gang's."""
+        reasons = {unplaced.pod: unplaced.reasons for unplaced in packing.unplaced}
+        placed = frozenset(placed_pods(packing.existing, packing.launches))
+        for key in broken:
+            gang = self.waiting[key]
+            lacking = min((name for name in gang.members if name in self.names - placed), default="")
+            template = "{gang} places {minimum} pods together, and {found} have a place; {first} has none"
+            found, minimum = gang.with_node(placed, self.names), gang.minimum or 0
+            reason = Reason.of(ReasonCode.GANG, template, gang=str(gang), minimum=minimum, found=found, first=lacking)
+            self._refuse(key, reason, reasons)
+
+    def try_again(self, broken: Iterable[GangKey], best: PackingAttempt) -> None:
+        """Take those back that are whole beside the gangs that take part, in some domain."""
+        for key in broken:
+            if key in self.tried or self.effort.is_over():
+                continue
+            self.tried.add(key)
+            left = self.out.pop(key)
+            domain, is_whole = self._cheapest(self.waiting[key], best)
+            if not is_whole:
+                self.out[key] = left
+            elif domain:
+                self.domains[key] = domain
+
+    def _cheapest(self, gang: Gang, best: PackingAttempt) -> tuple[str, bool]:
+        """A domain in which the gang is whole, empty for any, and whether there is one."""
+        if gang.key in self.domains or not gang.topology:
+            return "", self._cost_of_whole(gang) is not None
+        costs: dict[str, float] = {}
+        for domain in _choices(gang, best):
+            self.domains[gang.key] = domain
+            if (cost := self._cost_of_whole(gang)) is not None:
+                costs[domain] = cost
+            if self.effort.is_over():
+                break
+        self.domains.pop(gang.key, None)
+        return (min(costs, key=lambda domain: (costs[domain], domain)), True) if costs else ("", False)
+
+    def _cost_of_whole(self, gang: Gang) -> float | None:
+        """$/h of what first-fit buys with the gang beside those that take part; None if not all of them are whole."""
+        options = replace(self.problem.options, first_fit_only=True)
+        staying = frozenset((*self.refused, *self.left_out))
+        packer = first_fit(replace(self.asked, options=options), Strategy(staying=staying), self.effort)
+        packer.place_leftovers()
+        placed = _placed(packer)
+        taking_part = (other for key, other in self.waiting.items() if key not in self.out)
+        if not all(self._is_whole(other, placed) for other in (gang, *taking_part)):
+            return None
+        return sum(float(node.least_prices[node.cheapest()]) for node in packer.bought)
+
+    def _is_whole(self, gang: Gang, placed: frozenset[str]) -> bool:
+        # Of a group without a minimum a pod may be left, and the others go on.
+        return (gang.minimum or 0) < 2 or gang.is_whole(placed, self.names)
+
+    def _domains_of(self, gang: Gang) -> frozenset[str]:
+        """The domains in which pods of the gang run that stay; an empty one for nodes without the label."""
+        stay = {gang.members[name].spec.node_name for name in gang.seated - self.names}
+        return frozenset(
+            view.labels.get(gang.topology, "") for view in self.problem.snapshot.views if view.node in stay
+        )
+
+    def _refuse(self, key: GangKey, reason: Reason, own: Mapping[str, tuple[Reason, ...]] | None = None) -> None:
+        names = (name for name in self.waiting[key].members if name in self.names and name not in self.refused)
+        self.out[key] = {name: Unplaced(name, (reason, *(own or {}).get(name, ()))) for name in names}
+
+
+def _placed(packer: FirstFit) -> frozenset[str]:
+    """The pods that first-fit has placed."""
+    left = {name for names in packer.left.values() for name in names}
+    left.update(name for pod_class in packer.work.classes if pod_class.problems for name in pod_class.names)
+    return frozenset(pod.key for pod in packer.work.pending if pod.key not in left)
+
+
+def _choices(gang: Gang, best: PackingAttempt) -> Iterator[str]:
+    """The domains that nodes have, or could have, that may suit the gang."""
+    work = best.work
+    bought = {
+        domain
+        for pod_class in work.possible
+        if not gang.members.keys().isdisjoint(pod_class.names)
+        for domain in work.universe(pod_class, gang.topology)
+    }
+    there = {view.labels[gang.topology] for view in work.views if gang.topology in view.labels}
+    return iter(sorted(bought | there))
+
+
+def _priority(gang: Gang, priorities: Mapping[str, int]) -> int:
+    return max(priority_of(pod.spec, priorities) for pod in gang.members.values())
+
+
+def _age(gang: Gang) -> tuple[bool, Any]:
+    """Older gangs come first; a file may say nothing."""
+    created = [at for pod in gang.members.values() if (at := pod.metadata.creation_timestamp) is not None]
+    return not created, min(created, default=None)
+
+
+def _gathered(
+    problem: Problem, names: frozenset[str], gangs: Iterable[Gang], domains: Mapping[GangKey, str]
+) -> Problem:
+    """The problem, with what the topology of gangs asks of their pods as rules of these pods."""
+    changed = {
+        name: _in_domain(pod, gang.topology, domains[gang.key]) if gang.key in domains else _beside(pod, gang)
+        for gang in gangs
+        if gang.topology
+        for name, pod in gang.members.items()
+        if name in names
+    }
+    if not changed:
+        return problem
+    pods = tuple(changed.get(pod.key, pod) for pod in problem.snapshot.pods)
+    return replace(problem, snapshot=replace(problem.snapshot, pods=pods))
+
+
+def _in_domain(pod: Pod, key: str, domain: str) -> Pod:
+    """The pod, required to run in the domain."""
+    required = pod.spec.required_node_affinity
+    rule = NodeSelectorRequirement(key=key, operator="In", values=[domain])
+    terms = [
+        with_fields(term, match_expressions=[*term.match_expressions, rule])
+        for term in (required.node_selector_terms if required else [NodeSelectorTerm()])
+    ]
+    affinity = pod.spec.affinity or Affinity()
+    node_affinity = with_fields(
+        affinity.node_affinity or NodeAffinity(),
+        required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=terms),
+    )
+    return with_fields(pod, spec=with_fields(pod.spec, affinity=with_fields(affinity, node_affinity=node_affinity)))
+
+
+def _beside(pod: Pod, gang: Gang) -> Pod:
+    """The pod, required to share a domain with the others of its gang."""
+    label = {_LABEL: str(gang)}
+    term = PodAffinityTerm(topology_key=gang.topology, label_selector=LabelSelector(match_labels=label))
+    affinity = pod.spec.affinity or Affinity()
+    before = affinity.pod_affinity or PodAffinity()
+    required = [*before.required_during_scheduling_ignored_during_execution, term]
+    pod_affinity = with_fields(before, required_during_scheduling_ignored_during_execution=required)
+    return with_fields(
+        pod,
+        metadata=with_fields(pod.metadata, labels={**pod.metadata.labels, **label}),
+        spec=with_fields(pod.spec, affinity=with_fields(affinity, pod_affinity=pod_affinity)),
+    )

@@ -1,0 +1,251 @@
+"""Gangs: all of them get nodes, or nothing is bought."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from joinery.decisions.planning import plan
+from joinery.decisions.scheduling.packing import Packing, placed_pods
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.decisions.scheduling.reason import ReasonCode
+from joinery.decisions.verification.verify import verify
+from joinery.objects.karpenter.labels import ZONE
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.kubernetes.podgroups import PodGroup
+from joinery.objects.snapshot.gangs import COSCHEDULING_GROUP, KUEUE_FAST_ADMISSION, KUEUE_GROUP, KUEUE_TOTAL
+from simulator import builders
+from simulator.builders import instance_type
+from tests.properties import examples
+from tests.unit.decisions.verification.plans import A, B, problem
+
+#: One pod fills a node of the smaller type.
+CPU = "1500m"
+POOL = builders.node_pool()
+
+
+def _members(count: int, gang: str = "train", *, start: int = 1, **spec: Any) -> list[Pod]:
+    spec = {"cpu": CPU, "scheduling_group": {"podGroupName": gang}, **spec}
+    return [builders.pod(f"{gang}-{number}", **spec) for number in range(start, start + count)]
+
+
+def _planned(asked: Problem) -> Packing:
+    made = plan(asked)
+    assert (made.violations, made.warnings) == ((), ())
+    return made.packing
+
+
+def _why(packing: Packing, pod: str = "default/train-1") -> str:
+    reasons = {unplaced.pod: unplaced.reasons for unplaced in packing.unplaced}
+    assert reasons[pod][0].code is ReasonCode.GANG
+    return reasons[pod][0].message
+
+
+def test_a_gang_gets_all_its_nodes() -> None:
+    """Four pods that must be together are bought for together."""
+    packing = _planned(problem(POOL, builders.pod_group(), *_members(4)))
+    assert len(packing.launches) == 4 or packing.hourly <= 0.4
+    assert not packing.unplaced
+
+
+def test_a_lone_pod_of_a_gang_buys_nothing() -> None:
+    """The others are not there yet, and its scheduler would not bind it."""
+    packing = _planned(problem(POOL, builders.pod_group(), *_members(1), builders.pod("web")))
+    assert [pod for launch in packing.launches for pod in launch.pods] == ["default/web"]
+    assert _why(packing) == "PodGroup default/train places 4 pods together, and 1 of them exist"
+
+
+def test_members_that_run_count() -> None:
+    """One of four went with its node: its successor is bought a node."""
+    running = _members(3, node="node-1")
+    nodes = [builders.node("node-1")]
+    packing = _planned(problem(POOL, builders.pod_group(), *nodes, *running, *_members(1, start=4)))
+    assert [pod for launch in packing.launches for pod in launch.pods] == ["default/train-4"]
+
+
+def test_half_a_gang_within_a_limit_is_not_bought() -> None:
+    """What the limit leaves goes to whom it serves."""
+    pool = builders.node_pool(limits={"cpu": "6"})
+    packing = _planned(problem(pool, builders.pod_group(), *_members(4), builders.pod("web", cpu="100m")))
+    assert [pod for launch in packing.launches for pod in launch.pods] == ["default/web"]
+    assert _why(packing).startswith("PodGroup default/train places 4 pods together, and 3 have a place; default/train-")
+
+
+def test_members_beyond_the_minimum_may_be_left() -> None:
+    """A group of four with a minimum of three is whole with three."""
+    pool = builders.node_pool(limits={"cpu": "6"})
+    packing = _planned(problem(pool, builders.pod_group(minimum=3), *_members(4)))
+    assert len(list(placed_pods(packing.existing, packing.launches))) == 3
+
+
+def test_of_gangs_that_compete_one_is_whole() -> None:
+    """Two gangs have room for one: neither waits for the other."""
+    pool = builders.node_pool(limits={"cpu": "8"})
+    groups = [builders.pod_group("train"), builders.pod_group("tune")]
+    packing = _planned(problem(pool, *groups, *_members(4), *_members(4, "tune")))
+    assert sorted(placed_pods(packing.existing, packing.launches)) == [f"default/train-{n}" for n in range(1, 5)]
+    assert {unplaced.reasons[0].code for unplaced in packing.unplaced} == {ReasonCode.GANG}
+
+
+def test_the_more_urgent_of_two_gangs_comes_first() -> None:
+    """Whoever has the higher priority gets the room that is there for one."""
+    pool = builders.node_pool(limits={"cpu": "8"})
+    groups = [builders.pod_group("train"), builders.pod_group("tune")]
+    packing = _planned(problem(pool, *groups, *_members(4), *_members(4, "tune", priority=10)))
+    assert sorted(placed_pods(packing.existing, packing.launches)) == [f"default/tune-{n}" for n in range(1, 5)]
+
+
+def test_free_room_counts_for_a_gang() -> None:
+    """Half of it fits on a node that is there, and the rest is bought."""
+    nodes = [builders.node("node-1"), builders.node_claim(node="node-1")]
+    pool = builders.node_pool(limits={"cpu": "8"})
+    packing = _planned(problem(pool, builders.pod_group(), *nodes, *_members(4)))
+    assert [len(placement.pods) for placement in packing.existing] == [2]
+    assert not packing.unplaced
+
+
+def test_a_gang_may_be_of_several_kinds_of_pods() -> None:
+    """A leader that fits nowhere keeps its workers from buying."""
+    leader = builders.pod("train-leader", cpu="64", scheduling_group={"podGroupName": "train"})
+    packing = _planned(problem(POOL, builders.pod_group(), leader, *_members(3)))
+    assert not packing.launches
+    assert "default/train-leader has none" in _why(packing)
+    own = next(unplaced.reasons for unplaced in packing.unplaced if unplaced.pod == "default/train-leader")
+    assert len(own) > 1, "the leader says what it lacks itself"
+
+
+def test_a_pod_whose_pod_group_is_missing_waits() -> None:
+    """As kube-scheduler lets it wait. Where there is no PodGroup at all, nothing enforces them."""
+    packing = _planned(problem(POOL, builders.pod_group("other"), *_members(1)))
+    assert _why(packing) == "PodGroup default/train is not there, which says how many pods are placed together"
+    assert not _planned(problem(POOL, *_members(1))).unplaced
+
+
+def test_a_member_that_waits_unmarked_beside_others_is_bought_for() -> None:
+    """coscheduling lets members that fit wait until the others do: the API server shows nothing of that."""
+    marked, unmarked = _members(2), _members(2, start=3, unschedulable=False)
+    asked = problem(POOL, builders.pod_group(), *marked, *unmarked, options=Options())
+    assert not _planned(asked).unplaced
+    assert len(list(placed_pods((), _planned(asked).launches))) == 4
+
+
+@pytest.mark.parametrize(
+    ("labels", "annotations", "field", "spec"),
+    [
+        ({COSCHEDULING_GROUP: "train"}, {}, "coscheduling_groups", {"minMember": 4}),
+        ({}, {"scheduling.k8s.io/group-name": "train"}, "volcano_groups", {"minMember": 4}),
+        ({KUEUE_GROUP: "train"}, {KUEUE_TOTAL: "4"}, "", {}),
+    ],
+)
+def test_the_gangs_of_others_are_gangs(
+    labels: Mapping[str, str], annotations: Mapping[str, str], field: str, spec: Mapping[str, Any]
+) -> None:
+    """coscheduling, Volcano and Kueue mean the same, each in its own words."""
+
+    def asked(count: int) -> Problem:
+        pods = _members(count, labels=labels, annotations=annotations, scheduling_group=None)
+        found = problem(POOL, *pods)
+        group = builders.pod_group(schedulingPolicy={}, **spec)
+        groups: dict[str, Any] = {field: (group,)} if field else {}
+        return replace(found, snapshot=replace(found.snapshot, **groups))
+
+    assert not _planned(asked(4)).unplaced
+    assert _why(_planned(asked(3))).endswith("places 4 pods together, and 3 of them exist")
+
+
+def test_a_pod_group_that_kueue_lets_in_one_by_one_is_no_gang() -> None:
+    """Its first pod makes the others, and would wait for them for ever."""
+    annotations = {KUEUE_TOTAL: "4", KUEUE_FAST_ADMISSION: "true"}
+    pods = _members(1, labels={KUEUE_GROUP: "train"}, annotations=annotations, scheduling_group=None)
+    assert not _planned(problem(POOL, *pods)).unplaced
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_member_whose_work_is_done_counts_for_kueue_alone(phase: str) -> None:
+    """kube-scheduler forgets a pod that has ended, and lets the rest wait."""
+    done: dict[str, Any] = {"node": "node-1", "phase": phase}
+    kueue: dict[str, Any] = {
+        "labels": {KUEUE_GROUP: "train"},
+        "annotations": {KUEUE_TOTAL: "2"},
+        "scheduling_group": None,
+    }
+    ended, waiting = _members(1, **done, **kueue), _members(1, start=2, **kueue)
+    assert bool(_planned(problem(POOL, *ended, *waiting)).launches) is (phase == "Succeeded")
+    ended, waiting = _members(1, **done), _members(1, start=2)
+    assert not _planned(problem(POOL, builders.pod_group(minimum=2), *ended, *waiting)).launches
+
+
+def _zones(packing: Packing) -> set[str]:
+    return {launch.offering.zone for launch in packing.launches}
+
+
+def test_a_gang_is_gathered_in_one_domain() -> None:
+    """Two kinds of pods, of which each alone would be anywhere."""
+    group = builders.pod_group(minimum=6, topology=ZONE)
+    packing = _planned(problem(POOL, group, *_members(4), *_members(2, start=5, cpu="700m")))
+    assert not packing.unplaced
+    assert len(_zones(packing)) == 1
+    for launch in packing.launches:
+        assert next(rule.values for rule in launch.requirements if rule.key == ZONE) == [launch.offering.zone]
+
+
+def test_a_gang_goes_where_its_pods_run() -> None:
+    """Its other pods have chosen the zone."""
+    nodes = [builders.node("node-1", zone=B)]
+    group = builders.pod_group(topology=ZONE)
+    packing = _planned(problem(POOL, group, *nodes, *_members(2, node="node-1"), *_members(2, start=3)))
+    assert (_zones(packing), packing.unplaced) == ({B}, ())
+
+
+def test_a_gang_whose_pods_run_apart_is_left() -> None:
+    """kube-scheduler binds no further pod of it either."""
+    nodes = [builders.node("node-1", zone=A), builders.node("node-2", zone=B)]
+    running = [*_members(1, node="node-1"), *_members(1, start=2, node="node-2")]
+    packing = _planned(problem(POOL, builders.pod_group(topology=ZONE), *nodes, *running, *_members(2, start=3)))
+    assert "wants all pods in one topology.kubernetes.io/zone" in _why(packing, "default/train-3")
+
+
+def test_a_gang_goes_to_the_domain_that_has_room_for_all() -> None:
+    """Zone A sells a type for the workers alone, cheaper; zone B has one for the leader too."""
+    types = (
+        instance_type("c7a.large", price=0.05, spot=None, zones=[A]),
+        instance_type("m7a.large", price=0.1, spot=None, zones=[B]),
+        instance_type("m7a.4xlarge", price=0.8, spot=None, zones=[B]),
+    )
+    leader = builders.pod("train-leader", cpu="12", scheduling_group={"podGroupName": "train"})
+    group = builders.pod_group(topology=ZONE)
+    packing = _planned(problem(POOL, group, leader, *_members(3), types=types))
+    assert (_zones(packing), packing.unplaced) == ({B}, ())
+
+
+def test_a_gang_on_one_host_shares_it() -> None:
+    """One node for both, though two small ones cost as much."""
+    group = builders.pod_group(minimum=2, topology="kubernetes.io/hostname")
+    packing = _planned(problem(POOL, group, *_members(2)))
+    assert [len(launch.pods) for launch in packing.launches] == [2]
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), st.sampled_from(["", ZONE])), min_size=1, max_size=4),
+    st.integers(0, 12),
+    st.integers(0, 2),
+)
+@examples(40)
+def test_a_plan_never_buys_for_half_a_gang(gangs: Sequence[tuple[int, int, str]], limit: int, others: int) -> None:
+    """Whatever the limits are, and whoever else waits."""
+    pods: list[Pod] = [builders.pod(f"web-{number}") for number in range(others)]
+    groups: list[PodGroup] = []
+    for number, (minimum, members, topology) in enumerate(gangs):
+        name = f"gang{number}"
+        groups.append(builders.pod_group(name, minimum=minimum, topology=topology))
+        pods += _members(members, name, cpu=f"{300 * (number + 1)}m")
+    asked = problem(builders.node_pool(limits={"cpu": str(limit)}), *groups, *pods)
+    packing = _planned(asked)
+    assert not verify(asked, packing)
+    placed = set(placed_pods(packing.existing, packing.launches))
+    for number, (minimum, _, _) in enumerate(gangs):
+        there = sum(pod.startswith(f"default/gang{number}-") for pod in placed)
+        assert there == 0 or there >= minimum
