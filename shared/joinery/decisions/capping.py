@@ -1,13 +1,15 @@
 """A plan within the caps: of what verification agrees with, as much as a run may buy.
 
 Launches are admitted by urgency (``joinery.decisions.scheduling.launch_caps``), and the pods of the others are unplaced
-with the cap as their reason. Three things make that more than a choice among launches:
+with the cap as their reason. Four things make that more than a choice among launches:
 
 - A plan puts pods of all kinds on one node. So a pod whose node is lost may share a large node with pods of a
   Deployment that runs away, and be left out with them. Then the less urgent pods give way, and the plan is made again
   without them. They are served by a later run, when the more urgent ones have their nodes.
 - A pod may ask for a node that no cap ever lets in, and others are put beside it, because it has room for them. So the
   plan is made again without what is too dear.
+- A gang's nodes are bought together or not at all (``objects.snapshot.gangs``). One that no run may ever buy is left
+  out of the plan, so that pods beside it get nodes of their own.
 - A part of a right plan may be wrong: a pod whose affinity looks for one that is left out. So the part is verified as
   the whole was, and if it is wrong the plan is made again without the pods that are left out.
 """
@@ -18,9 +20,18 @@ from types import MappingProxyType
 
 from joinery.decisions import planning
 from joinery.decisions.planning import Plan
-from joinery.decisions.scheduling.launch_caps import Admission, Cap, admit_launches, fits, is_too_dear, over
+from joinery.decisions.scheduling.launch_caps import (
+    Admission,
+    Cap,
+    admit_launches,
+    fits,
+    is_too_dear,
+    over,
+    over_alone,
+    purchase_of,
+)
 from joinery.decisions.scheduling.ledger import with_offerings
-from joinery.decisions.scheduling.packing import Launch, Unplaced
+from joinery.decisions.scheduling.packing import Launch, Packing, Unplaced
 from joinery.decisions.scheduling.paid import recounted
 from joinery.decisions.scheduling.pools.deaths import holds_tried
 from joinery.decisions.scheduling.problem import Problem
@@ -92,12 +103,14 @@ def _admitted(problem: Problem, planner: Planner, plan: Plan, is_late: Callable[
         if plan.violations or fits(plan.packing.launches, problem.options.caps, trials):
             return plan
         urgency_of = urgency_of or urgencies(problem.snapshot)
-        served = lately_served(problem.snapshot)
-        admission = admit_launches(plan.packing.launches, problem.options.caps, urgency_of, served, trials)
+        served, bundles = lately_served(problem.snapshot), bundled(problem, plan.packing)
+        admission = admit_launches(plan.packing.launches, problem.options.caps, urgency_of, served, trials, bundles)
         if not admission.left_out:
             return plan
         may_plan = rounds_left and not is_late()
-        if may_plan and (crowd := _crowd(plan.packing.launches, admission, urgency_of)):
+        if may_plan and (too_large := _too_large(problem, plan.packing, bundles, urgency_of)):
+            left_out |= too_large
+        elif may_plan and (crowd := _crowd(plan.packing.launches, admission, urgency_of)):
             gave_way |= crowd
         elif may_plan and gave_way and not admission.launches:
             # What the others gave way to cannot be bought at all. They must not wait for it.
@@ -111,6 +124,35 @@ def _admitted(problem: Problem, planner: Planner, plan: Plan, is_late: Callable[
                 break
             left_out |= _by_name(admission.unplaced)
     return _part(problem, plan, admission.without_launches())
+
+
+def bundled(problem: Problem, packing: Packing) -> Sequence[Sequence[int]]:
+    """Which launches are made together or not at all, by their numbers: those of a gang that needs them, and each other
+    one by itself.
+    """
+    of_launch = {index: {index} for index in range(len(packing.launches))}
+    at = {pod: index for index, launch in enumerate(packing.launches) for pod in launch.pods}
+    for gang in problem.snapshot.gangs.values():
+        there = {at[pod] for pod in gang.members if pod in at}
+        if len(there) > 1 and (gang.minimum or 0) > 1:
+            joined = set().union(*(of_launch[index] for index in there))
+            of_launch |= dict.fromkeys(joined, joined)
+    return [sorted(bundle) for index, bundle in of_launch.items() if index == min(bundle)]
+
+
+def _too_large(
+    problem: Problem, packing: Packing, bundles: Sequence[Sequence[int]], urgency_of: Mapping[str, Urgency]
+) -> dict[str, Unplaced]:
+    """The pods of the least urgent gang of launches that no run may ever make together, with the reason."""
+    for bundle in bundles:
+        launches = [packing.launches[index] for index in bundle]
+        pods = {pod for launch in launches for pod in launch.pods}
+        gangs = [gang for gang in problem.snapshot.gangs.values() if not pods.isdisjoint(gang.members)]
+        if len(bundle) > 1:
+            last = max(gangs, key=lambda gang: (min(urgency_of[pod] for pod in gang.members), gang.key))
+            if reason := over_alone(purchase_of(launches, urgency_of), problem.options.caps, str(last)):
+                return {pod: Unplaced(pod, (reason,)) for pod in pods.intersection(last.members)}
+    return {}
 
 
 def _by_name(unplaced: Sequence[Unplaced]) -> dict[str, Unplaced]:

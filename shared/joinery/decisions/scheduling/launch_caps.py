@@ -58,6 +58,12 @@ class Purchase:
         return cls(instances, hourly, first, len(urgency_of), namespaces)
 
 
+def purchase_of(launches: Sequence[Launch], urgencies: Mapping[str, Urgency]) -> Purchase:
+    """Launches that are made together or not at all."""
+    pods = [pod for launch in launches for pod in launch.pods]
+    return Purchase.for_pods(len(launches), sum(one.offering.list_price for one in launches), pods, urgencies)
+
+
 def admit(
     purchases: Sequence[Purchase], caps: Caps, served: Mapping[str, int] = MappingProxyType({})
 ) -> tuple[Cap | None, ...]:
@@ -136,23 +142,24 @@ def admit_launches(
     urgencies: Mapping[str, Urgency],
     served: Mapping[str, int] = MappingProxyType({}),
     trials: Sequence[Hold | None] = (),
+    bundles: Sequence[Sequence[int]] | None = None,
 ) -> Admission:
     """Admit the launches of a plan. ``urgencies``: by pod (namespace/name). ``served``: as ``admit`` has it.
 
     ``trials``: by launch, the hold that it would try, if any (``pools.deaths``). Of each hold the most urgent launch is
-    admitted.
+    admitted. ``bundles``: which launches are made together or not at all, each in one bundle; each by itself if None.
     """
-    purchases = [Purchase.for_pods(1, launch.offering.list_price, launch.pods, urgencies) for launch in launches]
+    bundled = [range(index, index + 1) for index in range(len(launches))] if bundles is None else bundles
+    purchases = [purchase_of([launches[index] for index in bundle], urgencies) for bundle in bundled]
     reasons = [over(cap, caps) if cap else None for cap in admit(purchases, caps, served)]
     begun: set[Hold] = set()
-    for index in sorted(range(len(trials)), key=lambda index: purchases[index].urgency):
-        hold = trials[index]
-        if hold is None or reasons[index] is not None:
-            continue
-        if hold in begun:
-            reasons[index] = hold.reason
-        begun.add(hold)
-    judged = list(zip(launches, reasons, strict=True))
+    for number in sorted(range(len(purchases)), key=lambda number: purchases[number].urgency) if trials else ():
+        holds = {hold for index in bundled[number] if (hold := trials[index]) is not None}
+        if reasons[number] is None:
+            reasons[number] = next((hold.reason for hold in sorted(holds & begun, key=str)), None)
+            begun |= holds if reasons[number] is None else set()
+    of_launch = {index: reason for bundle, reason in zip(bundled, reasons, strict=True) for index in bundle}
+    judged = [(launch, of_launch[index]) for index, launch in enumerate(launches)]
     return Admission(
         launches=tuple(launch for launch, reason in judged if reason is None),
         left_out=tuple(launch for launch, reason in judged if reason is not None),
@@ -162,6 +169,19 @@ def admit_launches(
 
 def over(cap: Cap, caps: Caps) -> Reason:
     """Why a pod is left out for a cap."""
-    limit = caps.max_launches if cap is Cap.LAUNCHES else f"{caps.max_hourly:.2f} $/h"
     template = "its node would exceed {cap} ({limit} a run) beside those that come first; the next run tries again"
-    return Reason.of(ReasonCode.CAPS, template, cap=cap.value, limit=limit or 0)
+    return Reason.of(ReasonCode.CAPS, template, cap=cap.value, limit=_limit(cap, caps))
+
+
+def over_alone(purchase: Purchase, caps: Caps, gang: str) -> Reason | None:
+    """Why no run may ever make a purchase for this gang, if none may."""
+    whole = Caps(max_launches=caps.max_launches, max_hourly=caps.max_hourly)
+    cap = _exceeded(whole.after(purchase.instances, purchase.hourly))
+    if cap is None:
+        return None
+    template = "the nodes of {gang} together exceed {cap} ({limit} a run)"
+    return Reason.of(ReasonCode.CAPS, template, gang=gang, cap=cap.value, limit=_limit(cap, caps))
+
+
+def _limit(cap: Cap, caps: Caps) -> int | str:
+    return (caps.max_launches or 0) if cap is Cap.LAUNCHES else f"{caps.max_hourly:.2f} $/h"

@@ -1,5 +1,6 @@
 """Gangs: all of them get nodes, or nothing is bought."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joinery.decisions.capping import plan_within_caps
 from joinery.decisions.planning import plan
 from joinery.decisions.scheduling.packing import Packing, placed_pods
 from joinery.decisions.scheduling.problem import Options, Problem
@@ -16,6 +18,7 @@ from joinery.decisions.verification.verify import verify
 from joinery.objects.karpenter.labels import ZONE
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.podgroups import PodGroup
+from joinery.objects.policies import Caps
 from joinery.objects.snapshot.gangs import COSCHEDULING_GROUP, KUEUE_FAST_ADMISSION, KUEUE_GROUP, KUEUE_TOTAL
 from simulator import builders
 from simulator.builders import instance_type
@@ -232,9 +235,12 @@ def test_a_gang_on_one_host_shares_it() -> None:
     st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), st.sampled_from(["", ZONE])), min_size=1, max_size=4),
     st.integers(0, 12),
     st.integers(0, 2),
+    st.sampled_from([None, 1, 2, 3]),
 )
 @examples(40)
-def test_a_plan_never_buys_for_half_a_gang(gangs: Sequence[tuple[int, int, str]], limit: int, others: int) -> None:
+def test_a_plan_never_buys_for_half_a_gang(
+    gangs: Sequence[tuple[int, int, str]], limit: int, others: int, most: int | None
+) -> None:
     """Whatever the limits are, and whoever else waits."""
     pods: list[Pod] = [builders.pod(f"web-{number}") for number in range(others)]
     groups: list[PodGroup] = []
@@ -243,9 +249,41 @@ def test_a_plan_never_buys_for_half_a_gang(gangs: Sequence[tuple[int, int, str]]
         groups.append(builders.pod_group(name, minimum=minimum, topology=topology))
         pods += _members(members, name, cpu=f"{300 * (number + 1)}m")
     asked = problem(builders.node_pool(limits={"cpu": str(limit)}), *groups, *pods)
-    packing = _planned(asked)
+    packing = _capped(asked, most)
     assert not verify(asked, packing)
     placed = set(placed_pods(packing.existing, packing.launches))
     for number, (minimum, _, _) in enumerate(gangs):
         there = sum(pod.startswith(f"default/gang{number}-") for pod in placed)
         assert there == 0 or there >= minimum
+
+
+def _capped(asked: Problem, most: int | None) -> Packing:
+    capped = replace(asked, options=replace(asked.options, caps=Caps(max_launches=most)))
+    made = plan_within_caps(capped)
+    assert (made.violations, made.warnings) == ((), ())
+    return made.packing
+
+
+def _gangs_placed(packing: Packing) -> Counter[str]:
+    pods = placed_pods(packing.existing, packing.launches)
+    return Counter(pod.removeprefix("default/").partition("-")[0] for pod in pods)
+
+
+def test_a_cap_lets_whole_gangs_through() -> None:
+    """Five launches are one gang of three, or of two: of two gangs the first, and what is left for the rest."""
+    pool = builders.node_pool(requirements=["node.kubernetes.io/instance-type=m7a.large"])
+    groups = [builders.pod_group("train", minimum=3), builders.pod_group("tune", minimum=3)]
+    waiting = [*_members(3), *_members(3, "tune"), builders.pod("web", cpu=CPU)]
+    packing = _capped(problem(pool, *groups, *waiting), 5)
+    assert sorted(_gangs_placed(packing).items()) == [("train", 3), ("web", 1)]
+    assert {unplaced.reasons[0].code for unplaced in packing.unplaced} == {ReasonCode.CAPS}
+
+
+def test_a_gang_that_is_larger_than_a_cap_keeps_nobody_waiting() -> None:
+    """The pods beside it get nodes of their own, and it says why it has none."""
+    pool = builders.node_pool(requirements=["node.kubernetes.io/instance-type=m7a.large"])
+    waiting = [*_members(4), *(builders.pod(f"web-{number}", cpu="300m") for number in range(3))]
+    packing = _capped(problem(pool, builders.pod_group(), *waiting), 3)
+    assert _gangs_placed(packing) == {"web": 3}
+    reasons = {unplaced.reasons[0].message for unplaced in packing.unplaced}
+    assert reasons == {"the nodes of PodGroup default/train together exceed max_launches (3 a run)"}
