@@ -22,6 +22,7 @@ from joinery.decisions.scheduling.firstfit.pending import pending
 from joinery.decisions.scheduling.packing import Packing, Unplaced, placed_pods
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
+from joinery.objects.karpenter.labels import HOSTNAME
 from joinery.objects.kubernetes.core import (
     Affinity,
     LabelSelector,
@@ -60,7 +61,7 @@ def together(
         best, left = pack(search.asked, {**refused, **search.left_out})
         broken = search.broken(placed_pods(best.packing.existing, best.packing.launches))
         if not broken:
-            return best, left
+            return search.cheaper(pack, best, left)
         search.leave_out(broken, best.packing)
         search.try_again(broken, best)
 
@@ -131,6 +132,22 @@ class _Search:
             found, minimum = gang.with_node(placed, self.names), gang.minimum or 0
             reason = Reason.of(ReasonCode.GANG, template, gang=str(gang), minimum=minimum, found=found, first=lacking)
             self._refuse(key, reason, reasons)
+
+    def cheaper(
+        self, pack: Pack, best: PackingAttempt, left: Mapping[str, Unplaced]
+    ) -> tuple[PackingAttempt, Mapping[str, Unplaced]]:
+        """The packing, or a cheaper one with gangs in other domains, if there is time to look for it."""
+        chosen = dict(self.domains)
+        for key, gang in self.waiting.items():
+            may_choose = gang.topology not in ("", HOSTNAME) and key not in self.out and key not in self.domains
+            if may_choose and not self.effort.is_over():
+                domain, _ = self._cheapest(gang, best)
+                self.domains |= {key: domain} if domain else {}
+        if self.domains == chosen or self.effort.is_over():
+            return best, left
+        other, others_left = pack(self.asked, {**self.refused, **self.left_out})
+        is_whole = not self.broken(placed_pods(other.packing.existing, other.packing.launches))
+        return (other, others_left) if is_whole and other.rank() < best.rank() else (best, left)
 
     def try_again(self, broken: Iterable[GangKey], best: PackingAttempt) -> None:
         """Take those back that are whole beside the gangs that take part, in some domain."""

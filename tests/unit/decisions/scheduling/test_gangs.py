@@ -224,6 +224,17 @@ def test_a_gang_goes_to_the_domain_that_has_room_for_all() -> None:
     assert (_zones(packing), packing.unplaced) == ({B}, ())
 
 
+def test_a_gang_goes_to_the_domain_that_is_cheapest_for_all_of_it() -> None:
+    """The cheapest type for one pod is in zone A; zone B has one that is cheaper for several."""
+    types = (
+        instance_type("m7a.large", price=0.1, spot=None, zones=[A]),
+        instance_type("m6a.xlarge", price=0.12, spot=None, zones=[B]),
+    )
+    group = builders.pod_group(minimum=6, topology=ZONE)
+    packing = _planned(problem(POOL, group, *_members(4), *_members(2, start=5, cpu="700m"), types=types))
+    assert (_zones(packing), len(packing.launches)) == ({B}, 2)
+
+
 def test_a_gang_on_one_host_shares_it() -> None:
     """One node for both, though two small ones cost as much."""
     group = builders.pod_group(minimum=2, topology="kubernetes.io/hostname")
