@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from joinery.gateways.observing import read_only
-from joinery.objects.karpenter.labels import NODE_POOL, WRITTEN_AS
+from joinery.objects.karpenter.labels import INSTANCE_TYPE, NODE_POOL, WRITTEN_AS, ZONE
 from simulator import builders
+from simulator.builders import ZONES
 from simulator.world import World
 from tests.functional.fuse import Fuse
-from tests.functional.older import DAY, OLD_NAME, beta, provisioner, stored, template, v31
+from tests.functional.older import DAY, OLD_NAME, beta, provisioner, stored, template, tick, v31
 from tests.functional.stand import Stand
 
 
@@ -254,3 +255,42 @@ def test_a_crash_while_its_status_is_written_loses_nothing(world: World) -> None
     stand.live()
     stand.pods(1)
     assert stand.provision()["launched"] == 1
+
+
+# --- v1alpha3 and v1alpha4 ---
+
+
+@pytest.fixture
+def earliest(world: World) -> Stand:
+    """A Provisioner of v0.4 that lists large nodes of m7a on demand, by fields of their own."""
+    block = {**template()["spec"], "cluster": {"name": "simulated", "endpoint": "https://simulated.example"}}
+    spec = {"instanceTypes": ["m7a.large"], "zones": [ZONES[0]], "provider": block, "ttlSecondsAfterEmpty": 30}
+    metadata = {"name": "default"}
+    document = {"apiVersion": "karpenter.sh/v1alpha4", "kind": "Provisioner", "metadata": metadata, "spec": spec}
+    stand = Stand(world)
+    stand.world.cluster.add_document(document)
+    stand.live()
+    return stand
+
+
+@pytest.mark.parametrize(
+    ("selector", "wanted"),
+    [
+        ({}, ("m7a.large", ZONES[0])),
+        ({INSTANCE_TYPE: "m7a.2xlarge"}, ("m7a.2xlarge", ZONES[0])),
+        ({ZONE: ZONES[1]}, ("m7a.large", ZONES[1])),
+    ],
+)
+def test_what_a_pod_selects_overrides_what_the_earliest_provisioners_list(
+    earliest: Stand, selector: dict[str, str], wanted: tuple[str, str]
+) -> None:
+    """Its node is of that type, in that zone, runs the pod, and is no drifted node because of it."""
+    earliest.pods(1, node_selector=selector)
+    earliest.settle()
+    (node,) = earliest.world.cluster.nodes.values()
+    (pod,) = earliest.world.cluster.pods.values()
+    assert (node.metadata.labels[INSTANCE_TYPE], node.metadata.labels[ZONE]) == wanted
+    assert pod.spec.node_name == node.metadata.name
+    assert earliest.claim.metadata.owner_references[0].api_version == "karpenter.sh/v1alpha4"
+    tick(earliest)
+    assert earliest.claim.condition("Drifted") is None

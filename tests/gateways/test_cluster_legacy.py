@@ -58,3 +58,21 @@ def test_what_changes_nothing_is_of_the_version_that_was_read() -> None:
         legacy = LegacyApis(script.transport, EC2NodeClass)
         stored = legacy.update(Origin("karpenter.sh/v1beta1", "NodeClaim", "a"), before, after)
     assert stored.metadata.resource_version == "7"
+
+
+@pytest.mark.parametrize(
+    ("versions", "read"),
+    [
+        (["v1alpha3"], "v1alpha3"),
+        (["v1alpha3", "v1alpha4"], "v1alpha4"),
+        (["v1alpha3", "v1alpha4", "v1alpha5", "v1"], "v1alpha5"),
+    ],
+)
+def test_provisioners_are_read_in_the_last_of_their_versions(versions: list[str], read: str) -> None:
+    """Versions of one definition are the same objects, and the last says all of them. NodeClaims are written in v1."""
+    with scripted(says(200, {"versions": [{"version": one} for one in versions]})) as script:
+        served = LegacyApis(script.transport, EC2NodeClass, needs_v1=False).served()
+    assert [field for field in served.fields if field.endswith("provisioners")] == [
+        f"/apis/karpenter.sh/{read}/provisioners"
+    ]
+    assert served.serves_v1 == ("v1" in versions)

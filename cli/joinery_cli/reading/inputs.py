@@ -34,7 +34,7 @@ from joinery_cli.reading.files import files_of
 from joinery_cli.reading.kinds import ASIDE, ReadKind, in_place_of, kind_of, makes_pods, problem_of, unsupported
 from joinery_cli.reading.names import nothing_reads
 from joinery_cli.reading.placeholders import unfilled
-from joinery_cli.reading.schema import BETA
+from joinery_cli.reading.schema import BETA, EARLIEST
 from joinery_cli.reading.workloads import Owner
 
 if TYPE_CHECKING:
@@ -251,6 +251,7 @@ def _of_legacy(document: Document, equivalent: Equivalent) -> Iterator[FieldFind
     """What is wrong with a legacy object as it is written, and with what it is in v1."""
     became = equivalent.document.get("kind", "")
     as_written = f"{document.kind}{BETA}" if document.kind == became else document.kind
+    as_written += EARLIEST if document.version in ("v1alpha3", "v1alpha4") else ""
     # What has no equivalent is said where it is converted.
     yield from (one for one in findings(as_written, document.raw) if one.problem != IGNORED)
     if became:

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from joinery.gateways.ec2.offline import NODE_CLASS
-from joinery.objects.karpenter.legacy import KUBELET_FIELDS, TEMPLATE_FIELDS
+from joinery.objects.karpenter.legacy import EARLIEST_FIELDS, KUBELET_FIELDS, PROVIDER_FIELDS, TEMPLATE_FIELDS
 from joinery.objects.karpenter.meta import Model
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
@@ -41,6 +41,8 @@ _PLAIN_QUANTITY = r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+|[KMGTPE]i|[nu
 _MODELS = {model.kind: model for model in (NodePool, NodeClaim, NodeOverlay, NODE_CLASS)}
 #: Ends the names of types as v1beta1 had them.
 BETA = " of v1beta1"
+#: Ends the names of types as v1alpha3 and v1alpha4 had them.
+EARLIEST = " of v1alpha4"
 #: What stays behind of Karpenter's older kinds. What they carry over into v1 is looked at there.
 _OLDER: Mapping[str, Mapping[str, str]] = {
     "ProvisionerSpec": {
@@ -56,6 +58,14 @@ _OLDER: Mapping[str, Mapping[str, str]] = {
         "limits": "ProvisionerLimits",
         "provider": "AWSNodeTemplateSpec",
     },
+    f"ProvisionerSpec{EARLIEST}": {
+        **dict.fromkeys(EARLIEST_FIELDS, ANYTHING),
+        "cluster": f"Cluster{EARLIEST}",
+        "labels": "{?}",
+        "provider": f"Provider{EARLIEST}",
+    },
+    f"Cluster{EARLIEST}": dict.fromkeys(("name", "endpoint", "caBundle"), "s"),
+    f"Provider{EARLIEST}": dict.fromkeys(TEMPLATE_FIELDS | PROVIDER_FIELDS, ANYTHING),
     "ProvisionerConsolidation": {"enabled": "b"},
     "ProvisionerLimits": {"resources": "{q}"},
     "ProvisionerRef": dict.fromkeys(("apiVersion", "kind", "name"), "s"),
@@ -120,6 +130,7 @@ def types() -> Mapping[str, Type]:
         model = _MODELS.get(kind)
         spec = _shape(model.model_fields["spec"].annotation, found) if model else f"{kind}Spec"
         found[kind] = Type({**head, "spec": spec})
+    found[f"Provisioner{EARLIEST}"] = Type({**head, "spec": f"ProvisionerSpec{EARLIEST}"})
     return found
 
 

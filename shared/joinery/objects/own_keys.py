@@ -79,6 +79,11 @@ FOR_PEOPLE: Mapping[str, OwnKey] = MappingProxyType(
             "`2`, `30%` or `2 + 30%`: so many pods of its workload run on demand, and the others where it is cheapest. "
             "Also a scheduling gate, by which its pods wait for that",
         ),
+        labels.OVERRIDES: OwnKey(
+            (NODE_POOL,),
+            '`"true"`, also on a Provisioner: what its requirements list of instance types, zones, architectures and '
+            "capacity types is for pods that choose none; what a pod chooses replaces it",
+        ),
         labels.SURGE_BEFORE_EVICTION: OwnKey(
             (POD,), '`"true"`: its successor comes first; `"false"`: also not by `SurgeSingleReplicas`'
         ),

@@ -14,6 +14,8 @@ import yaml
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.solve import solve
+from joinery.objects.karpenter.labels import OVERRIDES
+from joinery.objects.karpenter.meta import with_metadata
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes import core
 from joinery.objects.kubernetes.quantity import text
@@ -39,7 +41,9 @@ _GIVEN_KEYS = (
     "pods nodes pools nodeClasses daemons namespaces priorityClasses volumeClaims volumes storageClasses csiNodes "
     "csiDrivers storageCapacities budgets invalid types reservations options"
 )
-_POOL_KEYS = "name weight replicas limits nodeClass requirements taints startupTaints labels ready unready deleting"
+_POOL_KEYS = (
+    "name weight replicas limits nodeClass requirements taints startupTaints labels ready unready deleting overrides"
+)
 
 
 @dataclass(frozen=True)
@@ -149,6 +153,8 @@ def node_pool(given: Document) -> NodePool:
     if given.get("unready"):
         failed = [{"type": "Ready", "status": "False", "reason": "UnhealthyDependents", "message": given["unready"]}]
         pool = NodePool.model_validate({**pool.to_wire(), "status": {"nodes": 0, "conditions": failed}})
+    if given.get("overrides"):
+        pool = with_metadata(pool, annotations={OVERRIDES: given["overrides"]})
     if given.get("deleting"):
         meta = pool.metadata.model_copy(update={"deletion_timestamp": builders.EPOCH})
         pool = pool.model_copy(update={"metadata": meta})

@@ -208,3 +208,38 @@ def test_a_slip_is_one_line_though_its_right_field_is_missing(run: Run, write: W
         f"joinery: {path}: Provisioner default: as NodePool: spec.template.spec.requirements[0].value: no such field; "
         "is it values?\n"
     )
+
+
+def test_what_a_pod_selects_overrides_the_defaults_of_the_first_provisioners(run: Run, write: Write) -> None:
+    """Of v1alpha3 and v1alpha4 as they stand; of v1alpha5, which layers constraints, where an annotation says so."""
+    block = {**TEMPLATE["spec"], "cluster": {"name": "shop"}}
+    spec = {"instanceTypes": ["m6a.large"], "provider": block}
+    first = {
+        "apiVersion": "karpenter.sh/v1alpha4",
+        "kind": "Provisioner",
+        "metadata": {"name": "default"},
+        "spec": spec,
+    }
+    layered = {**first, "apiVersion": "karpenter.sh/v1alpha5", "spec": {**spec, "provider": TEMPLATE["spec"]}}
+    annotated = {**layered, "metadata": {"name": "default", "annotations": {"joinery.dev/overrides": "true"}}}
+    selector = {"node.kubernetes.io/instance-type": "m5.2xlarge"}
+    pod = write("pod.json", pod_document(nodeSelector=selector))
+    for document, bought in ((first, ["m5.2xlarge"]), (layered, []), (annotated, ["m5.2xlarge"])):
+        outcome = run(*PLAN, "-f", write("old.json", document), "-f", pod)
+        assert [launch["offering"]["instanceType"] for launch in outcome.document["launch"]] == bought
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"instanceType": ["a"]}, "spec.instanceType: no such field; is it instanceTypes?"),
+        ({"cluster": {"names": "a", "name": "shop"}}, "spec.cluster.names: no such field; is it name?"),
+    ],
+)
+def test_a_slip_of_the_first_provisioners_is_an_error(run: Run, write: Write, spec: Any, problem: str) -> None:
+    """Their own fields are known, also those that v1alpha5 lacks."""
+    document = {"apiVersion": "karpenter.sh/v1alpha3", "kind": "Provisioner", "metadata": {"name": "default"}}
+    path = write("old.json", {**document, "spec": {"cluster": {"name": "shop"}, **spec}})
+    outcome = run("plan", "--now", NOW, "-f", path)
+    assert outcome.status == 2
+    assert problem in outcome.err

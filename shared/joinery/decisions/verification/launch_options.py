@@ -155,7 +155,7 @@ class _LaunchRules:
     def __init__(self, launch: Launch, pool: NodePool) -> None:
         self.launch, self.pool = launch, pool
         rules: list[Requirement] = [r for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
-        rules += pool.spec.template.spec.requirements
+        rules += pool.requirements
         self._of_offering = [r for r in rules if keys.canonical(r.key) in DECIDED_BY_OFFERING]
         self.of_type = [r for r in rules if keys.canonical(r.key) not in DECIDED_BY_OFFERING]
         self._allowed: dict[int, bool] = {}

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from joinery.decisions.scheduling.packing import Launch
 from joinery.decisions.scheduling.reason import Figure
 from joinery.decisions.verification.closed_pools import why_unusable
+from joinery.decisions.verification.defaults import check_defaults
 from joinery.decisions.verification.final_state import FinalState
 from joinery.decisions.verification.launch_options import LaunchOption, LaunchOptions
 from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode, sold
@@ -90,7 +91,7 @@ def _check_template(launch: Launch, node: FinalNode, pool: NodePool) -> Iterator
         if _as_set(wanted) != _as_set(given):
             yield Violation(ViolationCode.TEMPLATE, f"the {what} are not the NodePool's", subject)
     for whose, rules in (
-        (f"NodePool {pool.metadata.name}", template.spec.requirements),
+        (f"NodePool {pool.metadata.name}", pool.requirements),
         ("the launch", launch.requirements),
     ):
         broken = unmet(rules, node.labels)
@@ -134,6 +135,7 @@ def _check_options(
     yield from _check_cheapest(launch, usable)
     yield from _check_requests(launch, needs, usable, state.daemon_sets.most)
     yield from _check_ports(node, usable)
+    yield from check_defaults(state.pools[launch.node_pool], node, usable)
     for pod_class in filter(_needs_more_than_room, node.planned):
         parts = [c.kind.name for c in usable if has_parts_only(c.kind, state.pools[launch.node_pool], pod_class)]
         if parts:

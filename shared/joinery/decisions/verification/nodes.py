@@ -112,7 +112,7 @@ def node_labels(
     own: Mapping[str, str], pool: NodePool, kind: InstanceType, *, requirements: Iterable[Requirement]
 ) -> dict[str, str]:
     """All labels but those of the offering."""
-    wanted = (*requirements, *pool.spec.template.spec.requirements)
+    wanted = (*requirements, *pool.requirements)
     reference = pool.spec.template.spec.node_class_ref
     labels = {
         keys.OS: "linux", keys.ARCH: "amd64", keys.REGISTERED: "true", keys.INITIALIZED: "true",

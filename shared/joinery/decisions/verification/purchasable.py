@@ -22,7 +22,7 @@ from joinery.decisions.verification.predicates import (
     possible_values,
     refused_taint,
 )
-from joinery.decisions.verification.templates import hard_taints, offered, sold_by, template_rules
+from joinery.decisions.verification.templates import hard_taints, left_of_defaults, offered, sold_by, template_rules
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import NodeSelectorRequirement, NodeSelectorTerm, PodSpec
@@ -218,7 +218,9 @@ class _Selection:
     def __init__(self, spec: PodSpec, pool: NodePool) -> None:
         always, terms = alternatives(spec)
         self._always = _Wanted(always, pool)
-        self._terms = [_Wanted([*term, *_beside(always, term)], pool) for term in terms]
+        self._terms = [
+            _Wanted([*term, *_beside(always, term), *left_of_defaults(pool, [*always, *term])], pool) for term in terms
+        ]
         self._keys = frozenset(self._always.keys).union(*(term.keys for term in self._terms))
         self._open: dict[Hashable, list[Rules]] = {}
 

@@ -3,10 +3,11 @@
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from joinery.decisions.verification.nodes import DECIDED_BY_OFFERING, FinalNode, node_labels, offering_labels
-from joinery.decisions.verification.predicates import allows
+from joinery.decisions.verification.predicates import LabelRequirement, allows
 from joinery.objects.karpenter import labels as keys
 from joinery.objects.karpenter.meta import Requirement, Taint
-from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.nodepool import CHOSEN_BY, NodePool
+from joinery.objects.kubernetes.core import NodeSelectorRequirement
 from joinery.objects.kubernetes.core import Taint as CoreTaint
 from joinery.objects.snapshot.offerings import InstanceType, Offering
 
@@ -15,7 +16,17 @@ def template_rules(pool: NodePool) -> list[Requirement]:
     """The template's requirements and its labels, with canonical keys: a label is a requirement on every node."""
     template = pool.spec.template
     labels = [Requirement(key=k, operator="In", values=[v]) for k, v in template.metadata.labels.items()]
-    return [r.model_copy(update={"key": keys.canonical(r.key)}) for r in (*template.spec.requirements, *labels)]
+    return [r.model_copy(update={"key": keys.canonical(r.key)}) for r in (*pool.requirements, *labels)]
+
+
+def left_of_defaults(pool: NodePool, wanted: Iterable[LabelRequirement]) -> list[NodeSelectorRequirement]:
+    """Those of the pool's defaults that hold for pods which want so much of a node. Keys are canonical."""
+    chosen = {keys.canonical(one.key) for one in wanted if one.operator in ("In", "DoesNotExist")}
+    return [
+        NodeSelectorRequirement(key=keys.canonical(rule.key), operator=rule.operator, values=rule.values)
+        for rule in pool.defaults
+        if CHOSEN_BY[keys.canonical(rule.key)] not in chosen
+    ]
 
 
 def hard_taints(taints: Iterable[Taint]) -> tuple[CoreTaint, ...]:

@@ -26,6 +26,7 @@ from joinery.objects.errors import ConflictError, NotFoundError
 from joinery.objects.karpenter.legacy import (
     ALPHA_KINDS,
     BETA_KINDS,
+    EARLIEST_KINDS,
     Version,
     called_now,
     recorded_status,
@@ -49,7 +50,7 @@ _GROUP = "/apis/karpenter.sh"
 #: There is no such group; or we may not ask, as in clusters that keep discovery (``system:discovery``) to themselves.
 _NO_GROUP = (403, 404)
 _ALPHA, _BETA, _NOW = "v1alpha5", "v1beta1", "v1"
-_KINDS: Mapping[Version, str] = {**ALPHA_KINDS, **BETA_KINDS}
+_KINDS: Mapping[Version, str] = {**ALPHA_KINDS, **EARLIEST_KINDS, **BETA_KINDS}
 _CLAIMS = frozenset(version for version in _KINDS if called_now(version[1]) == NodeClaim.kind)
 
 
@@ -114,7 +115,7 @@ class LegacyApis:
     """The older APIs of one cluster.
 
     ``default_profile``: see ``objects.karpenter.legacy.equivalents``. ``needs_v1``: whether a cluster that serves
-    nothing but v1alpha5 is an error, because NodeClaims are written in v1. A plan needs none.
+    nothing but Provisioners is an error, because NodeClaims are written in v1. A plan needs none.
     """
 
     def __init__(
@@ -136,8 +137,11 @@ class LegacyApis:
         """What the cluster serves at this moment. Raises ``UnavailableError`` where the API server does not say."""
         versions = self._group_versions()
         is_beta = _BETA in versions and _NOW not in versions
-        kinds = [*(ALPHA_KINDS if _ALPHA in versions else ()), *(BETA_KINDS if is_beta else ())]
-        is_alpha_alone = _ALPHA in versions and not versions & {_BETA, _NOW}
+        # Versions of one definition are the same objects: the last that there is has all that they say.
+        earliest = next(((one,) for one in EARLIEST_KINDS if one[0].rpartition("/")[2] in versions), ())
+        alpha = tuple(ALPHA_KINDS) if _ALPHA in versions else earliest
+        kinds = [*alpha, *(BETA_KINDS if is_beta else ())]
+        is_alpha_alone = bool(alpha) and not versions & {_BETA, _NOW}
         return Served(
             fields=tuple(self.kinds[version].field for version in kinds),
             is_beta=is_beta,

@@ -50,6 +50,12 @@ PARTITION = f"{AWS_GROUP}/placement-group-partition"
 #: ``true`` on nodes that have parts of GPUs, such as g6f's (proposed in karpenter-provider-aws pull request 9322).
 GPU_FRACTIONAL = f"{AWS_GROUP}/instance-gpu-fractional"
 INSTANCE_FAMILY = f"{AWS_GROUP}/instance-family"
+#: By these somebody says which kinds of instance types are meant.
+KINDS = (
+    INSTANCE_TYPE,
+    INSTANCE_FAMILY,
+    *(f"{AWS_GROUP}/instance-{name}" for name in ("category", "generation", "size")),
+)
 GPU_RESOURCES = ("nvidia.com/gpu", "amd.com/gpu")
 
 # --- whether the hardware is shared with other accounts ---
@@ -138,6 +144,9 @@ ON_DEMAND_SHARE = f"{OWN_GROUP}/on-demand"
 CANARY = f"{OWN_GROUP}/canary"
 #: On a NodePool, where its drifted nodes end before their replacements are launched (``objects.policies``).
 TERMINATE_FIRST = f"{OWN_GROUP}/terminate-first"
+#: On a NodePool or a Provisioner, ``true``: what its requirements list is what pods get that choose nothing else
+#: (``objects.karpenter.nodepool.NodePool.defaults``).
+OVERRIDES = f"{OWN_GROUP}/overrides"
 #: On a node class, ids of images that need no trial, separated by commas: a person has approved them.
 CANARY_APPROVED = f"{OWN_GROUP}/canary-approved"
 #: On a node class, which of its instances EC2 ended at launch, and why: JSON (``objects.annotations.deaths``).

@@ -1,6 +1,6 @@
 """NodePool (karpenter.sh/v1): what nodes may look like, how many, and when they may be disrupted."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -17,6 +17,7 @@ from joinery.objects.karpenter.meta import (
     Model,
     PoolRequirements,
     Quantity,
+    Requirement,
     Taint,
     WholeNumber,
     in_domain,
@@ -196,6 +197,20 @@ class NodePoolStatus(Model):
     """Whether the pool can get nodes; `Ready` sums it up."""
 
 
+#: By the label of a default, that by which a pod chooses instead.
+CHOSEN_BY: Mapping[str, str] = {
+    **dict.fromkeys(labels.KINDS, labels.INSTANCE_TYPE),
+    labels.ZONE: labels.ZONE,
+    labels.ARCH: labels.ARCH,
+    labels.CAPACITY_TYPE: labels.CAPACITY_TYPE,
+}
+
+
+def _is_default(requirement: Requirement) -> bool:
+    """minValues are for launches that may choose, which one that a pod has chosen may not."""
+    return labels.canonical(requirement.key) in CHOSEN_BY and requirement.min_values is None
+
+
 class NodePool(CustomResource):
     """What nodes may look like, how many, and when they may be disrupted."""
 
@@ -209,6 +224,26 @@ class NodePool(CustomResource):
     def is_static(self) -> bool:
         """A pool with ``replicas`` keeps a fixed size and takes no pending pods (Karpenter static capacity)."""
         return self.spec.replicas is not None
+
+    @property
+    def requirements(self) -> list[Requirement]:
+        """What every node of the pool satisfies: what its template requires, but for ``defaults``."""
+        listed = self.spec.template.spec.requirements
+        return [one for one in listed if not _is_default(one)] if self._has_defaults else listed
+
+    @property
+    def defaults(self) -> list[Requirement]:
+        """What its template requires for pods that choose nothing else (``joinery.dev/overrides``).
+
+        Provisioners of v1alpha3 and v1alpha4 were "defaults", and what a pod selects "overrides" (Karpenter
+        ``v1alpha3.ProvisionerSpec``, ``Constraints.WithOverrides``).
+        """
+        return [one for one in self.spec.template.spec.requirements if _is_default(one)] if self._has_defaults else []
+
+    @property
+    def _has_defaults(self) -> bool:
+        # No pod chooses the nodes of a static pool.
+        return self.metadata.annotations.get(labels.OVERRIDES) == "true" and not self.is_static
 
     @property
     def notes_emptiness(self) -> bool:

@@ -163,6 +163,7 @@ def _annotation_reasons(annotations: Mapping[str, str]) -> Iterator[str]:
     yield from _unreadable(annotations, labels.PAYBACK, payback_of)
     yield from _unreadable(annotations, labels.NEW_NODES_REPAY, switch_of)
     yield from _unreadable(annotations, labels.EXPIRATION_OBEYS_BUDGETS, switch_of)
+    yield from _unreadable(annotations, labels.OVERRIDES, switch_of)
     yield from _unreadable(annotations, labels.TERMINATE_FIRST, terminate_first_of)
     yield from _unreadable(annotations, labels.MAX_NODE_SHARE, share_of)
     size = annotations.get(labels.NODE_SIZE)

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from joinery.decisions.scheduling.packing import Launch, PlacedOffering
-from joinery.decisions.scheduling.problem import Options
-from joinery.objects.karpenter.labels import ARCH, AWS_GROUP, GPU_FRACTIONAL, INSTANCE_TYPE, ZONE
-from joinery.objects.karpenter.meta import Requirement, Taint
+from joinery.decisions.scheduling.problem import Options, Problem
+from joinery.objects.karpenter.labels import ARCH, AWS_GROUP, GPU_FRACTIONAL, INSTANCE_TYPE, OVERRIDES, ZONE
+from joinery.objects.karpenter.meta import Requirement, Taint, with_metadata
 from joinery.objects.kubernetes.quantity import amounts
 from joinery.objects.snapshot.offerings import OfferingKey, without
 from simulator.builders import daemon_set, instance_type, node, node_pool, pod
@@ -217,3 +217,21 @@ def test_a_price_that_is_not_a_number_is_refused() -> None:
     """NaN compares false with everything, which must not pass for equal."""
     spoiled = replace(RIGHT, offering=PlacedOffering("m7a.large", A, "on-demand", float("nan")))
     assert "Price" in violated(ONE, packing(spoiled))
+
+
+def _with_defaults(selector: dict[str, str]) -> Problem:
+    """A NodePool that lists the larger type for pods that choose nothing else."""
+    pool = with_metadata(node_pool(requirements=[f"{INSTANCE_TYPE}=m7a.xlarge"]), annotations={OVERRIDES: "true"})
+    return problem(pool, pod("web", node_selector=selector))
+
+
+@pytest.mark.parametrize(
+    ("selector", "right"),
+    [({}, "m7a.xlarge"), ({ZONE: A}, "m7a.xlarge"), ({INSTANCE_TYPE: "m7a.large"}, "m7a.large")],
+)
+def test_a_default_holds_for_pods_that_choose_nothing_else(selector: dict[str, str], right: str) -> None:
+    """Of instance types by a choice of one, and by no other choice."""
+    asked = _with_defaults(selector)
+    assert not violated(asked, packing(launch(asked, "default/web", kind=right)))
+    wrong = {"m7a.large": "m7a.xlarge", "m7a.xlarge": "m7a.large"}[right]
+    assert violated(asked, packing(launch(asked, "default/web", kind=wrong)))

@@ -40,7 +40,7 @@ def with_shift(
 
 def _zones_of(pool: NodePool, node_class: NodeClass, shifted: frozenset[str]) -> Sequence[str]:
     """Name and id of every shifted zone that the pool could buy in."""
-    allowed = read(pool.spec.template.spec.requirements).canonical()
+    allowed = read(pool.requirements).canonical()
     return sorted(
         f"{zone} ({zone_id})"
         for zone, zone_id in set(node_class.zones)

@@ -128,7 +128,7 @@ def without_drift(claim: NodeClaim) -> NodeClaim:
 def _required_by(pool: NodePool) -> Requirements | None:
     """What the template requires of a node's labels; None where an operator is unknown."""
     try:
-        return read(pool.spec.template.spec.requirements).canonical()
+        return read(pool.requirements).canonical()
     except UnknownOperatorError:
         return None
 

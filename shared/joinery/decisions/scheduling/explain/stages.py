@@ -81,7 +81,7 @@ class Asked:
             for term in self.pod_class.terms
             for v in self.pod_class.volumes.alternatives
         ]
-        fits = [self.pool.whole.fit(term.intersect(volume)) for term, volume in pairs]
+        fits = [self.pool.whole.fit(self.pool.asked(term.intersect(volume))) for term, volume in pairs]
         return [TermInPool(*pair, joint, joint.types) for pair, joint in zip(pairs, fits, strict=True)]
 
     def hard_rules(self) -> list[TopologyRule]:
@@ -122,7 +122,9 @@ def _requirements(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
 
 def _conflict(way: TermInPool, pool: Pool) -> str:
     """What the pod wants, by this way's term, or its volume, that the pool's nodes do not have."""
-    wanted, key = way.term.intersect(way.volume), way.fit.conflict
+    wanted, key = pool.asked(way.term.intersect(way.volume)), way.fit.conflict
+    if key not in way.term.sets and key not in way.volume.sets:
+        return f"no {_ALLOWED} has {key} {wanted.sets[key]}, its default"
     who = "the pod wants" if key in way.term.sets else "its volume demands"
     own = pool.requirements.sets.get(key)
     if own is not None and own.intersect(wanted.sets[key]).is_impossible:
@@ -164,7 +166,7 @@ def _offerings(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
 def _only_parts(asked: Asked, ways: Sequence[TermInPool]) -> str | None:
     """That all types that would do have parts of GPUs, and nobody asks for those; None where it is not so."""
     pool = asked.pool
-    joint = (way.term.intersect(way.volume) for way in ways)
+    joint = (pool.asked(way.term.intersect(way.volume)) for way in ways)
     fits = [pool.fit(replace(wanted, whole_gpus=False)) for wanted in joint if wanted.whole_gpus]
     types = np.logical_or.reduce([_sold(pool, fit) for fit in fits]) if fits else np.zeros_like(pool.types)
     holding = np.flatnonzero(types & pool.has_room(asked.work.axis.vector(asked.pod_class.requests)))

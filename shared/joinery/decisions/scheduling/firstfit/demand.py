@@ -70,7 +70,8 @@ class Demand:
             pinned = {
                 key: one_of(parts(value)) if value else ABSENT for key, value in domains.items() if key != HOSTNAME
             }
-            wanted = self.requirements.intersect(Requirements(pinned)).canonical()
+            # A domain that a packing deals is no choice of the pod's.
+            wanted = pool.asked(self.requirements).intersect(Requirements(pinned)).canonical()
             fit = self._fits[key] = (wanted, pool.fit(wanted))
         return fit
 

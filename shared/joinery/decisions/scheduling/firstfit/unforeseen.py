@@ -122,7 +122,7 @@ def _can_buy(work: Workspace, usage: Usage, pod_class: PodClass, key: str, domai
     row, is_strict = work.axis.asked(pod_class.requests), not work.problem.options.best_effort_min_values
     pools = (pool for pool in work.pools if pod_class.untolerated(pool.taints) is None)
     for pool, term in product(pools, pod_class.terms):
-        fit = pool.fit(term.intersect(Requirements({key: one_of((domain,))})).canonical())
+        fit = pool.fit(pool.asked(term).intersect(Requirements({key: one_of((domain,))})).canonical())
         types = fit.types & usage.within_limits(pool) & pool.types & pool.has_room(row)
         types &= np.isfinite(pool.market.prices[:, fit.columns]).any(axis=1)
         if types.any() and not fit.conflict and not (is_strict and pool.too_few(types, fit.columns)):

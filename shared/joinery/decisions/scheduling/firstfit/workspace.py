@@ -244,14 +244,14 @@ class Workspace:
         for term in (term.intersect(labelled) for term in pod_class.terms):
             for pool in self.pools_by_label.suitable(term):
                 if pod_class.untolerated(pool.taints) is None:
-                    domains |= _values_of(key, pool, pool.fit(term), requests, pool.within_limits())
+                    domains |= _values_of(key, pool, pool.fit(pool.asked(term)), requests, pool.within_limits())
         return frozenset(domains)
 
     def is_sold(self, pod_class: PodClass) -> bool:
         """Whether some pool has a type for one of the pods on offer, rules about other pods and limits apart."""
         requests = self.axis.asked(pod_class.requests)
         pools = [pool for pool in self.pools if pod_class.untolerated(pool.taints) is None]
-        fits = ((pool, pool.fit(term)) for term in pod_class.terms for pool in pools)
+        fits = ((pool, pool.fit(pool.asked(term))) for term in pod_class.terms for pool in pools)
         return any(not fit.conflict and (fit.sold & pool.has_room(requests)).any() for pool, fit in fits)
 
     def offered(self, pool: Pool, pod_class: PodClass, key: str) -> set[str]:
@@ -260,7 +260,7 @@ class Workspace:
         Neither taints nor limits matter.
         """
         requests = self.axis.asked(pod_class.requests)
-        fits = map(pool.fit, pod_class.terms)
+        fits = (pool.fit(pool.asked(term)) for term in pod_class.terms)
         return {domain for fit in fits for domain in _values_of(key, pool, fit, requests, pool.types)}
 
 

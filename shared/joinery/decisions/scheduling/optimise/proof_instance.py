@@ -158,7 +158,7 @@ def _may_use(demand: ProofDemand, pool: Pool) -> bool:
 def _suitable(demand: ProofDemand, pool: Pool) -> Iterator[tuple[Mask, Mask]]:
     """The pool's types and offering columns that suit the pods, for each of their ways."""
     for way in demand.ways:
-        fit = pool.fit(way)
+        fit = pool.fit(pool.asked(way))
         if not fit.conflict and (fit.sold & pool.has_room(demand.row)).any():
             yield fit.types, fit.columns
 
@@ -175,7 +175,7 @@ def _takes_all(work: Workspace, demand: ProofDemand, pool: Pool) -> bool:
     is_plain = not pool.limits and not pool.min_values and first_untolerated(pods.tolerations, pool.taints) is None
     if not is_plain or not demand.is_settled or joins_others or pods.ports:
         return False
-    return is_sold_unreserved(pool, pool.fit(demand.ways[0]), demand.row)
+    return is_sold_unreserved(pool, pool.fit(pool.asked(demand.ways[0])), demand.row)
 
 
 def _existing(

@@ -145,6 +145,7 @@ class _Builder:
             launch_types=self._problem.options.launch_types,
             residents=_residents(running, types, admitted.columns),
             peculiar=self._peculiar(template, types),
+            defaults=template.defaults,
         )
 
     def _peculiar(self, template: Pool, types: Mask) -> Mask | None:
@@ -219,7 +220,7 @@ def _template_requirements(node_pool: NodePool) -> Requirements:
     ref = template.spec.node_class_ref
     names = {NODE_POOL: one_of((node_pool.metadata.name,)), ref.of_kind.label: one_of((ref.name,))}
     return (
-        read(template.spec.requirements)
+        read(node_pool.requirements)
         .intersect(of_labels(template.metadata.labels))
         .intersect(Requirements(names))
         .canonical()
@@ -241,6 +242,7 @@ def _template_pool(node_pool: NodePool, market: Market, requirements: Requiremen
         columns=np.ones(len(market.columns), dtype=np.bool_),
         limits={},
         launch_types=0,
+        defaults=read(node_pool.defaults).canonical(),
     )
 
 

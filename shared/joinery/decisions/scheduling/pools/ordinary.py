@@ -11,13 +11,9 @@ import numpy as np
 
 from joinery.decisions.scheduling.constraints.requirements import EXISTS, Requirements, ValueSet, one_of
 from joinery.decisions.scheduling.pools.market import Market, Mask
-from joinery.objects.karpenter.labels import AWS_GROUP, INSTANCE_FAMILY, INSTANCE_TYPE
+from joinery.objects.karpenter.labels import AWS_GROUP, KINDS
 
-_CATEGORY, _GENERATION, _SIZE, _GPUS = (
-    f"{AWS_GROUP}/instance-{name}" for name in ("category", "generation", "size", "gpu-count")
-)
-#: By these labels somebody says which kinds of types are meant.
-_KINDS = (INSTANCE_TYPE, INSTANCE_FAMILY, _CATEGORY, _GENERATION, _SIZE)
+_CATEGORY, _GENERATION, _GPUS = (f"{AWS_GROUP}/instance-{name}" for name in ("category", "generation", "gpu-count"))
 _PECULIAR = one_of(("t", "hpc"))
 #: Of other categories (inf, trn, x, z, u) the first generations are of today.
 _COUNTED, _OLD = one_of("acdghimpr"), ValueSet(True, lte=2)
@@ -25,12 +21,12 @@ _COUNTED, _OLD = one_of("acdghimpr"), ValueSet(True, lte=2)
 
 def says_kinds(template: Requirements) -> bool:
     """Whether a NodePool's requirements are about kinds of types, in whatever way."""
-    return any(key in template.sets for key in _KINDS)
+    return any(key in template.sets for key in KINDS)
 
 
 def names_kinds(wanted: Requirements) -> bool:
     """Whether requirements list kinds of types: to leave some out is not to ask for the others."""
-    allowed = (wanted.sets.get(key) for key in _KINDS)
+    allowed = (wanted.sets.get(key) for key in KINDS)
     return any(values is not None and not values.complement and not values.is_empty for values in allowed)
 
 

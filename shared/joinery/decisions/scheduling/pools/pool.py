@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from joinery.decisions.scheduling.constraints.requirements import Requirements
+from joinery.decisions.scheduling.constraints.requirements import NO_REQUIREMENTS, Requirements
 from joinery.decisions.scheduling.constraints.resources import names_types
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts, Market, Mask, Prices
 from joinery.decisions.scheduling.pools.ordinary import names_kinds
@@ -21,7 +21,7 @@ from joinery.objects.karpenter.labels import (
     is_restricted,
 )
 from joinery.objects.karpenter.meta import Taint
-from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.nodepool import CHOSEN_BY, NodePool
 from joinery.objects.kubernetes.core import Pod
 
 #: (protocol, host IP, port) of each host port that is taken.
@@ -51,6 +51,7 @@ class Pool:
     node_pool      as the user wrote it
     market         the instance types of its node class
     requirements   what every node satisfies: the template's requirements and labels, and the names of pool and class
+    defaults       what holds for pods that choose nothing else (``NodePool.defaults``)
     min_values     by label: how many values a launch must leave possible (minValues)
     overhead       int64[types, resources]: what DaemonSets' pods take on an empty node
     room           int64[types, resources]: what an empty node has for pods beside them
@@ -82,6 +83,7 @@ class Pool:
     _fits: "dict[Hashable, Fit]" = field(default_factory=dict, init=False)
     residents: tuple[Resident, ...] = ()
     peculiar: Mask | None = None
+    defaults: Requirements = NO_REQUIREMENTS
 
     @property
     def name(self) -> str:
@@ -140,6 +142,15 @@ class Pool:
     def has_room(self, request: Amounts) -> Mask:
         """bool[types]: whose empty node has room for so much (int64[resources])."""
         return np.asarray((self.room_by_resource >= request[:, None]).all(axis=0), dtype=np.bool_)
+
+    def asked(self, wanted: Requirements) -> Requirements:
+        """What pods ask of the pool's nodes that want this: with the pool's defaults for what they do not choose."""
+        if not self.defaults:
+            return wanted
+        wanted = wanted.canonical()
+        chosen = {key for key in wanted if not wanted.sets[key].complement}
+        sets = {key: allowed for key, allowed in self.defaults.sets.items() if CHOSEN_BY[key] not in chosen}
+        return wanted.intersect(Requirements(sets))
 
     def fit(self, wanted: Requirements) -> "Fit":
         """Which types and offerings satisfy a pod's requirements and the template's. Remembered: many classes want the

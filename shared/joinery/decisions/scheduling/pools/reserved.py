@@ -70,7 +70,7 @@ def only_reservations(pools: Sequence[Pool], pod_class: PodClass, request: Amoun
     int64[resources], what one pod asks for.
     """
     fits = [
-        (pool, pool.fit(term.intersect(volume_term)))
+        (pool, pool.fit(pool.asked(term.intersect(volume_term))))
         for pool in pools
         for term in pod_class.terms
         for volume_term in pod_class.volumes.alternatives

@@ -1,4 +1,5 @@
-"""Karpenter's older APIs, read as their v1 equivalents: v1alpha5 and v1alpha1 of v0.31, v1beta1 of v0.32 to v0.37.
+"""Karpenter's older APIs, read as their v1 equivalents: v1alpha3 and v1alpha4 of v0.3 and v0.4, v1alpha5 and v1alpha1
+of v0.31, v1beta1 of v0.32 to v0.37.
 
 A Provisioner is a NodePool, an AWSNodeTemplate an EC2NodeClass, a Machine a NodeClaim (Karpenter, v1beta1 migration
 guide). What the older webhook filled in silently (linux, amd64, on-demand, the c, m and r categories above generation
@@ -14,12 +15,14 @@ from joinery.objects.karpenter.legacy.beta import written_claim
 from joinery.objects.karpenter.legacy.conversion import (
     ALPHA_KINDS,
     BETA_KINDS,
+    EARLIEST_KINDS,
     Equivalent,
     Version,
     called_now,
     equivalents,
     is_legacy,
 )
+from joinery.objects.karpenter.legacy.earliest import EARLIEST_FIELDS, PROVIDER_FIELDS
 from joinery.objects.karpenter.legacy.names import RENAMED, modernized, renamed
 from joinery.objects.karpenter.legacy.nodetemplate import TEMPLATE_FIELDS
 from joinery.objects.karpenter.legacy.provisioner import KUBELET_FIELDS
@@ -28,7 +31,10 @@ from joinery.objects.karpenter.legacy.record import recorded_status, rewritten
 __all__ = [
     "ALPHA_KINDS",
     "BETA_KINDS",
+    "EARLIEST_FIELDS",
+    "EARLIEST_KINDS",
     "KUBELET_FIELDS",
+    "PROVIDER_FIELDS",
     "RENAMED",
     "TEMPLATE_FIELDS",
     "Equivalent",

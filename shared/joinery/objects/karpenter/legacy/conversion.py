@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from joinery.objects.karpenter.legacy import beta, nodetemplate, provisioner
+from joinery.objects.karpenter.legacy import beta, earliest, nodetemplate, provisioner
 from joinery.objects.karpenter.legacy.names import NotConvertibleError
 from joinery.objects.karpenter.legacy.record import with_record
 from joinery.objects.karpenter.meta import Origin
@@ -16,6 +16,10 @@ Version = tuple[str, str]
 _ALPHA_POOL: Version = ("karpenter.sh/v1alpha5", "Provisioner")
 _ALPHA_CLASS: Version = ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate")
 _ALPHA_CLAIM: Version = ("karpenter.sh/v1alpha5", "Machine")
+_EARLIEST_POOLS: tuple[Version, ...] = (
+    ("karpenter.sh/v1alpha4", "Provisioner"),
+    ("karpenter.sh/v1alpha3", "Provisioner"),
+)
 _BETA_POOL: Version = ("karpenter.sh/v1beta1", "NodePool")
 _BETA_CLASS: Version = ("karpenter.k8s.aws/v1beta1", "EC2NodeClass")
 _BETA_CLAIM: Version = ("karpenter.sh/v1beta1", "NodeClaim")
@@ -26,10 +30,13 @@ ALPHA_KINDS: Mapping[Version, str] = {
     _ALPHA_POOL: "provisioners",
     _ALPHA_CLAIM: "machines",
 }
+#: The last first. A cluster serves one of them, or v1alpha5.
+EARLIEST_KINDS: Mapping[Version, str] = dict.fromkeys(_EARLIEST_POOLS, ALPHA_KINDS[_ALPHA_POOL])
 BETA_KINDS: Mapping[Version, str] = {_BETA_CLASS: "ec2nodeclasses", _BETA_POOL: "nodepools", _BETA_CLAIM: "nodeclaims"}
 _CALLED_NOW = {"Provisioner": "NodePool", "AWSNodeTemplate": "EC2NodeClass", "Machine": "NodeClaim"}
 
 _POOLS: Mapping[Version, Callable[[Document], provisioner.ConvertedPool]] = {
+    **dict.fromkeys(_EARLIEST_POOLS, earliest.pool),
     _ALPHA_POOL: provisioner.pool,
     _BETA_POOL: beta.pool,
 }

@@ -57,11 +57,14 @@ class ConvertedPool:
         return replace(self, document={**self.document, "spec": {**spec, "template": template}})
 
 
-def pool(given: Document) -> ConvertedPool:
-    """The NodePool of a Provisioner. Raises ``NotConvertibleError``."""
+def pool(given: Document, *, of_ordinary_kinds: bool = True) -> ConvertedPool:
+    """The NodePool of a Provisioner. Raises ``NotConvertibleError``.
+
+    ``of_ordinary_kinds``: whether one that names no kinds of instance types had some by default.
+    """
     spec = given.get("spec") or {}
     node_class, class_notes = _inline_class(given, spec)
-    requirements, notes = _requirements(spec)
+    requirements, notes = _requirements(spec, of_ordinary_kinds=of_ordinary_kinds)
     template: Document = {
         "metadata": {
             # Pods of such a cluster select nodes by it.
@@ -125,7 +128,7 @@ def _inline_class(given: Document, spec: Document) -> tuple[Document | None, Seq
 # --- requirements ---
 
 
-def _requirements(spec: Document) -> tuple[list[Document], list[str]]:
+def _requirements(spec: Document, *, of_ordinary_kinds: bool) -> tuple[list[Document], list[str]]:
     """What it asks for, ``instanceTypes`` among it, and what the webhook would have added."""
     notes: list[str] = []
     found = [dict(requirement) for requirement in spec.get("requirements") or ()]
@@ -135,10 +138,11 @@ def _requirements(spec: Document) -> tuple[list[Document], list[str]]:
     if spec.get("instanceTypes"):
         found.append(_in(INSTANCE_TYPE, *spec["instanceTypes"]))
     keys = {canonical(str(requirement.get("key"))) for requirement in found}
-    return [*found, *_defaults(keys | {canonical(key) for key in spec.get("labels") or ()})], notes
+    said = keys | {canonical(key) for key in spec.get("labels") or ()}
+    return [*found, *_defaults(said, of_ordinary_kinds=of_ordinary_kinds)], notes
 
 
-def _defaults(found: set[str]) -> Iterable[Document]:
+def _defaults(found: set[str], *, of_ordinary_kinds: bool) -> Iterable[Document]:
     """The webhook's defaults, for keys of which neither a requirement nor a label says anything."""
     if OS not in found:
         yield _in(OS, "linux")
@@ -146,7 +150,7 @@ def _defaults(found: set[str]) -> Iterable[Document]:
         yield _in(ARCH, "amd64")
     if CAPACITY_TYPE not in found:
         yield _in(CAPACITY_TYPE, ON_DEMAND)
-    if not found & _SIZED_BY:
+    if of_ordinary_kinds and not found & _SIZED_BY:
         yield _in(_CATEGORY, "c", "m", "r")
         yield {"key": _GENERATION, "operator": "Gt", "values": ["2"]}
 
