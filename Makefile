@@ -48,11 +48,15 @@ help: ## Print this list
 
 setup: .venv/.current ## Create .venv from the lock, with .venv/bin/joinery in it
 
-demo: setup ## Replay a story through the real handlers, on the simulator; then a page of what was decided
+demo: setup ## Replay a story through the real handlers, on the simulator; with CLUSTER=kubeconfig live on a kind or kwok cluster
+ifdef CLUSTER
+	@.venv/bin/joinery kwok --kubeconfig "$(CLUSTER)" --demo
+else
 	@mkdir -p build
 	@.venv/bin/joinery simulate --records build/demo
 	@.venv/bin/joinery history build/demo -o html > build/demo.html
 	@echo && echo "Its decisions as a page:  python3 -m webbrowser -t build/demo.html"
+endif
 
 test: setup ## Everything: lint, types, contracts, drift, build, smoke, tests
 	@$(MAKE) --no-print-directory -j3 --output-sync=target lint types smoke
@@ -194,7 +198,7 @@ layers/dependencies/requirements.txt: uv.lock $(UV)
 $(UV):
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action ignore --target .cache/uv uv==$(UV_VERSION)
 
-.venv/.current: pyproject.toml uv.lock | $(UV)
+.venv/.current: pyproject.toml simulator/pyproject.toml uv.lock | $(UV)
 	@$(UV) sync $(QUIET) --frozen --all-extras --python $(PYTHON)
 	@touch $@
 
