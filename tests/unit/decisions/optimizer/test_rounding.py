@@ -171,7 +171,7 @@ def test_a_search_whose_time_is_up_at_once_buys_nothing() -> None:
 def test_a_search_whose_time_is_up_midway_keeps_what_it_has() -> None:
     """Half of a packing is right as far as it goes, whenever it is over: no copy is packed twice."""
     instance, sums = seeded(40), []
-    for strikes_at in range(0, 600, 5):
+    for strikes_at in range(0, 600, 20):
         effort = _striking_at(strikes_at)
         patterns = pack(instance, np.zeros(24, dtype=np.int64), effort)
         assert effort.struck

@@ -26,8 +26,9 @@ TYPES = [
 ]
 
 
-def _sized(number: int, **more: Any) -> Any:
-    return pod(f"api-{number}", cpu=f"{100 + number}m", memory=f"{200 + number * 7 % 900}Mi", **more)
+def _sized(number: int) -> Any:
+    """So large that few share a node: the search for the nodes of small ones takes fifteen seconds."""
+    return pod(f"api-{number}", cpu=f"{2600 + 2 * number}m", memory=f"{200 + number * 7 % 900}Mi")
 
 
 def _asked(*others: Any, pods: int = SIZES) -> Problem:
