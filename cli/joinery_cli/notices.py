@@ -105,14 +105,15 @@ def some_of(names: Sequence[str]) -> str:
 
 
 class RefusedFilesError(ConfigurationError):
-    """Everything that is wrong with the files: ``problems`` name file, object and field."""
+    """Everything that is wrong with the files. ``problems``, as texts: file, line, object and field of each."""
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__("; ".join(problems[:_MOST]))
-        self.problems = tuple(problems)
+    def __init__(self, problems: Sequence[object]) -> None:
+        self._first = [str(problem) for problem in problems[:_MOST]]
+        self._more = len(problems) - len(self._first)
+        super().__init__("; ".join(self._first))
 
     def lines(self) -> Iterator[str]:
         """A line for each problem, and one for how many more there are."""
-        yield from self.problems[:_MOST]
-        if len(self.problems) > _MOST:
-            yield f"and {len(self.problems) - _MOST:,} more"
+        yield from self._first
+        if self._more:
+            yield f"and {self._more:,} more"

@@ -44,6 +44,7 @@ from joinery.objects.errors import ConfigurationError
 from joinery_cli.notices import RefusedFilesError, tell, warning
 from joinery_cli.reading.decoding import misfit
 from joinery_cli.reading.documents import read
+from joinery_cli.reading.places import Place
 from joinery_cli.reading.yamls import split
 from simulator.cloud.market import FAMILIES, ZONES, sample
 from simulator.story.manifests import doubts, problems, taken_apart, twice, unknown_kinds
@@ -147,19 +148,22 @@ def find(path: Path | None) -> Path | None:
 def load(path: Path | None = None) -> Scenario:
     """Read a scenario file, or the story without one. Raises ``ConfigurationError`` naming file and field."""
     source = str(path or resources.files("simulator").joinpath("scenarios", "story.yaml"))
-    documents = list(split(source, read(source)))
-    if any(map(_is_manifest, documents)):
+    text = read(source)
+    documents = list(split(source, text))
+    if any(_is_manifest(document) for _, document in documents):
         raise ConfigurationError(
             f"{source}: has manifests, and a scenario has them in its spec.objects: begin with a copy of "
             "simulator/scenarios/surge.yaml; joinery plan takes them as they are"
         )
     if len(documents) != 1:
         raise ConfigurationError(f"{source}: a scenario is one document, not {len(documents)}")
+    ((begins, document),) = documents
     try:
-        scenario = msgspec.json.decode(documents[0], type=Scenario)
+        scenario = msgspec.json.decode(document, type=Scenario)
     except msgspec.ValidationError as error:
-        problem = misfit(msgspec.json.decode(documents[0]), error)
-        raise ConfigurationError(f"{source}: {problem}") from error
+        problem = misfit(msgspec.json.decode(document), error)
+        line = Place(text, begins).line(problem.partition(": ")[0])
+        raise ConfigurationError(f"{source}:{line}: {problem}") from error
     except msgspec.DecodeError as error:
         raise ConfigurationError(f"{source}: {error}") from error
     scenario = replace(scenario, spec=_with_single_objects(scenario.spec))

@@ -148,7 +148,7 @@ def test_a_wrong_file_is_refused_by_its_field(
     """Status 2, with file and field."""
     outcome = run(*PLAN, "--interruption-rates", write("rates", content), *files)
     assert outcome.status == 2
-    assert "rates: " in outcome.err
+    assert "rates:" in outcome.err
     assert words in outcome.err
 
 

@@ -3,7 +3,6 @@
 A misspelt field is read as if it were spelt right, so that only what is wrong besides is said beside it.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -27,9 +26,7 @@ from joinery_cli.reading.fields import FieldFinding, findings
 from joinery_cli.reading.kinds import ReadKind
 from joinery_cli.reading.names import wrong_labels, wrong_metadata, wrong_resources
 from joinery_cli.reading.placeholders import unfilled
-
-#: A step of a path: a plain word, or in brackets an index or a key with dots and slashes.
-_STEP = re.compile(r"\[(.*?)\](?=[.\[]|$)|([^.\[\]]+)")
+from joinery_cli.reading.places import steps_of
 
 
 class Reading(NamedTuple):
@@ -90,7 +87,7 @@ def _mended(raw: msgspec.Raw | bytes, found: Iterable[FieldFinding]) -> tuple[by
     document, renamed = msgspec.json.decode(raw), {}
     # The innermost first: their paths are as they were written.
     for one in reversed(errors):
-        *outside, key = _steps(one.path) or [""]
+        *outside, key = steps_of(one.path) or [""]
         parent = _at(document, outside)
         if not isinstance(parent, dict) or key not in parent:
             continue
@@ -102,11 +99,7 @@ def _mended(raw: msgspec.Raw | bytes, found: Iterable[FieldFinding]) -> tuple[by
 
 
 def _last(path: str) -> str:
-    return (_steps(path) or [""])[-1]
-
-
-def _steps(path: str) -> list[str]:
-    return [bracketed or plain for bracketed, plain in _STEP.findall(path)]
+    return (steps_of(path) or [""])[-1]
 
 
 def _at(value: Any, steps: Iterable[str]) -> Any:
@@ -146,7 +139,7 @@ def misfit(document: Any, error: msgspec.ValidationError) -> str:
 def _member(document: Any, at: str) -> list[str]:
     """msgspec writes ``[...]`` for any member of a map: take the first whose value is not a text."""
     parent, inside, rest = at.partition("[...]")
-    steps = _steps(parent)
+    steps = steps_of(parent)
     if not inside or rest:
         return steps
     value = _at(document, steps)

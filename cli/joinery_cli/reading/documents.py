@@ -12,7 +12,7 @@ import re
 import sys
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import chain
@@ -22,6 +22,7 @@ import msgspec
 
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.wording import must_be, of_struct_error
+from joinery_cli.reading.places import Place
 
 _GZIP = b"\x1f\x8b"
 _CHUNK = 2**20
@@ -62,6 +63,7 @@ class Document:
     """One object: where it came from, what it says it is, and its JSON."""
 
     source: str
+    place: Place
     group: str
     version: str
     kind: str
@@ -77,6 +79,10 @@ class Document:
 
     def __str__(self) -> str:
         return f"{self.source}: {self.called}"
+
+    def refusal(self, problem: str) -> str:
+        """``pods.yaml:14: Pod shop/web: spec.nodeName: is …``. ``problem``: the path of a field, and what is wrong."""
+        return f"{self.source}:{self.place.line(problem.partition(': ')[0])}: {self.called}: {problem}"
 
 
 def read(path: str) -> bytes:
@@ -153,17 +159,19 @@ def source_name(path: str) -> str:
 def documents(source: str, data: bytes) -> Iterator[Document]:
     """Every object of a file, those inside lists one by one. Raises ``ConfigurationError`` for what is not one."""
     try:
-        for raw in _rendered(source, data.strip()):
+        for place, raw in _rendered(source, data):
             wrong = _wrong_in(raw)
-            for document in _documents(source, raw, default_kind="", default_version=""):
-                _refuse(document, _wrong_in(document.raw) if wrong else "")
+            for document in _documents(source, place, raw, default_kind="", default_version=""):
+                if wrong and (inside := _wrong_in(document.raw)):
+                    raise ConfigurationError(document.refusal(inside))
                 yield document
-            _refuse(source, wrong)
+            if wrong:
+                raise ConfigurationError(f"{source}: {wrong}")
     except RecursionError as error:
         raise ConfigurationError(f"{source}: not a Kubernetes object: nested too deep") from error
 
 
-def _rendered(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
+def _rendered(source: str, data: bytes) -> Iterator[tuple[Place, msgspec.Raw | bytes]]:
     """The parts of a file. What cannot be read because a template was never filled in has a remedy."""
     try:
         yield from _split(source, data)
@@ -171,43 +179,41 @@ def _rendered(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
         if template := _TEMPLATE.search(data):
             line = data.count(b"\n", 0, template.start()) + 1
             hint = "run helm template, or what fills it in, first"
-            raise ConfigurationError(f"{source}: line {line}: looks like a template: {hint}") from error
+            raise ConfigurationError(f"{source}:{line}: looks like a template: {hint}") from error
         raise
 
 
-def _split(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
-    if data[:1] not in (b"{", b"["):
-        yield from _yaml(source, data)
-        return
-    try:
-        yield msgspec.json.decode(data, type=msgspec.Raw)
-    except msgspec.DecodeError as error:
-        yield from _split_stream(source, data, error)
+def _split(source: str, data: bytes) -> Iterator[tuple[Place, msgspec.Raw | bytes]]:
+    from joinery_cli.reading.yamls import split
+
+    parts: Iterable[msgspec.Raw | bytes] = ()
+    if data.lstrip()[:1] in (b"{", b"["):
+        try:
+            parts = (msgspec.json.decode(data, type=msgspec.Raw),)
+        except msgspec.DecodeError as error:
+            parts = _stream(source, data, error)
+    if parts:
+        yield from ((Place(data, part), part) for part in parts)
+    else:
+        yield from ((Place(data, line), part) for line, part in split(source, data))
 
 
-def _split_stream(source: str, data: bytes, first: msgspec.DecodeError) -> Iterator[bytes]:
+def _stream(source: str, data: bytes, first: msgspec.DecodeError) -> Sequence[bytes]:
     """JSON objects one after another, as ``kubectl get -o json`` prints them when called twice;
-    or YAML in flow style.
+    none of YAML in flow style.
     """
     try:
-        text, decoder, at = data.decode(), json.JSONDecoder(), 0
-        spans = []
+        text, decoder = data.decode(), json.JSONDecoder()
+        at, spans = len(text) - len(text.lstrip()), []
         while at < len(text):
             _, end = decoder.raw_decode(text, at)
             spans.append(text[at:end].encode())
             at = end + len(text[end:]) - len(text[end:].lstrip())
-    except ValueError as error:
+    except json.JSONDecodeError as error:
         if not source.endswith((".yaml", ".yml")) and not _SEPARATOR.search(data):
-            raise ConfigurationError(f"{source}: not JSON: {first}") from error
-        yield from _yaml(source, data)
-    else:
-        yield from spans
-
-
-def _yaml(source: str, data: bytes) -> Iterator[bytes]:
-    from joinery_cli.reading.yamls import split
-
-    yield from split(source, data)
+            raise ConfigurationError(f"{source}:{error.lineno}: not JSON: {first}") from error
+        return ()
+    return spans
 
 
 class _WrongError(ValueError):
@@ -245,11 +251,6 @@ def _wrong_in(raw: msgspec.Raw | bytes) -> str:
     return ""
 
 
-def _refuse(subject: object, problem: str) -> None:
-    if problem:
-        raise ConfigurationError(f"{subject}: {problem}")
-
-
 def _in_words(error: Exception, raw: msgspec.Raw | bytes) -> str:
     """Text that is no object at all (``No resources found``), or a field of its head (``name: off``)."""
     try:
@@ -268,21 +269,23 @@ def _in_words(error: Exception, raw: msgspec.Raw | bytes) -> str:
     return f"{kind if isinstance(kind, str) and kind else 'not a Kubernetes object'}: {path}: {problem}"
 
 
-def _documents(source: str, raw: msgspec.Raw | bytes, *, default_kind: str, default_version: str) -> Iterator[Document]:
+def _documents(
+    source: str, place: Place, raw: msgspec.Raw | bytes, *, default_kind: str, default_version: str
+) -> Iterator[Document]:
     try:
         head = _HEAD.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{source}: {_in_words(error, raw)}") from error
+        raise ConfigurationError(f"{source}:{place.line('')}: {_in_words(error, raw)}") from error
     kind, version = head.kind or default_kind, head.api_version or default_version
     if not kind:
-        raise ConfigurationError(
-            f"{source}: not a Kubernetes object: kind is missing: {bytes(raw)[:60].decode(errors='replace')}"
-        )
+        said = bytes(raw)[:60].decode(errors="replace")
+        raise ConfigurationError(f"{source}:{place.line('')}: not a Kubernetes object: kind is missing: {said}")
     named = head.metadata or _Name()
     if kind.endswith("List") and (head.items is not None or not named.name):
         # The API's own lists (PodList) leave kind and version off their items, and may have null for none.
-        for item in head.items or ():
-            yield from _documents(source, item, default_kind=kind.removesuffix("List"), default_version=version)
+        defaults = {"default_kind": kind.removesuffix("List"), "default_version": version}
+        for number, item in enumerate(head.items or ()):
+            yield from _documents(source, place.item(number, item), item, **defaults)
         return
     group, _, short = version.rpartition("/")
-    yield Document(source, group, short, kind, named.namespace or "", named.name or "", raw)
+    yield Document(source, place, group, short, kind, named.namespace or "", named.name or "", raw)

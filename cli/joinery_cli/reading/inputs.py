@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as replace_fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -49,6 +49,16 @@ _IGNORED = {
 _NAMELESS = "metadata.name: is missing"
 
 
+class _Refusal(NamedTuple):
+    """What is wrong with a document. Its line is looked up when it is printed: of thousands few are."""
+
+    document: Document
+    problem: str
+
+    def __str__(self) -> str:
+        return self.document.refusal(self.problem)
+
+
 @dataclass
 class Inputs:
     """The objects of all files; ``notices`` are lines for a person. ``objects`` holds them by field of the snapshot.
@@ -63,8 +73,8 @@ class Inputs:
     surprises: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
     """Objects, and what is odd about each, by file."""
     legacy: dict[Origin, Document] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
-    """File, object and field of everything that is wrong."""
+    refused: list[object] = field(default_factory=list)
+    """File, line, object and field of everything that is wrong, as texts once somebody prints them."""
     hooks: list[str] = field(default_factory=list)
     """What makes pods only while Helm is at work."""
     generated: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -106,8 +116,8 @@ class Inputs:
         else:
             self.ignored[document.kind] += 1
 
-    def _refuse(self, subject: object, *problems: str) -> None:
-        self.refused += [f"{subject}: {problem}" for problem in problems]
+    def _refuse(self, document: Document, *problems: str) -> None:
+        self.refused += [_Refusal(document, problem) for problem in problems]
 
     def _found(self, document: Document, one: FieldFinding) -> None:
         if one.is_error:

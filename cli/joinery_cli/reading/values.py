@@ -12,7 +12,7 @@ from joinery_cli.reading.yamls import split
 
 def one_document(source: str, data: bytes, content: str) -> Any:
     """The only document of a file in YAML or JSON. ``content``: what it is to be with."""
-    documents = [msgspec.json.decode(one) for one in split(source, data)]
+    documents = [msgspec.json.decode(one) for _, one in split(source, data)]
     if len(documents) != 1:
         raise ConfigurationError(f"{source}: must be one document with {content}, not {len(documents):,}")
     return documents[0]

@@ -27,8 +27,11 @@ _OPEN = b"[{"
 _INDENTED = re.compile(rb"^[ \t-]{%d}" % _DEEPEST, re.MULTILINE)
 
 
-def split(source: str, data: bytes) -> Iterator[bytes]:
-    """The JSON of each document. Raises ``ConfigurationError`` naming file and line."""
+def split(source: str, data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each document: the line from 0 on which it begins, and its JSON.
+
+    Raises ``ConfigurationError`` naming file and line.
+    """
     if len(data) > _MOST_BYTES or sum(data.count(sign) for sign in (b"\n", b",", b"[", b"{", b"- ")) > _MOST_VALUES:
         raise ConfigurationError(f"{source}: too large to be read as YAML: write it as JSON (kubectl get -o json)")
     if data.count(b"\n---") >= _MOST_DOCUMENTS:
@@ -36,14 +39,16 @@ def split(source: str, data: bytes) -> Iterator[bytes]:
     try:
         if b"*" in data or _is_deep(data):
             _examine(source, data)
-        for value in yaml.load_all(data.decode(), Loader=_loader()):
-            if value is not None:
-                yield msgspec.json.encode(value)
+        loader = _loader()(data.decode())
+        while loader.check_node():
+            node = loader.get_node()
+            if (value := loader.construct_document(node)) is not None:
+                yield node.start_mark.line, msgspec.json.encode(value)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = f"line {mark.line + 1}: " if mark else ""
+        line = f":{mark.line + 1}" if mark else ""
         hint = " (a tab? YAML takes spaces only)" if b"\t" in data else ""
-        raise ConfigurationError(f"{source}: {line}not YAML: {error.problem or error.context}{hint}") from error
+        raise ConfigurationError(f"{source}{line}: not YAML: {error.problem or error.context}{hint}") from error
     except yaml.YAMLError as error:
         raise ConfigurationError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
     except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
@@ -73,7 +78,7 @@ def _examine(source: str, data: bytes) -> None:
     inside: list[tuple[str | None, int]] = [(None, 0)]
     for event in yaml.parse(data.decode(), Loader=parser):
         at: Any = event.start_mark
-        line = f"{source}: line {at.line + 1}: not YAML that is read here"
+        line = f"{source}:{at.line + 1}: not YAML that is read here"
         if isinstance(event, yaml.CollectionStartEvent):
             inside.append((event.anchor, 1))
             if len(inside) > _DEEPEST:

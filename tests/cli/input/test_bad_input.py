@@ -72,7 +72,7 @@ def _with_devices(**resources: Any) -> dict[str, Any]:
 def test_a_broken_object_is_one_line(run: Run, write: Write, document: Any, problem: str) -> None:
     """Types, quantities, names: the field is named as the API names it."""
     path = write("pod.json", document)
-    assert _refused(run, "-f", path).startswith(f"joinery: {path}: {problem}")
+    assert _refused(run, "-f", path).startswith(f"joinery: {path}:1: {problem}")
 
 
 def test_blanks_around_a_quantity_count_for_nothing(run: Run, write: Write) -> None:
@@ -89,26 +89,26 @@ def test_a_broken_object_in_a_list_is_named(run: Run, write: Write) -> None:
     bad = _requesting(memory="lots")
     bad["metadata"] = {"name": "bad", "namespace": "shop"}
     path = write("list.json", {"apiVersion": "v1", "kind": "List", "items": [pod_document(), bad]})
-    assert _refused(run, "-f", path).startswith(f"joinery: {path}: Pod shop/bad: spec.containers[0]")
+    assert _refused(run, "-f", path).startswith(f"joinery: {path}:1: Pod shop/bad: spec.containers[0]")
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("kind: [", "line 2: not YAML"),
-        ('{"kind": "Pod"', "not JSON"),
-        ("just words", "not a Kubernetes object"),
-        ("[1, 2]", "not a Kubernetes object"),
-        ("kind: Pod\nmetadata: {name: [a]}", "Pod: metadata.name: must be text, is a list"),
-        ("kind: Pod\nmetadata: {name: off}", "Pod: metadata.name: false must be text: write it in quotes"),
-        ("kind: Pod\napiVersion: 1", "Pod: apiVersion: 1 must be text: write it in quotes"),
-        ("kind: 1\nmetadata: {}", "not a Kubernetes object: kind: 1 must be text: write it in quotes"),
+        ("kind: [", "2: not YAML"),
+        ('{"kind": "Pod"', "1: not JSON"),
+        ("just words", "1: not a Kubernetes object"),
+        ("[1, 2]", "1: not a Kubernetes object"),
+        ("kind: Pod\nmetadata: {name: [a]}", "1: Pod: metadata.name: must be text, is a list"),
+        ("kind: Pod\nmetadata: {name: off}", "1: Pod: metadata.name: false must be text: write it in quotes"),
+        ("kind: Pod\napiVersion: 1", "1: Pod: apiVersion: 1 must be text: write it in quotes"),
+        ("kind: 1\nmetadata: {}", "1: not a Kubernetes object: kind: 1 must be text: write it in quotes"),
     ],
 )
 def test_what_is_no_object_at_all_is_refused(run: Run, write: Write, text: str, problem: str) -> None:
     """Neither YAML nor JSON, or something else in them."""
     path = write("objects", text)
-    assert _refused(run, "-f", path).startswith(f"joinery: {path}: {problem}")
+    assert _refused(run, "-f", path).startswith(f"joinery: {path}:{problem}")
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def _said(run: Run, write: Write, document: Any) -> str:
     """The one thing that is wrong with an object, after its file and its name."""
     path = write("object.json", document)
     (line,) = _told(run, path)
-    prefix = f"{path}: {document['kind']} {document['metadata']['name']}: "
+    prefix = f"{path}:1: {document['kind']} {document['metadata']['name']}: "
     assert line.startswith(prefix)
     return line.removeprefix(prefix)
 
@@ -158,7 +158,7 @@ def test_members_of_a_map_that_are_not_indented_are_an_error(
     for step in path.split("."):
         part = part.get(step, {})
     given = write("object.json", changed(document, path, {**part, **fields}))
-    prefix = f"{given}: {document['kind']} {document['metadata']['name']}: "
+    prefix = f"{given}:1: {document['kind']} {document['metadata']['name']}: "
     assert _told(run, given) == [f"{prefix}{line}" for line in lines]
 
 
@@ -306,15 +306,15 @@ def test_every_problem_of_every_file_is_a_line(run: Run, write: Write) -> None:
     pool = write("pool.json", changed(changed(POOL, "spec.weight", 0), "spec.limits", {"cpu": "many"}))
     torn = write("torn.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n---\nkind: [")
     assert _told(run, pods, pool, torn, "/nowhere") == [
-        f"{pods}: Pod Web: spec.containers[0].resources.requests.cpu: 'x' is not a quantity: write {A_QUANTITY}",
-        f"{pods}: Pod Web: spec.nodeSelectr: no such field; is it nodeSelector?",
-        f"{pods}: Pod Web: metadata.name: 'Web' is no name: it must have lower-case letters, digits and '-' only, and "
-        "begin and end with a letter or digit; dots between, 253 characters at most",
-        f"{pods}: Pdo: kind: no such kind as Pdo; is it Pod?",
-        f"{pool}: NodePool default: spec.limits.cpu: 'many' is not a quantity: write {A_QUANTITY}",
-        f"{pool}: NodePool default: spec.weight: must be at least 1, is 0",
-        f"{torn}: Pod a: spec.containers: a pod needs a container",
-        f"{torn}: line 6: not YAML: did not find expected node content",
+        f"{pods}:1: Pod Web: spec.containers[0].resources.requests.cpu: 'x' is not a quantity: write {A_QUANTITY}",
+        f"{pods}:1: Pod Web: spec.nodeSelectr: no such field; is it nodeSelector?",
+        f"{pods}:1: Pod Web: metadata.name: 'Web' is no name: it must have lower-case letters, digits and '-' only, "
+        "and begin and end with a letter or digit; dots between, 253 characters at most",
+        f"{pods}:1: Pdo: kind: no such kind as Pdo; is it Pod?",
+        f"{pool}:1: NodePool default: spec.limits.cpu: 'many' is not a quantity: write {A_QUANTITY}",
+        f"{pool}:1: NodePool default: spec.weight: must be at least 1, is 0",
+        f"{torn}:1: Pod a: spec.containers: a pod needs a container",
+        f"{torn}:6: not YAML: did not find expected node content",
         "/nowhere: No such file or directory",
     ]
 

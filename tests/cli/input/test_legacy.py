@@ -106,7 +106,7 @@ def test_a_legacy_object_without_equivalent_is_bad_input(run: Run, write: Write,
     path = write("old.json", {**TEMPLATE, "spec": {**TEMPLATE["spec"], **spec}})
     outcome = run("plan", "--now", NOW, "-f", path)
     assert outcome.status == 2
-    assert outcome.err.startswith(f"joinery: {path}: AWSNodeTemplate default: {problem}")
+    assert outcome.err.startswith(f"joinery: {path}:1: AWSNodeTemplate default: {problem}")
 
 
 def test_v1beta1_objects_are_read_too(run: Run, write: Write) -> None:
@@ -205,8 +205,8 @@ def test_a_slip_is_one_line_though_its_right_field_is_missing(run: Run, write: W
     provisioner = {**PROVISIONER, "spec": {**PROVISIONER["spec"], "requirements": [requirement]}}
     path = write("old.json", {"apiVersion": "v1", "kind": "List", "items": [provisioner, TEMPLATE]})
     assert run(*PLAN, "-f", path).err == (
-        f"joinery: {path}: Provisioner default: as NodePool: spec.template.spec.requirements[0].value: no such field; "
-        "is it values?\n"
+        f"joinery: {path}:1: Provisioner default: as NodePool: spec.template.spec.requirements[0].value: no such "
+        "field; is it values?\n"
     )
 
 

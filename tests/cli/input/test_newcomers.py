@@ -359,7 +359,7 @@ def test_a_bound_that_is_no_quantity_is_one_line(run: Run, cluster: str, write: 
         "limits": [{"type": "Container", "max": {"cpu": "100mm"}}]}}  # fmt: skip
     path = write("limits.json", limits)
     assert (
-        f"{path}: LimitRange l: spec.limits[0].max.cpu: '100mm' is not a quantity"
+        f"{path}:1: LimitRange l: spec.limits[0].max.cpu: '100mm' is not a quantity"
         in run(*PLAN, "-f", cluster, path).err
     )
 
@@ -381,7 +381,7 @@ def test_a_restricted_label_is_named(run: Run, write: Write, version: str) -> No
     pool["spec"]["template"]["metadata"]["labels"]["karpenter.sh/discovery"] = "prod"
     path = write("pool.json", pool)
     assert run(*PLAN, "-f", path, write("pod.json", pod_document())).err == (
-        f"joinery: {path}: NodePool default: spec.template.metadata.labels[karpenter.sh/discovery]: labels of "
+        f"joinery: {path}:1: NodePool default: spec.template.metadata.labels[karpenter.sh/discovery]: labels of "
         "karpenter.sh are restricted\n"
     )
 

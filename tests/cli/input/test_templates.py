@@ -63,7 +63,7 @@ def test_a_placeholder_is_one_error_that_says_what_fills_it_in(
     path = write("object.json", document)
     outcome = run(*PLAN, "-f", path)
     assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err == f"joinery: {path}: {document['kind']} {document['metadata']['name']}: {problem}\n"
+    assert outcome.err == f"joinery: {path}:1: {document['kind']} {document['metadata']['name']}: {problem}\n"
 
 
 def test_a_placeholder_of_a_node_class_is_a_warning(run: Run, write: Write) -> None:
@@ -142,7 +142,7 @@ def test_braces_that_are_no_helm_are_told_too(run: Run, write: Write) -> None:
     """Jinja and ApplicationSets: what YAML makes of them is an unhashable key."""
     path = write("job.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  priority: {{ rank }}\n")
     err = run("plan", "--now", NOW, "-f", path).err
-    assert err == f"joinery: {path}: line 5: looks like a template: run helm template, or what fills it in, first\n"
+    assert err == f"joinery: {path}:5: looks like a template: run helm template, or what fills it in, first\n"
 
 
 @pytest.mark.parametrize("written", ["$CLUSTER_NAME", "<your AWS role here>"])
