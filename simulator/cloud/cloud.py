@@ -353,6 +353,8 @@ class InMemoryCloud:
         node_class = of_ec2(request.node_class)
         tags = {**instance_tags(self.cluster, node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
         images = self._images(node_class)
+        if request.all_or_none_by and (short := self._short_of_all(request)):
+            return LaunchResult((), short)
         launched: list[LaunchedInstance] = []
         failures: list[LaunchFailure] = []
         for override in sorted(request.overrides, key=lambda o: (o.price, o.instance_type, o.zone)):
@@ -372,6 +374,13 @@ class InMemoryCloud:
                 break
             failures.append(out_of(pool) if got < wanted_here else subnet_full(pool))
         return LaunchResult(tuple(launched), tuple(failures))
+
+    def _short_of_all(self, request: LaunchRequest) -> tuple[LaunchFailure, ...]:
+        """What a call that wants all or none finds too little of; nothing where all can be had."""
+        pools = [request.pool(override) for override in request.overrides]
+        there = [self.stock.get(pool) for pool in pools]
+        has_all = any(left is None for left in there) or sum(left or 0 for left in there) >= request.count
+        return () if has_all else tuple(map(out_of, pools))
 
     def _subnet(self, node_class: EC2NodeClass, zone: str) -> str | None:
         """The class's subnet in a zone that has addresses, None where none has; empty for a class without any."""

@@ -24,6 +24,7 @@ from joinery.controllers.static_capacity import StaticCapacity
 from joinery.controllers.telemetry import COST, PAID, metrics
 from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.lifecycle.joining.steering import planned_onto
+from joinery.decisions.lifecycle.launching.incomplete_gangs import given_back
 from joinery.decisions.lifecycle.state.replacement import replaced
 from joinery.decisions.metrics.pods import waiting
 from joinery.decisions.scheduling.packing import Packing
@@ -112,8 +113,9 @@ class ProvisioningController:
         planned = {pod for launch in (*writer.launches, *packing.launches) for pod in launch.pods}
         housed = {pod for written in writer.written if written.name in launched.served for pod in written.launch.pods}
         marks = replaced(snapshot, packing, planned - housed, launched.served)
-        actor.carry_out(*((update,) for update in (*marks, *planned_onto(snapshot, packing))))
-        if writer.written or marks:
+        of_gangs = tuple(given_back(snapshot, packing))
+        actor.carry_out(*((update,) for update in (*marks, *planned_onto(snapshot, packing))), *of_gangs)
+        if writer.written or marks or of_gangs:
             actor.ring(Bell.LIFECYCLE)
         if launched.is_short or actor.is_cut_short:
             actor.ring(Bell.PROVISIONING)

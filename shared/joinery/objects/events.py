@@ -178,6 +178,12 @@ _WANTS_A_PERSON = {
         is_warning=True,
         remedy="look at the instance's console output: user data, role, a subnet without a route",
     ),
+    "GangIncomplete": EventReason(
+        (NODE_CLAIM,),
+        "its pods are of no use without others of their gang, which have no node after 15 minutes; it goes back",
+        is_warning=True,
+        remedy="look at the pods' own Events: what EC2 is out of, a limit, pods that were deleted",
+    ),
     "UnregisteredTaintMissing": EventReason(
         (NODE_CLAIM,),
         "its node came without the taint `karpenter.sh/unregistered`: pods may have come too soon",

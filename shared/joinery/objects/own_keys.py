@@ -99,6 +99,9 @@ OF_JOINERY: Mapping[str, OwnKey] = MappingProxyType(
         labels.PLANNED_PODS: OwnKey((NODE_CLAIM,), "the pods that it was bought for"),
         labels.PLANNED_NEEDS: OwnKey((NODE_CLAIM,), "what these pods need, to know pods like them"),
         labels.UNSERVED_NEEDS: OwnKey((NODE_CLAIM,), "the needs of pods that it was kept for and that never came"),
+        labels.GANGS: OwnKey(
+            (NODE_CLAIM,), "the gangs that it was bought for: pods that are placed together or not at all"
+        ),
         labels.LAUNCH_TOKEN: OwnKey(
             (NODE_CLAIM,), "also a tag of the instance: makes a second attempt of a launch return the same instance"
         ),

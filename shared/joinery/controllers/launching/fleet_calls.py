@@ -8,7 +8,7 @@ from joinery.decisions.lifecycle.launching.instance_filters import FilteredTypes
 from joinery.gateways.ec2.gateway import LaunchedInstance, LaunchRequest, LaunchResult, Override, capacity_pools
 from joinery.objects.codes import TRANSIENT
 from joinery.objects.errors import ConfigurationError, JoineryError
-from joinery.objects.karpenter.labels import NO_EXECUTE, NODE_POOL, UNREGISTERED_TAINT
+from joinery.objects.karpenter.labels import GANGS, NO_EXECUTE, NODE_POOL, UNREGISTERED_TAINT
 from joinery.objects.karpenter.meta import Taint
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.snapshot.instances import Instance
@@ -43,6 +43,7 @@ def request_of(
         partition=partition(claim),
         min_values_relaxed=is_relaxed(claim),
         in_our_order=any(kind.is_repriced for kind in filtered_types.types),
+        together=GANGS in claim.metadata.annotations,
         labels=claim.metadata.labels,
         taints=(*claim.spec.taints, *claim.spec.startup_taints, _UNREGISTERED),
     )

@@ -36,6 +36,8 @@ from joinery.objects.snapshot.offerings import (
 #: Seconds after which a call has ended, with an answer or without. A run begins none that might take longer than it has
 #: left.
 LONGEST_CALL = 25.0
+#: For how many instances EC2 promises all or none (EC2 API OnDemandOptionsRequest, MinTargetCapacity).
+_MOST_TOGETHER = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,8 @@ class LaunchRequest:
     may come from, at least one. ``labels`` and ``taints``: of their nodes. ``tenancy``: EC2's word.
     ``min_values_relaxed``: the overrides are less varied than the NodePool's ``minValues`` demand. ``full_subnets``:
     the ids of those that had no free address lately. ``in_our_order``: the prices are not AWS's, so EC2 has to go by
-    ours. ``partition``: of the class's placement group, by its number; empty for any.
+    ours. ``partition``: of the class's placement group, by its number; empty for any. ``together``: they are of no use
+    one by one, so where EC2 can promise it (``all_or_none_by``), all are launched or none.
     """
 
     token: str
@@ -80,6 +83,18 @@ class LaunchRequest:
     full_subnets: frozenset[str] = frozenset()
     partition: str = ""
     in_our_order: bool = False
+    together: bool = False
+
+    @property
+    def all_or_none_by(self) -> str:
+        """The option by which EC2 launches all or none; empty where it is not asked for, or not possible: for pools of
+        several types in several zones (EC2 API OnDemandOptionsRequest, SpotOptionsRequest: MinTargetCapacity).
+        """
+        if not self.together or not 1 < self.count <= _MOST_TOGETHER:
+            return ""
+        if len({pool.zone for pool in self.overrides}) == 1:
+            return "SingleAvailabilityZone"
+        return "SingleInstanceType" if len({pool.instance_type for pool in self.overrides}) == 1 else ""
 
     @property
     def pools(self) -> frozenset[OfferingKey]:

@@ -170,3 +170,8 @@ def waiting_beside(gangs: Iterable[Gang], pending: frozenset[str]) -> Iterable[P
             for name, pod in gang.members.items():
                 if name not in pending and name not in gang.seated and not pod.spec.scheduling_gates:
                     yield pod
+
+
+def gangs_by_pod(snapshot: "Snapshot") -> Mapping[str, str]:
+    """By pod (namespace/name), the gang that must be whole, as messages name it."""
+    return {pod: str(gang) for gang in snapshot.gangs.values() if (gang.minimum or 0) > 1 for pod in gang.members}

@@ -560,3 +560,25 @@ def test_one_image_may_serve_two_kinds_of_node() -> None:
         ("ami-gpu", "instance-accelerator-count"),
         ("ami-gpu", "instance-gpu-count"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("zones", "types", "by"),
+    [
+        (("us-east-1a", "us-east-1a"), ("m5.large", "m6a.large"), {"SingleAvailabilityZone": True}),
+        (("us-east-1a", "us-east-1c"), ("m5.large", "m5.large"), {"SingleInstanceType": True}),
+        (("us-east-1a", "us-east-1c"), ("m5.large", "m6a.large"), {}),
+    ],
+)
+@pytest.mark.parametrize(("capacity_type", "options"), [("spot", "SpotOptions"), ("on-demand", "OnDemandOptions")])
+def test_nodes_of_a_gang_are_launched_together_where_ec2_can_promise_that(
+    zones: tuple[str, str], types: tuple[str, str], by: dict[str, bool], capacity_type: str, options: str
+) -> None:
+    """EC2 API OnDemandOptionsRequest and SpotOptionsRequest: MinTargetCapacity takes one zone, or one type."""
+    overrides = tuple(Override(kind, zone, 0.05, 29) for kind, zone in zip(types, zones, strict=True))
+    wanted = asked(overrides=overrides, capacity_type=capacity_type, together=True)
+    request = fleet(wanted, [], {}, SUBNETS)
+    del request[options]["AllocationStrategy"]
+    assert request[options] == ({**by, "MinTargetCapacity": 2} if by else {})
+    alone = fleet(replace(wanted, count=1), [], {}, SUBNETS)
+    assert "MinTargetCapacity" not in alone[options]

@@ -18,6 +18,7 @@ from joinery.objects.annotations.plans import remembered
 from joinery.objects.karpenter.hashing import HASH_VERSION, node_pool_hash
 from joinery.objects.karpenter.labels import (
     BOUGHT_FOR_DISPLACED,
+    GANGS,
     HOSTNAME,
     INSTANCE_TYPE,
     LAUNCH_TOKEN,
@@ -33,6 +34,7 @@ from joinery.objects.karpenter.nodeclaim import ClaimResources, NodeClaim, NodeC
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import texts
+from joinery.objects.snapshot.gangs import gangs_by_pod
 from joinery.objects.snapshot.offerings import EFA
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -45,11 +47,19 @@ def claims_of(packing: Packing, snapshot: Snapshot) -> tuple[NodeClaim, ...]:
     """One claim for each launch, in the plan's order. ``snapshot`` is the one that was planned for."""
     pools = snapshot.pools_by_name
     names = _names(packing.launches, snapshot)
-    tokens = _tokens(packing.launches, names)
+    gangs = gangs_by_pod(snapshot)
+    tokens = _tokens(packing.launches, names, gangs)
     pods = snapshot.pods_by_key
     displaced = _displaced(packing, snapshot, pods)
     return tuple(
-        _claim(launch, pools[launch.node_pool], snapshot, pods, displaced, name=name, token=tokens[_identity(launch)])
+        _claim(
+            launch,
+            pools[launch.node_pool],
+            snapshot,
+            pods,
+            {LAUNCH_TOKEN: tokens[_identity(launch, gangs)], **_bought_for(launch, pods, displaced, gangs)},
+            name=name,
+        )
         for launch, name in zip(packing.launches, names, strict=True)
     )
 
@@ -59,18 +69,17 @@ def _claim(
     pool: NodePool,
     snapshot: Snapshot,
     pods: Mapping[str, Pod],
-    displaced: Mapping[str, int],
+    own: Mapping[str, str],
     *,
     name: str,
-    token: str,
 ) -> NodeClaim:
+    """``own``: annotations that depend on what else is planned."""
     template = pool.spec.template
     annotations = {
         **template.metadata.annotations,
         **hashes(pool, snapshot),
         **remembered(launch.pods, {name: snapshot.successor(pods[name]) for name in launch.pods if name in pods}),
-        **_bought_for(launch, pods, displaced),
-        LAUNCH_TOKEN: token,
+        **own,
         VERSION: __version__,
         **({MIN_VALUES_RELAXED: "true"} if launch.min_values_relaxed else {}),
     }
@@ -116,11 +125,16 @@ def _displaced(packing: Packing, snapshot: Snapshot, pods: Mapping[str, Pod]) ->
     return displacement.displaced_owners(moved, (pod for pod in served if not pod.spec.node_name))
 
 
-def _bought_for(launch: Launch, pods: Mapping[str, Pod], displaced: Mapping[str, int]) -> Mapping[str, str]:
-    """The annotation of a claim for pods that a consolidation had moved, if it is for such."""
+def _bought_for(
+    launch: Launch, pods: Mapping[str, Pod], displaced: Mapping[str, int], gangs: Mapping[str, str]
+) -> Mapping[str, str]:
+    """The annotations of a claim for pods that a consolidation had moved, and for gangs, if it is for such."""
     served = (pods[name] for name in launch.pods if name in pods)
     bought_for = displacement.displaced(served, displaced, launch.offering.price)
-    return {BOUGHT_FOR_DISPLACED: displacement.encoded(bought_for)} if bought_for else {}
+    together = ", ".join(_gangs_of(launch, gangs))
+    return ({BOUGHT_FOR_DISPLACED: displacement.encoded(bought_for)} if bought_for else {}) | (
+        {GANGS: together} if together else {}
+    )
 
 
 def owner(pool: NodePool) -> OwnerReference:
@@ -183,17 +197,22 @@ def _suffix(seed: str) -> str:
     return "".join(letters)
 
 
-def _tokens(launches: Iterable[Launch], names: Sequence[str]) -> dict[Any, str]:
+def _tokens(launches: Iterable[Launch], names: Sequence[str], gangs: Mapping[str, str]) -> dict[Any, str]:
     """Identical launches share a token, which is the name of the first of them."""
     tokens: dict[Any, str] = {}
     for launch, name in zip(launches, names, strict=True):
-        tokens.setdefault(_identity(launch), name)
+        tokens.setdefault(_identity(launch, gangs), name)
     return tokens
 
 
-def _identity(launch: Launch) -> Any:
+def _gangs_of(launch: Launch, gangs: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(sorted({gangs[pod] for pod in launch.pods if pod in gangs}))
+
+
+def _identity(launch: Launch, gangs: Mapping[str, str]) -> Any:
     """All parameters that CreateFleet gets for a launch, apart from how many."""
     parts = (launch.requirements, launch.taints, launch.startup_taints)
     text = json.dumps([[item.model_dump() for item in part] for part in parts], sort_keys=True)
     has_efa = launch.requests.get(EFA, 0) > 0
-    return launch.node_pool, tuple(sorted(launch.labels.items())), launch.instance_types, has_efa, text
+    labels = tuple(sorted(launch.labels.items()))
+    return launch.node_pool, labels, launch.instance_types, has_efa, text, _gangs_of(launch, gangs)

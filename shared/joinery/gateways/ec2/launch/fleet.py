@@ -99,7 +99,7 @@ def fleet(
     }
     # The context is agreed upon with EC2 for fleets that are as varied as they are meant to be.
     context = {"Context": spec.context} if spec.context and not request.min_values_relaxed else {}
-    return call | _options(target_type(request), in_our_order=request.in_our_order) | context
+    return call | _options(request) | context
 
 
 def target_type(request: LaunchRequest) -> str:
@@ -112,16 +112,20 @@ def target_type(request: LaunchRequest) -> str:
     return _INTERRUPTIBLE if reservation is not None and reservation.is_interruptible else labels.ON_DEMAND
 
 
-def _options(target: str, *, in_our_order: bool) -> dict[str, Any]:
-    """How EC2 chooses among the pools. In a capacity block it has nothing to choose.
+def _options(request: LaunchRequest) -> dict[str, Any]:
+    """How EC2 chooses among the pools (EC2 API SpotOptionsRequest, OnDemandOptionsRequest). In a capacity block it has
+    nothing to choose.
 
-    ``in_our_order``: by the priorities of the overrides, which are our prices (EC2 API SpotOptions, OnDemandOptions).
+    In our order it goes by the priorities of the overrides, which are our prices.
     """
-    spot = "capacity-optimized-prioritized" if in_our_order else "price-capacity-optimized"
-    on_demand = "prioritized" if in_our_order else "lowest-price"
+    target = target_type(request)
+    spot = "capacity-optimized-prioritized" if request.in_our_order else "price-capacity-optimized"
+    on_demand = "prioritized" if request.in_our_order else "lowest-price"
+    by = request.all_or_none_by
+    together = {by: True, "MinTargetCapacity": request.count} if by else {}
     options: dict[str, dict[str, Any]] = {
-        labels.SPOT: {"SpotOptions": {"AllocationStrategy": spot}},
-        labels.ON_DEMAND: {"OnDemandOptions": {"AllocationStrategy": on_demand}},
+        labels.SPOT: {"SpotOptions": {"AllocationStrategy": spot, **together}},
+        labels.ON_DEMAND: {"OnDemandOptions": {"AllocationStrategy": on_demand, **together}},
         _INTERRUPTIBLE: {"ReservedCapacityOptions": {"ReservationTypes": ["interruptible-capacity-reservation"]}},
     }
     return options.get(target, {})
