@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.labels import RETIRED_FOR
 from joinery.objects.karpenter.meta import CustomResource, Model
@@ -42,6 +43,10 @@ def _column(name: str, path: str, *, kind: str = "string", wide: bool = False) -
 
 def _label(name: str, key: str, *, wide: bool = False) -> Schema:
     return _column(name, ".metadata.labels." + key.replace(".", r"\."), wide=wide)
+
+
+def _condition(name: str, kind: str) -> Schema:
+    return _column(name, f'.status.conditions[?(@.type=="{kind}")].status')
 
 
 #: Karpenter's columns in their order, and what people ask beside them.
@@ -74,14 +79,26 @@ COLUMNS: dict[type[CustomResource], list[Schema]] = {
     ],
     EC2NodeClass: [READY, AGE, WHY, _column("Role", ".spec.role", wide=True)],
     NodeOverlay: [READY, AGE, WHY, _column("Weight", ".spec.weight", kind="integer", wide=True)],
+    CapacityBuffer: [
+        _column("Strategy", ".spec.provisioningStrategy"),
+        _column("PodTemplate", ".status.podTemplateRef.name"),
+        _column("Replicas", ".status.replicas", kind="integer"),
+        _condition("Ready", "ReadyForProvisioning"),
+        _condition("Provisioned", "Provisioning"),
+        AGE,
+        _column("Why", '.status.conditions[?(@.type=="Provisioning")].message'),
+    ],
 }
 PLURALS = {
     NodePool: "nodepools",
     NodeClaim: "nodeclaims",
     EC2NodeClass: "ec2nodeclasses",
     NodeOverlay: "nodeoverlays",
+    CapacityBuffer: "capacitybuffers",
 }
-SHORT_NAMES = {EC2NodeClass: ["ec2nc", "ec2ncs"], NodeOverlay: ["overlays"]}
+SHORT_NAMES = {EC2NodeClass: ["ec2nc", "ec2ncs"], NodeOverlay: ["overlays"], CapacityBuffer: ["cb"]}
+#: SIG Autoscaling's kind is in namespaces, and beside its other kinds.
+NAMESPACED: dict[type[CustomResource], str] = {CapacityBuffer: "autoscaling"}
 SUBRESOURCES: dict[type[CustomResource], Schema] = {
     NodePool: {"scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.nodes"}}
 }
@@ -96,7 +113,7 @@ def definition(kind: type[CustomResource]) -> Schema:
         "listKind": f"{kind.kind}List",
         "plural": plural,
         "singular": kind.kind.lower(),
-        "categories": ["karpenter"],
+        "categories": [NAMESPACED.get(kind, "karpenter")],
     }
     if kind in SHORT_NAMES:
         names["shortNames"] = SHORT_NAMES[kind]
@@ -112,7 +129,12 @@ def definition(kind: type[CustomResource]) -> Schema:
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{plural}.{group}"},
-        "spec": {"group": group, "scope": "Cluster", "names": names, "versions": [served]},
+        "spec": {
+            "group": group,
+            "scope": "Namespaced" if kind in NAMESPACED else "Cluster",
+            "names": names,
+            "versions": [served],
+        },
     }
 
 

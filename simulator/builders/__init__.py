@@ -6,15 +6,26 @@ out. Nested parts may be given as structs or as documents: dictionaries with the
 
 from simulator.builders.defaults import EPOCH, ZONES, zone_id
 from simulator.builders.ec2 import instance_type
-from simulator.builders.karpenter import foreign, node_claim, node_class, node_overlay, node_pool
+from simulator.builders.karpenter import capacity_buffer, foreign, node_claim, node_class, node_overlay, node_pool
 from simulator.builders.nodes import node
-from simulator.builders.pods import daemon_set, deployment, namespace, owner, pdb, pod, pod_group, replica_set
+from simulator.builders.pods import (
+    daemon_set,
+    deployment,
+    namespace,
+    owner,
+    pdb,
+    pod,
+    pod_group,
+    pod_template,
+    replica_set,
+)
 from simulator.builders.storage import BOUND, storage_class, volume, volume_claim
 
 __all__ = [
     "BOUND",
     "EPOCH",
     "ZONES",
+    "capacity_buffer",
     "daemon_set",
     "deployment",
     "foreign",
@@ -29,6 +40,7 @@ __all__ = [
     "pdb",
     "pod",
     "pod_group",
+    "pod_template",
     "replica_set",
     "storage_class",
     "volume",

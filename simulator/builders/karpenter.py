@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from joinery.objects.karpenter import labels as keys
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
@@ -186,3 +187,28 @@ def node_overlay(
         "weight": weight,
     }
     return NodeOverlay.model_validate({"metadata": {"name": name, "generation": 1}, "spec": spec})
+
+
+def capacity_buffer(
+    name: str = "buffer",
+    *,
+    namespace: str = "default",
+    template: str = "",
+    workload: str = "",
+    kind: str = "Deployment",
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> CapacityBuffer:
+    """A CapacityBuffer for pods like those of a PodTemplate, or of a ``workload`` of that ``kind``."""
+    if template:
+        spec["podTemplateRef"] = {"name": template}
+    if workload:
+        spec["scalableRef"] = {"apiGroup": "apps", "kind": kind, "name": workload}
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "uid": f"uid-{namespace}-{name}",
+        "generation": 1,
+        "annotations": dict(annotations or {}),
+    }
+    return CapacityBuffer.model_validate({"metadata": metadata, "spec": spec})

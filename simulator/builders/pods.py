@@ -9,6 +9,7 @@ import msgspec
 from joinery.objects.karpenter.labels import REVISION
 from joinery.objects.kubernetes import core
 from joinery.objects.kubernetes.podgroups import PodGroup
+from joinery.objects.kubernetes.shapes import PodTemplate
 from simulator.builders.defaults import as_fields, as_struct, as_structs
 from simulator.kubernetes import shapes
 from simulator.kubernetes.resources import (
@@ -158,6 +159,15 @@ def replica_set(
 
 def _template(name: str, **spec: Any) -> core.PodTemplateSpec:
     return core.PodTemplateSpec(metadata=core.ObjectMeta(labels={"app": name}), spec=pod(name, **spec).spec)
+
+
+def pod_template(name: str = "chunk", *, generation: int = 1, **spec: Any) -> PodTemplate:
+    """A PodTemplate. ``spec`` of its pods goes to ``pod``."""
+    made = pod(name, **spec)
+    return PodTemplate(
+        metadata=core.ObjectMeta(name=name, namespace=made.metadata.namespace, generation=generation),
+        template=core.PodTemplateSpec(metadata=core.ObjectMeta(labels=made.metadata.labels), spec=made.spec),
+    )
 
 
 def pdb(

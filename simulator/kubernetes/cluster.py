@@ -4,7 +4,7 @@ What a controller may do goes through the Protocol's methods and meets the same 
 the simulated actors (scheduler, kubelets, workload controllers) also put, look at and remove objects directly.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from joinery.gateways.kubernetes.gateway import Event, Eviction, Lease
 from joinery.gateways.kubernetes.patches import may_still_be_sent
 from joinery.objects.annotations.marks import believable
 from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.conditions import Observation, rejected
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.meta import CustomResource
@@ -27,7 +28,8 @@ from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
-from joinery.objects.kubernetes.workloads import Workload
+from joinery.objects.kubernetes.shapes import BufferSources, Shape
+from joinery.objects.kubernetes.workloads import Workload, equal_labels
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 from simulator.clock import Clock
@@ -50,6 +52,7 @@ from simulator.kubernetes.validation import invalid, metadata_problem, validated
 
 T = TypeVar("T")
 R = TypeVar("R", bound=CustomResource)
+_SCALABLE = ("Deployment", "StatefulSet", "ReplicaSet")
 GRACE = 30  # seconds, Kubernetes' default terminationGracePeriodSeconds
 
 
@@ -169,6 +172,7 @@ class InMemoryCluster:
             node_claims=self._all("NodeClaim"),
             node_pools=self._all("NodePool"),
             node_overlays=self._all("NodeOverlay"),
+            capacity_buffers=self._all("CapacityBuffer"),
             node_classes=self._all(self._node_class.kind),
             node_class_kind=self._node_class.identity(),
             daemon_sets=self._all("DaemonSet"),
@@ -202,6 +206,26 @@ class InMemoryCluster:
     def node(self, name: str) -> Node:
         found: Node = self.api.get("Node", name)
         return found
+
+    def buffer_sources(self, buffers: Sequence[CapacityBuffer]) -> BufferSources:
+        return BufferSources(shapes={one.key: self._shape(one) for one in buffers}, quotas=self._all("ResourceQuota"))
+
+    def _shape(self, buffer: CapacityBuffer) -> Shape:
+        template, scalable = buffer.spec.pod_template_ref, buffer.spec.scalable_ref
+        try:
+            if template is not None:
+                stored = self.api.get("PodTemplate", f"{buffer.namespace}/{template.name}")
+                return Shape(template=stored.template, generation=stored.metadata.generation)
+            if scalable is None:
+                return Shape()
+            if (scalable.api_group or "apps") != "apps" or scalable.kind not in _SCALABLE:
+                return Shape(missing=f"unsupported kind {scalable.kind!r}", is_unread=True)
+            owner = self.api.get(scalable.kind, f"{buffer.namespace}/{scalable.name}")
+        except NotFoundError as error:
+            return Shape(missing=str(error))
+        read = msgspec.convert(to_document(owner), Workload)
+        replicas = 1 if read.spec.replicas is None else read.spec.replicas
+        return Shape(template=read.spec.template, replicas=replicas, selector=equal_labels(read.spec))
 
     def replica_set(self, namespace: str, name: str) -> ReplicaSet:
         return msgspec.convert(to_document(self.api.get("ReplicaSet", f"{namespace}/{name}")), ReplicaSet)
@@ -260,6 +284,9 @@ class InMemoryCluster:
         return self._write(before, after, "annotations")
 
     def update_node_overlay(self, before: NodeOverlay, after: NodeOverlay) -> NodeOverlay:
+        return self._write(before, after)
+
+    def update_capacity_buffer(self, before: CapacityBuffer, after: CapacityBuffer) -> CapacityBuffer:
         return self._write(before, after)
 
     def update_node_class(self, before: NodeClass, after: NodeClass) -> NodeClass:

@@ -12,12 +12,13 @@ import msgspec
 from pydantic import BaseModel
 
 from joinery.gateways.kubernetes.gateway import Event
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.kubernetes import core, rollouts
+from joinery.objects.kubernetes import core, rollouts, shapes, workloads
 from joinery.objects.kubernetes.podgroups import PodGroup
 
 T = TypeVar("T")
@@ -46,6 +47,10 @@ class StoredDeployment(rollouts.Deployment, frozen=True, kw_only=True):
     """apps/v1 Deployment with its whole pod template, as the API server keeps it."""
 
     spec: StoredDeploymentSpec = StoredDeploymentSpec()
+
+
+class StoredStatefulSet(workloads.Workload, frozen=True, kw_only=True):
+    """apps/v1 StatefulSet."""
 
 
 class StoredReplicaSetSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -81,6 +86,9 @@ KINDS = {
         Kind("DaemonSet", core.DaemonSet, "apps/v1", "daemonsets", True),
         Kind("Deployment", StoredDeployment, "apps/v1", "deployments", True),
         Kind("ReplicaSet", StoredReplicaSet, "apps/v1", "replicasets", True),
+        Kind("StatefulSet", StoredStatefulSet, "apps/v1", "statefulsets", True),
+        Kind("PodTemplate", shapes.PodTemplate, "v1", "podtemplates", True),
+        Kind("ResourceQuota", shapes.ResourceQuota, "v1", "resourcequotas", True),
         Kind("StorageClass", core.StorageClass, "storage.k8s.io/v1", "storageclasses"),
         Kind("CSINode", core.CSINode, "storage.k8s.io/v1", "csinodes"),
         Kind("CSIDriver", core.CSIDriver, "storage.k8s.io/v1", "csidrivers"),
@@ -92,6 +100,7 @@ KINDS = {
         Kind("Lease", LeaseObject, "coordination.k8s.io/v1", "leases", True),
         Kind("NodePool", NodePool, "karpenter.sh/v1", "nodepools"),
         Kind("NodeOverlay", NodeOverlay, "karpenter.sh/v1alpha1", "nodeoverlays"),
+        Kind("CapacityBuffer", CapacityBuffer, "autoscaling.x-k8s.io/v1beta1", "capacitybuffers", True),
         Kind("NodeClaim", NodeClaim, "karpenter.sh/v1", "nodeclaims"),
         Kind("EC2NodeClass", EC2NodeClass, "karpenter.k8s.aws/v1", "ec2nodeclasses"),
     )

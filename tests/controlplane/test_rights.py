@@ -37,6 +37,7 @@ DECIDED_BY = [
     "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy",
     "replicasets.apps", "statefulsets.apps", "jobs.batch", "replicationcontrollers", "nodeoverlays.karpenter.sh",
     "podgroups.scheduling.k8s.io", "podgroups.scheduling.x-k8s.io", "podgroups.scheduling.volcano.sh",
+    "capacitybuffers.autoscaling.x-k8s.io",
 ]  # fmt: skip
 DECIDING = [f"{verb} {resource}" for verb in ("list", "watch") for resource in DECIDED_BY]
 LAUNCHING = [
@@ -45,6 +46,14 @@ LAUNCHING = [
     "patch machines.karpenter.sh/status",
     "update nodepools.karpenter.sh/finalizers",
     "update provisioners.karpenter.sh/finalizers",
+    "get podtemplates",
+    "get replicationcontrollers",
+    "get deployments.apps",
+    "get replicasets.apps",
+    "get statefulsets.apps",
+    "get rollouts.argoproj.io/scale",
+    "list resourcequotas",
+    "patch capacitybuffers.autoscaling.x-k8s.io/status",
 ]
 LIVING = [
     "patch nodeclaims.karpenter.sh/status",

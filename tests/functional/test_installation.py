@@ -25,7 +25,7 @@ def test_a_new_stack_prepares_the_cluster(world: World) -> None:
     succeeded(world, request("Create"))
 
     kinds = [name.partition(" ")[0] for name in world.objects.names()]
-    assert kinds.count("CustomResourceDefinition") == 4
+    assert kinds.count("CustomResourceDefinition") == 5
     assert {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "ValidatingAdmissionPolicy"} < set(kinds)
     assert world.objects.read(LEASE)
     assert world.account.has_spot_role
@@ -67,7 +67,7 @@ def test_what_is_deleted_is_what_was_made(world: World) -> None:
     succeeded(world, request("Delete"))
 
     assert [name for name in world.objects.names() if not name.startswith("CustomResourceDefinition")] == []
-    assert len(world.objects.names()) == 4
+    assert len(world.objects.names()) == 5
 
 
 def test_a_first_node_pool_is_made_where_it_is_asked_for(world: World) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.meta import CustomResource
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -60,7 +61,7 @@ def test_a_definition_bears_karpenters_names(kind: type[CustomResource]) -> None
     document = definition(kind)
     group, _, version = kind.api_version.partition("/")
     assert document["metadata"]["name"] == f"{PLURALS[kind]}.{group}"
-    assert document["spec"]["names"]["categories"] == ["karpenter"]
+    assert document["spec"]["names"]["categories"] == ["autoscaling" if kind is CapacityBuffer else "karpenter"]
     assert [it["name"] for it in document["spec"]["versions"]] == [version]
     assert file_of(kind).name == f"{group}_{PLURALS[kind]}.yaml"
 
@@ -88,11 +89,13 @@ def test_a_column_shows_a_field_that_there_is(kind: type[CustomResource]) -> Non
 
 
 #: The columns that Karpenter prints without -o wide (its CRDs, additionalPrinterColumns).
-KARPENTERS = {
+KARPENTERS: dict[type[CustomResource], list[str]] = {
     NodePool: ["NodeClass", "Nodes", "Ready", "Age"],
     NodeClaim: ["Type", "Capacity", "Zone", "Node", "Ready", "Age"],
     EC2NodeClass: ["Ready", "Age"],
     NodeOverlay: ["Ready", "Age"],
+    # Its columns of conditions list all types, then all statuses: two of ours say more in as much room.
+    CapacityBuffer: ["Strategy", "PodTemplate", "Replicas", "Ready", "Provisioned", "Age"],
 }
 
 

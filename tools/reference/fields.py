@@ -1,10 +1,11 @@
-"""The fields of NodePool, EC2NodeClass, NodeOverlay and NodeClaim, from their CustomResourceDefinitions."""
+"""The fields of NodePool, EC2NodeClass and the other custom resources, from their CustomResourceDefinitions."""
 
 import json
 import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.meta import LABEL_KEY, TAINT_VALUE, VOLUME_SIZE
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -27,7 +28,7 @@ _PATTERNS = {
 
 def tables() -> Iterator[str]:
     """A section for each kind: its spec, its status, and the rules that span fields."""
-    for kind in (NodePool, EC2NodeClass, NodeOverlay, NodeClaim):
+    for kind in (NodePool, EC2NodeClass, NodeOverlay, NodeClaim, CapacityBuffer):
         schema = definition(kind)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
         yield from ("", f"## {kind.kind}", "", textwrap.fill(schema["description"], COLUMNS))
         for part in ("spec", "status"):

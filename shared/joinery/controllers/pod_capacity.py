@@ -19,12 +19,14 @@ from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.claim_writer import ClaimWriter
+from joinery.controllers.launching.headroom import with_headroom
 from joinery.controllers.launching.refused_claims import known_refusals, without
 from joinery.controllers.launching.stored_commitments import with_stored_commitments
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.reporting.record import PlanRecorder
 from joinery.controllers.telemetry import REASON, logger
 from joinery.decisions.capping import plan_within_caps
+from joinery.decisions.headroom.resolve import ResolvedBuffer
 from joinery.decisions.planning import Plan, PlanWarning
 from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options, Problem
@@ -47,11 +49,12 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True)
 class Decision:
-    """A plan within the caps, and what it was made from."""
+    """A plan within the caps, and what it was made from. ``buffers``: those whose room is part of it."""
 
     problem: Problem
     supply: Supply
     plan: Plan
+    buffers: tuple[ResolvedBuffer, ...] = ()
 
     @property
     def packing(self) -> Packing:
@@ -105,6 +108,7 @@ class PodCapacity:
         return self._with_refused_recorded(decisions, writer)
 
     def _plan(self, snapshot: Snapshot, caps: Caps) -> tuple[Decision, ClaimWriter]:
+        snapshot, buffers = with_headroom(self._gateways.cluster, snapshot)
         known = known_refusals(snapshot, self._gateways.refusals.at(snapshot.now))
         snapshot = without(snapshot, known.pools)
         supply = read_supply(self._gateways, snapshot)
@@ -114,7 +118,8 @@ class PodCapacity:
         if self._settings.counts_commitments:
             problem = with_stored_commitments(problem, self._gateways.store, supply.sold)
         stopwatch = self._invocation.stopwatch()
-        decision = Decision(problem, supply, plan_within_caps(problem, stopwatch=stopwatch, refused=known.pods))
+        plan = plan_within_caps(problem, stopwatch=stopwatch, refused=known.pods)
+        decision = Decision(problem, supply, plan, buffers)
         _log_warnings(decision.plan.warnings)
         actor = Actor(self._gateways, snapshot.now, self._invocation)
         if refusal := _refusal(decision.plan):
@@ -136,7 +141,7 @@ class PodCapacity:
             if refusal := _refusal(plan):
                 writer.actor.note("the rest was not planned again", refusal)
                 plan = replace(plan, packing=replace(plan.packing, launches=()))
-            decision = Decision(rest, decision.supply, plan)
+            decision = replace(decision, problem=rest, plan=plan)
             decisions.append(decision)
         return decisions
 

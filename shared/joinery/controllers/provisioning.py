@@ -23,6 +23,8 @@ from joinery.controllers.reporting.record import PlanRecorder
 from joinery.controllers.static_capacity import StaticCapacity
 from joinery.controllers.telemetry import COST, PAID, metrics
 from joinery.controllers.triggers.backoff import reading
+from joinery.decisions.headroom.resolve import for_real_pods
+from joinery.decisions.headroom.status import buffer_statuses
 from joinery.decisions.lifecycle.joining.steering import planned_onto
 from joinery.decisions.lifecycle.launching.incomplete_gangs import given_back
 from joinery.decisions.lifecycle.state.replacement import replaced
@@ -65,17 +67,20 @@ class ProvisioningController:
         static.fill_up(writer.rest(decision.problem), decision.supply, writer)
 
         launched = self._launch(decision, writer, invocation)
-        report(self._gateways, invocation, decision.snapshot, decision.packing, writer, self._monitor)
+        real = for_real_pods(decision.packing, decision.snapshot)
+        report(self._gateways, invocation, decision.snapshot, real, writer, self._monitor)
         options = writer.rest(decision.problem).options
+        writer.actor.carry_out(*buffer_statuses(decision.snapshot, decision.buffers, decision.packing))
         caps = replace_risky_nodes(self._gateways, options, decision.snapshot, invocation, writer.actor)
         static.replace_drifted(decision.snapshot, decision.supply, replace(options, caps=caps))
         decision = decision.proven()
         self._record(decision, writer)
-        metrics.add(*waiting(read, decision.packing))
-        _note_pods_left_out(decision.packing, writer.actor)
+        metrics.add(*waiting(read, real))
+        _note_pods_left_out(real, writer.actor)
         writer.actor.conclude(static.actor)
         paid = {PAID: round(decision.packing.paid, 4)} if decision.problem.commitments else {}
-        return {**_outcome(decision.packing, writer, launched), **paid, **static.outcome}
+        headroom = {"headroom": sum(len(buffer.pods) for buffer in decision.buffers)} if decision.buffers else {}
+        return {**_outcome(real, writer, launched), **headroom, **paid, **static.outcome}
 
     def _finish_launches(self, snapshot: Snapshot, invocation: Invocation) -> tuple[Snapshot, Caps]:
         """Launch the claims that wait: those that a killed run left behind, and those that static NodePools lacked.

@@ -22,12 +22,14 @@ from joinery.gateways.ec2.gateway import Cloud, Instance, LaunchRequest, LaunchR
 from joinery.gateways.kubernetes.gateway import Cluster, Eviction, Lease
 from joinery.gateways.memory.unavailable import UnavailableOfferings
 from joinery.objects.commitments import Bought
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
+from joinery.objects.kubernetes.shapes import BufferSources
 from joinery.objects.snapshot.instances import InstanceStatus
 from joinery.objects.snapshot.learned_memory import LearnedMemory
 from joinery.objects.snapshot.offerings import InstanceType, OfferingKey
@@ -69,6 +71,9 @@ class ReadOnlyCluster:
     def claims_snapshot(self) -> ClaimsSnapshot:
         return self._cluster.claims_snapshot()
 
+    def buffer_sources(self, buffers: Sequence[CapacityBuffer]) -> BufferSources:
+        return self._cluster.buffer_sources(buffers)
+
     def node(self, name: str) -> Node:
         return self._cluster.node(name)
 
@@ -106,6 +111,9 @@ class ReadOnlyCluster:
         return after
 
     def update_node_overlay(self, before: NodeOverlay, after: NodeOverlay) -> NodeOverlay:
+        return after
+
+    def update_capacity_buffer(self, before: CapacityBuffer, after: CapacityBuffer) -> CapacityBuffer:
         return after
 
     def update_node_class(self, before: NodeClass, after: NodeClass) -> NodeClass:

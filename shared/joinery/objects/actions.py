@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 
 from joinery.objects.events import EVENTS
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
@@ -20,7 +21,7 @@ from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment
 from joinery.objects.snapshot.offerings import OfferingKey
 
-Subject = Pod | Node | NodeClaim | NodePool | NodeOverlay | NodeClass
+Subject = Pod | Node | NodeClaim | NodePool | NodeOverlay | NodeClass | CapacityBuffer
 #: The object that gets the Events about an instance, which is itself no object of the cluster.
 Owner = Node | NodeClaim | NodePool
 
@@ -87,6 +88,13 @@ class UpdateClass:
 class UpdateOverlay:
     before: NodeOverlay
     after: NodeOverlay
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateBuffer:
+    before: CapacityBuffer
+    after: CapacityBuffer
     reason: str
 
 
@@ -183,6 +191,7 @@ Change = (
     | DeleteNode
     | UpdatePool
     | UpdateOverlay
+    | UpdateBuffer
     | UpdateClass
     | Reject
     | UpdatePod
@@ -221,6 +230,8 @@ def subject(command: Change | Ask) -> str:  # noqa: C901, PLR0911 - one flat tab
             return before.metadata.name
         case UpdateOverlay(overlay):
             return overlay.metadata.name
+        case UpdateBuffer(buffer):
+            return buffer.key
         case DeleteClaim(claim):
             return claim.metadata.name
         case DeleteNode(node):
@@ -252,6 +263,8 @@ def object_of(command: Change | Ask) -> Subject | None:  # noqa: C901, PLR0911 -
             return before
         case UpdateOverlay(overlay):
             return overlay
+        case UpdateBuffer(buffer):
+            return buffer
         case DeleteClaim(claim):
             return claim
         case DeleteNode(node):

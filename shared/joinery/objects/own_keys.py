@@ -11,6 +11,7 @@ from types import MappingProxyType
 from joinery.objects.karpenter import labels
 
 POD, NODE, NODE_CLAIM, NODE_POOL, NODE_CLASS = "Pod", "Node", "NodeClaim", "NodePool", "EC2NodeClass"
+CAPACITY_BUFFER = "CapacityBuffer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,15 @@ FOR_PEOPLE: Mapping[str, OwnKey] = MappingProxyType(
             (NODE_POOL,),
             '`"true"`, also on a Provisioner: what its requirements list of instance types, zones, architectures and '
             "capacity types is for pods that choose none; what a pod chooses replaces it",
+        ),
+        labels.BUFFER_SCHEDULE: OwnKey(
+            (CAPACITY_BUFFER,),
+            "`from 30 7 * * mon-fri for 11h in Europe/Berlin`: when the buffer counts; several are separated by "
+            "semicolons. Default: always",
+        ),
+        labels.BUFFER_CAPACITY_TYPES: OwnKey(
+            (CAPACITY_BUFFER,),
+            "`spot` or `spot,on-demand`: of which capacity types its nodes may be, in place of what its pods ask for",
         ),
         labels.SURGE_BEFORE_EVICTION: OwnKey(
             (POD,), '`"true"`: its successor comes first; `"false"`: also not by `SurgeSingleReplicas`'

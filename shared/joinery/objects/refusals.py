@@ -29,6 +29,7 @@ from joinery.objects.actions import (
     TagInstance,
     TerminateInstance,
     Tolerate,
+    UpdateBuffer,
     UpdateClaim,
     UpdateClass,
     UpdateNode,
@@ -55,7 +56,8 @@ _ENCODED = " Encoded authorization failure message"
 #: What is asked by a command, in words.
 _REQUESTS: Mapping[type[Change], str] = {
     **dict.fromkeys(
-        (UpdateClaim, UpdateNode, UpdatePool, UpdateClass, UpdateOverlay, UpdatePod, Reject), "an update of {}"
+        (UpdateClaim, UpdateNode, UpdatePool, UpdateClass, UpdateOverlay, UpdateBuffer, UpdatePod, Reject),
+        "an update of {}",
     ),
     **dict.fromkeys((DeleteClaim, DeleteNode, DeletePod), "the deletion of {}"),
     Tolerate: "a toleration for {}",

@@ -30,6 +30,7 @@ from joinery.objects.actions import (
     TagInstance,
     TerminateInstance,
     Tolerate,
+    UpdateBuffer,
     UpdateClaim,
     UpdateClass,
     UpdateNode,
@@ -93,6 +94,8 @@ class GatewayCalls:
                 cluster.update_node_class(before_class, after_class)
             case UpdateOverlay(before_overlay, after_overlay):
                 cluster.update_node_overlay(before_overlay, after_overlay)
+            case UpdateBuffer(before_buffer, after_buffer):
+                cluster.update_capacity_buffer(before_buffer, after_buffer)
             case Reject(kind, name, reason):
                 cluster.reject(kind, name, reason)
             case UpdatePod(before_pod, after_pod):

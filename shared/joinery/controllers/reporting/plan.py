@@ -22,6 +22,7 @@ from joinery.gateways.bundles import Gateways
 from joinery.objects.actions import Announce
 from joinery.objects.annotations.plans import needs, unserved_needs
 from joinery.objects.kubernetes.core import Pod
+from joinery.objects.snapshot.pods import is_virtual
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.snapshot.urgency import namespace_of
 from joinery.objects.wording import shortened
@@ -94,8 +95,11 @@ def _observed(launches: Iterable[Launch], pods: Mapping[str, Pod]) -> Iterator[A
 
 
 def _of_waiting(by_name: Iterable[tuple[str, T]], pods: Mapping[str, Pod]) -> Iterator[tuple[Pod, T]]:
-    """Those of pods that wait. A pod that is bound, on a node that goes, has nothing to do with its next place yet."""
-    return ((pods[name], news) for name, news in by_name if name in pods and not pods[name].spec.node_name)
+    """Those of pods that wait. A pod that is bound, on a node that goes, has nothing to do with its next place yet.
+    A buffer's chunks are no pods that anybody could look at: its own status says what becomes of them.
+    """
+    known = ((pods[name], news) for name, news in by_name if name in pods)
+    return ((pod, news) for pod, news in known if not pod.spec.node_name and not is_virtual(pod))
 
 
 def _failed(without_node: Iterable[Unplaced], pods: Mapping[str, Pod]) -> Iterator[Announce]:

@@ -1,10 +1,10 @@
 """Which CustomResourceDefinitions the installer writes, and which it leaves as they are.
 
-Three may own a definition. Karpenter's are left to Karpenter: Joinery reads and writes the same objects, and a cluster
-may go back. A person's, applied from this repository, are taken over. Those of an installer are brought to this
-release, and never back to an older one: an older definition prunes the fields that it does not know from every object
-that is written, and so would lose them for good. An older release works with newer definitions, because they only ever
-gain fields.
+Three may own a definition. Karpenter's are left to Karpenter, and the cluster autoscaler's of CapacityBuffers to it:
+Joinery reads and writes the same objects, and a cluster may go back. A person's, applied from this repository, are
+taken over. Those of an installer are brought to this release, and never back to an older one: an older definition
+prunes the fields that it does not know from every object that is written, and so would lose them for good. An older
+release works with newer definitions, because they only ever gain fields.
 """
 
 from collections.abc import Mapping
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from joinery.objects.karpenter.labels import VERSION
 from joinery.objects.kubernetes.references import Document
 
-#: What controller-gen writes into every definition that it generates. Karpenter's are, ours are not. A definition that
-#: has our version too was ours until somebody applied Karpenter's over it.
+#: What controller-gen writes into every definition that it generates. Theirs are, ours are not. A definition that has
+#: our version too was ours until somebody applied Karpenter's over it.
 _GENERATED = "controller-gen.kubebuilder.io/version"
+_KARPENTER_S = (".karpenter.sh", ".karpenter.k8s.aws")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +35,17 @@ def decide(stored: Document | None, version: str) -> DefinitionDecision:
     name = stored["metadata"]["name"]
     installed = annotations.get(VERSION, "")
     if _GENERATED in annotations:
-        return DefinitionDecision(False, f"{name} is Karpenter's and stays")
+        whose = "Karpenter" if name.endswith(_KARPENTER_S) else "another autoscaler"
+        return DefinitionDecision(False, f"{name} is {whose}'s and stays")
     if is_older(version, installed):
         return DefinitionDecision(False, f"{name} is of the newer release {installed} and stays")
     return DefinitionDecision(True)
 
 
 def is_ours(stored: Document) -> bool:
-    """Whether a definition is of this repository, and not Karpenter's."""
-    is_karpenter_s_api = stored["metadata"]["name"].endswith((".karpenter.sh", ".karpenter.k8s.aws"))
-    return is_karpenter_s_api and _GENERATED not in _annotations(stored)
+    """Whether a definition is of this repository, and not Karpenter's or the cluster autoscaler's."""
+    is_read_here = stored["metadata"]["name"].endswith((*_KARPENTER_S, ".autoscaling.x-k8s.io"))
+    return is_read_here and _GENERATED not in _annotations(stored)
 
 
 def _annotations(stored: Document) -> Mapping[str, str]:

@@ -5,7 +5,7 @@ so an object whose metadata and status both changed takes two requests.
 """
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -15,15 +15,17 @@ from pydantic import ValidationError
 
 from joinery.gateways.kubernetes import leases, lists
 from joinery.gateways.kubernetes.api_errors import refusal
+from joinery.gateways.kubernetes.buffers import buffer_sources
 from joinery.gateways.kubernetes.gateway import Eviction, Lease
 from joinery.gateways.kubernetes.legacy import LegacyApis, path_of
-from joinery.gateways.kubernetes.lists import NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS
+from joinery.gateways.kubernetes.lists import CAPACITY_BUFFERS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS
 from joinery.gateways.kubernetes.mirrors import SHORT, CoreKind, VersionedKind
 from joinery.gateways.kubernetes.patches import Document, changes, document, guarded, may_still_be_sent
 from joinery.gateways.kubernetes.reads import Reads
 from joinery.gateways.kubernetes.transport import JSON_PATCH, MERGE_PATCH, Transport
 from joinery.objects.annotations.marks import MOST_AHEAD, believable, believable_claim
 from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.conditions import Observation, rejected
 from joinery.objects.karpenter.meta import CustomResource
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -36,6 +38,7 @@ from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.decoding import decode, decode_model
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
+from joinery.objects.kubernetes.shapes import BufferSources
 from joinery.objects.snapshot.gangs import fields_named
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
@@ -72,7 +75,8 @@ class KubernetesCluster:
         self._node_class = node_class.identity()
         self._node_classes = lists.node_classes(node_class)
         self._customs: Mapping[str, lists.Custom[Any]] = {
-            custom.kind: custom for custom in (NODE_CLAIMS, NODE_POOLS, NODE_OVERLAYS, self._node_classes)
+            custom.kind: custom
+            for custom in (NODE_CLAIMS, NODE_POOLS, NODE_OVERLAYS, CAPACITY_BUFFERS, self._node_classes)
         }
         self._legacy = legacy
         self._known = Known()
@@ -109,6 +113,9 @@ class KubernetesCluster:
         read = self._reads.read([*(field for field in fields if field not in left_out), *served.fields])
         listed = {field: read.pop(field) for field in served.fields}
         return believable(legacy.adopted(kind(now=now, node_class_kind=self._node_class, **read), listed))
+
+    def buffer_sources(self, buffers: Sequence[CapacityBuffer]) -> BufferSources:
+        return buffer_sources(self.transport, buffers)
 
     def node(self, name: str) -> Node:
         return decode(self.transport.get(f"/api/v1/nodes/{name}"), Node)
@@ -167,6 +174,9 @@ class KubernetesCluster:
 
     def update_node_overlay(self, before: NodeOverlay, after: NodeOverlay) -> NodeOverlay:
         return self._update_custom(NODE_OVERLAYS, before, after)
+
+    def update_capacity_buffer(self, before: CapacityBuffer, after: CapacityBuffer) -> CapacityBuffer:
+        return self._update_custom(CAPACITY_BUFFERS, before, after)
 
     def update_node_class(self, before: NodeClass, after: NodeClass) -> NodeClass:
         return self._update_custom(self._node_classes, before, after)
@@ -254,7 +264,7 @@ class KubernetesCluster:
         if self._legacy is not None and before.origin:
             return self._legacy.update(before.origin, before, after)
         patch, status = changes(before, after)
-        path = f"{custom.path}/{before.metadata.name}"
+        path = custom.path_of(before.metadata.namespace, before.metadata.name)
         body = self._patch(path, patch, status, before.metadata.resource_version)
         answered = lists.as_stored(body, custom, self._node_class.group) if body else after
         return answered if isinstance(answered, custom.model) else after

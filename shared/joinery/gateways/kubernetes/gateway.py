@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
@@ -16,6 +17,7 @@ from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.references import Document, FieldConflict, Reference
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
+from joinery.objects.kubernetes.shapes import BufferSources
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 
 #: Seconds after which a request to the API server has ended, with an answer or without. A run begins none that might
@@ -72,6 +74,10 @@ class Cluster(Protocol):
 
     def claims_snapshot(self) -> ClaimsSnapshot:
         """The NodeClaims and node classes alone: some kilobytes a claim, where a snapshot reads every pod."""
+        ...
+
+    def buffer_sources(self, buffers: Sequence[CapacityBuffer]) -> BufferSources:
+        """What these buffers refer to, as it is now. What is not there, or may not be read, says so."""
         ...
 
     def node(self, name: str) -> Node:
@@ -134,6 +140,10 @@ class Cluster(Protocol):
         ...
 
     def update_node_overlay(self, before: NodeOverlay, after: NodeOverlay) -> NodeOverlay:
+        """Send changed status. ``ConflictError``, ``NotFoundError``."""
+        ...
+
+    def update_capacity_buffer(self, before: CapacityBuffer, after: CapacityBuffer) -> CapacityBuffer:
         """Send changed status. ``ConflictError``, ``NotFoundError``."""
         ...
 

@@ -21,6 +21,7 @@ from joinery.gateways.kubernetes.api_errors import MESSAGE_CHARS, Response, obje
 from joinery.gateways.kubernetes.transport import Transport
 from joinery.gateways.kubernetes.watches import ListMeta
 from joinery.objects.errors import ConfigurationError, DeniedError, UnavailableError
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.karpenter.meta import CustomResource
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -58,9 +59,17 @@ class Custom(Generic[M]):
     def path(self) -> str:
         return f"/apis/{self.api_version}/{self.plural}"
 
+    def path_of(self, namespace: str, name: str) -> str:
+        """Of one object. ``namespace``: empty for a kind that has none."""
+        within = f"namespaces/{namespace}/" if namespace else ""
+        return f"/apis/{self.api_version}/{within}{self.plural}/{name}"
+
 
 NODE_POOLS = Custom(NodePool, "NodePool", "karpenter.sh/v1", "nodepools", "node_pools")
 NODE_OVERLAYS = Custom(NodeOverlay, "NodeOverlay", "karpenter.sh/v1alpha1", "nodeoverlays", "node_overlays")
+CAPACITY_BUFFERS = Custom(
+    CapacityBuffer, "CapacityBuffer", "autoscaling.x-k8s.io/v1beta1", "capacitybuffers", "capacity_buffers"
+)
 NODE_CLAIMS = Custom(NodeClaim, "NodeClaim", "karpenter.sh/v1", "nodeclaims", "node_claims")
 
 
@@ -111,11 +120,13 @@ POD_GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
 #: without PodGroups each by itself. Without
 #: CSINodes we do not know how many volumes a node takes, and without CSIDrivers and CSIStorageCapacities not where a
 #: driver can make one; kube-scheduler does, and sends no pod where it has no place. Without NodeOverlays AWS's prices
-#: count; a cluster may lack the kind, which Karpenter has behind a feature gate.
+#: count; a cluster may lack the kind, which Karpenter has behind a feature gate. Without CapacityBuffers no room is
+#: kept.
 DISPENSABLE = frozenset(
     {
         "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/storage.k8s.io/v1/csinodes",
         "/apis/storage.k8s.io/v1/csidrivers", "/apis/storage.k8s.io/v1/csistoragecapacities", NODE_OVERLAYS.path,
+        CAPACITY_BUFFERS.path,
         *(path for _, path, _ in OWNERS), *(path for _, paths in POD_GROUPS for path in paths),
     }
 )  # fmt: skip

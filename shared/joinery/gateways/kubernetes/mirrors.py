@@ -33,6 +33,8 @@ from joinery.objects.snapshot.snapshot import Invalid
 SHORT = 32 * 1024
 #: How old a mirror may be before its kind is listed anew, in seconds.
 RELIST_SECONDS = 1800.0
+#: For how long a kind that the cluster does not serve is not asked for again, in seconds.
+ABSENT_SECONDS = 600.0
 
 
 class Entry(NamedTuple):
@@ -167,6 +169,7 @@ class Mirror:
         self._version = 0
         self._assumed = 0
         self._listed_at = 0.0
+        self._is_absent = False
         self._view: ObjectList | None = None
 
     @property
@@ -184,6 +187,9 @@ class Mirror:
         ``verify``: list it, and log how what was followed differs. ``fixed`` is called as soon as nothing that happens
         from then on will be in the answer. Raises as ``lists.read`` does.
         """
+        if self._is_absent and self._transport.clock() - self._listed_at < ABSENT_SECONDS:
+            fixed()
+            return self._viewed()
         if not (self._version and self._is_followed):
             self._list()
         elif verify:
@@ -198,6 +204,7 @@ class Mirror:
         version, entries = self.kind.list_all(self._transport, self._entries)
         is_short = self._transport.bytes_read - before < self._short
         self._is_followed = not (is_short or self._is_listed_always)
+        self._is_absent = not version and not entries
         if entries != self._entries:
             self._entries, self._view = entries, None
         self._version = self._assumed = _number(version)

@@ -167,6 +167,13 @@ NEW_NODES_REPAY = f"{OWN_GROUP}/new-nodes-repay"
 EXPIRATION_OBEYS_BUDGETS = f"{OWN_GROUP}/expiration-obeys-budgets"
 #: Set on a claim that EC2 recommends to rebalance and whose NodePool wants it replaced. Value: RFC3339 moment.
 REBALANCE_RECOMMENDED_AT = f"{OWN_GROUP}/rebalance-recommended-at"
+#: On a CapacityBuffer: when it counts, and of which capacity types its nodes are (``decisions.headroom.annotations``).
+BUFFER_SCHEDULE = f"{OWN_GROUP}/buffer-schedule"
+BUFFER_CAPACITY_TYPES = f"{OWN_GROUP}/buffer-capacity-types"
+#: On the pods that stand for a CapacityBuffer in plans and in no cluster: that they do, and for which (Karpenter).
+FAKE_POD = f"{CORE_GROUP}/capacity-buffer-fake-pod"
+BUFFER_NAME = f"{CORE_GROUP}/capacity-buffer-name"
+BUFFER_NAMESPACE = f"{CORE_GROUP}/capacity-buffer-namespace"
 #: The version of Joinery that wrote a claim. Nothing decides by it: it tells a person who launched what.
 VERSION = f"{OWN_GROUP}/version"
 #: The CreateFleet token of a claim, so that a retry returns the same instance.

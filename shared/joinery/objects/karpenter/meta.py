@@ -338,7 +338,7 @@ class Origin(NamedTuple):
 
 
 class CustomResource(Model):
-    """One of the four kinds: what the API server stores under its name.
+    """An object of one of our kinds: what the API server stores under its name.
 
     An object of an older API is read as one of them too (``joinery.objects.karpenter.legacy``), and remembers its
     ``origin``.

@@ -145,6 +145,14 @@ class RuntimeClass(_Object, frozen=True):
     scheduling: RuntimeScheduling = RuntimeScheduling()
 
 
+def equal_labels(spec: WorkloadSpec) -> dict[str, str] | None:
+    """The labels that the pods have by the selector; None where it says anything else of them."""
+    given = spec.selector or {}
+    labels = given.get("matchLabels", {}) if {"matchLabels", "matchExpressions"} & given.keys() else given
+    is_plain = not given.get("matchExpressions") and labels and all(isinstance(one, str) for one in labels.values())
+    return dict(labels) if is_plain else None
+
+
 def label_selector(spec: WorkloadSpec) -> LabelSelector | None:
     """The selector of any kind as a label selector; ``None`` without one. Raises ``msgspec.ValidationError``."""
     import msgspec

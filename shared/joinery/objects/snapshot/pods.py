@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from joinery.objects.karpenter import duration
-from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, PLANNED_TAINT
+from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, FAKE_POD, PLANNED_TAINT
 from joinery.objects.kubernetes.core import OwnerReference, Pod, PodSpec, PriorityClass, Toleration
 
 #: The scheduler of pods that a Fargate profile selects; EKS writes its name into them.
@@ -47,6 +47,11 @@ def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:
         if owner.kind == kind and owner.api_version == api_version:
             return True
     return False
+
+
+def is_virtual(pod: Pod) -> bool:
+    """Whether it stands for room that a CapacityBuffer keeps free: it is in plans alone, and nobody creates it."""
+    return pod.metadata.annotations.get(FAKE_POD) == "true"
 
 
 def controller_of(pod: Pod) -> OwnerReference | None:

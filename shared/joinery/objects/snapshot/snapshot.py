@@ -1,10 +1,11 @@
 """The cluster at one moment, frozen. A run reads one, and everything that it decides follows from that."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import DEFAULT_KIND, NodeClass, NodeClassKind
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
@@ -71,6 +72,7 @@ class Snapshot(ClaimsSnapshot):
     nodes: tuple[Node, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
     node_overlays: tuple[NodeOverlay, ...] = ()
+    capacity_buffers: tuple[CapacityBuffer, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
@@ -142,6 +144,20 @@ class Snapshot(ClaimsSnapshot):
             for kind, field in FIELDS.items()
             for owner in getattr(self, field)
         }
+
+    def with_virtual(self, pods: Iterable[Pod]) -> "Snapshot":
+        """The snapshot with these pods beside those that there are (``decisions.headroom``). What is remembered of it
+        is that of the whole.
+        """
+        there = self.pods_by_key
+        more = tuple(pod for pod in pods if pod.key not in there)
+        if not more:
+            return self
+        is_remembered = self.pods is self.known.pods
+        whole = replace(self, pods=(*self.pods, *more))
+        if is_remembered:
+            self.known.pods = whole.pods
+        return whole
 
     def serves(self, pool: NodePool) -> bool:
         """Whether the pool is for nodes of our cloud."""

@@ -33,6 +33,7 @@ from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.snapshot.claims import INITIALIZED, REGISTERED, annotated, has_joined
 from joinery.objects.snapshot.nodes import node_view
 from joinery.objects.snapshot.pod_groups import unbound
+from joinery.objects.snapshot.pods import is_virtual
 from joinery.objects.snapshot.snapshot import Snapshot
 
 #: How long a node is kept at most, from its registration: it may never become fit, nor the nodes of pods that its pods
@@ -132,7 +133,7 @@ def planned_onto(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...
     if not packing.existing:
         return ()
     pods = snapshot.pods_by_key
-    waiting = {pod.key for group in snapshot.pod_groups for pod in group.derived(unbound)}
+    waiting = {pod.key for group in snapshot.pod_groups for pod in group.derived(unbound) if not is_virtual(pod)}
     free = {node.spec.provider_id for node in snapshot.nodes if not is_steered(node)}
     claims = {
         claim.metadata.name: claim

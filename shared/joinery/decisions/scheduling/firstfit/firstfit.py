@@ -29,6 +29,7 @@ from joinery.decisions.scheduling.firstfit.workspace import Usage, Workspace
 from joinery.decisions.scheduling.pools.reserved import only_reservations
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.karpenter.labels import HOSTNAME
+from joinery.objects.snapshot.pods import is_virtual
 
 #: Pods of a class that are placed at once when time is up: a class that spreads is placed to its end, so that this is
 #: how long the plan goes on.
@@ -229,11 +230,15 @@ class FirstFit:
         }
         wished = self.work.problem.wishes.nodes
         nodes = {node.view.node: node for node in self.work.nodes if node.view.node} if wished else {}
-        planned |= {pod: nodes[name] for pod, name in wished.items() if name in nodes}
+        wanted = {pod: nodes[name] for pod, name in wished.items() if name in nodes}
+        # A buffer's room is anybody's as soon as others could use it.
+        virtual = {pod: node for pod, node in planned.items() if node.view.is_unlaunched} | wanted
+        planned |= wanted
         for pod_class, names in self.left.items():
+            places = virtual if is_virtual(pod_class.example) else planned
             by_node: dict[ExistingNode, list[str]] = {}
-            for name in (name for name in names if name in planned):
-                by_node.setdefault(planned[name], []).append(name)
+            for name in (name for name in names if name in places):
+                by_node.setdefault(places[name], []).append(name)
             if by_node:
                 kept = self._existing.keep(by_node, self._demands.by_term(pod_class))
                 self.left[pod_class] = [name for name in names if name not in kept]

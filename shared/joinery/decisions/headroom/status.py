@@ -1,0 +1,129 @@
+"""What the status of a CapacityBuffer says (Karpenter capacitybuffer and provisioning, cluster autoscaler's quotas)."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from joinery.decisions.headroom.resolve import ResolvedBuffer, buffer_of
+from joinery.decisions.scheduling.packing import Packing
+from joinery.objects.actions import UpdateBuffer
+from joinery.objects.karpenter.capacitybuffer import (
+    ACTIVE_CAPACITY,
+    LIMITED_BY_QUOTAS,
+    PROVISIONING,
+    READY_FOR_PROVISIONING,
+    CapacityBufferStatus,
+)
+from joinery.objects.karpenter.conditions import Observation, drop, find, put
+from joinery.objects.karpenter.labels import BUFFER_SCHEDULE
+from joinery.objects.karpenter.meta import Condition
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery.objects.wording import shortened
+
+#: Of ``LimitedByQuotas``, whatever its status (cluster autoscaler).
+QUOTAS_ALLOCATED = "ResourceQuotasAllocated"
+FITS, NEEDS_NEW, NOT_READY = "FitsExistingCapacity", "RequiresNewCapacity", "NotReadyForProvisioning"
+EMPTY, OUTSIDE_SCHEDULE = "BufferEmpty", "OutsideSchedule"
+
+
+@dataclass(frozen=True)
+class Placed:
+    """How many of a buffer's chunks have room on nodes that there are, for how many nodes are bought, and why the
+    others have none.
+    """
+
+    existing: int = 0
+    bought: int = 0
+    failed: int = 0
+    why: str = ""
+
+
+def placed(snapshot: Snapshot, packing: Packing) -> Mapping[str, Placed]:
+    """By buffer (namespace/name), what the plan has for it."""
+    pods = snapshot.pods_by_key
+    ready = {view.name for view in snapshot.views if view.is_initialized}
+
+    def counted(names: Iterable[str]) -> Counter[str]:
+        return Counter(key for name in names if name in pods and (key := buffer_of(pods[name])))
+
+    there = counted(pod for one in packing.existing if one.node in ready for pod in one.pods)
+    coming = counted(pod for one in packing.existing if one.node not in ready for pod in one.pods)
+    coming += counted(pod for launch in packing.launches for pod in launch.pods)
+    failed = counted(one.pod for one in packing.unplaced)
+    reasons: dict[str, str] = {}
+    for one in packing.unplaced:
+        if one.pod in pods and (key := buffer_of(pods[one.pod])):
+            reasons.setdefault(key, "; ".join(map(str, one.reasons)))
+    keys = there.keys() | coming.keys() | failed.keys()
+    return {key: Placed(there[key], coming[key], failed[key], reasons.get(key, "")) for key in keys}
+
+
+def buffer_statuses(
+    snapshot: Snapshot, resolved: Sequence[ResolvedBuffer], packing: Packing
+) -> Iterator[tuple[UpdateBuffer]]:
+    """A chain for each buffer whose status changes. ``packing``: the plan of the snapshot with its virtual pods."""
+    found = placed(snapshot, packing) if resolved else {}
+    for one in resolved:
+        before = one.buffer
+        after = _status(one, found.get(before.key, Placed()), snapshot)
+        if after != before.status:
+            provisioning = find(after.conditions, PROVISIONING)
+            why = provisioning.message if one.is_ready and provisioning else one.message
+            yield (UpdateBuffer(before, before.model_copy(update={"status": after}), why),)
+
+
+def _status(one: ResolvedBuffer, found: Placed, snapshot: Snapshot) -> CapacityBufferStatus:
+    before, at = one.buffer, Observation(now=snapshot.now, generation=one.buffer.metadata.generation)
+    conditions = put(before.status.conditions, _made(READY_FOR_PROVISIONING, one.is_ready, one.reason, one.message, at))
+    conditions = put(conditions, _provisioning(one, found, at))
+    conditions = put(conditions, _limited(one, at)) if one.is_ready else drop(conditions, LIMITED_BY_QUOTAS)
+    is_template = one.is_ready and before.spec.pod_template_ref is not None
+    return before.status.model_copy(
+        update={
+            "conditions": conditions,
+            "provisioning_strategy": before.spec.provisioning_strategy or ACTIVE_CAPACITY,
+            **(
+                {
+                    "replicas": len(one.pods),
+                    "pod_template_ref": before.spec.pod_template_ref if is_template else None,
+                    "pod_template_generation": one.shape.generation if is_template else None,
+                }
+                if one.is_ready
+                else {}
+            ),
+        }
+    )
+
+
+def _provisioning(one: ResolvedBuffer, found: Placed, at: Observation) -> Condition:
+    wanted = len(one.pods)
+    if not one.is_ready:
+        return _made(PROVISIONING, False, NOT_READY, "Buffer is not ReadyForProvisioning", at)
+    if not one.is_open:
+        text = f"it counts {one.buffer.metadata.annotations.get(BUFFER_SCHEDULE, '')}, and not now"
+        return _made(PROVISIONING, False, OUTSIDE_SCHEDULE, text, at)
+    if not wanted:
+        return _made(PROVISIONING, False, EMPTY, "Buffer has zero desired replicas", at)
+    if found.existing == wanted:
+        return _made(PROVISIONING, True, FITS, f"All {wanted} virtual pods fit on existing capacity", at)
+    text = f"{found.bought}/{wanted} virtual pods required new capacity, {found.failed} failed"
+    return _made(PROVISIONING, False, NEEDS_NEW, f"{text}: {found.why}" if found.why else text, at)
+
+
+def _limited(one: ResolvedBuffer, at: Observation) -> Condition:
+    if not one.quotas:
+        return _made(LIMITED_BY_QUOTAS, False, QUOTAS_ALLOCATED, "", at)
+    named = ", ".join(one.quotas)
+    text = f"Buffer replicas limited from {one.size} to {len(one.pods)} due to quotas: {named}"
+    return _made(LIMITED_BY_QUOTAS, True, QUOTAS_ALLOCATED, text, at)
+
+
+def _made(kind: str, holds: bool, reason: str, message: str, at: Observation) -> Condition:
+    return Condition(
+        type=kind,
+        status="True" if holds else "False",
+        reason=reason,
+        message=shortened(message),
+        last_transition_time=at.now.replace(microsecond=0),
+        observed_generation=at.generation,
+    )

@@ -1,0 +1,84 @@
+"""What CapacityBuffers refer to, as the cluster has it: pod templates, and how many pods a workload keeps."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from joinery.objects.kubernetes.core import ObjectMeta, PodTemplateSpec, _Object
+
+
+class PodTemplate(_Object, frozen=True):
+    """A template that nothing makes pods of by itself (v1)."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class ScopedResourceSelector(_Object, frozen=True):
+    scope_name: str = ""
+    operator: str = ""
+    values: list[str] = []
+
+
+class ScopeSelector(_Object, frozen=True):
+    match_expressions: list[ScopedResourceSelector] = []
+
+
+class ResourceQuotaSpec(_Object, frozen=True):
+    hard: dict[str, str | int | float] = {}
+    scopes: list[str] = []
+    scope_selector: ScopeSelector | None = None
+
+
+class ResourceQuotaStatus(_Object, frozen=True):
+    hard: dict[str, str | int | float] = {}
+    used: dict[str, str | int | float] = {}
+
+
+class ResourceQuota(_Object, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+
+class ScaleSpec(_Object, frozen=True):
+    replicas: int = 0
+
+
+class ScaleStatus(_Object, frozen=True):
+    replicas: int = 0
+    selector: str = ""
+
+
+class Scale(_Object, frozen=True):
+    """The subresource by which anything can be scaled (autoscaling/v1). ``selector``: of its pods, as a string."""
+
+    spec: ScaleSpec = ScaleSpec()
+    status: ScaleStatus = ScaleStatus()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape:
+    """What a buffer refers to.
+
+    template     of its pods; None where only its running pods say what they look like
+    replicas     how many pods the workload keeps; None of a PodTemplate, which keeps none
+    selector     of the workload's pods: all of these labels
+    generation   of a PodTemplate
+    missing      why there is nothing; empty where there is
+    is_unread    it is not there, or it may be and nobody could read it
+    """
+
+    template: PodTemplateSpec | None = None
+    replicas: int | None = None
+    selector: Mapping[str, str] | None = None
+    generation: int | None = None
+    missing: str = ""
+    is_unread: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class BufferSources:
+    """What all buffers need besides themselves. ``shapes``: by namespace/name of the buffer."""
+
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    quotas: tuple[ResourceQuota, ...] = ()

@@ -1,0 +1,225 @@
+"""Room that CapacityBuffers keep free: bought ahead, given to pods at once, and bought anew."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.annotations.plans import planned_pods
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.karpenter.labels import BUFFER_SCHEDULE, CAPACITY_TYPE, PLANNED_TAINT
+from joinery.objects.snapshot.pods import bound_to
+from simulator import builders
+from tests.functional.stand import Stand
+
+#: Of these, a node of the stand holds four.
+CHUNK: dict[str, Any] = {"cpu": "900m", "labels": {"app": "web"}}
+
+
+@pytest.fixture
+def buffered(stand: Stand) -> Stand:
+    """A buffer for three pods, which is one node."""
+    stand.world.cluster.add(builders.pod_template(**CHUNK))
+    stand.world.cluster.add(builders.capacity_buffer("spare", template="chunk", replicas=3))
+    return stand
+
+
+def buffer(stand: Stand, name: str = "spare") -> CapacityBuffer:
+    """As it is now."""
+    return next(one for one in stand.world.cluster.snapshot().capacity_buffers if one.metadata.name == name)
+
+
+def conditions(stand: Stand, name: str = "spare") -> dict[str, tuple[str, str]]:
+    """By type, status and reason."""
+    return {one.type: (one.status, one.reason) for one in buffer(stand, name).status.conditions}
+
+
+def test_room_is_bought_before_any_pod_waits(buffered: Stand) -> None:
+    """And no pod is created for it. The next run finds the room that is on its way."""
+    outcome = buffered.provision()
+    assert (outcome["launched"], outcome["headroom"], outcome["unplaced"]) == (1, 3, 0)
+    assert planned_pods(buffered.claim) == tuple(f"default/capacity-buffer-spare-{number}" for number in (1, 2, 3))
+    assert conditions(buffered) == {
+        "ReadyForProvisioning": ("True", "Resolved"),
+        "Provisioning": ("False", "RequiresNewCapacity"),
+        "LimitedByQuotas": ("False", "ResourceQuotasAllocated"),
+    }
+    assert buffered.provision()["launches"] == 0
+    buffered.boot()
+    buffered.live()
+    assert buffered.provision()["launches"] == 0
+    assert conditions(buffered)["Provisioning"] == ("True", "FitsExistingCapacity")
+    status = buffer(buffered).status
+    assert status.pod_template_ref is not None
+    assert (status.pod_template_ref.name, status.pod_template_generation, status.replicas) == ("chunk", 1, 3)
+    assert buffered.world.cluster.pods == {}
+    assert buffered.event_reasons("Pod") == set()
+
+
+def test_what_was_bought_for_a_buffer_is_open_to_all_at_once(buffered: Stand) -> None:
+    """Nobody waits for pods that will never come."""
+    buffered.provision()
+    buffered.boot()
+    buffered.live()
+    (node,) = buffered.world.cluster.nodes.values()
+    assert all(taint.key != PLANNED_TAINT for taint in node.spec.taints)
+
+
+def test_a_status_that_is_as_it_was_is_not_written_again(buffered: Stand) -> None:
+    """Provisioning runs every minute."""
+    buffered.provision()
+    before = buffer(buffered).metadata.resource_version
+    buffered.provision()
+    assert buffer(buffered).metadata.resource_version == before
+
+
+def test_a_pod_takes_the_room_and_it_is_bought_anew(buffered: Stand) -> None:
+    """A pod that waits goes to the room; what it takes is bought again, and as much and no more."""
+    buffered.provision()
+    buffered.boot()
+    buffered.live()
+    (node,) = buffered.world.cluster.nodes.values()
+    buffered.pods(2)
+    outcome = buffered.provision()
+    assert (outcome["launches"], outcome["placed"]) == (1, 2)
+    assert set(buffered.messages("Nominated").values()) == {f"pod should schedule on node/{node.metadata.name}"}
+    for pod in list(buffered.world.cluster.pods.values()):
+        buffered.world.cluster.api.update(bound_to(pod, node.metadata.name))
+    assert buffered.provision()["launches"] == 0
+
+
+def test_a_pod_comes_before_a_buffer_on_a_node_that_is_on_its_way(buffered: Stand) -> None:
+    """The node was bought for the buffer's chunks, which give way: no pod waits for a node of its own."""
+    buffered.provision()
+    first = buffered.claim.metadata.name
+    buffered.pods(3)
+    buffered.provision()
+    assert {message for message in buffered.messages("Nominated").values()} == {
+        f"pod should schedule on nodeclaim/{first}"
+    }
+
+
+def test_pods_come_before_buffers_under_a_limit(stand: Stand) -> None:
+    """Where a NodePool's limit leaves room for one node, it is bought for pods."""
+    pool = builders.node_pool(requirements=["karpenter.k8s.aws/instance-size=xlarge"], limits={"cpu": "4"})
+    stand.world.cluster.add(pool, builders.pod_template(**CHUNK))
+    stand.world.cluster.add(builders.capacity_buffer("spare", template="chunk", replicas=3))
+    stand.live()
+    stand.pods(4)
+    assert stand.provision()["launched"] == 1
+    assert set(planned_pods(stand.claim)) == {f"default/pod-{number}" for number in range(4)}
+    message = next(one.message for one in buffer(stand).status.conditions if one.type == "Provisioning")
+    assert message.startswith("0/3 virtual pods required new capacity, 3 failed: ")
+
+
+def test_a_buffer_grows_with_the_workload_that_it_is_for(stand: Stand) -> None:
+    """``percentage`` of its replicas, rounded up; and with its template's shape."""
+    stand.world.cluster.add(builders.deployment("web", replicas=5))
+    stand.world.cluster.add(builders.capacity_buffer("spare", workload="web", percentage=30))
+    stand.provision()
+    assert buffer(stand).status.replicas == 2
+    stand.world.cluster.add(builders.deployment("web", replicas=11))
+    stand.provision()
+    assert buffer(stand).status.replicas == 4
+    assert buffer(stand).status.pod_template_ref is None
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({"template": "lacking", "replicas": 1}, "PodTemplateNotFound"),
+        ({"workload": "lacking", "replicas": 1}, "ScalableRefNotFound"),
+        ({"workload": "web", "kind": "DaemonSet", "replicas": 1}, "ResolutionFailed"),
+        ({"replicas": 1}, "ResolutionFailed"),
+        ({"template": "chunk", "replicas": 1, "annotations": {BUFFER_SCHEDULE: "mornings"}}, "InvalidAnnotation"),
+    ],
+)
+def test_a_buffer_that_is_wrong_says_why_and_stops_no_other(
+    buffered: Stand, given: dict[str, Any], reason: str
+) -> None:
+    """Its conditions say it. Room for others is bought all the same."""
+    buffered.world.cluster.add(builders.capacity_buffer("wrong", **given))
+    assert buffered.provision()["launched"] == 1
+    assert conditions(buffered, "wrong") == {
+        "ReadyForProvisioning": ("False", reason),
+        "Provisioning": ("False", "NotReadyForProvisioning"),
+    }
+
+
+def test_a_reference_that_comes_later_is_found(stand: Stand) -> None:
+    """GitOps applies things in any order."""
+    stand.world.cluster.add(builders.capacity_buffer("spare", template="chunk", replicas=1))
+    assert stand.provision()["launches"] == 0
+    stand.world.cluster.add(builders.pod_template(**CHUNK))
+    assert stand.provision()["launched"] == 1
+    assert conditions(stand)["ReadyForProvisioning"] == ("True", "Resolved")
+
+
+def test_a_buffer_of_another_strategy_is_left_to_others(stand: Stand) -> None:
+    """Nothing is bought for it, and nothing is written to it."""
+    stand.world.cluster.add(builders.pod_template(**CHUNK))
+    stand.world.cluster.add(
+        builders.capacity_buffer("theirs", template="chunk", replicas=1, provisioningStrategy="buffer.example.com/warm")
+    )
+    assert stand.provision()["launches"] == 0
+    assert conditions(stand, "theirs") == {}
+
+
+def test_a_scheduled_buffer_is_bought_when_its_schedule_opens(stand: Stand) -> None:
+    """07:30 in Berlin is 05:30 in UTC in summer. The schedule of the door, which comes once a minute, is enough."""
+    stand.world.cluster.add(builders.pod_template(**CHUNK))
+    hours = {BUFFER_SCHEDULE: "from 30 7 * * mon-fri for 11h in Europe/Berlin"}
+    stand.world.cluster.add(builders.capacity_buffer("spare", template="chunk", replicas=1, annotations=hours))
+    for moment, launches, reason in (
+        (datetime(2026, 8, 25, 5, 29, tzinfo=UTC), 0, "OutsideSchedule"),
+        (datetime(2026, 8, 25, 5, 30, tzinfo=UTC), 1, "RequiresNewCapacity"),
+        (datetime(2026, 8, 25, 16, 30, tzinfo=UTC), 0, "OutsideSchedule"),
+    ):
+        stand.wait((moment - stand.world.clock.now()).total_seconds())
+        assert stand.provision()["launches"] == launches
+        assert conditions(stand)["Provisioning"] == ("False", reason)
+    assert buffer(stand).status.replicas == 0
+
+
+def test_quotas_make_a_buffer_smaller(buffered: Stand) -> None:
+    """Room for pods that nobody could create serves nobody."""
+    quota = {
+        "metadata": {"name": "team", "namespace": "default"},
+        "spec": {"hard": {"requests.cpu": "2"}},
+        "status": {"hard": {"requests.cpu": "2"}, "used": {"requests.cpu": "1"}},
+    }
+    buffered.world.cluster.add_document({"apiVersion": "v1", "kind": "ResourceQuota", **quota})
+    assert buffered.provision()["headroom"] == 1
+    limited = next(one for one in buffer(buffered).status.conditions if one.type == "LimitedByQuotas")
+    assert (limited.status, limited.message) == ("True", "Buffer replicas limited from 3 to 1 due to quotas: team")
+
+
+def test_observe_mode_writes_no_status_and_buys_nothing(buffered: Stand) -> None:
+    """It says of pods what would be launched, and of chunks nothing: they are no pods."""
+    watching = buffered.observing()
+    assert watching.provision()["launched"] == 0
+    assert (conditions(buffered), buffered.alive, buffered.event_reasons("Pod")) == ({}, [], set())
+
+
+def test_a_buffer_wakes_nobody_but_lifecycle(buffered: Stand) -> None:
+    """A run that has placed all is not rung for again."""
+    buffered.rung()
+    buffered.provision()
+    assert buffered.rung() == {Bell.LIFECYCLE}
+
+
+def test_a_buffer_may_live_on_spot_while_its_pods_may_not(stand: Stand) -> None:
+    """The annotation takes the place of what the template says of capacity types."""
+    stand.world.cluster.add(builders.pod_template(node_selector={CAPACITY_TYPE: "on-demand"}, **CHUNK))
+    both = builders.node_pool(
+        requirements=["karpenter.k8s.aws/instance-size=xlarge", f"{CAPACITY_TYPE}=spot,on-demand"]
+    )
+    spot = {"joinery.dev/buffer-capacity-types": "spot"}
+    stand.world.cluster.add(both, builders.capacity_buffer("a", template="chunk", replicas=1))
+    stand.live()
+    stand.provision()
+    assert stand.claim.metadata.labels[CAPACITY_TYPE] == "on-demand"
+    stand.world.cluster.add(builders.capacity_buffer("b", template="chunk", replicas=3, annotations=spot))
+    stand.provision()
+    assert sorted(claim.metadata.labels[CAPACITY_TYPE] for claim in stand.claims) == ["on-demand", "spot"]
