@@ -8,7 +8,7 @@ import pytest
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.objects.annotations.plans import planned_pods
 from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
-from joinery.objects.karpenter.labels import BUFFER_SCHEDULE, CAPACITY_TYPE, PLANNED_TAINT
+from joinery.objects.karpenter.labels import BUFFER_SCHEDULE, CAPACITY_TYPE, INSTANCE_TYPE, PLANNED_TAINT, REPLACES
 from joinery.objects.snapshot.pods import bound_to
 from simulator import builders
 from tests.functional.stand import Stand
@@ -223,3 +223,84 @@ def test_a_buffer_may_live_on_spot_while_its_pods_may_not(stand: Stand) -> None:
     stand.world.cluster.add(builders.capacity_buffer("b", template="chunk", replicas=3, annotations=spot))
     stand.provision()
     assert sorted(claim.metadata.labels[CAPACITY_TYPE] for claim in stand.claims) == ["on-demand", "spot"]
+
+
+# --- nodes that go ---
+
+
+@pytest.fixture
+def at_rest(stand: Stand) -> Stand:
+    """A buffer for three pods whose room is there, on a node that is old enough to be consolidated."""
+    stand.world.cluster.add(builders.pod_template(**CHUNK))
+    stand.world.cluster.add(builders.capacity_buffer("spare", template="chunk", replicas=3))
+    stand.grow_old(7200)
+    stand.provision()
+    return stand
+
+
+def test_a_node_that_holds_a_buffer_is_not_empty(at_rest: Stand) -> None:
+    """It has no pod, and stays."""
+    outcome = at_rest.consolidate()
+    assert (outcome["commands"], len(at_rest.alive)) == (0, 1)
+    assert at_rest.provision()["launches"] == 0
+
+
+def test_without_its_buffer_the_node_goes(at_rest: Stand) -> None:
+    """It is empty then, whether the buffer is deleted or has no replicas any more."""
+    at_rest.world.cluster.remove(buffer(at_rest))
+    outcome = at_rest.consolidate()
+    assert (outcome["commands"], outcome["retired"], outcome["launches"]) == (1, 1, 0)
+
+
+def test_only_as_many_nodes_stay_as_the_buffer_needs(at_rest: Stand) -> None:
+    """Of two nodes with as much room one goes, as the empty one that it is."""
+    at_rest.pods(4)
+    at_rest.grow_old(7200)
+    for pod in list(at_rest.world.cluster.pods.values()):
+        at_rest.world.cluster.remove(pod)
+    at_rest.wait(7200)
+    at_rest.live()
+    assert len(at_rest.alive) == 2
+    assert at_rest.provision()["launches"] == 0
+    outcome = at_rest.consolidate()
+    assert (outcome["retired"], outcome["launches"], outcome["evictions"]) == (1, 0, 0)
+
+
+def test_what_replaces_a_node_has_room_for_the_buffer(at_rest: Stand) -> None:
+    """A drifted one, here: the buffer's room is bought before it goes, and nothing is bought for it twice."""
+    node_class = builders.node_class()
+    changed = node_class.model_copy(update={"spec": node_class.spec.model_copy(update={"tags": {"team": "new"}})})
+    at_rest.world.cluster.add(changed)
+    at_rest.live()
+    outcome = at_rest.consolidate()
+    assert (outcome["retired"], outcome["launches"], outcome["evictions"]) == (1, 1, 0)
+    for _ in range(6):
+        at_rest.provision()
+        at_rest.boot()
+        at_rest.live()
+        at_rest.wait(60)
+    assert len(at_rest.alive) == 1
+    at_rest.provision()
+    assert conditions(at_rest)["Provisioning"] == ("True", "FitsExistingCapacity")
+
+
+def test_a_node_with_pods_is_replaced_by_one_that_holds_the_buffer_too(stand: Stand) -> None:
+    """A cheaper node for the pods alone would have the room bought anew the next minute."""
+    large, all_kinds = (
+        builders.node_pool(requirements=[f"{INSTANCE_TYPE}={kinds}", f"{CAPACITY_TYPE}=on-demand"])
+        for kinds in ("m7a.2xlarge", "m7a.xlarge,m7a.2xlarge")
+    )
+    stand.world.cluster.add(large, builders.pod_template(**CHUNK))
+    stand.live()
+    stand.pods(7)
+    stand.grow_old(7200)
+    for number in range(1, 7):
+        stand.world.cluster.remove(stand.world.cluster.pods[f"default/pod-{number}"])
+    stand.world.cluster.add(all_kinds, builders.capacity_buffer("spare", template="chunk", replicas=2))
+    stand.wait(7200)
+    stand.live()
+    assert stand.provision()["launches"] == 0
+    outcome = stand.consolidate()
+    assert (outcome["retired"], outcome["launches"], outcome["evictions"]) == (1, 1, 1)
+    (new,) = [claim for claim in stand.claims if REPLACES in claim.metadata.annotations]
+    assert new.metadata.labels[INSTANCE_TYPE] == "m7a.xlarge"

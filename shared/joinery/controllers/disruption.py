@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import ACTING_SECONDS
+from joinery.controllers.launching.headroom import with_headroom
 from joinery.controllers.launching.stored_commitments import with_stored_commitments
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.reporting.change_monitor import ChangeMonitor
@@ -26,6 +27,7 @@ from joinery.controllers.telemetry import COMMAND, COST, COVERED, LISTED, REASON
 from joinery.controllers.triggers.backoff import reading
 from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, Rejection
 from joinery.decisions.disruption.deletion_costs import deletion_costs
+from joinery.decisions.disruption.headroom import carried_over, with_chunks_bound
 from joinery.decisions.disruption.moves import replicas_of
 from joinery.decisions.disruption.paid import decide_paid
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
@@ -87,7 +89,7 @@ class DisruptionController:
             return {"awaited": len(waiting)}
         supply = read_supply(self._gateways, snapshot, is_voluntary=True)
         snapshot = self._judged(snapshot, supply, invocation)
-        problem = self._problem(snapshot, supply, invocation)
+        problem = self._problem(with_headroom(self._gateways.cluster, snapshot)[0], supply, invocation)
         decision = self._decide(problem, stopwatch=invocation.stopwatch())
         if decision.limit_struck:
             count(Count.SEARCHES_CUT_SHORT)
@@ -133,7 +135,8 @@ class DisruptionController:
         problem = Problem(snapshot=snapshot, instance_types=supply.types, options=packing)
         if settings.counts_commitments:
             problem = with_stored_commitments(problem, self._gateways.store, supply.sold, is_voluntary=True)
-        return DisruptionProblem(packing=problem, options=options, replicas=replicas_of(snapshot.pods))
+        asked = DisruptionProblem(packing=problem, options=options, replicas=replicas_of(snapshot.pods))
+        return with_chunks_bound(asked, invocation.stopwatch())
 
     # --- acting on the decision ---
 
@@ -148,7 +151,7 @@ class DisruptionController:
         current = self._gateways.cluster.snapshot()
         validation = still_startable(
             decision.commands,
-            replace(problem, packing=replace(problem.packing, snapshot=current)),
+            replace(problem, packing=replace(problem.packing, snapshot=carried_over(current, decided))),
             decided,
             # Beginning commands takes its time too.
             is_late=lambda: not invocation.has_time_for(ACTING_SECONDS),

@@ -42,7 +42,7 @@ from joinery.objects.snapshot.claims import DRIFTED, types_of
 from joinery.objects.snapshot.nodes import NodeView, is_leaving
 from joinery.objects.snapshot.offerings import price_among
 from joinery.objects.snapshot.pod_events import empty_since, is_empty, quiet_since
-from joinery.objects.snapshot.pods import is_reschedulable, is_terminal
+from joinery.objects.snapshot.pods import is_reschedulable, is_terminal, is_virtual
 from joinery.objects.wording import rfc3339
 
 EMPTY, UNDERUTILIZED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
@@ -60,8 +60,8 @@ class Candidate:
     move_price     dollars for moving all of them
     payback        what a command saves must repay its moves within this time
     reasons        what it may be disrupted for, budgets apart: ``EMPTY`` or ``UNDERUTILIZED``, ``DRIFTED``, or both
-    is_empty       nothing of weight would move (Karpenter: no pod whose eviction cost is above 0). ``pods`` may hold
-                   pods without weight all the same
+    is_empty       nothing of weight would move (Karpenter: no pod whose eviction cost is above 0), and no buffer keeps
+                   its room. ``pods`` may hold pods without weight all the same
     """
 
     view: NodeView
@@ -191,7 +191,7 @@ class _CandidateFinder:
             move_price=sum(move.dollars for move in moves),
             payback=terms.payback,
             reasons=frozenset(),
-            is_empty=not any(map(self._moves.weight, pods)),
+            is_empty=not any(is_virtual(pod) or self._moves.weight(pod) for pod in pods),
         )
         rates = () if self._options.ignore_budgets else map(rate_objection, pods)
         unread = (terms.unread, *(move.unread for move in moves), *rates)
@@ -297,7 +297,8 @@ class _CandidateFinder:
         return sold.price(zone, capacity_type) if sold else None
 
     def _quiet_since(self, view: NodeView, claim: NodeClaim) -> datetime | None:
-        pods = [*(pod for pod in view.pods if pod.spec.node_name), *self._finished.get(view.node, ())]
+        bound = (pod for pod in view.pods if pod.spec.node_name and not is_virtual(pod))
+        pods = [*bound, *self._finished.get(view.node, ())]
         pool = self._pool(view)
         if pool is not None and pool.notes_emptiness and is_empty(pods) and (noted := empty_since(view.annotations)):
             return min(noted, self._now)

@@ -19,8 +19,9 @@
   after a day nothing is left of it. Each failed try adds as much and a day, so they become ever less frequent.
 - ``joinery.dev/disruption-price`` on the pod takes the place of all that.
 
-Pods that do not move cost nothing. With ``move_price`` 0 no move costs anything: that asks what the cluster could
-cost. With a NodePool's price 0 only pods with a price of their own cost anything to move from its nodes.
+Pods that do not move cost nothing, and neither does the room of a buffer. With ``move_price`` 0 no move costs anything:
+that asks what the cluster could cost. With a NodePool's price 0 only pods with a price of their own cost anything to
+move from its nodes.
 """
 
 import math
@@ -56,6 +57,7 @@ from joinery.objects.snapshot.pods import (
     is_owned_by,
     is_reschedulable,
     is_terminating,
+    is_virtual,
     owner_uid,
     priorities_of,
     priority_of,
@@ -165,7 +167,7 @@ class MovePrices:
     def price_of_moving(self, pod: Pod, view: NodeView, hourly: float) -> MovePrice:
         """The same for a pod that is known to move (``objects.snapshot.pods.is_reschedulable``): there are a hundred
         thousand."""
-        if not self._options.move_price or is_terminating(pod):
+        if not self._options.move_price or is_terminating(pod) or is_virtual(pod):
             return _FREE
         unread = None
         if DISRUPTION_PRICE in pod.metadata.annotations:

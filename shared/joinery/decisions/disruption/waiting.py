@@ -74,10 +74,10 @@ def _with_departing(problem: DisruptionProblem) -> tuple[DisruptionProblem, Mapp
     if not node_of:
         return problem, {}
     text = "pod {} has to leave its node, and this one was bought for it"
-    return _bound(problem, node_of), {node: text.format(pod) for pod, node in reversed(node_of.items())}
+    return bound(problem, node_of), {node: text.format(pod) for pod, node in reversed(node_of.items())}
 
 
-def _bound(problem: DisruptionProblem, node_of: Mapping[str, str]) -> DisruptionProblem:
+def bound(problem: DisruptionProblem, node_of: Mapping[str, str]) -> DisruptionProblem:
     """The problem with pods on these Nodes. ``node_of``: by namespace/name of the pod."""
     packing = problem.packing
     pods = tuple(bound_to(pod, node_of[pod.key]) if pod.key in node_of else pod for pod in packing.snapshot.pods)
@@ -96,7 +96,7 @@ def _with_room_elsewhere(
         return problem, {}
     leaves = _leaving(packing.snapshot, nodes)
     late = {pod for pod, since in leaves.items() if snapshot.now - since >= LONGEST_DRAIN_AWAITED}
-    found = solve_unproven(_in_part(packing), stopwatch=stopwatch).packing
+    found = solve_unproven(in_part(packing), stopwatch=stopwatch).packing
     node_of = {
         pod: placement.node
         for placement in found.existing
@@ -108,12 +108,12 @@ def _with_room_elsewhere(
         waiting = {pod.pod for pod in found.unplaced if pod.pod not in leaves}
         pods = tuple(pod for pod in snapshot.pods if pod.key not in waiting)
         problem = replace(problem, packing=replace(problem.packing, snapshot=replace(snapshot, pods=pods)))
-    return _bound(problem, node_of), {
+    return bound(problem, node_of), {
         node: f"pod {pod} {_LEAVES if pod in leaves else _WAITS}" for pod, node in reversed(node_of.items())
     }
 
 
-def _in_part(packing: Problem) -> Problem:
+def in_part(packing: Problem) -> Problem:
     """The same problem with a part of its time limit: the decision about nodes is still to come."""
     limit = packing.options.time_limit
     return packing if limit is None else replace(packing, options=replace(packing.options, time_limit=limit * _PART))

@@ -13,7 +13,6 @@ from joinery.decisions.headroom.virtual_pods import as_admitted, template_of, vi
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
-from joinery.objects.karpenter.labels import BUFFER_NAME, BUFFER_NAMESPACE
 from joinery.objects.kubernetes.core import Pod, PodTemplateSpec
 from joinery.objects.kubernetes.shapes import BufferSources, Shape
 from joinery.objects.snapshot.pods import is_active, is_virtual
@@ -130,13 +129,6 @@ def _ours(snapshot: Snapshot) -> Iterator[CapacityBuffer]:
 def with_headroom(snapshot: Snapshot, resolved: Sequence[ResolvedBuffer]) -> Snapshot:
     """The snapshot with the pods that stand for the buffers."""
     return snapshot.with_virtual(pod for one in resolved for pod in one.pods)
-
-
-def buffer_of(pod: Pod) -> str:
-    """namespace/name of the buffer that a virtual pod stands for; empty for any other pod."""
-    annotations = pod.metadata.annotations
-    namespace, name = annotations.get(BUFFER_NAMESPACE, ""), annotations.get(BUFFER_NAME, "")
-    return f"{namespace}/{name}" if namespace and name else ""
 
 
 def for_real_pods(packing: Packing, snapshot: Snapshot) -> Packing:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from joinery.decisions.headroom.resolve import ResolvedBuffer, buffer_of
+from joinery.decisions.headroom.resolve import ResolvedBuffer
 from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.actions import UpdateBuffer
 from joinery.objects.karpenter.capacitybuffer import (
@@ -17,6 +17,7 @@ from joinery.objects.karpenter.capacitybuffer import (
 from joinery.objects.karpenter.conditions import Observation, drop, find, put
 from joinery.objects.karpenter.labels import BUFFER_SCHEDULE
 from joinery.objects.karpenter.meta import Condition
+from joinery.objects.snapshot.pods import buffer_of
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.wording import shortened
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from joinery.objects.karpenter import duration
-from joinery.objects.karpenter.labels import DO_NOT_DISRUPT, FAKE_POD, PLANNED_TAINT
+from joinery.objects.karpenter.labels import BUFFER_NAME, BUFFER_NAMESPACE, DO_NOT_DISRUPT, FAKE_POD, PLANNED_TAINT
 from joinery.objects.kubernetes.core import OwnerReference, Pod, PodSpec, PriorityClass, Toleration
 
 #: The scheduler of pods that a Fargate profile selects; EKS writes its name into them.
@@ -52,6 +52,13 @@ def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:
 def is_virtual(pod: Pod) -> bool:
     """Whether it stands for room that a CapacityBuffer keeps free: it is in plans alone, and nobody creates it."""
     return pod.metadata.annotations.get(FAKE_POD) == "true"
+
+
+def buffer_of(pod: Pod) -> str:
+    """namespace/name of the buffer that a virtual pod stands for; empty for any other pod."""
+    annotations = pod.metadata.annotations
+    namespace, name = annotations.get(BUFFER_NAMESPACE, ""), annotations.get(BUFFER_NAME, "")
+    return f"{namespace}/{name}" if namespace and name else ""
 
 
 def controller_of(pod: Pod) -> OwnerReference | None:

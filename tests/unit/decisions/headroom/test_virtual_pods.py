@@ -7,13 +7,12 @@ import msgspec
 import pytest
 
 from joinery.decisions.headroom import resolve
-from joinery.decisions.headroom.resolve import buffer_of
 from joinery.decisions.headroom.sizes import MOST_OF_BUFFER, MOST_OF_CLUSTER
 from joinery.objects.karpenter.labels import BUFFER_CAPACITY_TYPES, CAPACITY_TYPE
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.decoding import decode
 from joinery.objects.kubernetes.shapes import BufferSources, Shape
-from joinery.objects.snapshot.pods import is_pending, is_virtual
+from joinery.objects.snapshot.pods import buffer_of, is_pending, is_virtual
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator import builders
 

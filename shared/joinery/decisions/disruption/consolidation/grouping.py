@@ -17,6 +17,7 @@ from joinery.decisions.disruption.decision import DecidedCommand
 from joinery.decisions.scheduling.packing import ExistingPlacement, Launch
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ZONE
+from joinery.objects.snapshot.pods import is_virtual
 
 
 def commands_of(simulated: SimulatedMoves, bonds: Iterable[Collection[str]] = ()) -> tuple[DecidedCommand, ...]:
@@ -102,7 +103,7 @@ def _command(share: _Share) -> DecidedCommand:
         retire=tuple(sorted(candidate.claim.metadata.name for candidate in members)),
         launches=tuple(share.launches),
         existing=tuple(share.existing),
-        pods=tuple(sorted(pod.key for candidate in members for pod in candidate.pods)),
+        pods=tuple(sorted(pod.key for candidate in members for pod in candidate.pods if not is_virtual(pod))),
         savings=savings,
         move_price=sum(candidate.move_price for candidate in members),
     )
@@ -131,9 +132,11 @@ def _message(members: Sequence[Candidate], launches: Sequence[Launch], savings: 
     named = ", ".join(types[:3]) + (", ..." if len(types) > 3 else "")
     new = f"{len(launches)} new ones" if len(launches) > 1 else "a new one"
     into = f"{gone} for {new} ({named})" if launches else f"{gone} without replacement"
-    moved = sum(len(candidate.pods) for candidate in members)
+    pods = [pod for candidate in members for pod in candidate.pods]
+    chunks = sum(map(is_virtual, pods))
+    moved, room = len(pods) - chunks, f" and the room for {chunks} of a buffer" if chunks else ""
     change = f"saves ${savings:.4f}/h" if savings >= 0 else f"costs ${-savings:.4f}/h more"
-    return f"{into}: {change}, moves {moved} pod{'' if moved == 1 else 's'}"
+    return f"{into}: {change}, moves {moved} pod{'' if moved == 1 else 's'}{room}"
 
 
 # --- which moves are right only together ---
