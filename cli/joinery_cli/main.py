@@ -22,6 +22,7 @@ from joinery import __version__
 from joinery.objects.errors import ConfigurationError, JoineryError
 from joinery.objects.wording import of_model_error, one_of
 from joinery_cli.catalog import catalog
+from joinery_cli.converting.command import convert
 from joinery_cli.disrupt import disrupt
 from joinery_cli.doctor.command import doctor
 from joinery_cli.history import history
@@ -126,6 +127,7 @@ app.command()(watchable(disrupt))
 app.command()(top)
 app.command()(history)
 app.command()(catalog)
+app.command()(convert)
 app.command()(doctor)
 app.command()(uninstall)
 

@@ -1,0 +1,84 @@
+"""The command itself: files in, objects out, and above each what changes its meaning."""
+
+import sys
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from joinery.objects.errors import ConfigurationError
+from joinery_cli.converting.older import Api, in_older
+from joinery_cli.converting.older_classes import NoEquivalentError
+from joinery_cli.options import Files, MoreFiles, Recursive
+
+
+class Output(StrEnum):
+    """How objects are printed."""
+
+    YAML = "yaml"
+    JSON = "json"
+
+
+def convert(
+    more_files: MoreFiles = None,
+    files: Files = None,
+    recursive: Recursive = False,
+    to: Annotated[Api, typer.Option("--to", help="The API of Karpenter to write them in.")] = Api.V1,
+    output: Annotated[Output, typer.Option("-o", "--output", help="How to print them.")] = Output.YAML,
+) -> None:
+    """Write NodePools and node classes of any of Karpenter's APIs in another one, and say what changes their meaning.
+
+    Reads Provisioners of v1alpha3, v1alpha4 and v1alpha5 with their AWSNodeTemplates, and NodePools and EC2NodeClasses
+    of v1beta1 and v1. Nothing is written to a cluster. Notes stand above each object in YAML; with -o json they are on
+    standard error.
+    """
+    from joinery_cli.converting.written import in_v1, lines_of
+    from joinery_cli.notices import note, tell
+
+    given = list(_documents([*(files or ()), *(more_files or ())], recursive=recursive))
+    made = in_v1(given)
+    if not made:
+        raise ConfigurationError("no NodePool, Provisioner or node class in these files")
+    try:
+        made = made if to is Api.V1 else in_older(made, to)
+    except NoEquivalentError as error:
+        raise ConfigurationError(str(error)) from error
+    if output is Output.JSON:
+        import json
+
+        items = [one.document for one in made]
+        json.dump({"apiVersion": "v1", "kind": "List", "items": items}, sys.stdout, indent=2)
+        print()
+        tell(note(line.removeprefix("# ")) for one in made for line in lines_of(one))
+        return
+    import yaml
+
+    for index, one in enumerate(made):
+        print("\n".join([*(["---"] if index else []), *lines_of(one)]) or "", end="\n" if index or one.notes else "")
+        yaml.safe_dump(one.document, sys.stdout, sort_keys=False, width=120)
+
+
+def _documents(paths: Iterable[str], *, recursive: bool) -> Iterator[dict[str, object]]:
+    """Karpenter's objects in these files. Raises ``ConfigurationError`` with all that is wrong with them."""
+    import msgspec
+
+    from joinery.objects.karpenter.legacy import is_legacy
+    from joinery.objects.kubernetes.decoding import without_nulls
+    from joinery_cli.converting.written import KINDS
+    from joinery_cli.notices import RefusedFilesError
+    from joinery_cli.reading.documents import documents, read, source_name
+    from joinery_cli.reading.files import files_of
+    from joinery_cli.reading.inputs import Inputs
+
+    inputs, found = Inputs(), []
+    for path in (file for one in paths for file in files_of(one, recursive=recursive)):
+        for document in documents(source_name(path), read(path)):
+            inputs.add(document)
+            version = f"{document.group}/{document.version}", document.kind
+            if is_legacy(version) or (document.version == "v1" and document.kind in KINDS):
+                found.append(without_nulls(msgspec.json.decode(document.raw)))
+    inputs.adopt_legacy()
+    if inputs.refused:
+        raise RefusedFilesError(inputs.refused)
+    yield from found

@@ -1,0 +1,200 @@
+"""NodePools of v1 as those of v1beta1, and as Provisioners of v1alpha5; what they cannot say is said in a note."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Any
+
+from joinery.objects.karpenter import duration, labels
+from joinery.objects.karpenter.legacy import KUBELET_FIELDS
+from joinery_cli.converting.older_classes import NoEquivalentError, beta_class, node_template
+from joinery_cli.converting.written import Document, Written
+
+
+class Api(StrEnum):
+    """The API of Karpenter that objects are written in."""
+
+    V1 = "v1"
+    V1BETA1 = "v1beta1"
+    V1ALPHA5 = "v1alpha5"
+
+
+#: A Provisioner's budgets: what it is in v1 has these (``joinery.objects.karpenter.legacy``).
+_BUDGETS = [{"nodes": "100%", "reasons": ["Empty"]}, {"nodes": "10%", "reasons": ["Underutilized", "Drifted"]}]
+_OS_AND_ARCH = ("kubernetes.io/os", labels.ARCH, labels.CAPACITY_TYPE)
+_SHIFTED: Mapping[str, tuple[str, int]] = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
+
+
+def in_older(objects: Sequence[Written], api: Api) -> list[Written]:
+    """The objects of v1 in that API. Raises ``NoEquivalentError`` naming the object."""
+    pools = [one for one in objects if one.document["kind"] == "NodePool"]
+    kubelets = {_name(one): one.document["spec"].get("kubelet") or {} for one in objects if one not in pools}
+    referred = {_class_of(pool) for pool in pools}
+    made = []
+    for one in objects:
+        try:
+            if one in pools:
+                kubelet = kubelets.get(_class_of(one), {})
+                made.append(_beta_pool(one, kubelet) if api is Api.V1BETA1 else _provisioner(one, kubelet))
+                continue
+            if kubelets[_name(one)] and _name(one) not in referred:
+                one = one.noting("spec.kubelet is dropped: pools have it there, and none of these refers to the class")
+            made.append(beta_class(one) if api is Api.V1BETA1 else node_template(one))
+        except NoEquivalentError as error:
+            raise NoEquivalentError(f"{one.called}: {error}") from error
+    return made
+
+
+def _name(written: Written) -> str:
+    return str(written.document["metadata"]["name"])
+
+
+def _class_of(pool: Written) -> str:
+    return str(pool.document["spec"]["template"]["spec"]["nodeClassRef"]["name"])
+
+
+def _beta_pool(written: Written, kubelet: Document) -> Written:
+    spec, template, notes = _parts(written)
+    node = dict(template["spec"])
+    disruption = dict(spec.get("disruption") or {})
+    reference = node["nodeClassRef"]
+    node["nodeClassRef"] = {
+        "apiVersion": f"{reference['group']}/v1beta1",
+        "kind": reference["kind"],
+        "name": reference["name"],
+    }
+    node["requirements"] = _requirements(node.get("requirements") or (), notes, min_values=True)
+    _drop(node, "terminationGracePeriod", "spec.template.spec.terminationGracePeriod", notes)
+    if kubelet:
+        node["kubelet"] = _kubelet(kubelet, notes)
+    disruption["expireAfter"] = node.pop("expireAfter", "720h")
+    after = disruption.pop("consolidateAfter", "0s")
+    policy = _policy(disruption, notes)
+    disruption["consolidationPolicy"] = "WhenEmpty" if policy == "WhenEmpty" else "WhenUnderutilized"
+    if policy == "WhenEmpty":
+        disruption["consolidateAfter"] = after
+    elif duration.parse(after) != duration.parse("0s"):
+        notes.append(f"consolidateAfter {after}: WhenUnderutilized waits for nothing")
+    if any([budget.pop("reasons", None) for budget in disruption.get("budgets") or ()]):
+        notes.append("budgets have no reasons: each limits all disruptions")
+    spec = {**spec, "template": {**template, "spec": node}, "disruption": disruption}
+    document = {**written.document, "apiVersion": "karpenter.sh/v1beta1", "metadata": _metadata(written), "spec": spec}
+    return Written(document, (*written.notes, *notes))
+
+
+def _provisioner(written: Written, kubelet: Document) -> Written:
+    given, template, notes = _parts(written)
+    node, of_nodes, disruption = template["spec"], template.get("metadata") or {}, given.get("disruption") or {}
+    _drop(node, "terminationGracePeriod", "spec.template.spec.terminationGracePeriod", notes)
+    limits = dict(given.get("limits") or {})
+    _drop(limits, "nodes", "spec.limits.nodes", notes)
+    if disruption.get("budgets", [{"nodes": "10%"}]) != _BUDGETS:
+        notes.append("budgets are dropped: empty nodes go at once, and of the others a tenth at a time")
+    spec: Document = {
+        "labels": of_nodes.get("labels"),
+        "annotations": of_nodes.get("annotations"),
+        "taints": node.get("taints"),
+        "startupTaints": node.get("startupTaints"),
+        "requirements": _saying_all(_requirements(node.get("requirements") or (), notes, min_values=False), of_nodes),
+        "providerRef": {"name": node["nodeClassRef"]["name"]},
+        "kubeletConfiguration": _kubelet(kubelet, notes),
+        "ttlSecondsUntilExpired": _seconds(node.get("expireAfter", "720h")),
+        "limits": {"resources": limits} if limits else None,
+        "weight": given.get("weight"),
+        **_ends(disruption, notes),
+    }
+    spec = {name: value for name, value in spec.items() if value not in ({}, [], None)}
+    metadata = _metadata(written)
+    document = {"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner", "metadata": metadata, "spec": spec}
+    return Written(document, (*written.notes, *notes))
+
+
+def _parts(written: Written) -> tuple[Document, Document, list[str]]:
+    """Copies of the spec and its template, and room for notes. Raises ``NoEquivalentError`` for a static NodePool."""
+    spec = dict(written.document["spec"])
+    if spec.get("replicas") is not None:
+        raise NoEquivalentError("spec.replicas: has no equivalent")
+    disruption = dict(spec.get("disruption") or {})
+    if "budgets" in disruption:
+        disruption["budgets"] = [dict(budget) for budget in disruption["budgets"] or ()]
+    template = {**spec["template"], "spec": dict(spec["template"]["spec"])}
+    obeys = (written.document["metadata"].get("annotations") or {}).get(labels.EXPIRATION_OBEYS_BUDGETS)
+    notes = ["expired nodes wait for budgets, as they did up to v0.37"] if _expires(written) and obeys != "true" else []
+    return {**spec, "disruption": disruption}, template, notes
+
+
+def _expires(written: Written) -> bool:
+    return bool(written.document["spec"]["template"]["spec"].get("expireAfter") != duration.NEVER)
+
+
+def _metadata(written: Written) -> Document:
+    """Without the annotation that says what the older APIs mean anyway."""
+    metadata: Document = written.document["metadata"]
+    if not _expires(written):
+        return metadata
+    annotations = {
+        key: value
+        for key, value in (metadata.get("annotations") or {}).items()
+        if key != labels.EXPIRATION_OBEYS_BUDGETS
+    }
+    kept = {key: value for key, value in metadata.items() if key != "annotations"}
+    return {**kept, **({"annotations": annotations} if annotations else {})}
+
+
+def _drop(given: Document, name: str, where: str, notes: list[str]) -> None:
+    if given.pop(name, None) is not None:
+        notes.append(f"{where} has no equivalent and is dropped")
+
+
+def _requirements(given: Iterable[Document], notes: list[str], *, min_values: bool) -> list[Document]:
+    """Gte and Lte are of v1 alone; ``min_values``: whether the API has them."""
+    made = []
+    for one in given:
+        requirement = dict(one)
+        if not min_values:
+            _drop(requirement, "minValues", f"minValues of {one['key']}", notes)
+        if one["operator"] in _SHIFTED:
+            operator, by = _SHIFTED[one["operator"]]
+            requirement |= {"operator": operator, "values": [str(int(one["values"][0]) + by)]}
+        made.append(requirement)
+    return made
+
+
+def _saying_all(requirements: list[Document], of_nodes: Document) -> list[Document]:
+    """With what v1 leaves open and v1alpha5's webhook would fill in: linux, amd64, on-demand, ordinary categories."""
+    said = {labels.canonical(one["key"]) for one in requirements} | {*(of_nodes.get("labels") or {})}
+    open_keys = [key for key in _OS_AND_ARCH if key not in said]
+    if not said & {*labels.KINDS[:-1]}:
+        open_keys.append(labels.KINDS[2])
+    return [*requirements, *({"key": key, "operator": "Exists"} for key in open_keys)]
+
+
+def _kubelet(given: Mapping[str, Any], notes: list[str]) -> Document:
+    lost = sorted(given.keys() - set(KUBELET_FIELDS))
+    if lost:
+        notes.append(f"kubelet setting {', '.join(lost)} has no equivalent and is dropped")
+    return {name: value for name, value in given.items() if name in KUBELET_FIELDS}
+
+
+def _policy(disruption: Document, notes: list[str]) -> str:
+    policy: str = disruption.get("consolidationPolicy") or "WhenEmptyOrUnderutilized"
+    if policy == "Balanced":
+        notes.append("the policy Balanced has no equivalent: it consolidates like WhenEmptyOrUnderutilized")
+    return policy
+
+
+def _ends(disruption: Document, notes: list[str]) -> Document:
+    """``consolidation`` or ``ttlSecondsAfterEmpty``."""
+    after = disruption.get("consolidateAfter") or "0s"
+    if _policy(disruption, notes) == "WhenEmpty":
+        seconds = _seconds(after)
+        return {} if seconds is None else {"ttlSecondsAfterEmpty": seconds}
+    if after == duration.NEVER:
+        return {}
+    if _seconds(after):
+        notes.append(f"consolidateAfter {after}: a Provisioner consolidates at once")
+    return {"consolidation": {"enabled": True}}
+
+
+def _seconds(text: str) -> int | None:
+    length = duration.parse(text)
+    return None if length is None else int(length.total_seconds())

@@ -1,0 +1,102 @@
+"""NodePools and EC2NodeClasses as a person applies them, with what a conversion changes of their meaning."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from joinery.objects.karpenter import duration, labels
+from joinery.objects.karpenter.legacy import Equivalent, equivalents, is_legacy
+
+Document = dict[str, Any]
+
+#: What a person writes. Claims are written by a controller.
+KINDS = ("EC2NodeClass", "NodePool")
+#: Written by an API server, a controller or kubectl.
+_ANNOTATIONS_OF_OTHERS = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    labels.NODE_POOL_HASH, labels.NODE_POOL_HASH_VERSION, labels.NODE_CLASS_HASH, labels.NODE_CLASS_HASH_VERSION,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Written:
+    """One object; ``notes``: what has changed of its meaning, or is lost."""
+
+    document: Document
+    notes: tuple[str, ...] = ()
+
+    @property
+    def called(self) -> str:
+        """Kind and name."""
+        return f"{self.document['kind']} {self.document['metadata']['name']}"
+
+    def noting(self, *notes: str) -> "Written":
+        """The same with more notes."""
+        return replace(self, notes=(*self.notes, *notes))
+
+
+def in_v1(documents: Iterable[Document]) -> list[Written]:
+    """What they are in v1, classes first. An object of v1 counts instead of a legacy one with its name."""
+    listed = list(documents)
+    made = [Written(applied(one)) for one in listed if not is_legacy((one["apiVersion"], one["kind"]))]
+    taken = {one.called for one in made}
+    legacy = [one for one in listed if is_legacy((one["apiVersion"], one["kind"]))]
+    for equivalent in equivalents(legacy):
+        if equivalent.document and equivalent.document["kind"] in KINDS:
+            written = _written(equivalent)
+            made += [written] if written.called not in taken else []
+    return sorted(made, key=lambda one: (KINDS.index(one.document["kind"]), one.called))
+
+
+def _written(equivalent: Equivalent) -> Written:
+    """What an API server of v1 takes, and says as much as the older object did."""
+    document = applied(equivalent.document)
+    written = Written(document, equivalent.notes)
+    if document["kind"] != "NodePool":
+        return written
+    template, annotations = document["spec"]["template"], document["metadata"].get("annotations", {})
+    node_labels = dict(template.get("metadata", {}).get("labels", {}))
+    if node_labels.pop(labels.PROVISIONER_NAME, None):
+        template = {**template, "metadata": _without_empty({**template["metadata"], "labels": node_labels})}
+        written = written.noting(
+            f"nodes lose the label {labels.PROVISIONER_NAME}: pods that select by it have to select {labels.NODE_POOL}"
+        )
+    if template["spec"].get("expireAfter", duration.NEVER) != duration.NEVER:
+        # Up to v0.37 expired nodes waited for budgets; where the object says otherwise itself, that counts.
+        annotations = {labels.EXPIRATION_OBEYS_BUDGETS: "true", **annotations}
+        written = written.noting(
+            "expired nodes wait for budgets by an annotation that only Joinery reads; Karpenter 1 drains them at once"
+        )
+    if annotations.get(labels.OVERRIDES) == "true":
+        written = written.noting(
+            "what pods select overrides what it lists by an annotation that only Joinery reads; Karpenter layers both"
+        )
+    metadata = _without_empty({**document["metadata"], "annotations": annotations})
+    spec = {**document["spec"], "template": _without_empty(template)}
+    return replace(written, document={**document, "metadata": metadata, "spec": spec})
+
+
+def applied(document: Document) -> Document:
+    """The document without what an API server or a controller has written into it."""
+    metadata = document["metadata"]
+    kept = {"name": metadata["name"], "labels": metadata.get("labels") or {}}
+    kept["annotations"] = {
+        key: value
+        for key, value in (metadata.get("annotations") or {}).items()
+        if key not in _ANNOTATIONS_OF_OTHERS and not key.startswith(labels.WRITTEN_AS)
+    }
+    return {
+        "apiVersion": document["apiVersion"],
+        "kind": document["kind"],
+        "metadata": _without_empty(kept),
+        "spec": document.get("spec") or {},
+    }
+
+
+def _without_empty(given: Document) -> Document:
+    return {key: value for key, value in given.items() if value not in ({}, [], None)}
+
+
+def lines_of(written: Written) -> Iterator[str]:
+    """The notes as they stand above the object."""
+    yield from (f"# {written.called}: {note}" for note in written.notes)

@@ -1,0 +1,195 @@
+"""``joinery convert``: what is not said to change means the same afterwards, whichever way."""
+
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.labels import EXPIRATION_OBEYS_BUDGETS, OVERRIDES
+from joinery.objects.karpenter.nodepool import NodePool
+from joinery_cli.converting.older import Api, in_older
+from joinery_cli.converting.written import in_v1
+from tests.cli.conftest import Run, Write
+
+KEYS = ("kubernetes.io/arch", "karpenter.sh/capacity-type", "karpenter.k8s.aws/instance-category", "example.com/team")
+VALUES = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=2, unique=True)
+OLDER = {"v1alpha5": "Provisioner", "v1beta1": "NodePool"}
+
+
+def _some(required: dict[str, Any], **optional: Any) -> Any:
+    return st.fixed_dictionaries({name: st.just(value) for name, value in required.items()}, optional=optional)
+
+
+REQUIREMENTS = st.lists(
+    st.one_of(
+        st.fixed_dictionaries(
+            {"key": st.sampled_from(KEYS), "operator": st.sampled_from(["In", "NotIn"]), "values": VALUES}
+        ),
+        st.builds(lambda n, o: {"key": "karpenter.k8s.aws/instance-cpu", "operator": o, "values": [str(n)]},
+                  st.integers(1, 96), st.sampled_from(["Gt", "Lt", "Gte", "Lte"])),
+    ),
+    max_size=4,
+)  # fmt: skip
+TAINTS = st.lists(
+    st.sampled_from([{"key": "a", "effect": "NoSchedule"}, {"key": "b", "value": "c", "effect": "NoExecute"}]),
+    max_size=1,
+)
+TERMS = st.one_of(
+    st.just([{"id": "subnet-1"}, {"id": "subnet-2"}]),
+    VALUES.map(lambda values: [{"tags": {"team": value, "net": "*"}} for value in values]),
+)
+METADATA = st.dictionaries(st.sampled_from([EXPIRATION_OBEYS_BUDGETS, OVERRIDES]), st.just("true")).map(
+    lambda annotations: {"name": "default", **({"annotations": annotations} if annotations else {})}
+)
+CLASSES = st.fixed_dictionaries(
+    {"subnetSelectorTerms": TERMS, "securityGroupSelectorTerms": st.just([{"tags": {"a": "b"}}]),
+     "instanceProfile": st.just("nodes"),
+     "amiSelectorTerms": st.sampled_from([[{"alias": "al2023@latest"}], [{"alias": "bottlerocket@latest"}]])},
+    optional={"kubelet": st.just({"maxPods": 9}), "tags": st.just({"a": "b"}), "userData": st.just("#!/bin/sh"),
+              "metadataOptions": st.just({"httpTokens": "optional"}), "instanceStorePolicy": st.just("RAID0")},
+)  # fmt: skip
+TEMPLATES = st.fixed_dictionaries(
+    {"requirements": REQUIREMENTS,
+     "nodeClassRef": st.just({"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}),
+     "expireAfter": st.sampled_from(["Never", "24h"])},
+    optional={"taints": TAINTS, "startupTaints": TAINTS, "terminationGracePeriod": st.just("1h")},
+)  # fmt: skip
+PROVISIONERS_BUDGETS = [
+    {"nodes": "100%", "reasons": ["Empty"]},
+    {"nodes": "10%", "reasons": ["Underutilized", "Drifted"]},
+]
+DISRUPTIONS = _some(
+    {}, consolidationPolicy=st.sampled_from(["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"]),
+    consolidateAfter=st.sampled_from(["0s", "30s", "Never"]),
+    budgets=st.sampled_from([PROVISIONERS_BUDGETS, [{"nodes": "3"}], []]),
+)  # fmt: skip
+POOLS = st.builds(
+    lambda template, node_labels, rest: {
+        **rest, "template": {"spec": template, **({"metadata": {"labels": node_labels}} if node_labels else {})}
+    },
+    TEMPLATES, st.sampled_from([{}, {"team": "web"}]),
+    _some({}, disruption=DISRUPTIONS, limits=st.sampled_from([{"cpu": "9"}, {"nodes": "3"}]), weight=st.just(7)),
+)  # fmt: skip
+
+
+def _meaning(document: dict[str, Any]) -> dict[str, Any]:
+    """With all defaults, and without what is true of every node, or says nothing."""
+    if document["kind"] == "EC2NodeClass":
+        spec = EC2NodeClass.model_validate(document).spec
+        return {"metadata": document["metadata"], **spec.model_dump(), "ami_family": spec.family}
+    wire = NodePool.model_validate(document).to_wire()
+    listed = wire["spec"]["template"]["spec"]["requirements"]
+    wire["spec"]["template"]["spec"]["requirements"] = [
+        {**one, "operator": _STRICT.get(one["operator"], one["operator"]), "values": _values(one)}
+        for one in listed
+        if one["operator"] != "Exists"
+    ]
+    return wire
+
+
+_STRICT = {"Gte": "Gt", "Lte": "Lt"}
+
+
+def _values(one: dict[str, Any]) -> list[str]:
+    shift = {"Gte": -1, "Lte": 1}.get(one["operator"])
+    return one["values"] if shift is None else [str(int(one["values"][0]) + shift)]
+
+
+@settings(max_examples=150)
+@given(METADATA, CLASSES, POOLS, st.sampled_from([Api.V1BETA1, Api.V1ALPHA5]))
+def test_what_is_not_said_to_change_comes_back(
+    metadata: dict[str, Any], node_class: dict[str, Any], pool: dict[str, Any], api: Api
+) -> None:
+    """From v1 to an older API and back: an object without a note means what it meant."""
+    objects = [
+        {
+            "apiVersion": "karpenter.k8s.aws/v1",
+            "kind": "EC2NodeClass",
+            "metadata": {"name": "default"},
+            "spec": node_class,
+        },
+        {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": metadata, "spec": pool},
+    ]
+    older = in_older(in_v1(objects), api)
+    back = in_v1(one.document for one in older)
+    assert {one.document["apiVersion"].rpartition("/")[2] for one in older} <= {api, "v1alpha1"}
+    for before, between, after in zip(in_v1(objects), older, back, strict=True):
+        if not between.notes:
+            assert _meaning(after.document) == _meaning(before.document)
+
+
+@settings(max_examples=100)
+@given(
+    REQUIREMENTS.map(lambda listed: [one for one in listed if one["operator"] not in _STRICT]),
+    _some({}, labels=st.just({"team": "web"}), taints=TAINTS, startupTaints=TAINTS, weight=st.integers(1, 100),
+          ttlSecondsUntilExpired=st.integers(0, 10**6), limits=st.just({"resources": {"cpu": "9"}}),
+          kubeletConfiguration=st.just({"maxPods": 5}), ttlSecondsAfterEmpty=st.integers(0, 600)),
+    st.sampled_from([{"aws-ids": "subnet-1,subnet-2"}, {"team": "a,b", "net": "*"}]),
+    st.booleans(),
+)  # fmt: skip
+def test_a_provisioner_comes_back(
+    requirements: list[dict[str, Any]], spec: dict[str, Any], selector: dict[str, str], consolidates: bool
+) -> None:
+    """From v1alpha5 to v1 and back, nothing is lost, so no note is needed on the way back."""
+    if consolidates and "ttlSecondsAfterEmpty" not in spec:
+        spec = {**spec, "consolidation": {"enabled": True}}
+    of_class = {"subnetSelector": selector, "securityGroupSelector": selector, "instanceProfile": "nodes"}
+    objects = [
+        {"apiVersion": "karpenter.k8s.aws/v1alpha1", "kind": "AWSNodeTemplate", "metadata": {"name": "default"},
+         "spec": of_class},
+        {"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner", "metadata": {"name": "default"},
+         "spec": {**spec, "requirements": requirements, "providerRef": {"name": "default"}}},
+    ]  # fmt: skip
+    first = in_v1(objects)
+    older = in_older([type(one)(one.document) for one in first], Api.V1ALPHA5)
+    assert [one.notes for one in older] == [(), ()]
+    assert [one.document for one in in_v1(one.document for one in older)] == [one.document for one in first]
+
+
+OLD = """
+apiVersion: karpenter.sh/v1alpha4
+kind: Provisioner
+metadata: {name: default}
+spec: {instanceTypes: [m6a.large], ttlSecondsUntilExpired: 600, provider: {cluster: {name: shop}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: web}
+spec: {containers: [{name: web}]}
+"""
+
+
+def test_notes_stand_above_the_object_that_they_are_about(run: Run, write: Write) -> None:
+    """As comments, so that they stay with it in a file; in JSON there are none."""
+    path = write("old.yaml", OLD)
+    outcome = run("convert", path)
+    assert outcome.status == 0, outcome.err
+    node_class, node_pool = yaml.safe_load_all(outcome.out)
+    assert (node_class["kind"], node_pool["apiVersion"]) == ("EC2NodeClass", "karpenter.sh/v1")
+    assert node_pool["metadata"]["annotations"] == {OVERRIDES: "true", EXPIRATION_OBEYS_BUDGETS: "true"}
+    assert "# NodePool default: what pods select overrides what it lists by an annotation" in outcome.out
+    as_json = run("convert", path, "-o", "json")
+    assert [item["kind"] for item in as_json.document["items"]] == ["EC2NodeClass", "NodePool"]
+    assert "note: NodePool default: what pods select overrides" in as_json.err
+
+
+@pytest.mark.parametrize(
+    ("text", "to", "problem"),
+    [
+        (OLD.partition("---")[2], "v1", "no NodePool, Provisioner or node class in these files"),
+        (OLD.replace("instanceTypes", "instanceType"), "v1", "spec.instanceType: no such field; is it instanceTypes?"),
+        (
+            "apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata: {name: a}\nspec: {replicas: 3, template: {spec: "
+            "{nodeClassRef: {group: karpenter.k8s.aws, kind: EC2NodeClass, name: a}, requirements: []}}}\n",
+            "v1alpha5", "NodePool a: spec.replicas: has no equivalent",
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_said_is_bad_input(run: Run, write: Write, text: str, to: str, problem: str) -> None:
+    """One line with object and field, and nothing is printed that would be half of it."""
+    outcome = run("convert", write("in.yaml", text), "--to", to)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert problem in outcome.err
