@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 
 GROUP = "joinery.commands"
 DONE, FAILED, BAD_INPUT = 0, 1, 2
+_OF_A_CLONE = "It comes with a clone of the repository: make setup, then .venv/bin/joinery."
+#: What people type that is no command here, and where it is.
+_ELSEWHERE = {
+    "explain": "A pod: joinery plan --explain POD. A node: joinery disrupt --explain NODE.",
+    **dict.fromkeys(("simulate", "replay", "kwok"), _OF_A_CLONE),
+}
 #: After so many new objects garbage is looked for; Python's 700 would look at every module again while the next loads.
 _OBJECTS_BETWEEN_COLLECTIONS = 200_000
 
@@ -82,7 +88,7 @@ class _Context(typer.Context):
 def _value(match: re.Match[str]) -> str:
     """An argument is called what it is; an option's words are its values."""
     given = match[1]
-    if given in ("int", "int range", "float"):
+    if given in ("int", "int range", "float", "float range"):
         return " NUMBER"
     return "" if given in ("str", "list[str]", "path") else f" {given}"
 
@@ -205,14 +211,14 @@ def _said_of(error: TyperException) -> str:
     from pydantic import ValidationError
 
     option, cause = getattr(error, "param", None), error.__cause__
+    # Choices of an option that is missing are in lines of their own.
+    said = " ".join(error.format_message().split())
     if not isinstance(error, BadParameter) or not isinstance(option, TyperOption):
-        said = error.format_message()
-        is_explain = said.startswith("No such command 'explain'")
-        hint = "A pod: joinery plan --explain POD. A node: joinery disrupt --explain NODE."
-        return f"{said.partition(' Did')[0]} {hint}" if is_explain else said
+        hint = next((hint for name, hint in _ELSEWHERE.items() if said.startswith(f"No such command '{name}'")), "")
+        return f"{said.partition(' Did')[0]} {hint}" if hint else said
     if not isinstance(cause, ValidationError):
-        return error.format_message()
+        return said
     wrong, choices = cause.errors(include_url=False)[0], option.type_descriptor.choices
     words = one_of([*map(str, choices)], wrong["input"]) if choices else of_model_error(wrong)
     longest = max(option.opts, key=len)
-    return f"{longest}: {words}" if words else error.format_message()
+    return f"{longest}: {words}" if words else said

@@ -140,8 +140,8 @@ TimeLimitOption = Annotated[
 
 def check_every(seconds: float) -> None:
     """Raises ``ConfigurationError`` where ``--every`` is no time to wait."""
-    if not 0 <= seconds < float("inf"):
-        raise ConfigurationError(f"--every {seconds:g}: must be a number of seconds, 0 or more")
+    if not 0 < seconds < float("inf"):
+        raise ConfigurationError(f"--every {seconds:g}: must be more than 0 seconds")
 
 
 def duration_of(option: str, text: str) -> timedelta:

@@ -225,6 +225,11 @@ def test_who_looks_for_a_command_that_explains_is_told_the_option(run: Run) -> N
     )
 
 
+def test_an_option_that_is_missing_is_one_line(run: Run) -> None:
+    """With what it may be."""
+    assert run("uninstall", "blue").err == "joinery: Missing option '--nodes'. Choose from: keep, retire\n"
+
+
 def test_commands_of_other_packages_are_listed(run: Run) -> None:
     """The simulator offers replay and simulate by entry point."""
     assert {"plan", "catalog", "replay", "simulate"} <= set(run("--help").out.split())

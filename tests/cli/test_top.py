@@ -218,7 +218,7 @@ def test_records_are_streamed_as_they_were_decided(run: Run, write: Write, tmp_p
         (("--records", "nowhere"), "nowhere: No such file or directory"),
         (("--records", "a", "-f", "b"), "--records: shows what was recorded; give it without files"),
         (("-f", "-"), "-f -: standard input can be read only once; give a file"),
-        (("--every", "-1"), "--every -1: must be a number of seconds, 0 or more"),
+        (("--every", "0"), "--every 0: must be more than 0 seconds"),
         (("--records", "a", "--last", "soon"), "--last soon: must be a duration of more than 0, such as 30m or 1h30m"),
     ],
 )
@@ -259,6 +259,7 @@ def _screen(app: Top, *steps: tuple[str, str]) -> None:
                         break
                     await pilot.pause(0.05)
                 assert words in _shown(app)
+                assert "\\n" not in _shown(app)
             await pilot.press("q")
 
     asyncio.run(asyncio.wait_for(drive(), _DEADLINE))
@@ -279,6 +280,7 @@ def test_keys_sort_filter_fold_and_explain() -> None:
         ("escape F", "▸ NodePool default"),
         ("F", "▾ NodePool default"),
         ("slash n o d e minus 3 enter", "NotWorthIt"),
+        ("slash backspace backspace backspace backspace backspace backspace enter home down enter", "pod: default/"),
     )
 
 

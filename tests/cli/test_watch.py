@@ -45,6 +45,16 @@ def test_json_is_a_line_each_time_and_files_are_read_anew(cluster: str, write: W
     assert _planned(later) == ["default/a", "default/b"]
 
 
+def test_what_was_said_is_not_said_again(cluster: str) -> None:
+    """A warning that is repeated each second hides the one that is new."""
+    with _watching("plan", "-f", cluster, "-o", "json") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert len([process.stdout.readline() for _ in range(3)]) == 3
+        process.terminate()
+        assert process.stderr.read().count(b"SAMPLE PRICES") == 1
+
+
 def _lines(stream: IO[bytes]) -> "SimpleQueue[bytes]":
     """The lines as they come. Read all the time: a pipe that nobody empties would stop the command."""
     lines: SimpleQueue[bytes] = SimpleQueue()
@@ -73,7 +83,7 @@ def _planned(document: Any) -> list[str]:
     [
         (("-o", "html"), "--watch: shows a table or JSON, not -o html"),
         (("-f", "-"), "--watch: standard input can be read only once; give a file instead of -f -"),
-        (("--every", "nan"), "--every nan: must be a number of seconds, 0 or more"),
+        (("--every", "nan"), "--every nan: must be more than 0 seconds"),
         (("-f", "nowhere.yaml"), "nowhere.yaml: No such file or directory"),
     ],
 )

@@ -120,7 +120,7 @@ class Top(Looking):
         line = self._selected()
         if line is None:
             return
-        said = [line.whole or line.text.plain.strip()]
+        said = (line.whole or line.text.plain.strip()).split("\n")
         if line.node:
             view = self._views[self._at]
             said = list(explained_lines(explain(line.node, view.problem, view.seen)))

@@ -67,19 +67,25 @@ def _watch(command: Callable[[], None], every: float, *, is_json: bool) -> None:
 
 def _print(command: Callable[[], None], every: float, *, is_json: bool) -> None:
     """What fails the first time is raised; after that it is said, because it may be mended while one watches."""
-    has_worked = False
+    has_worked, heard = False, ""
     while True:
+        said = io.StringIO()
         try:
-            with redirect_stdout(io.StringIO()) as out:
+            with redirect_stdout(io.StringIO()) as out, redirect_stderr(said):
                 command()
         except JoineryError as error:
             if not has_worked:
+                sys.stderr.write(said.getvalue())
                 raise
-            print(f"joinery: {line_of(error)}", file=sys.stderr)
+            said.write(f"joinery: {line_of(error)}\n")
         else:
             has_worked = True
             sys.stdout.write(_one_line(out.getvalue()) if is_json else out.getvalue())
             sys.stdout.flush()
+        # Notices once, and again where they change.
+        sys.stderr.write("" if said.getvalue() == heard else said.getvalue())
+        sys.stderr.flush()
+        heard = said.getvalue()
         time.sleep(every)
 
 
