@@ -71,7 +71,7 @@ WARNINGS = {
 UNSCHEDULABLE = {
     "pods/every-optional-field": [
         "its volume claim default/y does not exist",
-        "not supported yet: dynamic resource allocation (resourceClaims)",
+        "its resource claim gpu: there is no ResourceClaim default/everything-gpu-abc",
     ],
     "pods/pending-unschedulable": ["there is no NodePool that could launch a node for it"],
     "pods/pod-level-resources-pending": ["there is no NodePool that could launch a node for it"],

@@ -13,7 +13,7 @@ from joinery.gateways.ec2.offline import NODE_CLASS
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.kubernetes import core, workloads
+from joinery.objects.kubernetes import core, dynamic_resources, workloads
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.spelling import meant_by
 from joinery_cli.reading.documents import Document
@@ -32,6 +32,8 @@ class ReadKind(NamedTuple):
 _OLD_BATCH = ("v1", "v1beta1", "v2alpha1")
 _OLD_APPS = ("v1", "v1beta2", "v1beta1")
 _OLD_BETA = ("v1", "v1beta1")
+#: The first beta has requests of another shape.
+_RESOURCE = ("v1", "v1beta2")
 _WORKLOAD = ReadKind("workloads", workloads.Workload, True)
 
 #: The objects a plan looks at, by API group and kind.
@@ -59,6 +61,14 @@ KINDS: Mapping[tuple[str, str], ReadKind] = {
     ),
     ("scheduling.k8s.io", "PodGroup"): ReadKind(
         "scheduling_groups", PodGroup, True, ("v1beta1", "v1alpha3", "v1alpha2")
+    ),
+    ("resource.k8s.io", "ResourceClaim"): ReadKind("resource_claims", dynamic_resources.ResourceClaim, True, _RESOURCE),
+    ("resource.k8s.io", "ResourceClaimTemplate"): ReadKind(
+        "resource_claim_templates", dynamic_resources.ResourceClaimTemplate, True, _RESOURCE
+    ),
+    ("resource.k8s.io", "DeviceClass"): ReadKind("device_classes", dynamic_resources.DeviceClass, False, _RESOURCE),
+    ("resource.k8s.io", "ResourceSlice"): ReadKind(
+        "resource_slices", dynamic_resources.ResourceSlice, False, _RESOURCE
     ),
     ("storage.k8s.io", "StorageClass"): ReadKind("storage_classes", core.StorageClass, False, _OLD_BETA),
     ("storage.k8s.io", "CSINode"): ReadKind("csi_nodes", core.CSINode, False, _OLD_BETA),

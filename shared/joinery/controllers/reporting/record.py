@@ -255,7 +255,6 @@ def _read_annotations(annotations: dict[str, str]) -> dict[str, str]:
 _SHORTENED: Mapping[str, Callable[[Any], Any]] = {
     "annotations": _read_annotations,
     "conditions": _conditions,
-    "resourceClaims": lambda claims: [{"name": claim.get("name", "")} for claim in claims],
     "local": lambda volume: None if volume is None else {},
     "hostPath": lambda volume: None if volume is None else {},
     "awsElasticBlockStore": lambda volume: None if volume is None else {"volumeID": volume.get("volumeID", "")},

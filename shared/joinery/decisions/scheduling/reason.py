@@ -22,6 +22,7 @@ class ReasonCode(StrEnum):
     RESOURCES = "Resources"
     HOST_PORTS = "HostPorts"
     VOLUME = "Volume"
+    DEVICES = "Devices"
     TOPOLOGY = "Topology"
     SELECTORS = "Selectors"
     GANG = "Gang"

@@ -84,8 +84,6 @@ def _clash(pod_class: EquivalenceClass, node: FinalNode, takers: Takers) -> str:
 def _unsupported(pod_class: EquivalenceClass) -> str:
     """What kube-scheduler could not read, or what verification cannot judge; empty for all else."""
     spec = pod_class.pod.spec
-    if spec.resource_claims:
-        return "resource claims (DRA) are not supported"
     affinity = spec.affinity
     sides = [affinity.pod_affinity, affinity.pod_anti_affinity] if affinity else []
     terms = [t for side in sides if side for t in side.required_during_scheduling_ignored_during_execution]

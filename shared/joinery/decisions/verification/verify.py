@@ -28,6 +28,7 @@ The modules, in the order of reading (``census``, ``affinity``, ``binding_order`
 ``binding_order``   an order of binding for pods that need each other
 ``spread``          topology spread
 ``launch_options``  what EC2 may pick for a launch
+``devices``         devices that pods claim
 ``launches``        each launch against its NodePool and the catalogue
 ``alternatives``    what else EC2 may pick of a launch
 ``nodepools``       limits, replicas, minimal values, weights
@@ -44,6 +45,7 @@ from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.verification.accounting import check_accounts
 from joinery.decisions.verification.alternatives import check_alternatives
+from joinery.decisions.verification.devices.check import check_devices
 from joinery.decisions.verification.final_state import FinalState, final_state
 from joinery.decisions.verification.gangs import check_gangs
 from joinery.decisions.verification.launch_options import LaunchOptions
@@ -90,6 +92,7 @@ def _checks(state: FinalState) -> Iterator[Violation]:
     yield from check_order(state, neighbours)
     yield from check_spread(state, spreads)
     yield from check_volumes(state)
+    yield from check_devices(state, options)
     yield from check_launches(state, options)
     yield from check_alternatives(state, options=options, spreads=spreads, repulsions=repulsions)
     yield from check_limits(state, options)

@@ -36,6 +36,7 @@ class ViolationCode(StrEnum):
     VOLUMES = "Volumes"
     SHARED_VOLUME = "SharedVolume"
     VOLUME_LIMITS = "VolumeLimits"
+    DEVICES = "Devices"
     # A launch, its NodePool and the catalogue.
     LAUNCH = "Launch"
     NODE_POOL = "NodePool"

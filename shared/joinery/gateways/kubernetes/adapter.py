@@ -81,6 +81,7 @@ class KubernetesCluster:
         self._legacy = legacy
         self._known = Known()
         owners = [CoreKind(field, path, struct, lists.with_pods) for field, path, struct in lists.OWNERS]
+        owners += [CoreKind(field, path, struct) for field, path, struct in lists.DEVICES]
         groups = [VersionedKind(field, paths, PodGroup) for field, paths in lists.POD_GROUPS]
         others = (*owners, *groups, *(legacy.kinds.values() if legacy else ()))
         self._reads = Reads(
@@ -95,7 +96,11 @@ class KubernetesCluster:
     def snapshot(self) -> Snapshot:
         snapshot = replace(self._read(Snapshot, self._reads.fields), known=self._known)
         self._known.pods = snapshot.pods
-        wanted = (*fields_wanted(snapshot.pods), *fields_named(snapshot.pod_groups))
+        wanted = (
+            *fields_wanted(snapshot.pods),
+            *fields_named(snapshot.pod_groups),
+            *_of_devices(snapshot.pods),
+        )
         if not wanted:
             return snapshot
         read = self._reads.read(wanted)
@@ -290,6 +295,11 @@ class KubernetesCluster:
 
     def _delete(self, path: str, uid: str) -> None:
         self.transport.request("DELETE", path, _of_uid(uid))
+
+
+def _of_devices(pods: Iterable[Pod]) -> list[str]:
+    """What has to be read of devices: nothing in a cluster without a pod that claims some."""
+    return [field for field, _, _ in lists.DEVICES] if any(pod.spec.resource_claims for pod in pods) else []
 
 
 def _path(pod: Pod) -> str:

@@ -30,7 +30,7 @@ from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.stored import is_foreign, part, salvage
 from joinery.objects.karpenter.validation import explain
-from joinery.objects.kubernetes import core
+from joinery.objects.kubernetes import core, dynamic_resources
 from joinery.objects.kubernetes.decoding import decode, decode_model, decoder, without_nulls
 from joinery.objects.kubernetes.quantity import amounts
 from joinery.objects.kubernetes.workloads import Workload
@@ -115,19 +115,31 @@ POD_GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("volcano_groups", ("/apis/scheduling.volcano.sh/v1beta1/podgroups",)),
 )
 
+#: What pods claim of devices: read where some pod has a claim.
+DEVICES: tuple[tuple[str, str, Any], ...] = (
+    ("resource_claims", "/apis/resource.k8s.io/v1/resourceclaims", dynamic_resources.ResourceClaim),
+    (
+        "resource_claim_templates",
+        "/apis/resource.k8s.io/v1/resourceclaimtemplates",
+        dynamic_resources.ResourceClaimTemplate,
+    ),
+    ("device_classes", "/apis/resource.k8s.io/v1/deviceclasses", dynamic_resources.DeviceClass),
+    ("resource_slices", "/apis/resource.k8s.io/v1/resourceslices", dynamic_resources.ResourceSlice),
+)
+
 #: The kinds without which decisions are a little worse, and not wrong. The API server has written its PriorityClass's
 #: value into every pod that is stored (admission plugin Priority). Without their owners pods count as they are, and
 #: without PodGroups each by itself. Without
 #: CSINodes we do not know how many volumes a node takes, and without CSIDrivers and CSIStorageCapacities not where a
 #: driver can make one; kube-scheduler does, and sends no pod where it has no place. Without NodeOverlays AWS's prices
 #: count; a cluster may lack the kind, which Karpenter has behind a feature gate. Without CapacityBuffers no room is
-#: kept.
+#: kept, and without devices the pods that claim some wait.
 DISPENSABLE = frozenset(
     {
         "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/storage.k8s.io/v1/csinodes",
         "/apis/storage.k8s.io/v1/csidrivers", "/apis/storage.k8s.io/v1/csistoragecapacities", NODE_OVERLAYS.path,
         CAPACITY_BUFFERS.path,
-        *(path for _, path, _ in OWNERS), *(path for _, paths in POD_GROUPS for path in paths),
+        *(path for _, path, _ in (*OWNERS, *DEVICES)), *(path for _, paths in POD_GROUPS for path in paths),
     }
 )  # fmt: skip
 

@@ -194,6 +194,14 @@ class PodSchedulingGroup(_Object, frozen=True):
     pod_group_name: str = ""
 
 
+class PodResourceClaim(_Object, frozen=True):
+    """A claim for devices by its name in the pod: one that is there, or one made for the pod from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
 class PodSpec(_Object, frozen=True):
     node_name: str = ""
     scheduler_name: str = ""
@@ -205,7 +213,7 @@ class PodSpec(_Object, frozen=True):
     init_containers: list[Container] = []
     overhead: dict[str, str | int | float] = {}
     resources: ResourceRequirements | None = None
-    resource_claims: list[dict[str, Any]] = []
+    resource_claims: list[PodResourceClaim] = []
     volumes: list[Volume] = []
     host_network: bool = False
     priority: int | None = None
@@ -251,6 +259,13 @@ class ContainerStatus(_Object, frozen=True):
     resources: ResourceRequirements | None = None
 
 
+class PodResourceClaimStatus(_Object, frozen=True):
+    """The claim that was made from a template; None where the pod needs none."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodStatus(_Object, frozen=True):
     phase: str = ""
     nominated_node_name: str = ""
@@ -261,6 +276,7 @@ class PodStatus(_Object, frozen=True):
     resize: str = ""
     resources: ResourceRequirements | None = None
     allocated_resources: dict[str, str | int | float] = {}
+    resource_claim_statuses: list[PodResourceClaimStatus] = []
 
 
 class Pod(_Object, frozen=True):

@@ -21,6 +21,7 @@ from joinery.objects.karpenter.labels import (
     SPOT,
 )
 from joinery.objects.karpenter.nodeclass import NodeClass
+from joinery.objects.kubernetes.dynamic_resources import ResourceSliceSpec
 from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.snapshot.quotas import is_quota, quota_of
 
@@ -118,6 +119,7 @@ class InstanceType:
     except for zone, capacity type and tenancy. A node of this type has no other well-known label. ``capacity``: what
     the machine has. ``allocatable``: what is left of it for pods. ``offerings``: where it is sold. ``attachments``: how
     many volumes for pods a CSI driver attaches to it, by the driver's name; others attach as many as they like.
+    ``slices``: the devices that drivers will publish of its nodes; types with the same devices have the same object.
     ``unpriced``: where it is sold at a price that AWS does not say, as types in preview are; the prices mean nothing.
     """
 
@@ -128,6 +130,7 @@ class InstanceType:
     offerings: tuple[Offering, ...]
     attachments: Mapping[str, int] = field(default_factory=dict)
     unpriced: tuple[Offering, ...] = ()
+    slices: tuple[ResourceSliceSpec, ...] = ()
 
     def price(self, zone: str, capacity_type: str) -> float | None:
         """$/h of one offering, available or not; None where it is not sold.

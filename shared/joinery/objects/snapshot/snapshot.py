@@ -25,6 +25,12 @@ from joinery.objects.kubernetes.core import (
     StorageClass,
     VolumeAttachment,
 )
+from joinery.objects.kubernetes.dynamic_resources import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.daemons import inferred_from_pods
@@ -84,6 +90,10 @@ class Snapshot(ClaimsSnapshot):
     storage_capacities: tuple[CSIStorageCapacity, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    resource_claims: tuple[ResourceClaim, ...] = ()
+    resource_claim_templates: tuple[ResourceClaimTemplate, ...] = ()
+    device_classes: tuple[DeviceClass, ...] = ()
+    resource_slices: tuple[ResourceSlice, ...] = ()
     replica_sets: tuple[Workload, ...] = ()
     stateful_sets: tuple[Workload, ...] = ()
     jobs: tuple[Workload, ...] = ()

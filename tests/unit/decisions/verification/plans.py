@@ -12,7 +12,7 @@ from joinery.objects.karpenter.labels import INSTANCE_TYPE, NODE_POOL
 from joinery.objects.karpenter.meta import Requirement
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.kubernetes import core
+from joinery.objects.kubernetes import core, dynamic_resources
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.quantity import amounts, total
 from joinery.objects.snapshot.offerings import InstanceType
@@ -38,6 +38,10 @@ _FIELDS = {
     core.CSIStorageCapacity: "storage_capacities",
     core.PodDisruptionBudget: "disruption_budgets",
     PodGroup: "scheduling_groups",
+    dynamic_resources.ResourceClaim: "resource_claims",
+    dynamic_resources.ResourceClaimTemplate: "resource_claim_templates",
+    dynamic_resources.DeviceClass: "device_classes",
+    dynamic_resources.ResourceSlice: "resource_slices",
 }
 
 

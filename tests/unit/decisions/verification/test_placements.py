@@ -172,12 +172,6 @@ def test_a_claim_on_its_way_takes_pods_by_its_own_name() -> None:
     assert violated(asked, Packing(existing=(ExistingPlacement("", "c1", ("default/web",)),))) == set()
 
 
-def test_resource_claims_are_not_judged_and_so_refused() -> None:
-    """Devices (DRA) are nothing that a plan may promise yet."""
-    asked = problem(node_pool(), pod("web", resource_claims=[{"name": "gpu"}]))
-    assert violated(asked, packing(launch(asked, "default/web"))) == {"NotSupported"}
-
-
 def test_of_several_lacking_resources_always_the_same_is_named() -> None:
     """Two runs say the same of one plan, though Python gives sets another order in each."""
     devices = {f"example.com/device-{number}": "1" for number in range(9)}

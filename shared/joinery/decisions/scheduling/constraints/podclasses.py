@@ -28,8 +28,10 @@ from joinery.decisions.scheduling.constraints.resources import (
 from joinery.decisions.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike, first_untolerated
 from joinery.decisions.scheduling.constraints.volume_needs import VolumeChoice, VolumeNeeds
 from joinery.decisions.scheduling.constraints.volumes import Volumes
+from joinery.decisions.scheduling.devices.claims import Claims
+from joinery.decisions.scheduling.devices.needs import Needs
 from joinery.decisions.scheduling.reason import Reason, ReasonCode
-from joinery.objects.kubernetes.core import Affinity, NodeAffinity, Pod, Toleration
+from joinery.objects.kubernetes.core import Affinity, NodeAffinity, NodeSelector, Pod, Toleration
 from joinery.objects.snapshot.pods import lasting, priority_of
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -49,6 +51,7 @@ class PodClass:
     impossible   a sentence for each preference that no node can match
     ports        (protocol, host IP, port) of each host port
     volumes      what the volumes of each of them need
+    devices      what the claims of each of them need of its node's devices
     priority     of the PriorityClass; larger ones are placed first
     problems     why none of them can be scheduled at all; empty if they can
     """
@@ -63,6 +66,7 @@ class PodClass:
     volumes: VolumeNeeds
     priority: int
     problems: tuple[Reason, ...]
+    devices: Needs = ()
 
     @property
     def name(self) -> str:
@@ -85,6 +89,11 @@ class PodClass:
         """The first taint that keeps the class away whatever is relaxed. A PreferNoSchedule taint never does."""
         return first_untolerated((*self.tolerations, TOLERATE_PREFERRED), taints)
 
+    @cached_property
+    def shared_claims(self) -> tuple[str, ...]:
+        """The claims (namespace/name) that other pods use too: all of them are on the node that has their devices."""
+        return tuple(claim.shared for claim in self.devices if claim.shared)
+
     @property
     def affinity(self) -> Affinity:
         return self.example.spec.affinity or Affinity()
@@ -97,6 +106,7 @@ class Classifier:
     priorities   the values of PriorityClasses by name, that of the global default under the empty name
     in_use       the claims (namespace/name) of pods that run
     limited      the CSI drivers of which some instance type attaches so many volumes and no more
+    claims       what pods claim of devices
     """
 
     def __init__(
@@ -106,7 +116,9 @@ class Classifier:
         label_keys: frozenset[str],
         in_use: frozenset[str],
         limited: Container[str],
+        claims: Claims,
     ) -> None:
+        self._claims = claims
         self._volumes = volumes
         self._priorities = priorities
         self._label_keys = label_keys
@@ -133,7 +145,7 @@ class Classifier:
                 spec.node_selector, spec.affinity, lasting(spec.tolerations), spec.topology_spread_constraints,
                 [(container.resources, container.ports) for container in spec.containers],
                 [(init.resources, init.restart_policy, init.ports) for init in spec.init_containers],
-                spec.overhead, spec.resources, spec.resource_claims, spec.host_network,
+                spec.overhead, spec.resources, spec.host_network, self._claims.of(pod),
                 _resized(pod),
             )
         )  # fmt: skip
@@ -173,7 +185,7 @@ class Classifier:
         """
         taken, late = set(self._in_use), {}
         mounting = (pod for pod in pods if pod.spec.volumes)
-        for pod in sorted(mounting, key=lambda pod: (-priority_of(pod.spec, self._priorities), *_seniority(pod))):
+        for pod in by_precedence(mounting, self._priorities):
             exclusive = self._needs(pod).exclusive
             name = next((name for name in exclusive if name in taken), "")
             if name:
@@ -188,20 +200,26 @@ class Classifier:
         example = members[0]
         needs = self._volume_needs(example, shared)
         late = self._refused.get(example.key)
-        problems = [*needs.problems, *([late] if late else []), *_unsupported(example)]
+        claimed = self._claims.of(example)
+        problems = [*needs.problems, *([late] if late else []), *invalid(example.spec)]
+        problems += [Reason(ReasonCode.DEVICES, claimed.problem)] if claimed.problem else []
         preferred, impossible = _preferred(example, problems)
         requests = _requests(example, problems)
         return PodClass(
             names=tuple(pod.key for pod in members),
             example=example,
             requests={**requests, **self._attachments(needs)},
-            terms=tuple(replace(term, whole_gpus=wants_gpus(requests)) for term in terms_of(example, problems)),
+            terms=tuple(
+                replace(term, whole_gpus=wants_gpus(requests), devices=claimed.needs)
+                for term in usable_from(terms_of(example, problems), claimed.where, problems)
+            ),
             preferred=preferred,
             impossible=impossible,
             ports=host_ports_of(example),
             volumes=needs,
             priority=priority_of(example.spec, self._priorities),
             problems=tuple(problems),
+            devices=claimed.needs,
         )
 
     def _volume_needs(self, pod: Pod, shared: frozenset[str]) -> VolumeNeeds:
@@ -294,14 +312,26 @@ def _preferred(pod: Pod, problems: list[Reason]) -> tuple[tuple[PreferredTerm, .
         return (), ()
 
 
-def _unsupported(pod: Pod) -> Iterable[Reason]:
-    """What Joinery cannot plan for, and what no API server would have let in.
+def suits(pod: Pod, nodes: NodeSelector) -> bool:
+    """Whether the pod may be on some node that the selector matches, as far as its node selector and affinity say."""
+    problems: list[Reason] = []
+    terms = usable_from(terms_of(pod, problems), (nodes,), problems)
+    return any(all(not allowed.is_impossible for allowed in term.canonical().sets.values()) for term in terms)
 
-    A pod that asks for it stays pending, with this reason. It is never planned as if it had not asked.
-    """
-    spec = pod.spec
-    if spec.resource_claims or any(
-        container.resources.claims for container in (*spec.containers, *spec.init_containers)
-    ):
-        yield Reason(ReasonCode.NOT_SUPPORTED, "not supported yet: dynamic resource allocation (resourceClaims)")
-    yield from invalid(spec)
+
+def by_precedence(pods: Iterable[Pod], priorities: Mapping[str, int]) -> list[Pod]:
+    """The pods in the order in which they get what only some of them can have."""
+    return sorted(pods, key=lambda pod: (-priority_of(pod.spec, priorities), *_seniority(pod)))
+
+
+def usable_from(
+    terms: tuple[Requirements, ...], where: Iterable[NodeSelector], problems: list[Reason]
+) -> tuple[Requirements, ...]:
+    """The terms on nodes that can use the devices of all claims that have some already."""
+    try:
+        for selected in where:
+            nodes = alternatives(selected.node_selector_terms)
+            terms = tuple(term.intersect(node) for term in terms for node in nodes)
+    except UnknownOperatorError as error:
+        problems.append(Reason(ReasonCode.DEVICES, f"the nodes that can use its claim's devices: {error}"))
+    return terms

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Literal, Protocol
 
+from joinery.decisions.scheduling.devices.needs import Needs
 from joinery.objects.karpenter.labels import ALIASES, canonical
 from joinery.objects.karpenter.meta import Requirement
 
@@ -201,11 +202,13 @@ class Requirements:
     node carries a label under all its names (``failure-domain.beta.kubernetes.io/zone`` and
     ``topology.kubernetes.io/zone``), so the ``canonical`` form is what a new node is compared with.
 
-    ``whole_gpus``: a new node with parts of GPUs will not do, unless its type is asked for (``gpus``).
+    ``whole_gpus``: a new node with parts of GPUs will not do, unless its type is asked for (``gpus``). ``devices``:
+    what claims need of a new node's devices.
     """
 
     sets: Mapping[str, ValueSet]
     whole_gpus: bool = False
+    devices: Needs = ()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.sets)
@@ -219,15 +222,15 @@ class Requirements:
 
     def intersect(self, other: "Requirements") -> "Requirements":
         """What satisfies both, key by key; a contradiction becomes an empty set, which nothing satisfies."""
-        if not other.sets and not other.whole_gpus:
+        if not other.sets and not other.whole_gpus and not other.devices:
             return self
-        if not self.sets and not self.whole_gpus:
+        if not self.sets and not self.whole_gpus and not self.devices:
             return other
         merged = dict(self.sets)
         for key, allowed in other.sets.items():
             own = merged.get(key)
             merged[key] = allowed if own is None else own.intersect(allowed)
-        return Requirements(merged, self.whole_gpus or other.whole_gpus)
+        return Requirements(merged, self.whole_gpus or other.whole_gpus, self.devices or other.devices)
 
     def canonical(self) -> "Requirements":
         """The same, with the older names of labels replaced by the current ones."""
@@ -237,7 +240,7 @@ class Requirements:
         for key, allowed in self.sets.items():
             name = canonical(key)
             merged[name] = merged[name].intersect(allowed) if name in merged else allowed
-        return Requirements(merged, self.whole_gpus)
+        return Requirements(merged, self.whole_gpus, self.devices)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels satisfies all of it. A label that must exist may not be missing."""

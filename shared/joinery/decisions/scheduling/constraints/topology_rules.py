@@ -201,7 +201,7 @@ def _spread(constraint: TopologySpreadConstraint, pod_class: PodClass) -> Topolo
 
 def _node_filter(constraint: TopologySpreadConstraint, pod_class: PodClass) -> NodeFilter:
     is_selecting = constraint.node_affinity_policy == "Honor" and any(pod_class.terms)
-    terms = tuple(replace(term, whole_gpus=False) for term in pod_class.terms) if is_selecting else None
+    terms = tuple(replace(term, whole_gpus=False, devices=()) for term in pod_class.terms) if is_selecting else None
     tolerations = pod_class.tolerations if constraint.node_taints_policy == "Honor" else None
     keys = _other_keys(constraint, pod_class)
     if terms is None and tolerations is None and not keys:

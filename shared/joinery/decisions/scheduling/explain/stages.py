@@ -15,6 +15,7 @@ from joinery.decisions.scheduling.constraints.requirements import Requirements
 from joinery.decisions.scheduling.constraints.resources import ports_clash
 from joinery.decisions.scheduling.constraints.taints import shown
 from joinery.decisions.scheduling.constraints.topology_rules import TopologyRule
+from joinery.decisions.scheduling.explain.devices import short_of_devices
 from joinery.decisions.scheduling.explain.shortfall import counted, shortages
 from joinery.decisions.scheduling.firstfit.workspace import Usage, Workspace
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Mask
@@ -159,6 +160,9 @@ def _offerings(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
         return RuleStage(ReasonCode.OFFERINGS, sold)
     if used := _used_up(asked, ways, np.logical_or.reduce([way.fit.columns for way in ways])):
         return RuleStage(ReasonCode.RESERVED, (), Reason(ReasonCode.RESERVED, used, asked.subject))
+    claimed = (way.term.intersect(way.volume) for way in ways)
+    if short := short_of_devices(asked.pool, asked.subject, asked.pod_class.devices, claimed):
+        return RuleStage(ReasonCode.DEVICES, (), short)
     message = _only_parts(asked, ways) or "no instance type that it allows is on offer where the pod may run"
     return RuleStage(ReasonCode.OFFERINGS, (), Reason(ReasonCode.OFFERINGS, message, asked.subject))
 

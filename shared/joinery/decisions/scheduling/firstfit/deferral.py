@@ -57,5 +57,6 @@ def _is_plain(work: Workspace, pods: PodClass) -> bool:
         or pods.ports
         or pods.volumes.shared
         or pods.volumes.choices
+        or pods.devices
     )
     return not is_bound and not pods.preferred and len(pods.terms) == len(pods.volumes.alternatives) == 1

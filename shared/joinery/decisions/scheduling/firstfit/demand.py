@@ -42,6 +42,7 @@ class Demand:
     asked      the indices of the resources that it asks for at all
     volumes    what one of the ways to attach its volumes demands of a node
     choices    the claims that bind free volumes on that way
+    hosts      where claims of several pods (namespace/name) have their devices by now
     """
 
     pod_class: PodClass
@@ -50,6 +51,7 @@ class Demand:
     asked: Amounts
     volumes: Requirements = NO_REQUIREMENTS
     choices: tuple[VolumeChoice, ...] = ()
+    hosts: Mapping[str, str] = field(default_factory=dict)
     _fits: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Requirements, Fit]] = field(default_factory=dict)
 
     @cached_property
@@ -78,18 +80,25 @@ class Demand:
     @cached_property
     def gathers(self) -> bool:
         """Whether the pods must, or prefer to, share their host with others."""
-        return any(rule.key == HOSTNAME and rule.kind == "affinity" for rule in self.variant.rules)
+        return bool(self.pod_class.shared_claims) or any(
+            rule.key == HOSTNAME and rule.kind == "affinity" for rule in self.variant.rules
+        )
 
     @property
     def needs_neighbours(self) -> bool:
         """Whether the pods may not run without others on their host."""
-        return any(
+        return bool(self.pod_class.shared_claims) or any(
             rule.key == HOSTNAME and rule.kind == "affinity" and rule.weight is None for rule in self.variant.rules
         )
 
     def must_gather(self, topology: Topology) -> bool:
         """Whether the class must gather on one host and none is chosen yet."""
-        return topology.must_gather(self.pod_class, self.variant.rules)
+        is_bound = any(claim not in self.hosts for claim in self.pod_class.shared_claims)
+        return is_bound or topology.must_gather(self.pod_class, self.variant.rules)
+
+    def may_be_on(self, host: str) -> bool:
+        """Whether none of its claims has its devices on another host."""
+        return all(self.hosts.get(claim, host) == host for claim in self.pod_class.shared_claims)
 
     def may_start(self, topology: Topology, room: int, count: int) -> bool:
         """Whether so many pods may come to a node that has room for so many: a group that must share a host starts only

@@ -43,10 +43,11 @@ class Demands:
         for number, variant in enumerate(tries):
             key = pod_class, number
             if key not in self._demands:
+                hosts = self._work.hosts_of_claims
                 row = self._work.axis.asked(pod_class.requests)
                 asked = np.flatnonzero(row)
                 self._demands[key] = tuple(
-                    Demand(pod_class, variant, row, asked, volumes=way.requirements, choices=way.choices)
+                    Demand(pod_class, variant, row, asked, volumes=way.requirements, choices=way.choices, hosts=hosts)
                     for way in pod_class.volumes.ways
                 )
             yield self._demands[key]

@@ -1,6 +1,6 @@
 """A node that exists, or is on its way, and what it has left for pods."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,7 +19,11 @@ from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.constraints.resources import NO_LIMIT, host_ports_of, ports_clash
 from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter
 from joinery.decisions.scheduling.constraints.volumes import Volumes
+from joinery.decisions.scheduling.devices.allocation import room as device_room
+from joinery.decisions.scheduling.devices.stock import NOTHING as NO_DEVICES
+from joinery.decisions.scheduling.devices.stock import Stock
 from joinery.decisions.scheduling.firstfit.demand import Demand
+from joinery.decisions.scheduling.firstfit.new_node import MOST_PODS
 from joinery.decisions.scheduling.pools.daemonsets import Daemon
 from joinery.decisions.scheduling.pools.market import Amounts, Axis
 from joinery.decisions.scheduling.pools.node_size import own_pods
@@ -38,6 +42,7 @@ class ExistingNode:
     attachments   how many more volumes it takes, by CSI driver that has a limit
     attached      the volume claims whose volumes it has attached
     ports         host ports in use: (protocol, host IP, port)
+    stock         its devices
     placed        the pods of the plan that it takes, by class
     """
 
@@ -46,6 +51,7 @@ class ExistingNode:
     attachments: dict[str, int]
     attached: set[str]
     ports: set[tuple[str, str, int]]
+    stock: Stock = NO_DEVICES
     placed: list[tuple[PodClass, Sequence[str]]] = field(default_factory=list)
 
     @property
@@ -79,7 +85,11 @@ class ExistingNode:
         for driver, (shared, own) in demand.pod_class.volumes.taken(self.attachments, self.attached).items():
             left = self.attachments[driver] - shared
             room = min(room, left // own if own else room) if left >= 0 else 0
-        return min(room, 1) if demand.pod_class.ports else max(room, 0)
+        room = min(room, 1) if demand.pod_class.ports else max(room, 0)
+        if demand.pod_class.devices:
+            claimed = tuple((pods.devices, len(names)) for pods, names in self.placed if pods.devices)
+            return device_room(self.stock, claimed, demand.pod_class.devices, min(room, MOST_PODS))
+        return room
 
     def place(self, demand: Demand, names: Sequence[str]) -> None:
         """Take what the pods need from the room that is left."""
@@ -105,6 +115,7 @@ class NodeRoom:
     csi       by node: how many volumes each CSI driver attaches there
     usual     by NodePool and instance type: the same of nodes whose drivers have not said it yet
     most      by NodePool: how many pods a node may hold, DaemonSets' apart, where pods are moved by choice
+    stock_of  what devices a node has
     """
 
     axis: Axis
@@ -113,6 +124,7 @@ class NodeRoom:
     csi: Mapping[str, CSINode]
     usual: Mapping[str, Mapping[str, Mapping[str, int]]]
     most: Mapping[str, int]
+    stock_of: Callable[[NodeView], Stock] = lambda view: NO_DEVICES
     _daemons: dict[int, tuple[NodeView, Sequence[Daemon]]] = field(default_factory=dict)
 
     def existing(self, views: Sequence[NodeView]) -> list[ExistingNode]:
@@ -126,7 +138,9 @@ class NodeRoom:
             free[pods] = min(int(free[pods]), left)
         ports = {*view.derived(host_ports), *view.derived(ports_to_come)}
         ports |= {port for daemon in self._daemons_of(view) for port in host_ports_of(daemon.pod)}
-        return ExistingNode(view, free, self._attachments(view), set(view.derived(claims_in_use)), ports)
+        return ExistingNode(
+            view, free, self._attachments(view), set(view.derived(claims_in_use)), ports, self.stock_of(view)
+        )
 
     def free(self, views: Sequence[NodeView]) -> Amounts:
         """int64[nodes, resources]: what is left of the nodes, however many pods they may hold."""

@@ -27,6 +27,7 @@ class ExistingNodes:
             node.free = row
         self._effort = effort
         self._free_volumes = work.free_volumes
+        self._hosts = work.hosts_of_claims
         self._topology: Topology = work.topology
         self._cautious_on_hosts = options.cautious
 
@@ -118,6 +119,8 @@ class ExistingNodes:
     def _allowed_on(self, node: ExistingNode, demand: Demand, keys: Sequence[str], cautious: bool) -> int:
         """How many more pods of the class the rules over the host and over the node's domains (``keys``) let in."""
         pods, rules = demand.pod_class, demand.variant.rules
+        if not demand.may_be_on(node.host):
+            return 0
         is_careful = cautious or self._cautious_on_hosts
         allowed = self._topology.allowance(pods, rules, HOSTNAME, node.host, cautious=is_careful)
         for key in keys:
@@ -130,6 +133,7 @@ class ExistingNodes:
 
     def _put(self, node: ExistingNode, demand: Demand, batch: Sequence[str]) -> None:
         node.place(demand, batch)
+        self._hosts.update(dict.fromkeys(demand.pod_class.shared_claims, node.host))
         self._free_volumes.take(demand.choices, len(batch), node.view.labels)
         keys = self._topology.binding(demand.pod_class).keys(self._topology.rules[demand.pod_class])
         domains = {key: value for key in keys if (value := node.domain(key)) is not None}

@@ -11,6 +11,7 @@ from joinery.decisions.scheduling.constraints.requirements import Requirements
 from joinery.decisions.scheduling.constraints.resources import ports_clash
 from joinery.decisions.scheduling.constraints.taints import first_untolerated
 from joinery.decisions.scheduling.constraints.topology_rules import NodeFilter
+from joinery.decisions.scheduling.devices.stock import History
 from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
 from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Mask, Prices
 from joinery.decisions.scheduling.pools.pool import Pool
@@ -18,6 +19,9 @@ from joinery.decisions.scheduling.pools.type_choice import can_meet, lowered
 from joinery.decisions.scheduling.topology.groups import UNLIMITED
 from joinery.decisions.scheduling.topology.topology import Record
 from joinery.objects.karpenter.labels import canonical
+
+#: No kubelet runs more pods, so that of more nobody asks whether there are devices.
+MOST_PODS = 1024
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -80,6 +84,11 @@ class NewNode:
         return tuple(sorted(pod for batch in self.placed for pod in batch.pods))
 
     @property
+    def claimed(self) -> History:
+        """What its pods claim of its devices, in the order in which they came."""
+        return tuple((b.demand.pod_class.devices, len(b.pods)) for b in self.placed if b.demand.pod_class.devices)
+
+    @property
     def recipe(self) -> Hashable:
         """Equal for nodes whose launches differ in name and pods only."""
         batches = Counter((b.demand, frozenset(b.domains.items()), len(b.pods)) for b in self.placed)
@@ -131,6 +140,10 @@ class NewNode:
         counts = (free // demand.requests[asked][:, None]).min(axis=0, initial=UNLIMITED)
         if demand.pod_class.ports:
             counts = np.minimum(counts, 1)
+        if demand.pod_class.devices:
+            most = int(np.clip(counts.max(), 0, MOST_PODS))
+            rooms = self.pool.market.device_room(index.tolist(), self.claimed, demand.pod_class.devices, most)
+            counts = np.minimum(counts, rooms)
         return self._within_min_values(index, counts), index, counts
 
     def _within_min_values(self, index: Amounts, counts: Amounts) -> int:

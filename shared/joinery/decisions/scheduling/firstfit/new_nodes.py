@@ -120,6 +120,8 @@ class NewNodes:
 
     def allowed_on_host(self, demand: Demand, host: str) -> int:
         """How many more pods of the class rules over hosts let onto the node of that name."""
+        if not demand.may_be_on(host):
+            return 0
         return self._topology.allowance(demand.pod_class, demand.variant.rules, HOSTNAME, host, cautious=self._cautious)
 
     def most_on_host(self, demand: Demand) -> int:
@@ -238,6 +240,7 @@ class NewNodes:
             demand.pod_class, demand.variant.rules, where, len(pods), node.counts, newcomer=newcomer
         )
         node.placed.append(PlacedPods(demand, domains, pods, record))
+        self._work.hosts_of_claims.update(dict.fromkeys(demand.pod_class.shared_claims, node.name))
         self._pods += len(pods)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joinery.decisions.scheduling.firstfit.demand import Demand, Domains
-from joinery.decisions.scheduling.firstfit.new_node import NewNode
+from joinery.decisions.scheduling.firstfit.new_node import MOST_PODS, NewNode
 from joinery.decisions.scheduling.pools.market import Amounts, Mask, Prices
 from joinery.decisions.scheduling.pools.pool import Fit, Pool
 
@@ -38,6 +38,10 @@ def fair_price_of_one(pool: Pool, demand: Demand) -> float:
         return 0.0
     room, requests = pool.room_by_resource[demand.asked], demand.requests[demand.asked][:, None]
     shares = (requests / np.maximum(room, 1)).max(axis=0)
+    if demand.pod_class.devices:
+        rows = np.flatnonzero(fit.types)
+        rooms = pool.market.device_room(rows.tolist(), (), demand.pod_class.devices, MOST_PODS)
+        shares[rows] = np.maximum(shares[rows], 1 / np.maximum(rooms, 1))
     least = np.where((room >= requests).all(axis=0), fit.least_prices * shares, np.inf).min(initial=np.inf)
     return float(least) if np.isfinite(least) else 0.0
 

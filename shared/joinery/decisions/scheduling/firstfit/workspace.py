@@ -11,11 +11,14 @@ from functools import cached_property
 from itertools import groupby
 
 from joinery.decisions.scheduling.constraints.node_pods import claims_in_use, labels_looked_at, with_volumes
-from joinery.decisions.scheduling.constraints.podclasses import Classifier, PodClass
+from joinery.decisions.scheduling.constraints.podclasses import Classifier, PodClass, by_precedence, suits
 from joinery.decisions.scheduling.constraints.requirements import EXISTS, Requirements
 from joinery.decisions.scheduling.constraints.topology_rules import needed_keys, selector_keys
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.constraints.work_bounds import within_bounds
+from joinery.decisions.scheduling.devices.claims import Claims, promised, without_held
+from joinery.decisions.scheduling.devices.stock import NOTHING as NO_DEVICES
+from joinery.decisions.scheduling.devices.stock import Stock
 from joinery.decisions.scheduling.firstfit.existing_node import NodeRoom
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.pending import pending, without
@@ -34,8 +37,9 @@ from joinery.decisions.scheduling.reason import Reason
 from joinery.decisions.scheduling.topology.rule_groups import UnforeseenDomain
 from joinery.decisions.scheduling.topology.topology import Topology
 from joinery.objects.annotations.plans import needs, needs_of, unserved_needs
-from joinery.objects.karpenter.labels import PREFER_NO_SCHEDULE
+from joinery.objects.karpenter.labels import INSTANCE_TYPE, PREFER_NO_SCHEDULE
 from joinery.objects.snapshot.nodes import NodeView
+from joinery.objects.snapshot.offerings import InstanceType
 from joinery.objects.snapshot.pods import priorities_of
 
 
@@ -104,6 +108,7 @@ class Workspace:
     axis            the resources, in the order of all rows and columns of amounts
     room            what existing nodes have left
     free_volumes    which free PersistentVolumes the packing has taken
+    claims          what the pods claim of devices; ``hosts_of_claims``: where those of several pods have them by now
     pools           what can be bought, by weight and name; ``rejected_pools``: why the others cannot
     reservations    how many nodes each capacity reservation takes before the packing
     fair_prices     $/h of one pod of a class in a pool, as far as anyone asked (``NewNodes.fair_price_in``)
@@ -120,6 +125,9 @@ class Workspace:
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
         self.views = without(all_views, frozenset(pod.key for pod in self.pending))
         daemons = read_daemons(snapshot.daemons, snapshot.daemon_pods)
+        priorities = priorities_of(snapshot.priority_classes)
+        self.claims = Claims(snapshot, by_precedence(self.pending, priorities), suits)
+        self.hosts_of_claims: dict[str, str] = {}
         self.classes = within_bounds(self._classes(), snapshot.namespaces)
         self.free_volumes = self._free_volumes()
         self.axis = Axis.of(
@@ -129,7 +137,7 @@ class Workspace:
         self.pools, self.rejected_pools = build_pools(problem, self.axis, daemons, self.views, len(self.pending))
         csi = {node.metadata.name: node for node in reversed(snapshot.csi_nodes)}
         most = most_pods(snapshot.node_pools, self.views, len(self.pending)) if problem.is_by_choice else {}
-        self.room = NodeRoom(self.axis, daemons, self.volumes, csi, self._attachments, most)
+        self.room = NodeRoom(self.axis, daemons, self.volumes, csi, self._attachments, most, self._stock_of)
         self.nodes = self.room.existing([view for view in self.views if not view.is_leaving])
         self.reservations: Mapping[str, int] = nodes_left(self.pools, snapshot.managed_claims)
         self.fair_prices: dict[tuple[PodClass, str], float] = {}
@@ -158,7 +166,24 @@ class Workspace:
         in_use = frozenset().union(*(view.derived(claims_in_use) for view in self.views))
         priorities = priorities_of(self.problem.snapshot.priority_classes)
         limited = frozenset(driver for kind in self.problem.kinds for driver in kind.attachments)
-        return Classifier(self.volumes, priorities, keys, in_use, limited).classes(self.pending)
+        return Classifier(self.volumes, priorities, keys, in_use, limited, self.claims).classes(self.pending)
+
+    def _stock_of(self, view: NodeView) -> Stock:
+        """The devices of a node: as its drivers publish them, and before it is initialised as its type says."""
+        if not self.claims.is_used:
+            return NO_DEVICES
+        published = self.claims.published.by_node.get(view.node, NO_DEVICES)
+        if view.is_initialized or not view.pool:
+            return without_held(published, self.claims.held)
+        kinds = self._kinds.get(view.pool, {})
+        kind = kinds.get(view.labels.get(INSTANCE_TYPE, ""))
+        return promised(kind.slices, published, self.claims.held) if kind else NO_DEVICES
+
+    @cached_property
+    def _kinds(self) -> Mapping[str, Mapping[str, InstanceType]]:
+        """By NodePool, its instance types by name."""
+        pools = self.problem.snapshot.node_pools
+        return {pool.metadata.name: {kind.name: kind for kind in self.problem.types_of(pool)} for pool in pools}
 
     def _free_volumes(self) -> VolumeBinder:
         """Those of pods that have a node and whose claims are still without a volume are taken."""
@@ -233,7 +258,7 @@ class Workspace:
         """
         requests, needed = self.axis.asked(pod_class.requests), frozenset(needed_keys(pod_class))
         said = tuple(map(str, pod_class.terms)), tuple(map(repr, pod_class.tolerations))
-        asked = key, requests.tobytes(), needed, said
+        asked = key, requests.tobytes(), needed, said, pod_class.devices
         if asked not in self._universes:
             self._universes[asked] = self._universe(pod_class, key, requests, needed)
         return self._universes[asked]

@@ -81,10 +81,13 @@ def order_of(deferred: Deferred) -> Order:
 
 
 def gathers(node: NewNode, together: Container[Demand]) -> bool:
-    """Whether pods of the node must share their host with others than their like: such a node stays as first-fit made
-    it.
+    """Whether pods of the node must share their host with others than their like, or claim devices, of which the
+    optimizer knows nothing: such a node stays as first-fit made it.
     """
-    return any(batch.demand.gathers and batch.demand not in together for batch in node.placed)
+    return any(
+        batch.demand.pod_class.devices or (batch.demand.gathers and batch.demand not in together)
+        for batch in node.placed
+    )
 
 
 def all_together(nodes: Iterable[NewNode], topology: Topology) -> frozenset[Demand]:

@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 
 from joinery.decisions.scheduling.constraints.requirements import ValueSet, one_of
 from joinery.decisions.scheduling.constraints.resources import NO_LIMIT, attachment, driver_of
+from joinery.decisions.scheduling.devices.allocation import room
+from joinery.decisions.scheduling.devices.needs import Needs
+from joinery.decisions.scheduling.devices.stock import History, Stock, stock_of
 from joinery.objects.karpenter.labels import (
     CAPACITY_TYPE,
     GPU_FRACTIONAL,
@@ -201,6 +204,22 @@ class Market:
         if prices is None:
             prices = self._least_prices[key] = self.prices[:, columns].min(axis=1, initial=np.inf)
         return prices
+
+    @cached_property
+    def stocks(self) -> tuple[Stock, ...]:
+        """By type, the devices that its nodes will have; types with the same devices have the same object."""
+        known: dict[int, Stock] = {}
+        for kind in self.types:
+            if id(kind.slices) not in known:
+                known[id(kind.slices)] = stock_of(kind.slices)
+        return tuple(known[id(kind.slices)] for kind in self.types)
+
+    def device_room(self, rows: Sequence[int], history: History, needs: Needs, most: int) -> Amounts:
+        """int64[rows]: for how many more pods nodes of each type have devices, ``most`` at the most."""
+        counts: dict[Stock, int] = {}
+        for stock in dict.fromkeys(self.stocks[row] for row in rows):
+            counts[stock] = room(stock, history, needs, most)
+        return np.array([counts[self.stocks[row]] for row in rows], dtype=np.int64)
 
     @cached_property
     def parts_of_gpus(self) -> Mask:

@@ -160,7 +160,7 @@ class Pool:
         ``Exists`` fail, ``NotIn`` and ``DoesNotExist`` pass (Karpenter `Requirements.Compatible`).
         """
         wanted = wanted.canonical()
-        key = (wanted.whole_gpus, *wanted.sets.items())
+        key = (wanted.whole_gpus, wanted.devices, *wanted.sets.items())
         fit = self._fits.get(key)
         if fit is None:
             fit = self._fits[key] = _fit(self, wanted)
@@ -279,6 +279,10 @@ def _fit(pool: Pool, wanted: Requirements) -> Fit:
             return Fit(joint, types, columns, pool.market, key)
     if wanted.whole_gpus and not names_types(joint):
         types = types & ~pool.market.parts_of_gpus
+    if wanted.devices:
+        rows = np.flatnonzero(types)
+        types = np.zeros_like(types)
+        types[rows] = pool.market.device_room(rows.tolist(), (), wanted.devices, 1) > 0
     fit = Fit(joint, types, columns, pool.market)
     if pool.peculiar is None or names_kinds(wanted):
         return fit

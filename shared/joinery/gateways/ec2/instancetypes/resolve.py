@@ -25,6 +25,7 @@ from joinery.gateways.ec2.instancetypes.capacity import (
     evaluated,
     node_settings,
 )
+from joinery.gateways.ec2.instancetypes.devices import SHARING, slices_of
 from joinery.gateways.ec2.instancetypes.reserved import reservation_labels, reserved_offerings
 from joinery.gateways.ec2.instancetypes.typelabels import Labels, type_labels
 from joinery.gateways.ec2.nodeclass.placement import PlacementGroup
@@ -109,7 +110,8 @@ def _resolve(
     zones = region.zones if is_usable else {}
     offerings = _reachable((*sold, *reserved) if reserved else sold, zones)
     unpriced = _reachable(region.in_preview.get(name, ()), zones)
-    return InstanceType(name, node_labels, total, left, offerings, attachments(description, settings), unpriced)
+    slices = slices_of(name, node_class.metadata.annotations.get(SHARING, ""))
+    return InstanceType(name, node_labels, total, left, offerings, attachments(description, settings), unpriced, slices)
 
 
 def _evaluated(settings: NodeSettings, description: Description) -> tuple[NodeSettings, bool]:
@@ -142,6 +144,8 @@ def _problem(settings: NodeSettings, description: Description) -> str:
 
 def _confined(instance_type: InstanceType, zones: Mapping[str, str]) -> InstanceType:
     """A type that was resolved before, in the zones that the class reaches."""
+    if slices := slices_of(instance_type.name):
+        instance_type = replace(instance_type, slices=slices)
     everywhere = instance_type.labels.get(labels.ZONE, ())
     reached = tuple(zone for zone in everywhere if zone in zones)
     if len(reached) == len(everywhere):

@@ -1,0 +1,214 @@
+"""Who gets which devices of a node: a search as kube-scheduler's (Kubernetes `structured/internal/stable`).
+
+Claims are served one after another, each request by devices in their order, and whatever leads nowhere is taken back.
+A pod keeps what it was given, also where another choice would have left more for the next: kube-scheduler knows no
+next pod either.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from joinery.decisions.scheduling.devices.needs import ALL, MOST_DEVICES, ClaimNeeds, Needs, Wanted
+from joinery.decisions.scheduling.devices.stock import CounterKey, Device, DeviceKey, History, Stock, Taken
+from joinery.objects.kubernetes.device_expressions import qualified
+
+#: How many devices one search tries. Who asks for combinations that there are not would search for ever; the scheduler
+#: gives up after some seconds.
+_MOST_TRIES = 20_000
+#: Histories of one stock: instance types outlive a run.
+_MOST_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A device that a claim is given. ``request``: with the alternative's name after a slash."""
+
+    claim: str
+    request: str
+    device: DeviceKey
+
+
+def allocate(stock: Stock, taken: Taken, needs: Needs) -> tuple[Taken, tuple[Given, ...]] | None:
+    """What is taken once a pod with these needs has come too, and what it is given; None where it finds too little.
+
+    A claim that has its devices there already needs no more.
+    """
+    wanted = tuple(claim for claim in needs if claim.shared not in taken.claims)
+    search = _Search(stock, taken, wanted)
+    return search.result() if search.claim(0) else None
+
+
+def room(stock: Stock, history: History, needs: Needs, most: int) -> int:
+    """For how many more pods with these needs there are devices after a history; ``most`` at the most."""
+    count = 0
+    while count < most and taken_after(stock, (*history, (needs, count + 1))) is not None:
+        count += 1
+        if not needs_devices(needs):
+            return most
+    return count
+
+
+def needs_devices(needs: Needs) -> bool:
+    """Whether each pod with these needs takes devices of its own; claims that they share are served once."""
+    return any(not claim.shared for claim in needs)
+
+
+def taken_after(stock: Stock, history: History) -> Taken | None:
+    """What is taken after a history; None where there is too little for it. Remembered: many nodes are alike."""
+    if not history:
+        return stock.taken
+    if history not in stock.after:
+        *before, (needs, count) = history
+        taken = taken_after(stock, (*before, (needs, count - 1)) if count > 1 else tuple(before))
+        after = None if taken is None else allocate(stock, taken, needs)
+        if len(stock.after) > _MOST_REMEMBERED:
+            stock.after.clear()
+        stock.after[history] = None if after is None else after[0]
+    return stock.after[history]
+
+
+def taken_by(stock: Stock, devices: Mapping[DeviceKey, Mapping[str, Decimal]]) -> Taken:
+    """What is taken of the stock by claims that have these devices, and so much of those that several may have."""
+    used, consumed, counters = set[int](), dict[tuple[int, str], Decimal](), dict[CounterKey, Decimal]()
+    for index, device in enumerate(stock.devices):
+        if device.key in devices:
+            if device.is_shared:
+                consumed |= {
+                    (index, qualified(device.key.driver, name)): amount for name, amount in devices[device.key].items()
+                }
+            else:
+                used.add(index)
+            for key, amount in device.consumes:
+                counters[key] = counters.get(key, Decimal(0)) + amount
+    return Taken(frozenset(used), consumed, counters)
+
+
+class _Search:
+    def __init__(self, stock: Stock, taken: Taken, claims: Needs) -> None:
+        self._stock, self._claims, self._before = stock, claims, taken
+        self._used, self._consumed, self._counters = set(taken.used), dict(taken.consumed), dict(taken.counters)
+        self._given: list[tuple[int, Wanted, int]] = []
+        self._left = _MOST_TRIES
+
+    def result(self) -> tuple[Taken, tuple[Given, ...]]:
+        claims = self._before.claims | {claim.shared for claim in self._claims if claim.shared}
+        given = tuple(
+            Given(self._claims[claim].name, wanted.name, self._stock.devices[index].key)
+            for claim, wanted, index in self._given
+        )
+        return Taken(frozenset(self._used), self._consumed, self._counters, claims), given
+
+    def claim(self, claim: int) -> bool:
+        """Serve this claim and all after it."""
+        return claim == len(self._claims) or self._request(claim, 0)
+
+    def _request(self, claim: int, request: int) -> bool:
+        requests = self._claims[claim].requests
+        if request == len(requests):
+            return self.claim(claim + 1)
+        return any(self._alternative(claim, request, wanted) for wanted in requests[request])
+
+    def _alternative(self, claim: int, request: int, wanted: Wanted) -> bool:
+        chosen = self._stock.selected(wanted)
+        if wanted.count == ALL and self._stock.incomplete:
+            return False
+        count = len(chosen) if wanted.count == ALL else wanted.count
+        has = sum(number == claim for number, _, _ in self._given)
+        if not count or has + count > MOST_DEVICES:
+            return False
+        is_free = (index not in self._used or wanted.is_admin for index in chosen)
+        if not any(self._stock.devices[index].is_shared for index in chosen) and sum(is_free) < count:
+            return False
+        return self._slot(claim, request, wanted, chosen, count)
+
+    def _slot(self, claim: int, request: int, wanted: Wanted, chosen: Sequence[int], count: int) -> bool:
+        """Give one more device of these, in their order, and go on."""
+        if not count:
+            return self._request(claim, request + 1)
+        failed = set[str]()
+        for at, index in enumerate(chosen[: 1 if wanted.count == ALL else None]):
+            device = self._stock.devices[index]
+            if device.kind in failed or not self._may_try():
+                continue
+            if (taking := self._taking(claim, wanted, index)) is not None:
+                self._take(claim, wanted, index, taking)
+                rest = chosen[at:] if device.is_shared and wanted.count != ALL else chosen[at + 1 :]
+                if self._slot(claim, request, wanted, rest, count - 1):
+                    return True
+                self._give_back(wanted, index, taking)
+            if not device.is_shared and index not in self._used:
+                failed.add(device.kind)
+        return False
+
+    def _may_try(self) -> bool:
+        self._left -= 1
+        return self._left > 0
+
+    def _taking(self, claim: int, wanted: Wanted, index: int) -> Mapping[str, Decimal] | None:
+        """What the claim would take of the device's capacities; None where it may not have it."""
+        device = self._stock.devices[index]
+        if not self._keeps_constraints(self._claims[claim], claim, wanted, device):
+            return None
+        if wanted.is_admin:
+            return {}
+        if index in self._used or any(
+            self._counters.get(key, Decimal(0)) + amount > self._stock.counters[key] for key, amount in device.consumes
+        ):
+            return None
+        if not device.is_shared:
+            return {}
+        asked = {qualified(device.key.driver, name): amount for name, amount in wanted.capacity}
+        taking: dict[str, Decimal] = {}
+        for name, capacity in device.capacity.items():
+            amount = capacity.taken_by(asked.get(name))
+            if amount is None or self._consumed.get((index, name), Decimal(0)) + amount > capacity.value:
+                return None
+            taking[name] = amount
+        return taking
+
+    def _keeps_constraints(self, needs: ClaimNeeds, claim: int, wanted: Wanted, device: Device) -> bool:
+        for constraint in needs.constraints:
+            if not _is_about(wanted, constraint.requests):
+                continue
+            value = _known(device.attributes.get(constraint.attribute))
+            if value is None:
+                return False
+            others = (
+                _known(self._stock.devices[index].attributes.get(constraint.attribute))
+                for number, other, index in self._given
+                if number == claim and _is_about(other, constraint.requests)
+            )
+            if any((value == other) == constraint.is_distinct for other in others):
+                return False
+        return True
+
+    def _take(self, claim: int, wanted: Wanted, index: int, taking: Mapping[str, Decimal]) -> None:
+        self._given.append((claim, wanted, index))
+        if not wanted.is_admin:
+            self._charge(index, taking, 1)
+
+    def _give_back(self, wanted: Wanted, index: int, taking: Mapping[str, Decimal]) -> None:
+        self._given.pop()
+        if not wanted.is_admin:
+            self._charge(index, taking, -1)
+
+    def _charge(self, index: int, taking: Mapping[str, Decimal], sign: int) -> None:
+        device = self._stock.devices[index]
+        if not device.is_shared:
+            (self._used.add if sign > 0 else self._used.discard)(index)
+        for name, amount in taking.items():
+            self._consumed[index, name] = self._consumed.get((index, name), Decimal(0)) + sign * amount
+        for key, amount in device.consumes:
+            self._counters[key] = self._counters.get(key, Decimal(0)) + sign * amount
+
+
+def _is_about(wanted: Wanted, requests: Sequence[str]) -> bool:
+    """Whether a constraint names the request, or its alternative, or all."""
+    return not requests or wanted.name in requests or wanted.name.split("/")[0] in requests
+
+
+def _known(value: Any) -> Any:
+    """The value as one that can be compared: what is a list, as which of several it is."""
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,268 @@
+"""The claims of the pods to place: what each still needs, and where those that have their devices already bind it.
+
+Devices that several nodes can use are no node's. Claims get them before anything is packed, pod by pod in the order of
+the pods; what is packed then knows only where these devices can be used.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from functools import cached_property
+
+from joinery.decisions.scheduling.devices.allocation import allocate, taken_by
+from joinery.decisions.scheduling.devices.needs import ClaimNeeds, Needs, UnusableClaimError, needs_of
+from joinery.decisions.scheduling.devices.stock import (
+    NOTHING,
+    DeviceKey,
+    Published,
+    Stock,
+    Taken,
+    published,
+    stock_of,
+)
+from joinery.objects.karpenter.labels import HOSTNAME
+from joinery.objects.kubernetes import quantity
+from joinery.objects.kubernetes.core import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    Pod,
+    PodResourceClaim,
+)
+from joinery.objects.kubernetes.dynamic_resources import ResourceClaim, ResourceClaimSpec, ResourceSliceSpec
+from joinery.objects.snapshot.snapshot import Snapshot
+
+#: By device that claims have, how much of its capacities, where several claims may have it.
+Held = dict[DeviceKey, dict[str, Decimal]]
+
+
+@dataclass(frozen=True)
+class PodDevices:
+    """What a pod's claims ask of its node.
+
+    needs     the claims that get their devices on the node
+    where     nodes that claims with devices can be used on: the node must match each
+    problem   why the pod cannot be placed, for people; empty if it can
+    """
+
+    needs: Needs = ()
+    where: tuple[NodeSelector, ...] = ()
+    problem: str = ""
+
+
+NONE = PodDevices()
+
+
+@dataclass
+class _Open:
+    """A claim that is still to be served. ``where``: where it is served already by devices of several nodes."""
+
+    needs: ClaimNeeds
+    key: str
+    where: tuple[NodeSelector, ...] | None = None
+
+
+@dataclass
+class _Read:
+    pod: Pod
+    open: list[_Open] = field(default_factory=list)
+    where: list[NodeSelector] = field(default_factory=list)
+
+
+class Claims:
+    """What the pods to place need of devices.
+
+    ``pods``: in the order in which they are served. ``suits``: whether a pod may be on some node that a selector
+    matches, as far as the pod says.
+    """
+
+    def __init__(self, snapshot: Snapshot, pods: Iterable[Pod], suits: Callable[[Pod, NodeSelector], bool]) -> None:
+        self._suits = suits
+        self._claims = {claim.key: claim for claim in snapshot.resource_claims}
+        self._templates = {template.key: template.spec.spec for template in snapshot.resource_claim_templates}
+        self._classes = {one.metadata.name: one for one in snapshot.device_classes}
+        self._slices = snapshot.resource_slices
+        self._placed: dict[str, tuple[NodeSelector, ...]] = {}
+        served = tuple(pods)
+        claiming = [pod for pod in served if pod.spec.resource_claims]
+        self._moving = frozenset(pod.key for pod in served if pod.spec.node_name)
+        self._hosts = {
+            node.metadata.name: node.metadata.labels.get(HOSTNAME, node.metadata.name)
+            for node in (snapshot.nodes if claiming else ())
+        }
+        self._users = _users(snapshot.pods) if claiming else {}
+        self._of = {pod.key: self._read(pod) for pod in claiming}
+
+    def of(self, pod: Pod) -> PodDevices:
+        """What the pod's claims ask for."""
+        return self._of.get(pod.key, NONE)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any pod has a claim."""
+        return bool(self._of)
+
+    @cached_property
+    def published(self) -> Published:
+        """What drivers have published."""
+        return published(self._slices)
+
+    @cached_property
+    def held(self) -> Held:
+        """The devices that claims have, without those whose pods all move."""
+        held: Held = {}
+        for claim in self._claims.values():
+            results = claim.status.allocation.devices.results if claim.status.allocation else ()
+            for one in () if self._is_released(claim) else results:
+                if not one.admin_access:
+                    amounts = held.setdefault(DeviceKey(one.driver, one.pool, one.device), {})
+                    for name, text in one.consumed_capacity.items():
+                        amounts[name] = amounts.get(name, Decimal(0)) + quantity.parse(text)
+        return held
+
+    def _is_released(self, claim: ResourceClaim) -> bool:
+        """Whether all who use it move: then its devices are free again."""
+        namespace = claim.metadata.namespace or "default"
+        users = claim.status.reserved_for
+        return bool(users) and all(
+            one.resource == "pods" and f"{namespace}/{one.name}" in self._moving for one in users
+        )
+
+    def _read(self, pod: Pod) -> PodDevices:
+        read = _Read(pod)
+        for reference in pod.spec.resource_claims:
+            try:
+                self._add(read, reference)
+            except UnusableClaimError as error:
+                return PodDevices(problem=f"its resource claim {reference.name}: {error}")
+        if read.open and self.published.shared.devices:
+            self._serve_elsewhere(read)
+        where = [*read.where, *(one for claim in read.open for one in claim.where or ())]
+        needs = tuple(claim.needs for claim in read.open if claim.where is None)
+        return PodDevices(needs, tuple(where))
+
+    def _add(self, read: _Read, reference: PodResourceClaim) -> None:
+        namespace = read.pod.metadata.namespace or "default"
+        key = self._key_of(read.pod, reference)
+        if key == "":
+            return
+        claim = self._claims.get(key) if key else None
+        if key and claim is None:
+            raise UnusableClaimError(f"there is no ResourceClaim {key}")
+        if claim is not None and claim.status.allocation is not None and not self._is_released(claim):
+            if claim.status.allocation.node_selector is not None:
+                read.where.append(self._by_labels(claim.status.allocation.node_selector))
+            return
+        spec = claim.spec if claim is not None else self._template(namespace, reference)
+        shared = key if key and self._users.get(key, 0) > 1 else ""
+        needs = needs_of(reference.name, spec, self._classes, shared)
+        read.open.append(_Open(needs, key or "", self._placed.get(key or "")))
+
+    def _by_labels(self, selector: NodeSelector) -> NodeSelector:
+        """The same, with hosts in place of nodes' names, which are no labels."""
+        return NodeSelector(node_selector_terms=[self._term(term) for term in selector.node_selector_terms])
+
+    def _term(self, term: NodeSelectorTerm) -> NodeSelectorTerm:
+        named = [
+            NodeSelectorRequirement(
+                key=HOSTNAME, operator=field.operator, values=[self._hosts.get(name, name) for name in field.values]
+            )
+            for field in term.match_fields
+        ]
+        return NodeSelectorTerm(match_expressions=[*term.match_expressions, *named])
+
+    def _key_of(self, pod: Pod, reference: PodResourceClaim) -> str | None:
+        """Which claim it is: None for one to be made from a template, and empty where the pod needs none.
+
+        A pod that moves is made anew, and so are the claims that were made for it.
+        """
+        namespace = pod.metadata.namespace or "default"
+        if reference.resource_claim_name:
+            return f"{namespace}/{reference.resource_claim_name}"
+        made = next((one for one in pod.status.resource_claim_statuses if one.name == reference.name), None)
+        if made is None or (pod.spec.node_name and made.resource_claim_name):
+            return None
+        return f"{namespace}/{made.resource_claim_name}" if made.resource_claim_name else ""
+
+    def _template(self, namespace: str, reference: PodResourceClaim) -> ResourceClaimSpec:
+        name = reference.resource_claim_template_name
+        if not name:
+            raise UnusableClaimError("it names neither a ResourceClaim nor a ResourceClaimTemplate")
+        spec = self._templates.get(f"{namespace}/{name}")
+        if spec is None:
+            raise UnusableClaimError(f"there is no ResourceClaimTemplate {namespace}/{name}")
+        return spec
+
+    def _serve_elsewhere(self, read: _Read) -> None:
+        """Give claims devices that several nodes can use: all of them at one place, or as many as there can be."""
+        waiting = [claim for claim in read.open if claim.where is None]
+        best: tuple[NodeSelector | None, Stock, list[_Open]] = None, NOTHING, []
+        for where, stock in self._places.values():
+            if all(self._suits(read.pod, one) for one in (where, *read.where) if one is not None):
+                served = self._served(stock, waiting)
+                best = (where, stock, served) if len(served) > len(best[2]) else best
+        where, stock, served = best
+        after = allocate(stock, taken_by(stock, self.held), tuple(claim.needs for claim in served))
+        if after is None:
+            return
+        for index in after[0].used:
+            self.held.setdefault(stock.devices[index].key, {})
+        for (index, name), amount in after[0].consumed.items():
+            self.held.setdefault(stock.devices[index].key, {})[name] = amount
+        for claim in served:
+            claim.where = () if where is None else (where,)
+            if claim.key:
+                self._placed[claim.key] = claim.where
+
+    def _served(self, stock: Stock, claims: Iterable[_Open]) -> list[_Open]:
+        """Those of the claims that get devices of the stock, one after another."""
+        taken, served = taken_by(stock, self.held), list[_Open]()
+        for claim in claims:
+            after = allocate(stock, taken, (claim.needs,)) if claim.needs.requests else None
+            if after is not None:
+                taken = after[0]
+                served.append(claim)
+        return served
+
+    @cached_property
+    def _places(self) -> Mapping[str, tuple[NodeSelector | None, Stock]]:
+        """Where devices of several nodes can be used, and all that can be used there; the whole cluster comes first."""
+        shared = self.published.shared
+        selectors = {"": None} | {repr(one.where): one.where for one in shared.devices if one.where is not None}
+        return {
+            name: (
+                where,
+                replace(shared, devices=tuple(d for d in shared.devices if d.where is None or repr(d.where) == name)),
+            )
+            for name, where in sorted(selectors.items())
+        }
+
+
+def _users(pods: Iterable[Pod]) -> Mapping[str, int]:
+    """How many pods name each claim (namespace/name)."""
+    users: dict[str, int] = {}
+    for pod in pods:
+        for name in {one.resource_claim_name for one in pod.spec.resource_claims if one.resource_claim_name}:
+            key = f"{pod.metadata.namespace or 'default'}/{name}"
+            users[key] = users.get(key, 0) + 1
+    return users
+
+
+def without_held(stock: Stock, held: Held) -> Stock:
+    """A node's stock, of which claims have these devices."""
+    return replace(stock, taken=taken_by(stock, held)) if any(one.key in held for one in stock.devices) else stock
+
+
+def promised(slices: tuple[ResourceSliceSpec, ...], seen: Stock, held: Held) -> Stock:
+    """What a node of an instance type will have once its drivers have said it. ``seen``: what they say by now: of that
+    claims may have something, which is not found again in what the type says but for its driver.
+    """
+    stock = stock_of(slices)
+    gone = Counter(device.key.driver for device in seen.devices if device.key in held)
+    used = frozenset(
+        index
+        for driver, count in gone.items()
+        for index in [i for i, device in enumerate(stock.devices) if device.key.driver == driver][:count]
+    )
+    return replace(stock, taken=Taken(used)) if used else stock

@@ -1,0 +1,258 @@
+"""The devices of a node: as its drivers publish them, or as its instance type says that they will."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from joinery.decisions.scheduling.devices.needs import Needs, Wanted
+from joinery.objects.kubernetes import quantity
+from joinery.objects.kubernetes.core import NodeSelector
+from joinery.objects.kubernetes.device_expressions import (
+    DeviceExpressionError,
+    Version,
+    compiled,
+    device_of,
+    qualified,
+)
+from joinery.objects.kubernetes.dynamic_resources import Device as DeviceSpec
+from joinery.objects.kubernetes.dynamic_resources import DeviceTaint, RequestPolicy, ResourceSlice, ResourceSliceSpec
+
+
+class DeviceKey(NamedTuple):
+    """Which device it is."""
+
+    driver: str
+    pool: str
+    name: str
+
+
+#: Driver, pool, counter set and counter.
+CounterKey = tuple[str, str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class OnNode:
+    """A value of an attribute that is not known before the node is there, and then is one for all of its devices."""
+
+    attribute: str
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Capacity:
+    """How much of something a device has, and which part of it may be asked for."""
+
+    value: Decimal
+    policy: RequestPolicy | None
+
+    def taken_by(self, asked: Decimal | None) -> Decimal | None:
+        """What who asks for so much takes; None where that may not be asked for (Kubernetes
+        `calculateConsumedCapacity`).
+        """
+        policy = self.policy
+        default = None if policy is None or policy.default is None else quantity.parse(policy.default)
+        if asked is None:
+            return self.value if default is None else default
+        if policy is not None and policy.valid_values:
+            return min((one for one in map(quantity.parse, policy.valid_values) if one >= asked), default=None)
+        if policy is not None and policy.valid_range is not None:
+            valid = policy.valid_range
+            least = quantity.parse(valid.min or 0)
+            step = quantity.parse(valid.step or 0)
+            taken = max(asked, least)
+            over = (taken - least) % step if step > 0 else Decimal(0)
+            taken += step - over if over else Decimal(0)
+            return None if valid.max is not None and taken > quantity.parse(valid.max) else taken
+        return asked
+
+
+@dataclass(frozen=True, eq=False)
+class Device:
+    """One device.
+
+    attributes   by name with its domain
+    capacity     by name with its domain
+    is_shared    whether several claims may have it (allowMultipleAllocations)
+    consumes     what it takes of counters that its pool's devices share
+    where        the nodes that can use it, unless it is one node's; None for all
+    """
+
+    key: DeviceKey
+    attributes: Mapping[str, Any]
+    capacity: Mapping[str, Capacity]
+    is_shared: bool
+    consumes: tuple[tuple[CounterKey, Decimal], ...]
+    taints: tuple[DeviceTaint, ...]
+    where: NodeSelector | None = None
+
+    @cached_property
+    def view(self) -> Mapping[str, Any]:
+        """As expressions know it."""
+        amounts = {name: capacity.value for name, capacity in self.capacity.items()}
+        return device_of(self.key.driver, self.attributes, amounts, is_shared=self.is_shared)
+
+    @cached_property
+    def kind(self) -> str:
+        """Equal for devices that no claim tells apart."""
+        said = {name: (one.value, one.policy) for name, one in self.capacity.items()}
+        return repr((self.key.driver, self.key.pool, self.attributes, said, self.consumes, self.taints))
+
+    def is_selected(self, wanted: Wanted) -> bool:
+        """Whether it is what is wanted, taken or not."""
+        try:
+            if not all(compiled(text)(self.view) for text in wanted.selectors):
+                return False
+        except DeviceExpressionError:
+            return False
+        for name, amount in wanted.capacity:
+            has = self.capacity.get(qualified(self.key.driver, name))
+            if has is None or has.value < amount:
+                return False
+        return all(_is_tolerated(taint, wanted) for taint in self.taints)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What is taken of a stock.
+
+    used       devices (indices) that one claim has
+    consumed   by device (index) and capacity: how much is taken of a device that several claims may have
+    counters   how much is taken of what devices share
+    claims     the claims of several pods (namespace/name) that have their devices here
+    """
+
+    used: frozenset[int] = frozenset()
+    consumed: Mapping[tuple[int, str], Decimal] = field(default_factory=dict)
+    counters: Mapping[CounterKey, Decimal] = field(default_factory=dict)
+    claims: frozenset[str] = frozenset()
+
+
+#: Needs that were served one after another, and of how many pods.
+History = tuple[tuple[Needs, int], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Stock:
+    """The devices that a node has, or that several nodes have together. Compared by identity.
+
+    devices      in the order in which they are given away
+    counters     what there is of what they share
+    incomplete   drivers of which not all slices are there yet: who wants all of their devices waits
+    taken        what claims have of it already
+    after        what is taken after each history that was asked for; None where there was too little
+    """
+
+    devices: tuple[Device, ...] = ()
+    counters: Mapping[CounterKey, Decimal] = field(default_factory=dict)
+    incomplete: frozenset[str] = frozenset()
+    taken: Taken = Taken()
+    after: dict[History, Taken | None] = field(default_factory=dict, init=False)
+    _selected: dict[Wanted, tuple[int, ...]] = field(default_factory=dict, init=False)
+
+    def selected(self, wanted: Wanted) -> tuple[int, ...]:
+        """The devices (indices) that are what is wanted, taken or not."""
+        found = self._selected.get(wanted)
+        if found is None:
+            chosen = (index for index, device in enumerate(self.devices) if device.is_selected(wanted))
+            found = self._selected[wanted] = tuple(chosen)
+        return found
+
+
+NOTHING = Stock()
+
+
+@dataclass(frozen=True)
+class Published:
+    """What drivers have published: the stock of each node, by its name, and what several nodes can use."""
+
+    by_node: Mapping[str, Stock]
+    shared: Stock
+
+
+def published(slices: Iterable[ResourceSlice]) -> Published:
+    """Of each pool the newest generation; of one that is not complete nothing, as the scheduler has it."""
+    pools: dict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
+    for one in slices:
+        pools[one.spec.driver, one.spec.pool.name].append(one)
+    of_node: dict[str, list[ResourceSliceSpec]] = defaultdict(list)
+    shared: list[ResourceSliceSpec] = []
+    incomplete: dict[str, set[str]] = defaultdict(set)
+    for members in pools.values():
+        newest = max(one.spec.pool.generation for one in members)
+        current = [one for one in members if one.spec.pool.generation == newest]
+        is_whole = len(current) >= current[0].spec.pool.resource_slice_count
+        for one in current:
+            node = _node_of(one)
+            if not is_whole:
+                incomplete[node].add(one.spec.driver)
+            elif node:
+                of_node[node].append(one.spec)
+            else:
+                shared.append(one.spec)
+    names = of_node.keys() | incomplete.keys() - {""}
+    return Published(
+        {name: stock_of(of_node[name], frozenset(incomplete[name])) for name in sorted(names)},
+        stock_of(shared, frozenset(incomplete[""])),
+    )
+
+
+def _node_of(one: ResourceSlice) -> str:
+    """The node whose devices these are. A driver that selects its node by a label owns the slice to it all the same."""
+    owners = (owner.name for owner in one.metadata.owner_references if owner.kind == "Node")
+    return one.spec.node_name or next(owners, "")
+
+
+def stock_of(slices: Sequence[ResourceSliceSpec], incomplete: frozenset[str] = frozenset()) -> Stock:
+    """The devices of these slices. One that takes of a counter that its pool has not is left out."""
+    counters = {
+        (one.driver, one.pool.name, counter_set.name, name): quantity.parse(counter.value)
+        for one in slices
+        for counter_set in one.shared_counters
+        for name, counter in counter_set.counters.items()
+    }
+    devices = [_device(one, device) for one in slices for device in one.devices]
+    usable = tuple(device for device in devices if all(key in counters for key, _ in device.consumes))
+    return Stock(usable, counters, incomplete)
+
+
+def _device(one: ResourceSliceSpec, device: DeviceSpec) -> Device:
+    return Device(
+        key=DeviceKey(one.driver, one.pool.name, device.name),
+        attributes=dict(_attributes(one.driver, device)),
+        capacity={
+            qualified(one.driver, name): Capacity(quantity.parse(said.value), said.request_policy)
+            for name, said in device.capacity.items()
+        },
+        is_shared=bool(device.allow_multiple_allocations),
+        consumes=tuple(
+            ((one.driver, one.pool.name, taken.counter_set, name), quantity.parse(counter.value))
+            for taken in device.consumes_counters
+            for name, counter in taken.counters.items()
+        ),
+        taints=tuple(taint for taint in device.taints if taint.effect in ("NoSchedule", "NoExecute")),
+        where=device.node_selector or one.node_selector,
+    )
+
+
+def _attributes(driver: str, device: DeviceSpec) -> Iterator[tuple[str, Any]]:
+    for name, said in device.attributes.items():
+        (kind, value), *_ = said.items() or [("", None)]
+        full = qualified(driver, name)
+        if kind == "version":
+            try:
+                yield full, Version.of(str(value))
+            except DeviceExpressionError:
+                continue  # the API server lets none in
+        elif kind:
+            yield full, OnNode(full) if kind == "onNode" else value
+
+
+def _is_tolerated(taint: DeviceTaint, wanted: Wanted) -> bool:
+    return any(
+        (not key or key == taint.key)
+        and effect in ("", taint.effect)
+        and (operator == "Exists" or value == taint.value)
+        for key, operator, value, effect in wanted.tolerations
+    )

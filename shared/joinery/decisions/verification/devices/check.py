@@ -1,0 +1,182 @@
+"""Whether the pods of each node get the devices that they claim (``resource.k8s.io``).
+
+All pods that the plan puts on a node are asked for together, after what claims have already. Of a launch that is asked
+of every instance type that it names. Sources: the API's documentation of ``DeviceRequest`` and ``DeviceConstraint``,
+and kube-scheduler DynamicResources.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from functools import cached_property
+
+from joinery.decisions.verification.devices.search import Ask, Key, Search
+from joinery.decisions.verification.final_state import FinalState
+from joinery.decisions.verification.launch_options import LaunchOptions
+from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode
+from joinery.decisions.verification.predicates import term_matches
+from joinery.decisions.verification.violation import Violation, ViolationCode, misplaced
+from joinery.objects.karpenter import labels as keys
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.kubernetes.device_expressions import qualified
+from joinery.objects.kubernetes.dynamic_resources import (
+    AllocatedDevice,
+    Device,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from joinery.objects.kubernetes.quantity import parse
+from joinery.objects.snapshot.nodes import NodeView
+
+
+def check_devices(state: FinalState, options: LaunchOptions) -> Iterator[Violation]:
+    """A violation for each node whose pods claim more than it has, and for each pod away from where its claims are."""
+    if not any(pod_class.pod.spec.resource_claims for pod_class in state.classes.values()):
+        return
+    cluster = _Cluster(state)
+    launches = {node.name: launch for launch, node in state.launched}
+    for node in state.nodes:
+        claiming = [pods for pods in node.planned if pods.pod.spec.resource_claims]
+        if not claiming:
+            continue
+        asked, why = cluster.asked_on(node, claiming)
+        launch = launches.get(node.name)
+        kinds = [option.kind for option in options.usable(launch)] if launch else [None]
+        for kind in kinds if not why else ():
+            slices = kind.slices if kind else cluster.slices_of(node)
+            search = Search(cluster.classes, cluster.used, slices, cluster.elsewhere(node))
+            if not search.serves(asked):
+                whose = f"a node of type {kind.name}" if kind else "the node"
+                why = f"{whose} has too few devices for what its pods claim"
+                break
+            if kind is kinds[-1]:
+                cluster.take(search)
+        if why:
+            yield misplaced(ViolationCode.DEVICES, claiming[0], node, why)
+
+
+class _Cluster:
+    """The claims of the snapshot, and the devices that its claims have."""
+
+    def __init__(self, state: FinalState) -> None:
+        self._state, snapshot = state, state.problem.snapshot
+        self._claims = {claim.key: claim for claim in snapshot.resource_claims}
+        self._templates = {one.key: one.spec.spec for one in snapshot.resource_claim_templates}
+        self.classes = {one.metadata.name: one for one in snapshot.device_classes}
+        self._homes: dict[str, FinalNode] = {}
+        self._moved = frozenset(key for key, pod in state.pods.items() if pod.spec.node_name)
+        self.used: dict[Key, dict[str, Decimal]] = {}
+        for claim in self._claims.values():
+            self._count(claim)
+        self._current = self._newest()
+
+    def _count(self, claim: ResourceClaim) -> None:
+        for one in self._devices_of(claim):
+            amounts = self.used.setdefault((one.driver, one.pool, one.device), {})
+            for name, amount in one.consumed_capacity.items():
+                full = qualified(one.driver, name)
+                amounts[full] = amounts.get(full, Decimal(0)) + parse(amount)
+
+    def _devices_of(self, claim: ResourceClaim) -> list[AllocatedDevice]:
+        if claim.status.allocation is None or self._is_given_back(claim):
+            return []
+        return [one for one in claim.status.allocation.devices.results if not one.admin_access]
+
+    def _is_given_back(self, claim: ResourceClaim) -> bool:
+        users = claim.status.reserved_for
+        return bool(users) and all(
+            user.resource == "pods" and f"{claim.metadata.namespace or 'default'}/{user.name}" in self._moved
+            for user in users
+        )
+
+    def _newest(self) -> list[tuple[str, ResourceSliceSpec]]:
+        """The slices that count, with the node that each is of; an empty name for those of several nodes."""
+        slices = self._state.problem.snapshot.resource_slices
+        pools: dict[tuple[str, str], list[ResourceSlice]] = {}
+        for one in slices:
+            pools.setdefault((one.spec.driver, one.spec.pool.name), []).append(one)
+        current: list[ResourceSlice] = []
+        for members in pools.values():
+            last = max(one.spec.pool.generation for one in members)
+            newest = [one for one in members if one.spec.pool.generation == last]
+            if len(newest) >= newest[0].spec.pool.resource_slice_count:
+                current += newest
+        return [
+            (
+                one.spec.node_name or next((o.name for o in one.metadata.owner_references if o.kind == "Node"), ""),
+                one.spec,
+            )
+            for one in current
+        ]
+
+    def slices_of(self, node: FinalNode) -> Sequence[ResourceSliceSpec]:
+        """What a node publishes, and before it is initialised what its instance type says that it will."""
+        view = self._views.get(node.name)
+        if view is None or view.is_initialized or not view.pool:
+            return [spec for owner, spec in self._current if owner == node.name]
+        pool = self._state.pools.get(node.pool)
+        kind = self._state.types_of(pool).get(node.labels.get(keys.INSTANCE_TYPE, "")) if pool else None
+        return kind.slices if kind else ()
+
+    @cached_property
+    def _views(self) -> Mapping[str, NodeView]:
+        return {view.name: view for view in self._state.problem.snapshot.views}
+
+    def elsewhere(self, node: FinalNode) -> Iterator[tuple[ResourceSliceSpec, Device]]:
+        """Devices of several nodes that this one can use; those of few nodes come first."""
+        found = [(spec, device) for owner, spec in self._current if not owner for device in spec.devices]
+        for spec, device in sorted(found, key=lambda one: (one[1].node_selector or one[0].node_selector) is None):
+            selector = device.node_selector or spec.node_selector
+            if selector is None or any(
+                term_matches(term, node.labels, node.name) for term in selector.node_selector_terms
+            ):
+                yield spec, device
+
+    def asked_on(self, node: FinalNode, classes: Sequence[EquivalenceClass]) -> tuple[list[Ask], str]:
+        """What is still to be served of the claims of the planned pods; or why they may not be there."""
+        asked, seen = list[Ask](), set[str]()
+        for pod_class in classes:
+            for name in node.planned[pod_class]:
+                pod = self._state.pods[name]
+                for spec, key, why in self._open(pod, node):
+                    if why or (key and self._homes.setdefault(key, node) is not node):
+                        return [], why or f"the claim {key} has its devices on {self._homes[key].name}"
+                    if spec is not None and key not in seen:
+                        asked.append(Ask(spec))
+                    seen |= {key} if key else set()
+        return asked, ""
+
+    def _open(self, pod: Pod, node: FinalNode) -> Iterator[tuple[ResourceClaimSpec | None, str, str]]:
+        """Of each claim of the pod what it asks for, its key if it is one by name, and what is wrong."""
+        namespace = pod.metadata.namespace or "default"
+        made = {one.name: one.resource_claim_name for one in pod.status.resource_claim_statuses}
+        for one in pod.spec.resource_claims:
+            key = f"{namespace}/{one.resource_claim_name}" if one.resource_claim_name else ""
+            if not key and one.name in made and (made[one.name] is None or not pod.spec.node_name):
+                if made[one.name] is None:
+                    continue
+                key = f"{namespace}/{made[one.name]}"
+            claim = self._claims.get(key)
+            if key and claim is None:
+                yield None, "", f"there is no claim {key}"
+            elif claim is not None and claim.status.allocation is not None and not self._is_given_back(claim):
+                selector = claim.status.allocation.node_selector
+                is_there = selector is None or any(
+                    term_matches(term, node.labels, node.name) for term in selector.node_selector_terms
+                )
+                yield None, "", "" if is_there else f"the devices of claim {key} are not for the node"
+            else:
+                template = self._templates.get(f"{namespace}/{one.resource_claim_template_name}")
+                spec = claim.spec if claim else template
+                yield spec, key, "" if spec else f"its claim {one.name} asks for nothing that is known"
+
+    def take(self, search: Search) -> None:
+        """Note what was given of the devices of several nodes."""
+        for device in search.devices:
+            if device.is_elsewhere and (device.is_used or device.taken):
+                self.used[device.key] = dict(device.taken)
+
+
+def _node_of(one: ResourceSlice) -> str:
+    return one.spec.node_name or next((own.name for own in one.metadata.owner_references if own.kind == "Node"), "")

@@ -1,0 +1,276 @@
+"""Whether some assignment of devices serves all claims of a node's pods."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from functools import cached_property
+from typing import Any
+
+from msgspec.structs import replace as with_fields
+
+from joinery.objects.kubernetes.device_expressions import (
+    DeviceExpressionError,
+    Version,
+    compiled,
+    device_of,
+    qualified,
+)
+from joinery.objects.kubernetes.dynamic_resources import (
+    Device,
+    DeviceAlternative,
+    DeviceClass,
+    DeviceConstraint,
+    DeviceTaint,
+    RequestPolicy,
+    ResourceClaimSpec,
+    ResourceSliceSpec,
+    expressions,
+)
+from joinery.objects.kubernetes.quantity import parse
+
+#: Driver, pool and name.
+Key = tuple[str, str, str]
+CounterKey = tuple[str, str, str, str]
+_MOST_STEPS = 100_000
+_MOST_OF_A_CLAIM = 32
+_KEEPING = ("NoSchedule", "NoExecute")
+
+
+@dataclass(eq=False)
+class Ask:
+    """A claim that is still to be served, with what it asks for."""
+
+    spec: ResourceClaimSpec
+    given: list[tuple[str, "SearchedDevice"]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class SearchedDevice:
+    key: Key
+    said: Device
+    attributes: Mapping[str, Any]
+    capacity: Mapping[str, tuple[Decimal, RequestPolicy | None]]
+    counters: Sequence[tuple[CounterKey, Decimal]]
+    is_elsewhere: bool
+    is_used: bool = False
+    taken: dict[str, Decimal] = field(default_factory=dict)
+
+    @cached_property
+    def view(self) -> Mapping[str, Any]:
+        amounts = {name: value for name, (value, _) in self.capacity.items()}
+        return device_of(self.key[0], self.attributes, amounts, is_shared=bool(self.said.allow_multiple_allocations))
+
+    @cached_property
+    def likeness(self) -> str:
+        return repr((self.key[:2], _nameless(self.said)))
+
+
+def _nameless(device: Device) -> Device:
+    """The device without its name: what claims see of it."""
+    return with_fields(device, name="")
+
+
+class Search:
+    """Which devices the claims of a node's pods get: any assignment will do.
+
+    ``used``: by device that claims have, how much of its capacities. ``slices``: the node's own; ``elsewhere``: devices
+    of several nodes that it can use.
+    """
+
+    def __init__(
+        self,
+        classes: Mapping[str, DeviceClass],
+        used: Mapping[Key, Mapping[str, Decimal]],
+        slices: Sequence[ResourceSliceSpec],
+        elsewhere: Iterable[tuple[ResourceSliceSpec, Device]],
+    ) -> None:
+        self._classes = classes
+        own = [(spec, device, False) for spec in slices for device in spec.devices]
+        others = [(spec, device, True) for spec, device in elsewhere]
+        self._left = {
+            (spec.driver, spec.pool.name, counters.name, name): parse(counter.value)
+            for spec in (*slices, *(spec for spec, _, _ in others))
+            for counters in spec.shared_counters
+            for name, counter in counters.counters.items()
+        }
+        self.devices = [self._device(*one) for one in (*own, *others)]
+        self._steps = _MOST_STEPS
+        for device in self.devices:
+            if device.key in used:
+                device.taken = dict(used[device.key])
+                device.is_used = not device.said.allow_multiple_allocations
+                for counter, amount in device.counters:
+                    self._left[counter] = self._left.get(counter, Decimal(0)) - amount
+
+    def _device(self, spec: ResourceSliceSpec, said: Device, is_elsewhere: bool) -> SearchedDevice:
+        attributes: dict[str, Any] = {}
+        for name, value in said.attributes.items():
+            kind, member = next(iter(value.items()))
+            full = qualified(spec.driver, name)
+            attributes[full] = Version.of(member) if kind == "version" else (full,) if kind == "onNode" else member
+        return SearchedDevice(
+            key=(spec.driver, spec.pool.name, said.name),
+            said=said,
+            attributes=attributes,
+            capacity={
+                qualified(spec.driver, name): (parse(one.value), one.request_policy)
+                for name, one in said.capacity.items()
+            },
+            counters=[
+                ((spec.driver, spec.pool.name, taken.counter_set, name), parse(counter.value))
+                for taken in said.consumes_counters
+                for name, counter in taken.counters.items()
+            ],
+            is_elsewhere=is_elsewhere,
+        )
+
+    def serves(self, asked: Sequence[Ask]) -> bool:
+        """Whether all of them get what they ask for."""
+        todo = [(ask, request) for ask in asked for request in ask.spec.devices.requests]
+        return self._next(todo, 0)
+
+    def _next(self, todo: Sequence[tuple[Ask, Any]], at: int) -> bool:
+        if at == len(todo):
+            return True
+        ask, request = todo[at]
+        ways = [(request.name, request.exactly)] if request.exactly else []
+        ways += [(f"{request.name}/{way.name}", way) for way in request.first_available]
+        for name, way in ways:
+            fitting = [device for device in self.devices if self._selects(way, device)]
+            is_all = way.allocation_mode == "All"
+            count = len(fitting) if is_all else way.count
+            if 0 < count <= _MOST_OF_A_CLAIM - len(ask.given):
+                is_served = self._fill(ask, name, way, fitting, count, lambda: self._next(todo, at + 1))
+                if is_served:
+                    return True
+        return False
+
+    def _fill(
+        self,
+        ask: Ask,
+        name: str,
+        way: DeviceAlternative,
+        fitting: Sequence[SearchedDevice],
+        count: int,
+        then: Callable[[], bool],
+    ) -> bool:
+        if count == 0:
+            return then()
+        tried = set[str]()
+        for index in range(len(fitting) - count + 1 if not _any_shared(fitting) else len(fitting)):
+            device = fitting[index]
+            self._steps -= 1
+            if self._steps < 0:
+                return False
+            amounts = self._amounts(way, device)
+            if device.likeness in tried or amounts is None or not _agree(ask, name, device):
+                continue
+            if not device.is_used and not device.said.allow_multiple_allocations:
+                tried.add(device.likeness)
+            self._move(way, device, amounts, 1)
+            ask.given.append((name, device))
+            rest = fitting[index if device.said.allow_multiple_allocations else index + 1 :]
+            if self._fill(ask, name, way, rest, count - 1, then):
+                return True
+            ask.given.pop()
+            self._move(way, device, amounts, -1)
+        return False
+
+    def _selects(self, way: DeviceAlternative, device: SearchedDevice) -> bool:
+        device_class = self._classes.get(way.device_class_name)
+        if device_class is None:
+            return False
+        try:
+            selectors = (*expressions(device_class.spec.selectors), *expressions(way.selectors))
+            is_selected = all(compiled(text)(device.view) for text in selectors)
+        except DeviceExpressionError:
+            return False
+        wanted = way.capacity.requests if way.capacity else {}
+        has = {name: value for name, (value, _) in device.capacity.items()}
+        driver = device.key[0]
+        return (
+            bool(is_selected)
+            and all(has.get(qualified(driver, name), Decimal(-1)) >= parse(text) for name, text in wanted.items())
+            and all(
+                _tolerates(way, taint) for taint in device.said.taints if taint.effect in ("NoSchedule", "NoExecute")
+            )
+        )
+
+    def _amounts(self, way: DeviceAlternative, device: SearchedDevice) -> Mapping[str, Decimal] | None:
+        """What the device would give of its capacities; None where it may not be given."""
+        if way.admin_access:
+            return {}
+        if device.is_used or any(amount > self._left.get(counter, Decimal(-1)) for counter, amount in device.counters):
+            return None
+        if not device.said.allow_multiple_allocations:
+            return {}
+        asked = {
+            qualified(device.key[0], name): parse(text)
+            for name, text in (way.capacity.requests if way.capacity else {}).items()
+        }
+        amounts = {}
+        for name, (value, policy) in device.capacity.items():
+            amount = _granted(asked.get(name), value, policy)
+            if amount is None or device.taken.get(name, Decimal(0)) + amount > value:
+                return None
+            amounts[name] = amount
+        return amounts
+
+    def _move(self, way: DeviceAlternative, device: SearchedDevice, amounts: Mapping[str, Decimal], sign: int) -> None:
+        if way.admin_access:
+            return
+        if not device.said.allow_multiple_allocations:
+            device.is_used = sign > 0
+        for name, amount in amounts.items():
+            device.taken[name] = device.taken.get(name, Decimal(0)) + sign * amount
+        for counter, amount in device.counters:
+            self._left[counter] -= sign * amount
+
+
+def _any_shared(devices: Sequence[SearchedDevice]) -> bool:
+    return any(device.said.allow_multiple_allocations for device in devices)
+
+
+def _granted(asked: Decimal | None, value: Decimal, policy: RequestPolicy | None) -> Decimal | None:
+    """The amount that a request gets (``CapacityRequestPolicy``); None where no valid one is enough."""
+    if asked is None:
+        return value if policy is None or policy.default is None else parse(policy.default)
+    if policy is None:
+        return asked
+    if policy.valid_values:
+        return min((parse(one) for one in policy.valid_values if parse(one) >= asked), default=None)
+    if policy.valid_range is None:
+        return asked
+    lowest, step = parse(policy.valid_range.min or 0), parse(policy.valid_range.step or 0)
+    granted = max(asked, lowest)
+    if step:
+        granted = lowest + step * (-((lowest - granted) // step))
+    return granted if policy.valid_range.max is None or granted <= parse(policy.valid_range.max) else None
+
+
+def _agree(ask: Ask, name: str, device: SearchedDevice) -> bool:
+    """Whether the device keeps the claim's constraints beside those that it was given."""
+    return all(_keeps(ask, constraint, name, device) for constraint in ask.spec.devices.constraints)
+
+
+def _keeps(ask: Ask, constraint: DeviceConstraint, name: str, device: SearchedDevice) -> bool:
+    def is_meant(request: str) -> bool:
+        return not constraint.requests or not {request, request.split("/")[0]}.isdisjoint(constraint.requests)
+
+    if not is_meant(name):
+        return True
+    attribute = constraint.match_attribute or constraint.distinct_attribute
+    if attribute not in device.attributes:
+        return False
+    others = [other.attributes.get(attribute) for request, other in ask.given if is_meant(request)]
+    is_same = [other == device.attributes[attribute] for other in others]
+    return all(is_same) if constraint.match_attribute else not any(is_same)
+
+
+def _tolerates(way: DeviceAlternative, taint: DeviceTaint) -> bool:
+    return any(
+        one.key in ("", taint.key)
+        and one.effect in ("", taint.effect)
+        and (one.operator == "Exists" or one.value == taint.value)
+        for one in way.tolerations
+    )

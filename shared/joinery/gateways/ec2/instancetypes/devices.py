@@ -1,0 +1,99 @@
+"""The devices that drivers will publish of a node (``resource.k8s.io``), as far as they are known before there is one.
+
+NVIDIA's driver for GPUs and dranet, for Elastic Fabric Adapters, publish the same of every instance of a type
+(Karpenter's provider for AWS 1.15.1, gates DRANVIDIAGPU and DRAEFA). Whether a driver is installed need not be said:
+who asks for its devices names a DeviceClass, which comes with it.
+"""
+
+from functools import lru_cache
+from importlib import resources
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from joinery.objects.kubernetes.dynamic_resources import (
+    Device,
+    DeviceCapacity,
+    RequestPolicy,
+    ResourcePool,
+    ResourceSliceSpec,
+    ValidRange,
+)
+
+#: On a node class: how NVIDIA's driver lets claims share a GPU, as its setting ``consumableShares`` has it.
+SHARING = "karpenter.k8s.aws/nvidia-consumable-capacity"
+_NVIDIA, _DRANET = "gpu.nvidia.com", "dra.net"
+#: Names of devices, as the drivers number them. dranet names them by their address, which only the node knows.
+_PREFIXES = {_NVIDIA: "gpu", _DRANET: "efa"}
+#: What all GPUs of a node have in common once it is there.
+_ON_NODE = {name: {"onNode": ""} for name in ("driverVersion", "cudaDriverVersion")}
+
+
+class _Devices(msgspec.Struct, frozen=True):
+    """``devices``: each that differs from others; ``types``: by instance type which of them, and how many of each."""
+
+    devices: list[dict[str, Any]]
+    types: dict[str, list[tuple[int, int]]]
+
+
+def slices_of(instance_type: str, sharing: str = "") -> tuple[ResourceSliceSpec, ...]:
+    """What will be published of a node of the type. ``sharing``: the value of ``SHARING``.
+
+    The object is the same for all types with the same devices.
+    """
+    found = (_slice(driver, tuple(devices.types.get(instance_type, ())), sharing) for driver, devices in _table())
+    return _together(tuple(one for one in found if one is not None))
+
+
+@lru_cache(maxsize=1)
+def _table() -> tuple[tuple[str, _Devices], ...]:
+    data = resources.files("joinery.gateways.ec2.instancetypes").joinpath("data", "devices.json").read_bytes()
+    return tuple(msgspec.json.decode(data, type=dict[str, _Devices]).items())
+
+
+@lru_cache(maxsize=256)
+def _slice(driver: str, which: tuple[tuple[int, int], ...], sharing: str) -> "_Same | None":
+    known = dict(_table())[driver].devices
+    said = [known[number] for number, count in which for _ in range(count)]
+    if not said:
+        return None
+    devices = [
+        replace(msgspec.convert(one, Device), name=f"{_PREFIXES[driver]}-{number}") for number, one in enumerate(said)
+    ]
+    if driver == _NVIDIA:
+        devices = [_shared(replace(one, attributes={**one.attributes, **_ON_NODE}), sharing) for one in devices]
+    return _Same(ResourceSliceSpec(driver=driver, pool=ResourcePool(name=_PREFIXES[driver]), devices=devices))
+
+
+class _Same:
+    """A slice that is compared by identity."""
+
+    def __init__(self, spec: ResourceSliceSpec) -> None:
+        self.spec = spec
+
+
+@lru_cache(maxsize=256)
+def _together(found: tuple[_Same, ...]) -> tuple[ResourceSliceSpec, ...]:
+    return tuple(one.spec for one in found)
+
+
+def _shared(device: Device, sharing: str) -> Device:
+    """A GPU as the driver publishes it where claims may share it: by its memory, and by a number of shares.
+
+    With ``memory`` who asks for no amount gets all, with ``unlimited`` or a number of shares none of the memory.
+    """
+    memory = device.capacity.get("memory")
+    is_number = sharing.isascii() and sharing.isdecimal() and int(sharing) > 0
+    if memory is None or not (is_number or sharing in ("memory", "unlimited")):
+        return device
+    least, default = ("1Mi", memory.value) if sharing == "memory" else ("0", "0")
+    capacity = {**device.capacity, "memory": _capacity(memory.value, default, least, "1Mi")}
+    if is_number:
+        capacity["shares"] = _capacity(sharing, "1", "1", "1")
+    return replace(device, allow_multiple_allocations=True, capacity=capacity)
+
+
+def _capacity(value: str | float, default: str | float, least: str, step: str) -> DeviceCapacity:
+    policy = RequestPolicy(default=default, valid_range=ValidRange(min=least, max=value, step=step))
+    return DeviceCapacity(value=value, request_policy=policy)

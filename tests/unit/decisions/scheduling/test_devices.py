@@ -1,0 +1,474 @@
+"""Pods that claim devices (dynamic resource allocation), as Karpenter's own specs ask for them.
+
+The names in parentheses are those of its specs (`provisioning/dra_test.go`, `disruption/consolidation_dra_test.go`,
+core 1.15.0).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.solve import solve
+from joinery.decisions.verification.verify import verify
+from joinery.objects.karpenter.labels import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE
+from joinery.objects.kubernetes.core import Node, Pod, PodResourceClaimStatus
+from joinery.objects.kubernetes.dynamic_resources import (
+    DeviceClass,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from joinery.objects.snapshot.offerings import InstanceType
+from simulator.builders import EPOCH, instance_type, node, node_claim, node_pool, pod
+from tests.unit.decisions.verification.plans import A, B, problem
+
+GPU, NIC = "gpu.example.com", "nic.example.com"
+Document = dict[str, Any]
+
+
+def _class(name: str, driver: str) -> DeviceClass:
+    selector = {"cel": {"expression": f'device.driver == "{driver}"'}}
+    return msgspec.convert({"metadata": {"name": name}, "spec": {"selectors": [selector]}}, DeviceClass)
+
+
+CLASSES = (_class("gpu", GPU), _class("nic", NIC))
+
+
+def _slice(*devices: Document, driver: str = GPU, pool: str = "pool", **spec: Any) -> ResourceSliceSpec:
+    return msgspec.convert(
+        {"driver": driver, "pool": {"name": pool}, "devices": list(devices), **spec}, ResourceSliceSpec
+    )
+
+
+def _devices(count: int, **said: Any) -> list[Document]:
+    return [{"name": f"device-{number}", **said} for number in range(count)]
+
+
+def _type(*slices: ResourceSliceSpec, name: str = "m7a.2xlarge", **more: Any) -> InstanceType:
+    return replace(instance_type(name, spot=None, **more), slices=slices)
+
+
+def _gpus(count: int, **more: Any) -> InstanceType:
+    return _type(_slice(*_devices(count)), **more)
+
+
+PLAIN = _type()
+
+
+def _exactly(name: str = "req", of: str = "gpu", count: int = 1, **more: Any) -> Document:
+    return {"name": name, "exactly": {"deviceClassName": of, "count": count, **more}}
+
+
+def _asks(*requests: Document, constraints: tuple[Document, ...] = ()) -> Document:
+    return {"devices": {"requests": list(requests or [_exactly()]), "constraints": list(constraints)}}
+
+
+def _claim(name: str, *requests: Document, status: Document | None = None, **devices: Any) -> ResourceClaim:
+    return msgspec.convert(
+        {
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": _asks(*requests, **devices),
+            "status": status or {},
+        },
+        ResourceClaim,
+    )
+
+
+def _held(name: str, pool: str, device: str, by: str, **more: Any) -> ResourceClaim:
+    """A claim that has a device, and the pod that uses it."""
+    node_selector = more.pop("nodeSelector", None)
+    result = {"request": "req", "driver": GPU, "pool": pool, "device": device, **more}
+    allocation = {"devices": {"results": [result]}, **({"nodeSelector": node_selector} if node_selector else {})}
+    return _claim(name, status={"allocation": allocation, "reservedFor": [{"resource": "pods", "name": by}]})
+
+
+def _published(name: str, spec: ResourceSliceSpec, owner: str = "") -> ResourceSlice:
+    owners = [{"kind": "Node", "name": owner}] if owner else []
+    return msgspec.convert(
+        {"metadata": {"name": name, "ownerReferences": owners}, "spec": msgspec.to_builtins(spec)}, ResourceSlice
+    )
+
+
+def _in_zone(driver: str, zone: str) -> ResourceSlice:
+    terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
+    selector = {"nodeSelectorTerms": terms}
+    return _published(
+        f"{driver}-{zone}", _slice(*_devices(1), driver=driver, pool=f"{driver}-{zone}", nodeSelector=selector)
+    )
+
+
+def _everywhere(count: int, **said: Any) -> ResourceSlice:
+    return _published("everywhere", _slice(*_devices(count, **said), pool="shared", allNodes=True))
+
+
+def _of_node(name: str, count: int = 1) -> ResourceSlice:
+    """What a driver publishes that selects its node by a label, and owns the slice to it."""
+    terms = [{"matchExpressions": [{"key": HOSTNAME, "operator": "In", "values": [name]}]}]
+    spec = _slice(*_devices(count), pool=f"of-{name}", nodeSelector={"nodeSelectorTerms": terms})
+    return _published(f"of-{name}", spec, owner=name)
+
+
+def _pod(name: str, *claims: str, **more: Any) -> Pod:
+    """A pod with claims: those that are there by their names, and templates by theirs with a star before."""
+    references = [
+        {"name": f"c{number}", "resourceClaimTemplateName": claim[1:]}
+        if claim.startswith("*")
+        else {"name": f"c{number}", "resourceClaimName": claim}
+        for number, claim in enumerate(claims)
+    ]
+    return pod(name, resource_claims=references, **more)
+
+
+def _node(name: str, *, initialized: bool = True, **more: Any) -> Node:
+    labels = {INSTANCE_TYPE: "m7a.2xlarge", HOSTNAME: name}
+    return node(name, node_pool="default", initialized=initialized, labels=labels, **more)
+
+
+def _asked(*objects: Any, types: tuple[InstanceType, ...] = (PLAIN,)) -> Problem:
+    return problem(node_pool(), *CLASSES, *objects, types=types)
+
+
+def _plan(*objects: Any, types: tuple[InstanceType, ...] = (PLAIN,)) -> Packing:
+    """A plan that verification lets through."""
+    asked = _asked(*objects, types=types)
+    plan = solve(asked)
+    assert verify(asked, plan) == ()
+    return plan
+
+
+def _together(plan: Packing) -> list[list[str]]:
+    """The pods of each launch."""
+    return sorted(sorted(name.removeprefix("default/") for name in launch.pods) for launch in plan.launches)
+
+
+def _why(plan: Packing) -> Mapping[str, str]:
+    return {left.pod.removeprefix("default/"): left.reasons[0].message for left in plan.unplaced}
+
+
+# --- nodes to be bought ---
+
+
+def test_only_types_with_the_devices_are_bought() -> None:
+    """(A1, A2) Though others are cheaper."""
+    plan = _plan(_claim("a"), _pod("a", "a"), types=(_gpus(1), _type(name="m7a.large")))
+    assert [launch.instance_types for launch in plan.launches] == [("m7a.2xlarge",)]
+
+
+def test_a_claim_made_from_a_template_counts_before_it_is_made() -> None:
+    """(A4) In a file there is nobody who makes it."""
+    template = msgspec.convert(
+        {"metadata": {"name": "one", "namespace": "default"}, "spec": {"spec": _asks()}}, ResourceClaimTemplate
+    )
+    plan = _plan(template, _pod("a", "*one"), _pod("b", "*one"), _pod("c", "*one"), types=(_gpus(2),))
+    assert sorted(map(len, _together(plan))) == [1, 2]
+
+
+def test_pods_share_a_node_while_it_has_devices() -> None:
+    """(B1, B2)"""
+    three = [_claim("a"), _claim("b"), _claim("c"), _pod("a", "a"), _pod("b", "b"), _pod("c", "c")]
+    assert sorted(map(len, _together(_plan(*three, types=(_gpus(2),))))) == [1, 2]
+    assert len(_plan(*three, types=(_gpus(3),)).launches) == 1
+    assert len(_plan(*three, types=(_gpus(1),)).launches) == 3
+
+
+def test_all_devices_of_a_node_are_one_pod_s() -> None:
+    """(F1)"""
+    all_of_them = {"name": "req", "exactly": {"deviceClassName": "gpu", "allocationMode": "All"}}
+    plan = _plan(_claim("a", all_of_them), _claim("b"), _pod("a", "a"), _pod("b", "b"), types=(_gpus(3),))
+    assert _together(plan) == [["a"], ["b"]]
+
+
+@pytest.mark.parametrize(("roots", "is_placed"), [(("x", "x"), True), (("x", "y"), False)])
+def test_devices_match_where_a_constraint_says_so(roots: tuple[str, str], is_placed: bool) -> None:
+    """(F2) Two requests for devices behind one root, which there may be or not."""
+    devices = [{"name": root + str(n), "attributes": {"root": {"string": root}}} for n, root in enumerate(roots)]
+    wanted = _claim("a", _exactly("one"), _exactly("two"), constraints=({"matchAttribute": f"{GPU}/root"},))
+    plan = _plan(wanted, _pod("a", "a"), types=(_type(_slice(*devices)),))
+    assert bool(plan.launches) == is_placed
+
+
+def test_a_value_that_only_the_node_knows_is_one_for_all_of_its_devices() -> None:
+    """Karpenter's AttributeBindings: the version of the driver is not known, and matches itself."""
+    wanted = _claim("a", _exactly(count=2), constraints=({"matchAttribute": f"{GPU}/driver"},))
+    bound = _type(_slice(*_devices(2, attributes={"driver": {"onNode": ""}})))
+    assert _plan(wanted, _pod("a", "a"), types=(bound,)).launches
+    assert not _plan(wanted, _pod("a", "a"), types=(_gpus(2),)).launches
+
+
+@pytest.mark.parametrize(("there", "launches"), [(2, 2), (4, 2), (6, 1)])
+def test_the_first_alternative_that_there_is_is_taken(there: int, launches: int) -> None:
+    """(H1, H2) Four devices, or else two."""
+    first = {
+        "name": "req",
+        "firstAvailable": [
+            {"name": "four", "deviceClassName": "gpu", "count": 4},
+            {"name": "two", "deviceClassName": "gpu", "count": 2},
+        ],
+    }
+    objects = [_claim("a", first), _claim("b", first), _pod("a", "a"), _pod("b", "b")]
+    assert len(_plan(*objects, types=(_gpus(there),)).launches) == launches
+
+
+def test_claims_of_two_drivers_are_served_together() -> None:
+    """(G1)"""
+    both = _type(_slice(*_devices(1)), _slice(*_devices(1), driver=NIC))
+    claims = _claim("a"), _claim("b", _exactly(of="nic"))
+    assert _plan(*claims, _pod("a", "a", "b"), types=(both,)).launches
+    assert not _plan(*claims, _pod("a", "a", "b"), types=(_gpus(1),)).launches
+
+
+# --- pods that wait ---
+
+
+@pytest.mark.parametrize(
+    ("objects", "message"),
+    [
+        ((_pod("a", "gone"),), "its resource claim c0: there is no ResourceClaim default/gone"),
+        ((_pod("a", "*gone"),), "its resource claim c0: there is no ResourceClaimTemplate default/gone"),
+        (
+            (_claim("a", _exactly(of="other")), _pod("a", "a")),
+            "its resource claim c0: request req: there is no DeviceClass other",
+        ),
+        (
+            (_claim("a", _exactly(selectors=[{"cel": {"expression": "device.x("}}])), _pod("a", "a")),
+            "its resource claim c0: request req: the selector 'device.x(': it ends too early",
+        ),
+        (
+            (_claim("a", _exactly(count=33)), _pod("a", "a")),
+            "its resource claim c0: it asks for 33 devices, and a claim may have 32",
+        ),
+        (
+            (_claim("a", _exactly(count=3)), _pod("a", "a")),
+            "claim c0, request req: it asks for 3 devices, and no instance type that it allows has more than 2",
+        ),
+        (
+            (_claim("a", _exactly(of="nic")), _pod("a", "a")),
+            "claim c0, request req: no device of the instance types that it allows meets the selector "
+            'device.driver == "nic.example.com"',
+        ),
+    ],
+)
+def test_a_pod_that_waits_is_told_why(objects: tuple[Any, ...], message: str) -> None:
+    """(U1, U2, U3)"""
+    plan = _plan(*objects, types=(_gpus(2),))
+    assert not plan.launches
+    assert _why(plan) == {"a": message}
+
+
+def test_who_has_no_devices_to_offer_says_so() -> None:
+    """(U2)"""
+    told = "none of the 1 instance types that it allows has devices for the pod's claims"
+    assert _why(_plan(_claim("a"), _pod("a", "a"))) == {"a": told}
+
+
+def test_a_claim_that_was_not_needed_asks_for_nothing() -> None:
+    """(U4) Its status says that no claim was made."""
+    bare = _pod("a", "*gone")
+    status = msgspec.structs.replace(bare.status, resource_claim_statuses=[PodResourceClaimStatus(name="c0")])
+    assert _plan(msgspec.structs.replace(bare, status=status)).launches
+
+
+def test_devices_of_another_architecture_are_none() -> None:
+    """(X3)"""
+    types = (_gpus(1, arch="arm64"), _type(name="m7a.large"))
+    assert not _plan(_claim("a"), _pod("a", "a", node_selector={ARCH: "amd64"}), types=types).launches
+
+
+def test_pods_without_claims_are_planned_beside_those_with_some() -> None:
+    """(R1)"""
+    assert len(_plan(_claim("a"), _pod("a", "a"), pod("b"), types=(_gpus(1),)).unplaced) == 0
+
+
+# --- nodes that exist ---
+
+
+def test_a_node_s_devices_are_used_before_one_is_bought() -> None:
+    """(C1, C2)"""
+    plan = _plan(_claim("a"), _pod("a", "a"), _node("n1"), _of_node("n1"), types=(_gpus(1),))
+    assert [(one.node, one.pods) for one in plan.existing] == [("n1", ("default/a",))]
+
+
+def test_a_device_that_a_claim_has_is_no_other_s() -> None:
+    """(H1 of several runs)"""
+    held = _held("held", "of-n1", "device-0", by="web")
+    plan = _plan(_claim("a"), _pod("a", "a"), held, _node("n1"), _of_node("n1"), types=(_gpus(1),))
+    assert _together(plan) == [["a"]]
+
+
+def test_a_claim_with_its_device_binds_its_pods_to_where_that_is() -> None:
+    """(H2 of several runs) The allocation names the node by its name, not by a label."""
+    terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n2"]}]}]
+    held = _held("held", "of-n2", "device-0", by="web", nodeSelector={"nodeSelectorTerms": terms})
+    nodes = [_node("n1"), _node("n2"), _of_node("n1"), _of_node("n2")]
+    assert [one.node for one in _plan(held, _pod("b", "held"), *nodes, types=(_gpus(1),)).existing] == ["n2"]
+
+
+@pytest.mark.parametrize("slices", [(), (_of_node("n1"),)])
+def test_a_node_that_is_not_initialized_has_what_its_type_says(slices: tuple[ResourceSlice, ...]) -> None:
+    """(S1, I1) What it publishes by now is not counted beside that."""
+    claims = [_claim("a"), _claim("b"), _pod("a", "a"), _pod("b", "b")]
+    claim = node_claim("c1", conditions=("Launched",), instance_type="m7a.2xlarge")
+    plan = _plan(*claims, claim, *slices, types=(_gpus(1),))
+    assert [len(one.pods) for one in plan.existing] == [1]
+    assert len(plan.launches) == 1
+
+
+def test_slices_of_a_node_that_is_not_there_are_nobody_s() -> None:
+    """(S2)"""
+    plan = _plan(_claim("a"), _pod("a", "a"), _of_node("gone"), types=(_gpus(1),))
+    assert _together(plan) == [["a"]]
+
+
+def test_a_pool_that_is_not_complete_or_outdated_counts_for_nothing() -> None:
+    """Of several generations the newest, and that once all of it is there (API, ``ResourcePool``)."""
+    half = msgspec.convert({"name": "p", "resourceSliceCount": 2}, ResourcePool)
+    of_two = _published("half", msgspec.structs.replace(_slice(*_devices(1), nodeName="n1"), pool=half))
+    assert _plan(_claim("a"), _pod("a", "a"), _node("n1"), of_two, types=(_gpus(1),)).launches
+
+
+# --- devices of several nodes ---
+
+
+def test_devices_of_a_zone_bind_a_node_to_it() -> None:
+    """(D1, D2)"""
+    claims = _claim("a"), _claim("b", _exactly(of="nic"))
+    plan = _plan(*claims, _pod("a", "a", "b"), _in_zone(GPU, B), _in_zone(NIC, B))
+    assert [launch.offering.zone for launch in plan.launches] == [B]
+
+
+def test_devices_of_two_zones_are_no_pod_s() -> None:
+    """(X1)"""
+    claims = _claim("a"), _claim("b", _exactly(of="nic"))
+    assert not _plan(*claims, _pod("a", "a", "b"), _in_zone(GPU, A), _in_zone(NIC, B)).launches
+
+
+def test_a_claim_that_pods_share_takes_one_device() -> None:
+    """(E1) One that all nodes can use, so that its pods need not be together."""
+    claims = _claim("shared"), _claim("own")
+    plan = _plan(*claims, _pod("a", "shared"), _pod("b", "shared"), _pod("c", "own"), _everywhere(2))
+    assert not plan.unplaced
+    assert len(_plan(*claims, _pod("a", "shared"), _pod("c", "own"), _everywhere(1)).unplaced) == 1
+
+
+def test_pods_that_share_a_claim_for_a_node_s_device_share_the_node() -> None:
+    """(E2) Also where they would be cheaper apart, and where they are of different sizes."""
+    pods = _pod("a", "shared", cpu="3"), _pod("b", "shared", cpu="4"), _pod("c", "own")
+    types = (_gpus(1, name="m7a.xlarge"), _gpus(1))
+    plan = _plan(_claim("shared"), _claim("own"), *pods, types=types)
+    assert _together(plan) == [["a", "b"], ["c"]]
+
+
+@pytest.mark.parametrize("is_going", [True, False])
+def test_a_device_whose_pods_all_move_is_free(is_going: bool) -> None:
+    """(V1, V2)"""
+    live = pod("live", node="n1", owner="rs")
+    there = node("n1", node_pool="default", deleted=EPOCH if is_going else None)
+    plan = _plan(
+        _claim("a"), _pod("a", "a"), live, there, _everywhere(1), _held("held", "shared", "device-0", by="live")
+    )
+    assert (("default/a") in {left.pod for left in plan.unplaced}) != is_going
+
+
+# --- parts of devices ---
+
+_SHARED = {"capacity": {"memory": {"value": "16Gi"}}, "allowMultipleAllocations": True}
+
+
+def _parts(*amounts: str, policy: Document | None = None, dimension: str = "memory") -> Packing:
+    """A pod for each amount of a device with 16Gi; an empty one asks for none."""
+    capacity = {"memory": {"value": "16Gi", "requestPolicy": policy}} if policy else _SHARED["capacity"]
+    kind = _type(_slice(*_devices(1, capacity=capacity, allowMultipleAllocations=True)))
+    objects = list[Any]()
+    for number, amount in enumerate(amounts):
+        asked: Document = {"capacity": {"requests": {dimension: amount}}} if amount else {}
+        objects += [_claim(f"c{number}", _exactly(**asked)), _pod(f"p{number}", f"c{number}")]
+    return _plan(*objects, types=(kind,))
+
+
+def test_claims_share_a_device_by_its_capacity() -> None:
+    """(P1, P2, P3)"""
+    assert len(_parts("4Gi", "4Gi", "4Gi").launches) == 1
+    assert len(_parts("4Gi", "4Gi", "4Gi", "8Gi").launches) == 2
+    assert len(_parts("", "").launches) == 2  # who asks for no amount takes all
+
+
+@pytest.mark.parametrize(
+    ("amount", "policy", "dimension"),
+    [
+        ("32Gi", None, "memory"),
+        ("4Gi", None, "bandwidth"),
+        ("12Gi", {"default": "4Gi", "validValues": ["4Gi", "8Gi"]}, "memory"),
+        ("12Gi", {"default": "1Gi", "validRange": {"min": "1Gi", "max": "8Gi"}}, "memory"),
+    ],
+)
+def test_an_amount_that_may_not_be_asked_for_is_not_given(amount: str, policy: Document | None, dimension: str) -> None:
+    """(P6, P8, P9)"""
+    assert not _parts(amount, policy=policy, dimension=dimension).launches
+
+
+def test_amounts_are_rounded_up_to_valid_ones() -> None:
+    """(P10) Three of a default of 4Gi share 16Gi; of 5Gi in steps of 4Gi from 1Gi on each takes 5Gi, of 6Gi 9Gi."""
+    assert len(_parts("", "", "", policy={"default": "4Gi"}).launches) == 1
+    steps = {"default": "1Gi", "validRange": {"min": "1Gi", "step": "4Gi"}}
+    assert len(_parts("5Gi", "5Gi", "5Gi", policy=steps).launches) == 1
+    assert len(_parts("6Gi", "6Gi", policy=steps).launches) == 2
+
+
+def test_a_share_whose_pod_moves_is_free_again() -> None:
+    """(P4, partial) Of 16Gi a pod that stays has 4Gi, and one that goes 10Gi."""
+    shares = [
+        _held("live", "shared", "device-0", by="live", consumedCapacity={"memory": "4Gi"}),
+        _held("going", "shared", "device-0", by="going", consumedCapacity={"memory": "10Gi"}),
+        pod("live", node="n1", owner="rs"),
+        pod("going", node="n2", owner="rs"),
+        node("n1", node_pool="default", cpu="1"),
+        node("n2", node_pool="default", deleted=EPOCH),
+    ]
+    wanted = _claim("a", _exactly(capacity={"requests": {"memory": "10Gi"}}))
+    plan = _plan(wanted, _pod("a", "a"), *shares, _everywhere(1, **_SHARED))
+    assert "a" not in _why(plan)
+
+
+def _partitions(budget: Document, profiles: int, each: Document, of: int, counter_set: str = "set") -> Packing:
+    def counters(amounts: Document) -> Document:
+        return {name: {"value": value} for name, value in amounts.items()}
+
+    consumes = [{"counterSet": counter_set, "counters": counters(each)}]
+    kind = _type(
+        _slice(sharedCounters=[{"name": "set", "counters": counters(budget)}]),
+        _slice(*_devices(profiles, consumesCounters=consumes)),
+    )
+    objects = [one for n in range(of) for one in (_claim(f"c{n}"), _pod(f"p{n}", f"c{n}"))]
+    return _plan(*objects, types=(kind,))
+
+
+def test_partitions_share_the_counters_of_their_pool() -> None:
+    """(K1, K2, K3, K5, K6, K7)"""
+    assert len(_partitions({"memory": "80Gi"}, 2, {"memory": "40Gi"}, of=2).launches) == 1
+    assert len(_partitions({"memory": "80Gi"}, 3, {"memory": "40Gi"}, of=3).launches) == 2
+    two = {"memory": "40Gi", "compute": "50"}
+    assert len(_partitions({"memory": "80Gi", "compute": "100"}, 2, two, of=2).launches) == 1
+    assert len(_partitions({"memory": "80Gi", "compute": "60"}, 2, two, of=2).launches) == 2
+    assert not _partitions({"memory": "40Gi"}, 1, {"memory": "80Gi"}, of=1).launches
+    assert not _partitions({"memory": "80Gi"}, 1, {"memory": "40Gi"}, of=1, counter_set="other").launches
+
+
+def test_who_only_looks_at_devices_takes_none() -> None:
+    """adminAccess: a device that another claim has will do (API, ``DeviceRequest``)."""
+    looking = _claim("a", _exactly(adminAccess=True)), _claim("b")
+    assert len(_plan(*looking, _pod("a", "a"), _pod("b", "b"), types=(_gpus(1),)).launches) == 1
+
+
+def test_a_tainted_device_is_for_who_tolerates_it() -> None:
+    """(API, ``DeviceTaint``)"""
+    kind = _type(_slice(*_devices(1, taints=[{"key": "broken", "effect": "NoSchedule"}])))
+    tolerating = _exactly(tolerations=[{"key": "broken", "operator": "Exists"}])
+    assert not _plan(_claim("a"), _pod("a", "a"), types=(kind,)).launches
+    assert _plan(_claim("a", tolerating), _pod("a", "a"), types=(kind,)).launches

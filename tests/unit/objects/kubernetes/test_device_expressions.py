@@ -1,0 +1,81 @@
+"""Expressions that select devices (Kubernetes `dynamic-resource-allocation/cel`)."""
+
+from contextlib import suppress
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from joinery.objects.kubernetes.device_expressions import DeviceExpressionError, Version, compiled, device_of
+
+GPU = device_of(
+    "gpu.nvidia.com",
+    {
+        "productName": "NVIDIA L4", "cuda": Version.of("8.9.0"), "minor": 5, "healthy": True,
+        "resource.kubernetes.io/pcieRoot": "pci0000:00", "links": ["a", "b"],
+    },
+    {"memory": Decimal(23034 << 20)},
+    is_shared=False,
+)  # fmt: skip
+OWN = 'device.attributes["gpu.nvidia.com"]'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "device.driver == 'gpu.nvidia.com' && !device.allowMultipleAllocations",
+        f"{OWN}.productName.lowerAscii().matches('^.*l4$')",
+        f"{OWN}['productName'] in ['NVIDIA L4', 'NVIDIA A10G']",
+        "device.capacity['gpu.nvidia.com'].memory.compareTo(quantity('22Gi')) >= 0",
+        "device.capacity['gpu.nvidia.com'].memory.isLessThan(quantity('40Gi'))",
+        f"{OWN}.cuda.isGreaterThan(semver('8.0.0')) && {OWN}.cuda.major() == 8",
+        "semver('1.0.0-rc.1').isLessThan(semver('1.0.0')) && semver('1.0.0-2').isLessThan(semver('1.0.0-10'))",
+        f"cel.bind(gpu, {OWN}, gpu.healthy && gpu.minor + 1 == 6)",
+        "device.attributes['resource.kubernetes.io'].pcieRoot == 'pci0000:00'",
+        f"{OWN}.links.exists(link, link == 'b') && {OWN}.links.all(link, size(link) == 1)",
+        f"has({OWN}.minor) && !has({OWN}.other) && !has(device.attributes['other.com'].x)",
+        f"{OWN}.?other.orValue(3) == 3 && {OWN}[?'minor'].hasValue()",
+        f"{OWN}.other == 1 || {OWN}.minor == 5",
+        f"({OWN}.minor > 3 ? 'large' : 'small') == 'large'",
+        r"""'a\'b' == "a'b" && r'\d' == '\\d' && -7 / 2 == -3 && -7 % 2 == -1""",
+    ],
+)
+def test_an_expression_selects_a_device(text: str) -> None:
+    """What the documentation of Kubernetes and of drivers shows."""
+    assert compiled(text)(GPU)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"{OWN}.other == 1", f"{OWN}.minor == 5 && {OWN}.minor", f"{OWN}.minor < 'a'", f"{OWN}.minor / 0 == 1", "1 + 1"],
+)
+def test_an_expression_without_a_value_is_an_error(text: str) -> None:
+    """An attribute that the device lacks, or kinds that do not mix."""
+    with pytest.raises(DeviceExpressionError):
+        compiled(text)(GPU)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "device.", "device.x(", "a b", "device.driver.nothing()", "nothing(1)", "(" * 60 + "1" + ")" * 60]
+)
+def test_what_is_no_expression_is_refused(text: str) -> None:
+    """When the claim is read, before any device is asked."""
+    with pytest.raises(DeviceExpressionError):
+        compiled(text)
+
+
+def test_loops_within_loops_and_costly_patterns_end() -> None:
+    """Whoever may make a claim writes these."""
+    numbers = f"[{', '.join(map(str, range(60)))}]"
+    nested = f"{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, a + b + c >= 0)))"
+    for text in (nested, f"{OWN}.productName.matches('(a+)+$')"):
+        with pytest.raises(DeviceExpressionError):
+            compiled(text)(GPU)
+
+
+@given(st.text(alphabet="device.atrbus[]()'\\\"&|!<>=?:+-*/% 01,\n", max_size=40))
+def test_any_text_is_an_expression_or_refused(text: str) -> None:
+    """Nothing else comes of it."""
+    with suppress(DeviceExpressionError):
+        compiled(text)(GPU)
