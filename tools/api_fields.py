@@ -22,7 +22,7 @@ KINDS = (
     "CSIDriver", "CSINode", "CSIStorageCapacity",
     "CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "LimitRange", "Namespace",
     "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PriorityClass", "ReplicaSet",
-    "ReplicationController", "RuntimeClass", "StatefulSet", "StorageClass", "VolumeAttachment",
+    "ReplicationController", "ResourceQuota", "RuntimeClass", "StatefulSet", "StorageClass", "VolumeAttachment",
 )  # fmt: skip
 #: Autoscalers of today and of a while ago.
 _MODELS = {"HorizontalPodAutoscaler": "V2HorizontalPodAutoscaler"}
@@ -39,8 +39,8 @@ _ONE = {"str": "s", "int": "i", "bool": "b", "float": "*", "datetime": "*", "dat
 #: Quantities, which the client calls text: a number is one too.
 _QUANTITIES = frozenset((
     "allocatable", "allocatedResources", "capacity", "consumedCapacity", "default", "defaultRequest", "divisor",
-    "limits", "max", "maxLimitRequestRatio", "maximumVolumeSize", "min", "overhead", "podFixed", "requests",
-    "sizeLimit",
+    "hard", "limits", "max", "maxLimitRequestRatio", "maximumVolumeSize", "min", "overhead", "podFixed", "requests",
+    "sizeLimit", "used",
 ))  # fmt: skip
 
 

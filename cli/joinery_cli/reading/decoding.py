@@ -20,7 +20,7 @@ from joinery.objects.kubernetes.decoding import without_nulls
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.wording import of_struct_error
 from joinery_cli.notices import UserNotice, note, warning
-from joinery_cli.reading.defaults import claim_defaults, namespaced, pod_defaults, spec_defaults
+from joinery_cli.reading.admission.defaults import claim_defaults, namespaced, pod_defaults, spec_defaults
 from joinery_cli.reading.documents import Document
 from joinery_cli.reading.fields import FieldFinding, findings
 from joinery_cli.reading.kinds import ReadKind

@@ -25,7 +25,8 @@ from joinery.objects.snapshot.equivalents import LegacyReader, NotReadableError,
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery.objects.snapshot.successors import FIELDS
 from joinery_cli.notices import RefusedFilesError, UserNotice, note, some_of, warning, warnings_of
-from joinery_cli.reading.admission import admit
+from joinery_cli.reading.admission.admit import admit
+from joinery_cli.reading.admission.workloads import Owner
 from joinery_cli.reading.daemons import added, documents_of
 from joinery_cli.reading.decoding import read as read_object
 from joinery_cli.reading.documents import Document, documents, read, source_name
@@ -35,7 +36,6 @@ from joinery_cli.reading.kinds import ASIDE, ReadKind, in_place_of, kind_of, mak
 from joinery_cli.reading.names import nothing_reads
 from joinery_cli.reading.placeholders import unfilled
 from joinery_cli.reading.schema import BETA, EARLIEST
-from joinery_cli.reading.workloads import Owner
 
 if TYPE_CHECKING:
     from joinery_cli.options import Daemons
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 _HOOK = "helm.sh/hook"
 _MAKE_PODS = ("pods", "workloads", "daemon_sets")
 _IGNORED = {
-    "ResourceQuota": "a quota may let in fewer pods than are planned",
     "VerticalPodAutoscaler": "pods may be made with other requests than are planned",
 }
 _NAMELESS = "metadata.name: is missing"

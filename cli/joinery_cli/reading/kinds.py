@@ -45,6 +45,7 @@ KINDS: Mapping[tuple[str, str], ReadKind] = {
     ("", "PersistentVolume"): ReadKind("volumes", core.PersistentVolume),
     ("", "ReplicationController"): _WORKLOAD,
     ("", "LimitRange"): ReadKind("limit_ranges", workloads.LimitRange, True),
+    ("", "ResourceQuota"): ReadKind("resource_quotas", workloads.ResourceQuota, True),
     ("apps", "DaemonSet"): ReadKind("daemon_sets", core.DaemonSet, True, _OLD_APPS),
     ("apps", "Deployment"): _WORKLOAD._replace(versions=_OLD_APPS),
     ("apps", "ReplicaSet"): _WORKLOAD._replace(versions=_OLD_APPS),
@@ -83,7 +84,7 @@ KINDS: Mapping[tuple[str, str], ReadKind] = {
     (NODE_CLASS.identity().group, NODE_CLASS.kind): ReadKind("node_classes", NODE_CLASS),
 }
 #: What is read beside the snapshot: it becomes pods, or a word.
-ASIDE = frozenset({"workloads", "limit_ranges", "autoscalers", "scaled_objects", "runtime_classes"})
+ASIDE = frozenset({"workloads", "limit_ranges", "resource_quotas", "autoscalers", "scaled_objects", "runtime_classes"})
 #: Objects of others that say how many pods there are, or how many are placed together. Of their many other fields there
 #: is no table.
 _OF_OTHERS: Mapping[tuple[str, str], ReadKind] = {

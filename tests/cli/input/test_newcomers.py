@@ -319,13 +319,6 @@ def test_a_class_of_another_provider_is_not_doubted(run: Run, write: Write) -> N
     assert "is it" not in run(*PLAN, "-f", write("pool.yaml", others)).err
 
 
-def test_a_quota_is_told_to_count_for_nothing(run: Run, cluster: str, write: Write) -> None:
-    """It may keep out pods that the plan has."""
-    quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
-    err = run(*PLAN, "-f", cluster, write("quota.json", quota)).err
-    assert "note: ignored 1 object of kind ResourceQuota: a quota may let in fewer pods than are planned" in err
-
-
 @pytest.mark.parametrize(
     ("bounds", "said"),
     [

@@ -30,16 +30,6 @@ def owned(name: str, kind: str, owner: str, **status: Any) -> dict[str, Any]:
     return {**pod, "status": status}
 
 
-@pytest.fixture
-def read(write: Write) -> Any:
-    """``read(object, ...)``: the inputs of one file with these objects."""
-
-    def call(*objects: dict[str, Any]) -> Inputs:
-        return load([write("objects.json", {"apiVersion": "v1", "kind": "List", "items": list(objects)})])
-
-    return call
-
-
 def names(inputs: Inputs) -> list[str]:
     """The pods of the inputs."""
     return sorted(inputs.objects["pods"])

@@ -128,6 +128,36 @@ class LimitRange(_Object, frozen=True):
     spec: LimitRangeSpec = LimitRangeSpec()
 
 
+class QuotaScope(_Object, frozen=True):
+    """Which pods are counted. ``operator`` and ``values``: of the scope PriorityClass."""
+
+    scope_name: str = ""
+    operator: str = ""
+    values: list[str] = []
+
+
+class QuotaScopeSelector(_Object, frozen=True):
+    match_expressions: list[QuotaScope] = []
+
+
+class ResourceQuotaSpec(_Object, frozen=True):
+    hard: dict[str, str | int | float] = {}
+    scopes: list[str] = []
+    scope_selector: QuotaScopeSelector | None = None
+
+
+class ResourceQuotaStatus(_Object, frozen=True):
+    used: dict[str, str | int | float] = {}
+
+
+class ResourceQuota(_Object, frozen=True):
+    """What the objects of a namespace may use together."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+
 class RuntimeOverhead(_Object, frozen=True):
     pod_fixed: dict[str, str | int | float] = {}
 

@@ -62,14 +62,24 @@ Workloads = Mapping[Owner, Workload]
 class Expansion:
     """What the workloads add to the files.
 
-    ``pod_counts``: how many pods, by workload. ``notes`` and ``warnings`` are lines for a person.
+    ``owners``: the workload of each pod, by ``namespace/name``. ``notes`` and ``warnings`` are lines for a person.
     """
 
     pods: list[Pod] = field(default_factory=list)
     claims: list[PersistentVolumeClaim] = field(default_factory=list)
-    pod_counts: Counter[Owner] = field(default_factory=Counter)
+    owners: dict[str, Owner] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+
+    @property
+    def pod_counts(self) -> Counter[Owner]:
+        """How many pods each workload adds."""
+        return Counter(self.owners.values())
+
+    def keep(self, pods: Container[str]) -> None:
+        """Forget those that are not among these pods."""
+        self.pods = [pod for pod in self.pods if pod.key in pods]
+        self.owners = {key: owner for key, owner in self.owners.items() if key in pods}
 
 
 def expand(workloads: Workloads, pods: Mapping[str, Pod], claims: Container[str]) -> Expansion:
@@ -92,9 +102,8 @@ def expand(workloads: Workloads, pods: Mapping[str, Pod], claims: Container[str]
             continue
         taken_names.update(pod.key for pod in missing)
         expansion.pods += missing
-        expansion.pod_counts[owner] += len(missing)
+        expansion.owners |= dict.fromkeys((pod.key for pod in missing), owner)
         expansion.claims += (claim for pod in missing for claim in _claims(workload, pod) if _key(claim) not in claims)
-    expansion.pod_counts = +expansion.pod_counts
     return expansion
 
 

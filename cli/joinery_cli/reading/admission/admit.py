@@ -26,9 +26,10 @@ from joinery.objects.kubernetes.workloads import (
     label_selector,
 )
 from joinery_cli.notices import UserNotice, note, warning
-from joinery_cli.reading.defaults import pod_defaults
-from joinery_cli.reading.volume_claims import classified, made_at_once, owned
-from joinery_cli.reading.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand, of_no_pods
+from joinery_cli.reading.admission.defaults import pod_defaults
+from joinery_cli.reading.admission.quotas import within_quotas
+from joinery_cli.reading.admission.volume_claims import classified, made_at_once, owned
+from joinery_cli.reading.admission.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand, of_no_pods
 
 _SYSTEM_CLASSES = ("system-cluster-critical", "system-node-critical")
 _OF_JOBS = ("Job", "CronJob")
@@ -53,6 +54,8 @@ def admit(objects: Objects) -> list[UserNotice]:
     daemon_sets, sandboxes = objects.setdefault("daemon_sets", {}), objects.get("runtime_classes", {})
     _limit(pods, daemon_sets, objects.get("limit_ranges", {}).values())
     _sandbox(pods, daemon_sets, sandboxes)
+    beyond = list(within_quotas(pods, objects.get("resource_quotas", {}).values()))
+    expansion.keep(pods)
     notes = [*_expanded(expansion), *_autoscaled(scalers, workloads, expansion)]
     decided = {scaler.owner for scaler in scalers}
     notes += of_no_pods({owner: one for owner, one in workloads.items() if owner not in decided})
@@ -64,6 +67,7 @@ def admit(objects: Objects) -> list[UserNotice]:
         *made_at_once(objects["storage_classes"], claims, pods.values()),
         *_unranked(pods.values(), objects.get("priority_classes", {})),
         *_unsandboxed(pods.values(), sandboxes),
+        *beyond,
         *_out_of_bounds([pods[pod.key] for pod in expansion.pods], objects.get("limit_ranges", {}).values()),
     ]
     return [*map(note, notes), *map(warning, expansion.warnings), *map(warning, lacking)]
