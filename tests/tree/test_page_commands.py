@@ -1,11 +1,13 @@
 """What pages ask their reader to copy is there: operations of AWS with their parameters, targets of make with theirs.
 
-Commands of kubectl and `joinery plan` are run (tests/controlplane/test_getting_started.py); nothing is run here.
+Those of `joinery` about files of the repository are run. Those of kubectl are run on a real control plane
+(tests/controlplane/test_getting_started.py).
 """
 
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from botocore.exceptions import UnknownServiceError
 
 from joinery.objects.settings import SETTINGS, in_force
 from joinery_cli.main import app
+from tests.cli.conftest import outcome_of
 from tools.page_commands import commands, mentioned, simple
 from tools.template import ROOT, load
 
@@ -144,6 +147,29 @@ def test_commands_of_joinery_exist(page: str) -> None:
         known = {option for parameter in command.params for option in parameter.opts}
         given = {word.partition("=")[0] for word in words[2:] if word.startswith("-")}
         assert given - known == set(), words
+
+
+def about_files() -> dict[str, Sequence[str]]:
+    """Each command of `joinery` that needs no more than files of the repository, and ends by itself."""
+    found = {}
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
+        for words in (words for command in commands(page) for words in simple(command)):
+            if Path(words[0]).name != "joinery" or {"--top", "--watch", "--save"} & {*words}:
+                continue
+            given = [*takewhile(lambda word: word != ">", words[1:])]
+            files = [word for word in given if re.search(r"\.(yaml|json|gz)$", word)]
+            if files and all((ROOT / file).exists() for file in files):
+                found[shlex.join(given)] = given
+    return found
+
+
+@pytest.mark.parametrize("words", about_files().values(), ids=about_files().keys())
+def test_commands_of_joinery_about_files_run(words: Words, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And nobody's first plan is warned of what its page has left out."""
+    monkeypatch.chdir(ROOT)
+    done = outcome_of([*words])
+    assert (done.status, "DaemonSet" in done.err) == (0, False), done.err
+    assert done.out
 
 
 PAGE = """Do:
