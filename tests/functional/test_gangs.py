@@ -2,7 +2,8 @@
 
 from joinery.decisions.lifecycle.launching.incomplete_gangs import TIME_TO_BE_WHOLE
 from joinery.gateways.doorbell.gateway import Bell
-from joinery.objects.karpenter.labels import GANGS, ZONE
+from joinery.objects.karpenter.labels import GANGS, UNSERVED_NEEDS, ZONE
+from joinery.objects.snapshot.claims import INITIALIZED
 from joinery.objects.snapshot.offerings import OfferingKey
 from simulator import builders
 from simulator.world import World
@@ -70,3 +71,19 @@ def test_what_was_bought_for_half_a_gang_goes_back(stand: Stand) -> None:
         stand.wait(30)
     assert stand.alive == []
     assert "GangIncomplete" in stand.event_reasons("NodeClaim")
+
+
+def test_a_node_that_waits_for_its_gang_has_broken_no_promise(stand: Stand) -> None:
+    """kube-scheduler binds nobody there before the others have nodes: that says nothing against the node."""
+    _gang(stand, 2)
+    stand.provision()
+    stand.boot()
+    late = stand.claims[0]
+    (node,) = [one for one in stand.world.cluster.nodes.values() if one.spec.provider_id == late.status.provider_id]
+    stand.world.cluster.remove(node)
+    for _ in range(8):
+        stand.live()
+        stand.wait(60)
+    kept = [claim for claim in stand.claims if claim.is_true(INITIALIZED)]
+    assert len(kept) == 1
+    assert all(UNSERVED_NEEDS not in claim.metadata.annotations for claim in kept)

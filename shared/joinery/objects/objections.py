@@ -27,6 +27,7 @@ class ObjectionCode(StrEnum):
     # Its pods.
     POD = "Pod"
     POD_DISRUPTION_BUDGET = "PodDisruptionBudget"
+    GANG = "Gang"
     # The decision.
     PREFERENCE = "Preference"
     NOT_WORTH_IT = "NotWorthIt"

@@ -56,7 +56,7 @@ class GangKey(NamedTuple):
         return f"{kind} {self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Gang:
     """Pods that are placed together. ``str`` names it for people.
 

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from joinery.decisions.disruption.decision import DecidedCommand, Rejection, RejectionCause, Validation
+from joinery.decisions.disruption.gangs import RunningGangs
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.canaries import CanaryLimit
 from joinery.decisions.disruption.validation.eviction_rates import EvictionRates
@@ -48,14 +49,20 @@ class BudgetCheck:
         self._counts = pool_nodes(views)
         self._evictions = EvictionRates(self._snapshot, views)
         self._canaries = CanaryLimit(problem)
+        self._gangs = RunningGangs(self._snapshot)
         self._taken: Counter[str] = Counter()
         self._allowances: dict[tuple[str, DisruptionReason], Allowance] = {}
 
     def objection(self, command: DecidedCommand) -> Objection | None:
-        """Why the command may not start now: what a NodePool, a workload, or the trial of an image says."""
+        """Why the command may not start now: what a NodePool, a workload, the trial of an image, or a gang says."""
         if not self._is_bound:
             return None
-        return self._pool_objection(command) or self._evictions.objection(command) or self._canaries.objection(command)
+        return (
+            self._pool_objection(command)
+            or self._evictions.objection(command)
+            or self._canaries.objection(command)
+            or (self._gangs.objection(command.pods) if command.reason is DisruptionReason.UNDERUTILIZED else None)
+        )
 
     @property
     def trials(self) -> ImageTrials:
@@ -92,6 +99,7 @@ class BudgetCheck:
         """The command starts, so its nodes count from now on."""
         self._taken.update(self._pool_of.get(name, "") for name in command.retire)
         self._evictions.take(command)
+        self._gangs.take(command.pods)
         self._canaries.take(command)
 
     def _allowance(self, pool: str, reason: DisruptionReason) -> Allowance:

@@ -1,21 +1,23 @@
 """Which candidates budgets let go at all, asked before a plan is made.
 
 A plan forces drifted nodes out together. Where no more may go for drift, they may still be empty, or worth it; and few
-of those that wait for the trial of an image may be one command too large.
+of those that wait for the trial of an image may be one command too large. So may the nodes of a gang: as many are
+planned for, the dearest first, as it can spare.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
 from joinery.decisions.disruption.decision import DecidedCommand, StayingNode
+from joinery.decisions.disruption.gangs import RunningGangs
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck
 from joinery.decisions.disruption.validation.canaries import image_for, waiting_for_trials
 from joinery.objects.karpenter.disruption import DisruptionReason
 from joinery.objects.objections import Objection
 
-_DRIFTED = DisruptionReason.DRIFTED
+_DRIFTED, _UNDERUTILIZED = DisruptionReason.DRIFTED, DisruptionReason.UNDERUTILIZED
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ class Eligible:
 
 
 def eligible(found: Candidates, problem: DisruptionProblem) -> Eligible:
-    """What budgets, rates and trials of images let each candidate go for, as if it went alone."""
+    """What budgets, rates and trials of images let each candidate go for, as if it went alone; and gangs, as if all of
+    their nodes went.
+    """
     budgets = BudgetCheck(problem, found.nodes)
     candidates: dict[str, Candidate] = {}
     staying: list[StayingNode] = []
@@ -37,11 +41,25 @@ def eligible(found: Candidates, problem: DisruptionProblem) -> Eligible:
         name, objections = candidate.claim.metadata.name, _objections(candidate, budgets)
         staying += [StayingNode(name, objection, reason) for reason, objection in objections.items()]
         candidates[name] = replace(candidate, reasons=candidate.reasons - objections.keys())
+    staying += _spared(candidates, RunningGangs(problem.packing.snapshot))
     drifted = [candidate for candidate in candidates.values() if candidate.is_drifted]
     for name, objection in waiting_for_trials(drifted, budgets.trials, problem.packing.snapshot).items():
         staying.append(StayingNode(name, objection, _DRIFTED))
         candidates[name] = replace(candidates[name], reasons=candidates[name].reasons - {_DRIFTED})
     return Eligible(candidates, tuple(staying))
+
+
+def _spared(candidates: dict[str, Candidate], gangs: RunningGangs) -> Iterator[StayingNode]:
+    """Take from the candidates what no gang can spare together with those before it."""
+    for name, candidate in sorted(candidates.items(), key=lambda item: (-item[1].price, item[0])):
+        pods = [pod.key for pod in candidate.pods]
+        if _UNDERUTILIZED not in candidate.reasons:
+            continue
+        if objection := gangs.objection(pods):
+            candidates[name] = replace(candidate, reasons=candidate.reasons - {_UNDERUTILIZED})
+            yield StayingNode(name, objection, _UNDERUTILIZED)
+        else:
+            gangs.take(pods)
 
 
 def _objections(candidate: Candidate, budgets: BudgetCheck) -> Mapping[DisruptionReason, Objection]:
