@@ -151,7 +151,7 @@ def test_commands_of_joinery_exist(page: str) -> None:
 
 def about_files() -> dict[str, Sequence[str]]:
     """Each command of `joinery` that needs no more than files of the repository, and ends by itself."""
-    found = {}
+    found: dict[str, Sequence[str]] = {}
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         for words in (words for command in commands(page) for words in simple(command)):
             if Path(words[0]).name != "joinery" or {"--top", "--watch", "--save"} & {*words}:
