@@ -6,7 +6,15 @@ out. Nested parts may be given as structs or as documents: dictionaries with the
 
 from simulator.builders.defaults import EPOCH, ZONES, zone_id
 from simulator.builders.ec2 import instance_type
-from simulator.builders.karpenter import capacity_buffer, foreign, node_claim, node_class, node_overlay, node_pool
+from simulator.builders.karpenter import (
+    capacity_buffer,
+    foreign,
+    node_claim,
+    node_class,
+    node_overlay,
+    node_pool,
+    provisioning_request,
+)
 from simulator.builders.nodes import node
 from simulator.builders.pods import (
     daemon_set,
@@ -41,6 +49,7 @@ __all__ = [
     "pod",
     "pod_group",
     "pod_template",
+    "provisioning_request",
     "replica_set",
     "storage_class",
     "volume",

@@ -10,6 +10,7 @@ from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.provisioningrequest import ATOMIC, CHECK, ProvisioningRequest
 from simulator.builders.defaults import EPOCH, ZONES, zone_id
 from simulator.kubernetes import shapes
 
@@ -187,6 +188,29 @@ def node_overlay(
         "weight": weight,
     }
     return NodeOverlay.model_validate({"metadata": {"name": name, "generation": 1}, "spec": spec})
+
+
+def provisioning_request(
+    name: str = "train",
+    *,
+    template: str = "worker",
+    count: int = 4,
+    namespace: str = "default",
+    check: bool = False,
+    created: datetime = EPOCH,
+    **parameters: str,
+) -> ProvisioningRequest:
+    """A ProvisioningRequest for so many pods of a PodTemplate. ``check``: only whether there is room is asked."""
+    spec = {
+        "provisioningClassName": CHECK if check else ATOMIC,
+        "podSets": [{"podTemplateRef": {"name": template}, "count": count}],
+        "parameters": parameters,
+    }
+    metadata = {
+        "name": name, "namespace": namespace, "uid": f"uid-request-{name}", "generation": 1,
+        "creationTimestamp": created,
+    }  # fmt: skip
+    return ProvisioningRequest.model_validate({"metadata": metadata, "spec": spec})
 
 
 def capacity_buffer(

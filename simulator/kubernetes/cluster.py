@@ -26,6 +26,7 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
 from joinery.objects.kubernetes.shapes import BufferSources, Shape
@@ -173,6 +174,7 @@ class InMemoryCluster:
             node_pools=self._all("NodePool"),
             node_overlays=self._all("NodeOverlay"),
             capacity_buffers=self._all("CapacityBuffer"),
+            provisioning_requests=self._all("ProvisioningRequest"),
             node_classes=self._all(self._node_class.kind),
             node_class_kind=self._node_class.identity(),
             daemon_sets=self._all("DaemonSet"),
@@ -284,6 +286,18 @@ class InMemoryCluster:
         return self._write(before, after, "annotations")
 
     def update_node_overlay(self, before: NodeOverlay, after: NodeOverlay) -> NodeOverlay:
+        return self._write(before, after)
+
+    def pod_templates(self, names: Sequence[str]) -> Mapping[str, Shape]:
+        stored = self.api.objects("PodTemplate")
+        return {
+            name: Shape(template=stored[name].template) if name in stored else Shape(missing=f"podtemplates {name!r}")
+            for name in names
+        }
+
+    def update_provisioning_request(
+        self, before: ProvisioningRequest, after: ProvisioningRequest
+    ) -> ProvisioningRequest:
         return self._write(before, after)
 
     def update_capacity_buffer(self, before: CapacityBuffer, after: CapacityBuffer) -> CapacityBuffer:

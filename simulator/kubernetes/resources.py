@@ -18,6 +18,7 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes import core, rollouts, shapes, workloads
 from joinery.objects.kubernetes.podgroups import PodGroup
 
@@ -100,6 +101,7 @@ KINDS = {
         Kind("Lease", LeaseObject, "coordination.k8s.io/v1", "leases", True),
         Kind("NodePool", NodePool, "karpenter.sh/v1", "nodepools"),
         Kind("NodeOverlay", NodeOverlay, "karpenter.sh/v1alpha1", "nodeoverlays"),
+        Kind("ProvisioningRequest", ProvisioningRequest, "autoscaling.x-k8s.io/v1", "provisioningrequests", True),
         Kind("CapacityBuffer", CapacityBuffer, "autoscaling.x-k8s.io/v1beta1", "capacitybuffers", True),
         Kind("NodeClaim", NodeClaim, "karpenter.sh/v1", "nodeclaims"),
         Kind("EC2NodeClass", EC2NodeClass, "karpenter.k8s.aws/v1", "ec2nodeclasses"),

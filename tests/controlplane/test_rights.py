@@ -37,7 +37,7 @@ DECIDED_BY = [
     "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy",
     "replicasets.apps", "statefulsets.apps", "jobs.batch", "replicationcontrollers", "nodeoverlays.karpenter.sh",
     "podgroups.scheduling.k8s.io", "podgroups.scheduling.x-k8s.io", "podgroups.scheduling.volcano.sh",
-    "capacitybuffers.autoscaling.x-k8s.io",
+    "capacitybuffers.autoscaling.x-k8s.io", "provisioningrequests.autoscaling.x-k8s.io",
 ]  # fmt: skip
 DECIDING = [f"{verb} {resource}" for verb in ("list", "watch") for resource in DECIDED_BY]
 LAUNCHING = [
@@ -54,6 +54,7 @@ LAUNCHING = [
     "get rollouts.argoproj.io/scale",
     "list resourcequotas",
     "patch capacitybuffers.autoscaling.x-k8s.io/status",
+    "patch provisioningrequests.autoscaling.x-k8s.io/status",
 ]
 LIVING = [
     "patch nodeclaims.karpenter.sh/status",

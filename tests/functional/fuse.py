@@ -13,6 +13,7 @@ WRITES = frozenset(
     {
         "create_node_claim", "update_node_claim", "delete_node_claim", "update_node", "delete_node", "update_node_pool",
         "update_node_overlay", "update_capacity_buffer",
+        "update_provisioning_request",
         "update_node_class", "reject", "update_pod", "tolerate", "evict", "restart", "delete_pod", "acquire_lease",
         "release_lease", "emit", "prepare", "launch", "terminate", "reboot", "tag", "ring", "put_catalog",
         "put_paid_for", "record", "mark", "forget", "remove_unused",
@@ -36,7 +37,8 @@ INSTALLER_WRITES = frozenset(
 #: The methods of the gateways that change nothing.
 READS = frozenset(
     {
-        "snapshot", "claims_snapshot", "buffer_sources", "node", "node_claim", "node_pool", "replica_set", "deployment",
+        "snapshot", "claims_snapshot", "buffer_sources", "pod_templates",
+        "node", "node_claim", "node_pool", "replica_set", "deployment",
         "catalog", "paid_for", "bought",
         "status_of", "instance_types", "instances", "look_up", "impaired", "shifted_zones", "at", "is_news",
     }

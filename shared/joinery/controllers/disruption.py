@@ -16,7 +16,7 @@ from typing import Any, Protocol
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import ACTING_SECONDS
-from joinery.controllers.launching.headroom import with_headroom
+from joinery.controllers.launching.headroom import requested, with_headroom
 from joinery.controllers.launching.stored_commitments import with_stored_commitments
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.reporting.change_monitor import ChangeMonitor
@@ -32,6 +32,7 @@ from joinery.decisions.disruption.moves import replicas_of
 from joinery.decisions.disruption.paid import decide_paid
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.disruption.validation.validate import still_startable
+from joinery.decisions.headroom.requests import to_keep
 from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand
 from joinery.decisions.lifecycle.launching.new_claims import claims_of
 from joinery.decisions.lifecycle.state.drift import drift_noted, instance_type_drift
@@ -89,7 +90,9 @@ class DisruptionController:
             return {"awaited": len(waiting)}
         supply = read_supply(self._gateways, snapshot, is_voluntary=True)
         snapshot = self._judged(snapshot, supply, invocation)
-        problem = self._problem(with_headroom(self._gateways.cluster, snapshot)[0], supply, invocation)
+        kept = to_keep(requested(self._gateways.cluster, snapshot))
+        asked = with_headroom(self._gateways.cluster, snapshot)[0].with_virtual(kept)
+        problem = self._problem(asked, supply, invocation)
         decision = self._decide(problem, stopwatch=invocation.stopwatch())
         if decision.limit_struck:
             count(Count.SEARCHES_CUT_SHORT)

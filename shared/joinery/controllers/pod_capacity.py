@@ -19,13 +19,14 @@ from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
 from joinery.controllers.acting.lease import deciding
 from joinery.controllers.launching.claim_writer import ClaimWriter
-from joinery.controllers.launching.headroom import with_headroom
+from joinery.controllers.launching.headroom import requested, with_headroom
 from joinery.controllers.launching.refused_claims import known_refusals, without
 from joinery.controllers.launching.stored_commitments import with_stored_commitments
 from joinery.controllers.launching.supply import Supply, read_supply
 from joinery.controllers.reporting.record import PlanRecorder
 from joinery.controllers.telemetry import REASON, logger
 from joinery.decisions.capping import plan_within_caps
+from joinery.decisions.headroom.requests import ResolvedRequest, to_buy, with_room
 from joinery.decisions.headroom.resolve import ResolvedBuffer
 from joinery.decisions.planning import Plan, PlanWarning
 from joinery.decisions.scheduling.packing import Packing
@@ -49,12 +50,16 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True)
 class Decision:
-    """A plan within the caps, and what it was made from. ``buffers``: those whose room is part of it."""
+    """A plan within the caps, and what it was made from. ``buffers``, ``requests``: those whose room is part of it.
+    ``checked``: the requests (namespace/name) for which there is room.
+    """
 
     problem: Problem
     supply: Supply
     plan: Plan
     buffers: tuple[ResolvedBuffer, ...] = ()
+    requests: tuple[ResolvedRequest, ...] = ()
+    checked: frozenset[str] = frozenset()
 
     @property
     def packing(self) -> Packing:
@@ -109,6 +114,8 @@ class PodCapacity:
 
     def _plan(self, snapshot: Snapshot, caps: Caps) -> tuple[Decision, ClaimWriter]:
         snapshot, buffers = with_headroom(self._gateways.cluster, snapshot)
+        requests = requested(self._gateways.cluster, snapshot)
+        snapshot = snapshot.with_virtual(to_buy(requests))
         known = known_refusals(snapshot, self._gateways.refusals.at(snapshot.now))
         snapshot = without(snapshot, known.pools)
         supply = read_supply(self._gateways, snapshot)
@@ -119,7 +126,8 @@ class PodCapacity:
             problem = with_stored_commitments(problem, self._gateways.store, supply.sold)
         stopwatch = self._invocation.stopwatch()
         plan = plan_within_caps(problem, stopwatch=stopwatch, refused=known.pods)
-        decision = Decision(problem, supply, plan, buffers)
+        checked = with_room(problem, requests, stopwatch)
+        decision = Decision(problem, supply, plan, buffers, requests, checked)
         _log_warnings(decision.plan.warnings)
         actor = Actor(self._gateways, snapshot.now, self._invocation)
         if refusal := _refusal(decision.plan):

@@ -23,6 +23,7 @@ from joinery.controllers.reporting.record import PlanRecorder
 from joinery.controllers.static_capacity import StaticCapacity
 from joinery.controllers.telemetry import COST, PAID, metrics
 from joinery.controllers.triggers.backoff import reading
+from joinery.decisions.headroom.requests import request_statuses
 from joinery.decisions.headroom.resolve import for_real_pods
 from joinery.decisions.headroom.status import buffer_statuses
 from joinery.decisions.lifecycle.joining.steering import planned_onto
@@ -70,7 +71,10 @@ class ProvisioningController:
         real = for_real_pods(decision.packing, decision.snapshot)
         report(self._gateways, invocation, decision.snapshot, real, writer, self._monitor)
         options = writer.rest(decision.problem).options
-        writer.actor.carry_out(*buffer_statuses(decision.snapshot, decision.buffers, decision.packing))
+        writer.actor.carry_out(
+            *buffer_statuses(decision.snapshot, decision.buffers, decision.packing),
+            *request_statuses(decision.snapshot, decision.requests, decision.packing, decision.checked),
+        )
         caps = replace_risky_nodes(self._gateways, options, decision.snapshot, invocation, writer.actor)
         static.replace_drifted(decision.snapshot, decision.supply, replace(options, caps=caps))
         decision = decision.proven()

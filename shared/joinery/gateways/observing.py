@@ -27,9 +27,10 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
-from joinery.objects.kubernetes.shapes import BufferSources
+from joinery.objects.kubernetes.shapes import BufferSources, Shape
 from joinery.objects.snapshot.instances import InstanceStatus
 from joinery.objects.snapshot.learned_memory import LearnedMemory
 from joinery.objects.snapshot.offerings import InstanceType, OfferingKey
@@ -111,6 +112,14 @@ class ReadOnlyCluster:
         return after
 
     def update_node_overlay(self, before: NodeOverlay, after: NodeOverlay) -> NodeOverlay:
+        return after
+
+    def pod_templates(self, names: Sequence[str]) -> Mapping[str, Shape]:
+        return self._cluster.pod_templates(names)
+
+    def update_provisioning_request(
+        self, before: ProvisioningRequest, after: ProvisioningRequest
+    ) -> ProvisioningRequest:
         return after
 
     def update_capacity_buffer(self, before: CapacityBuffer, after: CapacityBuffer) -> CapacityBuffer:

@@ -17,11 +17,12 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment
 from joinery.objects.snapshot.offerings import OfferingKey
 
-Subject = Pod | Node | NodeClaim | NodePool | NodeOverlay | NodeClass | CapacityBuffer
+Subject = Pod | Node | NodeClaim | NodePool | NodeOverlay | NodeClass | CapacityBuffer | ProvisioningRequest
 #: The object that gets the Events about an instance, which is itself no object of the cluster.
 Owner = Node | NodeClaim | NodePool
 
@@ -95,6 +96,13 @@ class UpdateOverlay:
 class UpdateBuffer:
     before: CapacityBuffer
     after: CapacityBuffer
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateRequest:
+    before: ProvisioningRequest
+    after: ProvisioningRequest
     reason: str
 
 
@@ -192,6 +200,7 @@ Change = (
     | UpdatePool
     | UpdateOverlay
     | UpdateBuffer
+    | UpdateRequest
     | UpdateClass
     | Reject
     | UpdatePod
@@ -230,7 +239,7 @@ def subject(command: Change | Ask) -> str:  # noqa: C901, PLR0911 - one flat tab
             return before.metadata.name
         case UpdateOverlay(overlay):
             return overlay.metadata.name
-        case UpdateBuffer(buffer):
+        case UpdateBuffer(buffer) | UpdateRequest(buffer):
             return buffer.key
         case DeleteClaim(claim):
             return claim.metadata.name
@@ -265,6 +274,8 @@ def object_of(command: Change | Ask) -> Subject | None:  # noqa: C901, PLR0911 -
             return overlay
         case UpdateBuffer(buffer):
             return buffer
+        case UpdateRequest(request):
+            return request
         case DeleteClaim(claim):
             return claim
         case DeleteNode(node):

@@ -109,6 +109,9 @@ OF_JOINERY: Mapping[str, OwnKey] = MappingProxyType(
         labels.PLANNED_PODS: OwnKey((NODE_CLAIM,), "the pods that it was bought for"),
         labels.PLANNED_NEEDS: OwnKey((NODE_CLAIM,), "what these pods need, to know pods like them"),
         labels.UNSERVED_NEEDS: OwnKey((NODE_CLAIM,), "the needs of pods that it was kept for and that never came"),
+        labels.PROVISIONING_REQUEST: OwnKey(
+            (POD,), "on pods that stand for a ProvisioningRequest in plans and records, and in no cluster: which it is"
+        ),
         labels.GANGS: OwnKey(
             (NODE_CLAIM,), "the gangs that it was bought for: pods that are placed together or not at all"
         ),

@@ -36,6 +36,7 @@ from joinery.objects.actions import (
     UpdateOverlay,
     UpdatePod,
     UpdatePool,
+    UpdateRequest,
     object_of,
     subject,
 )
@@ -56,7 +57,17 @@ _ENCODED = " Encoded authorization failure message"
 #: What is asked by a command, in words.
 _REQUESTS: Mapping[type[Change], str] = {
     **dict.fromkeys(
-        (UpdateClaim, UpdateNode, UpdatePool, UpdateClass, UpdateOverlay, UpdateBuffer, UpdatePod, Reject),
+        (
+            UpdateClaim,
+            UpdateNode,
+            UpdatePool,
+            UpdateClass,
+            UpdateOverlay,
+            UpdateBuffer,
+            UpdateRequest,
+            UpdatePod,
+            Reject,
+        ),
         "an update of {}",
     ),
     **dict.fromkeys((DeleteClaim, DeleteNode, DeletePod), "the deletion of {}"),

@@ -37,6 +37,7 @@ from joinery.objects.actions import (
     UpdateOverlay,
     UpdatePod,
     UpdatePool,
+    UpdateRequest,
     subject,
 )
 from joinery.objects.errors import ConflictError, JoineryError, NotFoundError, TimeIsOverError
@@ -96,6 +97,8 @@ class GatewayCalls:
                 cluster.update_node_overlay(before_overlay, after_overlay)
             case UpdateBuffer(before_buffer, after_buffer):
                 cluster.update_capacity_buffer(before_buffer, after_buffer)
+            case UpdateRequest(before_request, after_request):
+                cluster.update_provisioning_request(before_request, after_request)
             case Reject(kind, name, reason):
                 cluster.reject(kind, name, reason)
             case UpdatePod(before_pod, after_pod):

@@ -16,7 +16,7 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.solve import Stopwatch, solve_unproven
 from joinery.objects.annotations.disruption import is_candidate
 from joinery.objects.snapshot.nodes import cordoned
-from joinery.objects.snapshot.pods import buffer_of, comes_with_node, is_virtual
+from joinery.objects.snapshot.pods import comes_with_node, is_virtual, wanted_by
 from joinery.objects.snapshot.snapshot import Snapshot
 
 
@@ -44,8 +44,9 @@ def carried_over(snapshot: Snapshot, decided: Snapshot) -> Snapshot:
     """A later snapshot, with the chunks where they were when it was decided, as far as nodes and buffers are there."""
     nodes = {node.metadata.name for node in snapshot.nodes}
     names = {buffer.key for buffer in snapshot.capacity_buffers}
+    names |= {request.key for request in snapshot.provisioning_requests if request.is_open}
     return snapshot.with_virtual(
-        pod for pod in decided.pods if is_virtual(pod) and pod.spec.node_name in nodes and buffer_of(pod) in names
+        pod for pod in decided.pods if is_virtual(pod) and pod.spec.node_name in nodes and wanted_by(pod) in names
     )
 
 

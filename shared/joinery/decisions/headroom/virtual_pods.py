@@ -35,14 +35,28 @@ def virtual_pods(
     buffer: CapacityBuffer, template: PodTemplateSpec, count: int, types: Sequence[str], now: datetime
 ) -> tuple[Pod, ...]:
     """So many pods of the template. ``types``: the capacity types of their nodes, in place of what it asks for."""
-    spec = virtual_spec(template.spec, types)
     annotations = {FAKE_POD: "true", BUFFER_NAME: buffer.metadata.name, BUFFER_NAMESPACE: buffer.namespace}
+    named = (f"capacity-buffer-{buffer.metadata.name}", buffer.namespace, buffer.metadata.uid)
+    return virtual_pods_of(named, template, count, annotations, now, types)
+
+
+def virtual_pods_of(
+    named: tuple[str, str, str],
+    template: PodTemplateSpec,
+    count: int,
+    annotations: dict[str, str],
+    now: datetime,
+    types: Sequence[str] = (),
+) -> tuple[Pod, ...]:
+    """So many pods of the template. ``named``: how their names begin, their namespace, how their UIDs begin."""
+    name, namespace, uid = named
+    spec = virtual_spec(template.spec, types)
     return tuple(
         Pod(
             metadata=ObjectMeta(
-                name=f"capacity-buffer-{buffer.metadata.name}-{number}",
-                namespace=buffer.namespace,
-                uid=f"{buffer.metadata.uid}-{number}",
+                name=f"{name}-{number}",
+                namespace=namespace,
+                uid=f"{uid}-{number}",
                 creation_timestamp=now,
                 labels=template.metadata.labels,
                 annotations=annotations,

@@ -15,10 +15,16 @@ from pydantic import ValidationError
 
 from joinery.gateways.kubernetes import leases, lists
 from joinery.gateways.kubernetes.api_errors import refusal
-from joinery.gateways.kubernetes.buffers import buffer_sources
+from joinery.gateways.kubernetes.buffers import buffer_sources, pod_templates
 from joinery.gateways.kubernetes.gateway import Eviction, Lease
 from joinery.gateways.kubernetes.legacy import LegacyApis, path_of
-from joinery.gateways.kubernetes.lists import CAPACITY_BUFFERS, NODE_CLAIMS, NODE_OVERLAYS, NODE_POOLS
+from joinery.gateways.kubernetes.lists import (
+    CAPACITY_BUFFERS,
+    NODE_CLAIMS,
+    NODE_OVERLAYS,
+    NODE_POOLS,
+    PROVISIONING_REQUESTS,
+)
 from joinery.gateways.kubernetes.mirrors import SHORT, CoreKind, VersionedKind
 from joinery.gateways.kubernetes.patches import Document, changes, document, guarded, may_still_be_sent
 from joinery.gateways.kubernetes.reads import Reads
@@ -32,13 +38,14 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.karpenter.stored import part
 from joinery.objects.karpenter.validation import explain
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.decoding import decode, decode_model
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
-from joinery.objects.kubernetes.shapes import BufferSources
+from joinery.objects.kubernetes.shapes import BufferSources, Shape
 from joinery.objects.snapshot.gangs import fields_named
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
@@ -76,7 +83,14 @@ class KubernetesCluster:
         self._node_classes = lists.node_classes(node_class)
         self._customs: Mapping[str, lists.Custom[Any]] = {
             custom.kind: custom
-            for custom in (NODE_CLAIMS, NODE_POOLS, NODE_OVERLAYS, CAPACITY_BUFFERS, self._node_classes)
+            for custom in (
+                NODE_CLAIMS,
+                NODE_POOLS,
+                NODE_OVERLAYS,
+                CAPACITY_BUFFERS,
+                PROVISIONING_REQUESTS,
+                self._node_classes,
+            )
         }
         self._legacy = legacy
         self._known = Known()
@@ -121,6 +135,9 @@ class KubernetesCluster:
 
     def buffer_sources(self, buffers: Sequence[CapacityBuffer]) -> BufferSources:
         return buffer_sources(self.transport, buffers)
+
+    def pod_templates(self, names: Sequence[str]) -> Mapping[str, Shape]:
+        return pod_templates(self.transport, names)
 
     def node(self, name: str) -> Node:
         return decode(self.transport.get(f"/api/v1/nodes/{name}"), Node)
@@ -182,6 +199,11 @@ class KubernetesCluster:
 
     def update_capacity_buffer(self, before: CapacityBuffer, after: CapacityBuffer) -> CapacityBuffer:
         return self._update_custom(CAPACITY_BUFFERS, before, after)
+
+    def update_provisioning_request(
+        self, before: ProvisioningRequest, after: ProvisioningRequest
+    ) -> ProvisioningRequest:
+        return self._update_custom(PROVISIONING_REQUESTS, before, after)
 
     def update_node_class(self, before: NodeClass, after: NodeClass) -> NodeClass:
         return self._update_custom(self._node_classes, before, after)

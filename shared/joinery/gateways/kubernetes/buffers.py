@@ -4,7 +4,7 @@ Of the kinds below the object says what its pods look like. Of any other kind it
 it has and how they are selected, which is all that one right allows for kinds that nobody knows yet.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 from urllib.parse import quote
@@ -63,6 +63,12 @@ def buffer_sources(transport: Transport, buffers: Sequence[CapacityBuffer]) -> B
         return BufferSources(shapes=shapes, quotas=quotas.result())
 
 
+def pod_templates(transport: Transport, names: Sequence[str]) -> Mapping[str, Shape]:
+    """See ``Cluster.pod_templates``. Raises ``UnavailableError``."""
+    with ThreadPoolExecutor(min(_SIDE_BY_SIDE, len(names) + 1)) as readers:
+        return dict(zip(names, readers.map(_Reader(transport).named, names), strict=True))
+
+
 def _quotas(transport: Transport) -> tuple[ResourceQuota, ...]:
     """Without the right to read them, none: a buffer is larger then than it could be filled."""
     try:
@@ -82,6 +88,15 @@ class _Reader:
             if spec.pod_template_ref is not None:
                 return self._pod_template(namespace, spec.pod_template_ref.name)
             return self._scalable(namespace, spec.scalable_ref) if spec.scalable_ref is not None else Shape()
+        except NotFoundError as error:
+            return Shape(missing=str(error))
+        except (DeniedError, msgspec.ValidationError, ValueError) as error:
+            return Shape(missing=str(error), is_unread=True)
+
+    def named(self, name: str) -> Shape:
+        """The PodTemplate namespace/name, or why that is not known."""
+        try:
+            return self._pod_template(*name.split("/", 1))
         except NotFoundError as error:
             return Shape(missing=str(error))
         except (DeniedError, msgspec.ValidationError, ValueError) as error:

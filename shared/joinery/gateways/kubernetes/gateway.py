@@ -4,7 +4,7 @@ Writes take the object as it was read and as it should be; the difference is sen
 was read. Every method may raise ``UnavailableError`` (throttled, timed out, server error).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -14,10 +14,11 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.references import Document, FieldConflict, Reference
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
-from joinery.objects.kubernetes.shapes import BufferSources
+from joinery.objects.kubernetes.shapes import BufferSources, Shape
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 
 #: Seconds after which a request to the API server has ended, with an answer or without. A run begins none that might
@@ -78,6 +79,10 @@ class Cluster(Protocol):
 
     def buffer_sources(self, buffers: Sequence[CapacityBuffer]) -> BufferSources:
         """What these buffers refer to, as it is now. What is not there, or may not be read, says so."""
+        ...
+
+    def pod_templates(self, names: Sequence[str]) -> Mapping[str, Shape]:
+        """By namespace/name, what the pods of these PodTemplates look like; what is not there says so."""
         ...
 
     def node(self, name: str) -> Node:
@@ -144,6 +149,12 @@ class Cluster(Protocol):
         ...
 
     def update_capacity_buffer(self, before: CapacityBuffer, after: CapacityBuffer) -> CapacityBuffer:
+        """Send changed status. ``ConflictError``, ``NotFoundError``."""
+        ...
+
+    def update_provisioning_request(
+        self, before: ProvisioningRequest, after: ProvisioningRequest
+    ) -> ProvisioningRequest:
         """Send changed status. ``ConflictError``, ``NotFoundError``."""
         ...
 

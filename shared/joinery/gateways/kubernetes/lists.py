@@ -28,6 +28,7 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.karpenter.stored import is_foreign, part, salvage
 from joinery.objects.karpenter.validation import explain
 from joinery.objects.kubernetes import core, dynamic_resources
@@ -69,6 +70,13 @@ NODE_POOLS = Custom(NodePool, "NodePool", "karpenter.sh/v1", "nodepools", "node_
 NODE_OVERLAYS = Custom(NodeOverlay, "NodeOverlay", "karpenter.sh/v1alpha1", "nodeoverlays", "node_overlays")
 CAPACITY_BUFFERS = Custom(
     CapacityBuffer, "CapacityBuffer", "autoscaling.x-k8s.io/v1beta1", "capacitybuffers", "capacity_buffers"
+)
+PROVISIONING_REQUESTS = Custom(
+    ProvisioningRequest,
+    "ProvisioningRequest",
+    "autoscaling.x-k8s.io/v1",
+    "provisioningrequests",
+    "provisioning_requests",
 )
 NODE_CLAIMS = Custom(NodeClaim, "NodeClaim", "karpenter.sh/v1", "nodeclaims", "node_claims")
 
@@ -132,13 +140,13 @@ DEVICES: tuple[tuple[str, str, Any], ...] = (
 #: without PodGroups each by itself. Without
 #: CSINodes we do not know how many volumes a node takes, and without CSIDrivers and CSIStorageCapacities not where a
 #: driver can make one; kube-scheduler does, and sends no pod where it has no place. Without NodeOverlays AWS's prices
-#: count; a cluster may lack the kind, which Karpenter has behind a feature gate. Without CapacityBuffers no room is
-#: kept, and without devices the pods that claim some wait.
+#: count; a cluster may lack the kind, which Karpenter has behind a feature gate. Without CapacityBuffers and
+#: ProvisioningRequests no room is kept, and without devices the pods that claim some wait.
 DISPENSABLE = frozenset(
     {
         "/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/storage.k8s.io/v1/csinodes",
         "/apis/storage.k8s.io/v1/csidrivers", "/apis/storage.k8s.io/v1/csistoragecapacities", NODE_OVERLAYS.path,
-        CAPACITY_BUFFERS.path,
+        CAPACITY_BUFFERS.path, PROVISIONING_REQUESTS.path,
         *(path for _, path, _ in (*OWNERS, *DEVICES)), *(path for _, paths in POD_GROUPS for path in paths),
     }
 )  # fmt: skip

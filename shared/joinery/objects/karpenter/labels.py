@@ -174,6 +174,8 @@ BUFFER_CAPACITY_TYPES = f"{OWN_GROUP}/buffer-capacity-types"
 FAKE_POD = f"{CORE_GROUP}/capacity-buffer-fake-pod"
 BUFFER_NAME = f"{CORE_GROUP}/capacity-buffer-name"
 BUFFER_NAMESPACE = f"{CORE_GROUP}/capacity-buffer-namespace"
+#: On the pods that stand for a ProvisioningRequest in the same way: for which, as namespace/name.
+PROVISIONING_REQUEST = f"{OWN_GROUP}/provisioning-request"
 #: The version of Joinery that wrote a claim. Nothing decides by it: it tells a person who launched what.
 VERSION = f"{OWN_GROUP}/version"
 #: The CreateFleet token of a claim, so that a retry returns the same instance.

@@ -9,6 +9,7 @@ Volcano                annotation ``scheduling.k8s.io/group-name``, or   PodGrou
                        ``scheduling.volcano.sh/group-name``
 Kueue                  label ``kueue.x-k8s.io/pod-group-name``           annotation of each pod,
                                                                          ``kueue.x-k8s.io/pod-group-total-count``
+ProvisioningRequest    none: virtual pods stand for it                   all of them (``decisions.headroom.requests``)
 =====================  ================================================  =============================================
 
 Sources: kube-scheduler's plugins GangScheduling and TopologyPlacementGenerator; scheduler-plugins
@@ -24,6 +25,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from joinery.objects.karpenter.labels import PROVISIONING_REQUEST
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.snapshot.pod_groups import PodGroup as PodsOfNode
@@ -38,7 +40,8 @@ KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 KUEUE_FAST_ADMISSION = "kueue.x-k8s.io/pod-group-fast-admission"
 COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
 VOLCANO_GROUPS = ("scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name")
-_KUEUE = "kueue"
+_KUEUE, _REQUEST = "kueue", "provisioning_requests"
+_KINDS = {_KUEUE: "Kueue pod group", _REQUEST: "ProvisioningRequest"}
 #: By the snapshot's field for its PodGroups: whether a pod of it that has ended still counts, because its work is done
 #: (Volcano ``JobInfo.ReadyTaskNum``). kube-scheduler forgets pods that have ended.
 FIELDS: Mapping[str, bool] = {"scheduling_groups": False, "coscheduling_groups": False, "volcano_groups": True}
@@ -52,8 +55,7 @@ class GangKey(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        kind = "Kueue pod group" if self.field == _KUEUE else "PodGroup"
-        return f"{kind} {self.namespace}/{self.name}"
+        return f"{_KINDS.get(self.field, 'PodGroup')} {self.namespace}/{self.name}"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,6 +110,8 @@ def gang_key(pod: Pod) -> GangKey | None:
         return GangKey("volcano_groups", namespace, name)
     if (name := labels.get(KUEUE_GROUP)) and annotations.get(KUEUE_FAST_ADMISSION) != "true":
         return GangKey(_KUEUE, namespace, name)
+    if request := annotations.get(PROVISIONING_REQUEST):
+        return GangKey(_REQUEST, namespace, request.partition("/")[2])
     return None
 
 
@@ -140,6 +144,8 @@ def _gang(key: GangKey, members: Mapping[str, Pod], groups: Mapping[tuple[str, s
         totals = (pod.metadata.annotations.get(KUEUE_TOTAL, "") for pod in members.values())
         minimum = max((int(total) for total in totals if total.isdecimal() and len(total) < 10), default=1)
         return Gang(key=key, minimum=minimum, members=members) if minimum > 1 else None
+    if key.field == _REQUEST:
+        return Gang(key=key, minimum=len(members), members=members) if len(members) > 1 else None
     if not groups:
         return None
     group = groups.get((key.namespace, key.name))

@@ -6,7 +6,14 @@ from datetime import datetime, timedelta
 import msgspec
 
 from joinery.objects.karpenter import duration
-from joinery.objects.karpenter.labels import BUFFER_NAME, BUFFER_NAMESPACE, DO_NOT_DISRUPT, FAKE_POD, PLANNED_TAINT
+from joinery.objects.karpenter.labels import (
+    BUFFER_NAME,
+    BUFFER_NAMESPACE,
+    DO_NOT_DISRUPT,
+    FAKE_POD,
+    PLANNED_TAINT,
+    PROVISIONING_REQUEST,
+)
 from joinery.objects.kubernetes.core import OwnerReference, Pod, PodSpec, PriorityClass, Toleration
 
 #: The scheduler of pods that a Fargate profile selects; EKS writes its name into them.
@@ -50,7 +57,9 @@ def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:
 
 
 def is_virtual(pod: Pod) -> bool:
-    """Whether it stands for room that a CapacityBuffer keeps free: it is in plans alone, and nobody creates it."""
+    """Whether it stands for room that a CapacityBuffer or a ProvisioningRequest keeps free: it is in plans
+    alone, and nobody creates it.
+    """
     return pod.metadata.annotations.get(FAKE_POD) == "true"
 
 
@@ -59,6 +68,11 @@ def buffer_of(pod: Pod) -> str:
     annotations = pod.metadata.annotations
     namespace, name = annotations.get(BUFFER_NAMESPACE, ""), annotations.get(BUFFER_NAME, "")
     return f"{namespace}/{name}" if namespace and name else ""
+
+
+def wanted_by(pod: Pod) -> str:
+    """namespace/name of the buffer or ProvisioningRequest that a virtual pod stands for; empty for any other pod."""
+    return pod.metadata.annotations.get(PROVISIONING_REQUEST, "") or buffer_of(pod)
 
 
 def controller_of(pod: Pod) -> OwnerReference | None:

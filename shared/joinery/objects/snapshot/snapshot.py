@@ -10,6 +10,7 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import DEFAULT_KIND, NodeClass, NodeClassKind
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes.core import (
     CSIDriver,
     CSINode,
@@ -79,6 +80,7 @@ class Snapshot(ClaimsSnapshot):
     node_pools: tuple[NodePool, ...] = ()
     node_overlays: tuple[NodeOverlay, ...] = ()
     capacity_buffers: tuple[CapacityBuffer, ...] = ()
+    provisioning_requests: tuple[ProvisioningRequest, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()

@@ -1,0 +1,196 @@
+"""ProvisioningRequests: virtual pods that are a gang, bought for once and kept for a while.
+
+While a request is open its pods are in plans as a buffer's are (``virtual_pods``): last of all, and created nowhere.
+They are a gang, so they are bought for together, and what came in part goes back. Once all of them have room on nodes
+that are fit the request is Provisioned, and the room is kept for ten minutes, in which those who asked create the pods;
+each that names the request takes the place of one.
+
+Conditions and reasons are the cluster autoscaler's (``provisioningrequest/conditions``), so that Kueue understands
+them. Its Provisioned is true once nodes are requested; here, as the API says, once they are there.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from joinery.decisions.headroom.virtual_pods import virtual_pods_of
+from joinery.decisions.scheduling.packing import Packing
+from joinery.decisions.scheduling.problem import Problem
+from joinery.decisions.scheduling.solve import Stopwatch, solve_unproven
+from joinery.objects.actions import UpdateRequest
+from joinery.objects.karpenter.conditions import Observation, find, put
+from joinery.objects.karpenter.labels import FAKE_POD, PROVISIONING_REQUEST
+from joinery.objects.karpenter.meta import Condition
+from joinery.objects.karpenter.provisioningrequest import (
+    ACCEPTED,
+    ATOMIC,
+    BOOKING_EXPIRED,
+    CHECK,
+    CONSUMES,
+    FAILED,
+    PROVISIONED,
+    ProvisioningRequest,
+)
+from joinery.objects.kubernetes.core import Pod
+from joinery.objects.kubernetes.shapes import Shape
+from joinery.objects.snapshot.pods import is_active
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery.objects.wording import shortened
+
+#: How long room is kept, and how long it is looked for (cluster autoscaler ``defaultReservationTime``,
+#: ``defaultExpirationTime``).
+BOOKED, SOUGHT = timedelta(minutes=10), timedelta(days=7)
+#: The most pods of one request: more than that is a mistake, and would outlast any plan.
+MOST_PODS = 5_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedRequest:
+    """An open request and the pods that stand for it. ``problem``: why there are none, though it asks for some."""
+
+    request: ProvisioningRequest
+    pods: tuple[Pod, ...] = ()
+    problem: str = ""
+
+
+def templates_named(snapshot: Snapshot) -> tuple[str, ...]:
+    """The PodTemplates (namespace/name) of open requests."""
+    requests = (request for request in snapshot.provisioning_requests if request.is_open)
+    names = {f"{one.namespace}/{part.pod_template_ref.name}" for one in requests for part in one.spec.pod_sets}
+    return tuple(sorted(names))
+
+
+def resolve(snapshot: Snapshot, templates: Mapping[str, Shape]) -> tuple[ResolvedRequest, ...]:
+    """The open requests, in the order of their names. ``templates``: by namespace/name."""
+    open_ones = sorted((one for one in snapshot.provisioning_requests if one.is_open), key=lambda one: one.key)
+    if not open_ones:
+        return ()
+    taken = Counter(key for pod in snapshot.pods if (key := _consumed(pod)))
+    return tuple(_resolved(request, templates, taken[request.key], snapshot.now) for request in open_ones)
+
+
+def _resolved(
+    request: ProvisioningRequest, templates: Mapping[str, Shape], taken: int, now: datetime
+) -> ResolvedRequest:
+    total = sum(part.count for part in request.spec.pod_sets)
+    if total > MOST_PODS:
+        return ResolvedRequest(request=request, problem=f"{total:,} pods are more than {MOST_PODS:,}")
+    pods: list[Pod] = []
+    for number, part in enumerate(request.spec.pod_sets):
+        shape = templates.get(f"{request.namespace}/{part.pod_template_ref.name}", Shape(missing="it was not read"))
+        if shape.template is None:
+            return ResolvedRequest(request=request, problem=shape.missing)
+        annotations = {FAKE_POD: "true", PROVISIONING_REQUEST: request.key}
+        name = f"provisioning-request-{request.metadata.name}-{number}"
+        meta = (name, request.namespace, f"{request.metadata.uid}-{number}")
+        pods += virtual_pods_of(meta, shape.template, part.count, annotations, now)
+    return ResolvedRequest(request=request, pods=tuple(pods[taken:]))
+
+
+def _consumed(pod: Pod) -> str:
+    """The request (namespace/name) whose room the pod takes; empty for most."""
+    annotations = pod.metadata.annotations
+    name = next((annotations[key] for key in CONSUMES if key in annotations), "") if annotations else ""
+    return f"{pod.metadata.namespace or 'default'}/{name}" if name and is_active(pod) else ""
+
+
+def to_buy(resolved: Iterable[ResolvedRequest]) -> Iterator[Pod]:
+    """The pods that nodes are bought for."""
+    return (pod for one in resolved if one.request.spec.provisioning_class_name == ATOMIC for pod in one.pods)
+
+
+def to_keep(resolved: Iterable[ResolvedRequest]) -> Iterator[Pod]:
+    """The pods whose room is kept, and those that nodes are being bought for."""
+    return (
+        pod
+        for one in resolved
+        if one.request.is_provisioned or one.request.spec.provisioning_class_name == ATOMIC
+        for pod in one.pods
+    )
+
+
+def with_room(
+    problem: Problem, resolved: Iterable[ResolvedRequest], stopwatch: Stopwatch = lambda: 0.0
+) -> frozenset[str]:
+    """The requests (namespace/name) to check of which all pods have room on nodes that there are, one beside the other.
+    Costs a packing without purchases where any is to be checked.
+    """
+    asked = [
+        one for one in resolved if one.request.spec.provisioning_class_name == CHECK and not one.request.is_provisioned
+    ]
+    pods = [pod for one in asked for pod in one.pods]
+    if not pods:
+        return frozenset(one.request.key for one in asked if not one.problem)
+    nothing_sold = replace(problem.snapshot, node_pools=()).with_virtual(pods)
+    packing = solve_unproven(replace(problem, snapshot=nothing_sold), stopwatch=stopwatch).packing
+    ready = _ready(nothing_sold, packing)
+    return frozenset(one.request.key for one in asked if ready.issuperset(pod.key for pod in one.pods))
+
+
+def _ready(snapshot: Snapshot, packing: Packing) -> frozenset[str]:
+    """The pods that have room on nodes that are fit."""
+    fit = {view.node for view in snapshot.views if view.node and view.is_initialized}
+    return frozenset(pod for placement in packing.existing if placement.node in fit for pod in placement.pods)
+
+
+def request_statuses(
+    snapshot: Snapshot, resolved: Sequence[ResolvedRequest], packing: Packing, checked: Collection[str]
+) -> Iterator[tuple[UpdateRequest]]:
+    """A chain for each request whose conditions change. ``packing``: the plan of the snapshot with its virtual pods.
+    ``checked``: see ``with_room``.
+    """
+    ready = _ready(snapshot, packing) if resolved else frozenset[str]()
+    reasons = {one.pod: one.reasons for one in packing.unplaced} if resolved else {}
+    for one in resolved:
+        is_atomic = one.request.spec.provisioning_class_name == ATOMIC
+        missing = [pod.key for pod in one.pods if pod.key not in ready] if is_atomic else []
+        has_room = not missing if is_atomic else one.request.key in checked
+        why = next((str(reasons[pod][0]) for pod in missing if pod in reasons), "")
+        text = f"{len(one.pods) - len(missing)} of {len(one.pods)} pods have room; the rest is on its way"
+        conditions = _conditions(one, has_room=has_room, why=why or (text if is_atomic else ""), now=snapshot.now)
+        if conditions != one.request.status.conditions:
+            status = one.request.status.model_copy(update={"conditions": conditions})
+            after = one.request.model_copy(update={"status": status})
+            yield (UpdateRequest(one.request, after, f"{conditions[-1].type}: {conditions[-1].reason}"),)
+
+
+def _conditions(one: ResolvedRequest, *, has_room: bool, why: str, now: datetime) -> list[Condition]:
+    request, at = one.request, Observation(now=now, generation=one.request.metadata.generation)
+
+    def made(kind: str, reason: str, message: str, status: str = "True") -> Condition:
+        return Condition(
+            type=kind,
+            status="True" if status == "True" else "False",
+            reason=reason,
+            message=shortened(message),
+            last_transition_time=at.now.replace(microsecond=0),
+            observed_generation=at.generation,
+        )
+
+    accepted = made(ACCEPTED, "Accepted", "ProvisioningRequest is accepted")
+    conditions = put(request.status.conditions, accepted)
+    if one.problem:
+        return put(conditions, made(FAILED, "FailedToCreatePods", one.problem))
+    if request.is_provisioned:
+        since = find(conditions, PROVISIONED)
+        if since is not None and since.last_transition_time and now - since.last_transition_time >= BOOKED:
+            expired = made(BOOKING_EXPIRED, "CapacityReservationTimeExpired", "Capacity reservation time is expired")
+            return put(conditions, expired)
+        return conditions
+    is_atomic = request.spec.provisioning_class_name == ATOMIC
+    if has_room:
+        reason = "CapacityIsProvisioned" if is_atomic else "CapacityIsFound"
+        return put(conditions, made(PROVISIONED, reason, "Capacity is found in the cluster"))
+    if not is_atomic and request.spec.parameters.get("noRetry") == "true":
+        return put(conditions, made(FAILED, "CapacityIsNotFound", "there is no room for all of its pods"))
+    if _is_over(request, now):
+        return put(conditions, made(FAILED, "Expired", "ProvisioningRequest is expired"))
+    text = why or "there is no room for all of its pods; it is looked for again"
+    return put(conditions, made(PROVISIONED, "CapacityIsNotFound", text, "False"))
+
+
+def _is_over(request: ProvisioningRequest, now: datetime) -> bool:
+    created, said = request.metadata.creation_timestamp, request.spec.parameters.get("ValidUntilSeconds", "")
+    lasts = timedelta(seconds=int(said)) if said.isdecimal() and len(said) < 9 else SOUGHT
+    return created is not None and now - created >= lasts
