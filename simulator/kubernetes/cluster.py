@@ -190,6 +190,10 @@ class InMemoryCluster:
             disruption_budgets=tuple(budget for _, budget in sorted(self.disruption_budgets.items())),
             replica_sets=tuple(msgspec.convert(to_document(one), Workload) for one in self._all("ReplicaSet")),
             scheduling_groups=self._all("PodGroup"),
+            resource_claims=self._all("ResourceClaim"),
+            resource_claim_templates=self._all("ResourceClaimTemplate"),
+            device_classes=self._all("DeviceClass"),
+            resource_slices=self._all("ResourceSlice"),
             invalid=tuple(invalid(kind, name, raw) for (kind, name), raw in sorted(self._unparsed.items())),
         )
 

@@ -19,7 +19,7 @@ from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
-from joinery.objects.kubernetes import core, rollouts, shapes, workloads
+from joinery.objects.kubernetes import core, dynamic_resources, rollouts, shapes, workloads
 from joinery.objects.kubernetes.podgroups import PodGroup
 
 T = TypeVar("T")
@@ -98,6 +98,16 @@ KINDS = {
         Kind("PodDisruptionBudget", core.PodDisruptionBudget, "policy/v1", "poddisruptionbudgets", True),
         Kind("PodGroup", PodGroup, "scheduling.k8s.io/v1alpha2", "podgroups", True),
         Kind("PriorityClass", core.PriorityClass, "scheduling.k8s.io/v1", "priorityclasses"),
+        Kind("ResourceClaim", dynamic_resources.ResourceClaim, "resource.k8s.io/v1", "resourceclaims", True),
+        Kind(
+            "ResourceClaimTemplate",
+            dynamic_resources.ResourceClaimTemplate,
+            "resource.k8s.io/v1",
+            "resourceclaimtemplates",
+            True,
+        ),
+        Kind("DeviceClass", dynamic_resources.DeviceClass, "resource.k8s.io/v1", "deviceclasses"),
+        Kind("ResourceSlice", dynamic_resources.ResourceSlice, "resource.k8s.io/v1", "resourceslices"),
         Kind("Lease", LeaseObject, "coordination.k8s.io/v1", "leases", True),
         Kind("NodePool", NodePool, "karpenter.sh/v1", "nodepools"),
         Kind("NodeOverlay", NodeOverlay, "karpenter.sh/v1alpha1", "nodeoverlays"),

@@ -37,7 +37,7 @@ def request_of(
         node_pool=claim.metadata.labels.get(NODE_POOL, ""),
         node_class=node_class,
         capacity_type=filtered_types.capacity_type,
-        overrides=_overrides(filtered_types, with_efa=group.requests.get(EFA, 0) > 0),
+        overrides=_overrides(filtered_types, with_efa=group.wants_efa),
         full_subnets=full_subnets(unavailable),
         tenancy=tenancy(claim),
         partition=partition(claim),

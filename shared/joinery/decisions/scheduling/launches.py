@@ -8,6 +8,7 @@ import numpy as np
 
 from joinery.decisions.scheduling.constraints.requirements import Requirements, one_of, written
 from joinery.decisions.scheduling.constraints.resources import driver_of
+from joinery.decisions.scheduling.devices.allocation import drivers_of
 from joinery.decisions.scheduling.firstfit.limits import charge_of
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.workspace import Workspace
@@ -92,6 +93,7 @@ def launch_of(node: NewNode, name: str, axis: Axis, slack: "Slack") -> Launch:
         ),
         pods=node.pods,
         min_values_relaxed=node.is_relaxed,
+        drivers=drivers_of(market.stocks[rows[0]], node.claimed),
     )
 
 

@@ -53,6 +53,7 @@ class Launch:
     instance_types       what the launch request carries, cheapest first
     offering             what it is expected to be, at what price
     pods                 that are placed on it (namespace/name)
+    drivers              whose devices the pods claim
     min_values_relaxed   whether fewer values than minValues are possible (minValuesPolicy BestEffort)
     """
 
@@ -67,6 +68,7 @@ class Launch:
     offering: PlacedOffering
     pods: tuple[str, ...]
     min_values_relaxed: bool = False
+    drivers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ from joinery.objects.kubernetes.decoding import decode, decode_model
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
 from joinery.objects.kubernetes.shapes import BufferSources, Shape
+from joinery.objects.snapshot.claims import INITIALIZED, drivers_wanted
 from joinery.objects.snapshot.gangs import fields_named
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
@@ -113,7 +114,7 @@ class KubernetesCluster:
         wanted = (
             *fields_wanted(snapshot.pods),
             *fields_named(snapshot.pod_groups),
-            *_of_devices(snapshot.pods),
+            *_of_devices(snapshot),
         )
         if not wanted:
             return snapshot
@@ -319,9 +320,14 @@ class KubernetesCluster:
         self.transport.request("DELETE", path, _of_uid(uid))
 
 
-def _of_devices(pods: Iterable[Pod]) -> list[str]:
-    """What has to be read of devices: nothing in a cluster without a pod that claims some."""
-    return [field for field, _, _ in lists.DEVICES] if any(pod.spec.resource_claims for pod in pods) else []
+def _of_devices(snapshot: Snapshot) -> list[str]:
+    """What has to be read of devices: nothing where no pod claims some, and no node that is awaited was bought for
+    such a pod.
+    """
+    is_used = any(pod.spec.resource_claims for pod in snapshot.pods) or any(
+        drivers_wanted(claim) and not claim.is_true(INITIALIZED) for claim in snapshot.node_claims
+    )
+    return [field for field, _, _ in lists.DEVICES] if is_used else []
 
 
 def _path(pod: Pod) -> str:

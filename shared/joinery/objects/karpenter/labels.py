@@ -79,6 +79,10 @@ NODE_CLASS_HASH_VERSION = f"{AWS_GROUP}/ec2nodeclass-hash-version"
 TERMINATION_TIMESTAMP = f"{CORE_GROUP}/nodeclaim-termination-timestamp"
 NODE_SIZE = f"{OWN_GROUP}/node-size"
 MAX_NODE_SHARE = f"{OWN_GROUP}/max-node-share"
+#: The drivers whose devices a claim was bought for, joined by commas: its node is not fit before they publish some.
+DEVICE_DRIVERS = f"{CORE_GROUP}/requested-dra-drivers"
+#: On a node class: how NVIDIA's driver lets claims share a GPU, as its setting ``consumableShares`` has it.
+GPU_SHARING = f"{AWS_GROUP}/nvidia-consumable-capacity"
 MIN_VALUES_RELAXED = f"{CORE_GROUP}/nodeclaim-min-values-relaxed"
 INSTANCE_PROFILE = f"{AWS_GROUP}/instance-profile-name"
 INSTANCE_TAGGED = f"{AWS_GROUP}/tagged"

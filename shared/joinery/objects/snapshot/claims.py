@@ -18,7 +18,13 @@ from joinery.objects.karpenter.conditions import (
     put,
     with_ready,
 )
-from joinery.objects.karpenter.labels import INTERRUPTED_AT, NODE_POOL, RESERVATION_ID, TERMINATION_FINALIZER
+from joinery.objects.karpenter.labels import (
+    DEVICE_DRIVERS,
+    INTERRUPTED_AT,
+    NODE_POOL,
+    RESERVATION_ID,
+    TERMINATION_FINALIZER,
+)
 from joinery.objects.karpenter.meta import Condition, with_metadata
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.snapshot.offerings import types_for
@@ -93,6 +99,12 @@ def awaited_reservations(claim: NodeClaim) -> tuple[str, ...]:
         return ()
     rules = [rule for rule in claim.spec.requirements if (rule.key, rule.operator) == (RESERVATION_ID, "In")]
     return tuple(value for rule in rules for value in rule.values)
+
+
+def drivers_wanted(claim: NodeClaim) -> tuple[str, ...]:
+    """The drivers whose devices it was bought for."""
+    names = claim.metadata.annotations.get(DEVICE_DRIVERS, "").split(",")
+    return tuple(name.strip() for name in names if name.strip())
 
 
 def leaving_since(claim: NodeClaim) -> datetime | None:

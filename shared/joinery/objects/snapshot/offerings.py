@@ -59,6 +59,8 @@ ALL_SPOT = OfferingKey("", "", SPOT)
 
 #: Elastic Fabric Adapters, as pods ask for them. An instance has them only if it was launched with them.
 EFA = "vpc.amazonaws.com/efa"
+#: The driver (``resource.k8s.io``) that publishes them as devices.
+EFA_DRIVER = "dra.net"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from joinery.objects.actions import Announce, Command, DeleteClaim, TagInstance,
 from joinery.objects.karpenter.conditions import Observation, true
 from joinery.objects.karpenter.hashing import HASH_VERSION
 from joinery.objects.karpenter.labels import (
+    DEVICE_DRIVERS,
     DO_NOT_SYNC_TAINTS,
     INITIALIZED,
     NODE_POOL_HASH_VERSION,
@@ -209,6 +210,7 @@ REGISTERED_CLAIM: dict[str, Any] = {**LAUNCHED, "conditions": ("Launched", "Regi
         ({"taints": BOOTING[1:]}, {}, "KnownEphemeralTaintsExist"),
         ({"taints": [{"key": "readiness.k8s.io/gpu", "effect": "NoSchedule"}]}, {}, "KnownEphemeralTaintsExist"),
         ({}, {"requests": {"cpu": "1", "nvidia.com/gpu": "1"}}, "ResourceNotRegistered"),
+        ({}, {"annotations": {DEVICE_DRIVERS: "gpu.nvidia.com"}}, "DRADriverPoolsNotPublished"),
     ],
 )
 def test_a_node_is_fit_only_when_nothing_is_missing(node: dict[str, Any], claim: dict[str, Any], reason: str) -> None:

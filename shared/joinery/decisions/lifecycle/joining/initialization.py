@@ -1,9 +1,9 @@
 """Initialization: a registered node becomes fit for the pods that it was bought for, and is as large as it should be.
 
 It is fit when its kubelet is ready, the taints of booting and the user's startup taints are gone, and the resources
-that were asked for have appeared (the device plugin of a GPU takes a minute). From then on plans go by what the node
-says of itself, and no longer by its claim. Initialization is never undone (Karpenter nodeclaim/lifecycle,
-Initialization).
+that were asked for have appeared (the device plugin of a GPU takes a minute), or the devices that were claimed. From
+then on plans go by what the node says of itself, and no longer by its claim. Initialization is never undone (Karpenter
+nodeclaim/lifecycle, Initialization).
 
 A node that is smaller than its instance type said holds fewer pods than it was bought for (Karpenter
 nodeclaim/consistency): somebody should know, but nothing is done about it. A verdict stands for ten minutes from the
@@ -17,13 +17,15 @@ from datetime import timedelta
 from msgspec.structs import replace
 
 from joinery.decisions.lifecycle.state.cluster import ClusterState, is_ready
+from joinery.decisions.scheduling.devices.stock import drivers_on
 from joinery.objects.actions import Announce, Command
 from joinery.objects.karpenter.conditions import false, true, unknown
 from joinery.objects.karpenter.labels import INITIALIZED as INITIALIZED_LABEL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node
+from joinery.objects.kubernetes.dynamic_resources import ResourceSlice
 from joinery.objects.kubernetes.quantity import amount, amounts
-from joinery.objects.snapshot.claims import INITIALIZED, observed, with_condition
+from joinery.objects.snapshot.claims import INITIALIZED, drivers_wanted, observed, with_condition
 from joinery.objects.snapshot.nodes import is_ephemeral
 
 CONSISTENT = "ConsistentStateFound"
@@ -37,7 +39,7 @@ def initialize(state: ClusterState, claim: NodeClaim, node: Node | None) -> tupl
     at = observed(claim, state.snapshot.now)
     if node is None:
         return with_condition(claim, unknown(INITIALIZED, "NodeNotFound", "the node is not registered", at)), None
-    missing = not_yet(claim, node)
+    missing = not_yet(claim, node, state.snapshot.resource_slices)
     if missing is not None:
         return with_condition(claim, unknown(INITIALIZED, *missing, at)), node
     labels = {**node.metadata.labels, INITIALIZED_LABEL: "true"}
@@ -45,7 +47,7 @@ def initialize(state: ClusterState, claim: NodeClaim, node: Node | None) -> tupl
     return with_condition(claim, true(INITIALIZED, at)), fit
 
 
-def not_yet(claim: NodeClaim, node: Node) -> tuple[str, str] | None:
+def not_yet(claim: NodeClaim, node: Node, slices: Iterable[ResourceSlice]) -> tuple[str, str] | None:
     """Reason and message of the first check that fails; None for a node that is fit."""
     if not is_ready(node):
         return "NodeNotReady", "the kubelet is not ready"
@@ -57,7 +59,12 @@ def not_yet(claim: NodeClaim, node: Node) -> tuple[str, str] | None:
         if is_ephemeral(taint):
             return "KnownEphemeralTaintsExist", f"the taint {taint.key} is still there"
     absent = _absent_resources(claim, node)
-    return ("ResourceNotRegistered", f"no {', '.join(absent)} yet") if absent else None
+    if absent:
+        return "ResourceNotRegistered", f"no {', '.join(absent)} yet"
+    wanted = drivers_wanted(claim)
+    present = drivers_on(slices, node.metadata.name) if wanted else frozenset()
+    silent = [driver for driver in wanted if driver not in present]
+    return ("DRADriverPoolsNotPublished", f"no devices of {', '.join(silent)} yet") if silent else None
 
 
 def _absent_resources(claim: NodeClaim, node: Node) -> list[str]:

@@ -198,7 +198,7 @@ def _blocked(state: ClusterState, claim: NodeClaim, node: Node) -> str | None:
 
     Its pod may be what makes the node fit (a GPU's device plugin), so the taint has to go.
     """
-    if not_yet(claim, node) is None:
+    if not_yet(claim, node, state.snapshot.resource_slices) is None:
         return None
     hard = [taint for taint in released(node).spec.taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
     merged = node_view(node, claim)

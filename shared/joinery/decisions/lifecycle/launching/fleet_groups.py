@@ -36,13 +36,14 @@ from joinery.objects.snapshot.claims import (
     LAUNCHED,
     annotated,
     awaits_launch,
+    drivers_wanted,
     observed,
     with_condition,
     with_derived_ready,
     with_status,
 )
 from joinery.objects.snapshot.instances import Instance, instance_id
-from joinery.objects.snapshot.offerings import EFA, InstanceType, OfferingKey
+from joinery.objects.snapshot.offerings import EFA, EFA_DRIVER, InstanceType, OfferingKey
 from joinery.objects.wording import MOST_QUOTED, shortened
 
 _LONGEST_ATTEMPT = 10  # digits
@@ -79,6 +80,14 @@ class FleetGroup:
         requests = [amounts(claim.spec.resources.requests) for claim in self.claims]
         resources = {resource for claimed in requests for resource in claimed}
         return {resource: max(claimed.get(resource, 0) for claimed in requests) for resource in sorted(resources)}
+
+    @property
+    def wants_efa(self) -> bool:
+        """Whether some claim is for Elastic Fabric Adapters, as a resource or as devices: instances have them only on
+        request.
+        """
+        drivers = {name for claim in self.claims for name in drivers_wanted(claim)}
+        return self.requests.get(EFA, 0) > 0 or EFA_DRIVER in drivers
 
     def free(self, instances: Iterable[Instance]) -> tuple[Instance, ...]:
         """The call's instances that no claim has yet, in a fixed order."""
@@ -179,7 +188,7 @@ def after_launch(
 
 def _has_efa(group: FleetGroup, node_class: NodeClass) -> bool:
     """Whether the instances were launched with the adapters that their type may have."""
-    return node_class.declares_interfaces or group.requests.get(EFA, 0) > 0
+    return node_class.declares_interfaces or group.wants_efa
 
 
 def _without_efa(instance_type: InstanceType) -> InstanceType:

@@ -18,6 +18,7 @@ from joinery.objects.annotations.plans import remembered
 from joinery.objects.karpenter.hashing import HASH_VERSION, node_pool_hash
 from joinery.objects.karpenter.labels import (
     BOUGHT_FOR_DISPLACED,
+    DEVICE_DRIVERS,
     GANGS,
     HOSTNAME,
     INSTANCE_TYPE,
@@ -35,7 +36,7 @@ from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.quantity import texts
 from joinery.objects.snapshot.gangs import gangs_by_pod
-from joinery.objects.snapshot.offerings import EFA
+from joinery.objects.snapshot.offerings import EFA, EFA_DRIVER
 from joinery.objects.snapshot.snapshot import Snapshot
 
 #: The letters of Kubernetes' generated names: no vowels, so no words.
@@ -82,6 +83,7 @@ def _claim(
         **own,
         VERSION: __version__,
         **({MIN_VALUES_RELAXED: "true"} if launch.min_values_relaxed else {}),
+        **({DEVICE_DRIVERS: ",".join(launch.drivers)} if launch.drivers else {}),
     }
     return NodeClaim(
         metadata=ObjectMeta(
@@ -213,6 +215,6 @@ def _identity(launch: Launch, gangs: Mapping[str, str]) -> Any:
     """All parameters that CreateFleet gets for a launch, apart from how many."""
     parts = (launch.requirements, launch.taints, launch.startup_taints)
     text = json.dumps([[item.model_dump() for item in part] for part in parts], sort_keys=True)
-    has_efa = launch.requests.get(EFA, 0) > 0
+    has_efa = launch.requests.get(EFA, 0) > 0 or EFA_DRIVER in launch.drivers
     labels = tuple(sorted(launch.labels.items()))
     return launch.node_pool, labels, launch.instance_types, has_efa, text, _gangs_of(launch, gangs)

@@ -69,6 +69,13 @@ def taken_after(stock: Stock, history: History) -> Taken | None:
     return stock.after[history]
 
 
+def drivers_of(stock: Stock, history: History) -> tuple[str, ...]:
+    """The drivers whose devices were given, sorted."""
+    taken = taken_after(stock, history)
+    given = {*taken.used, *(index for index, _ in taken.consumed)} if taken and history else set()
+    return tuple(sorted({stock.devices[index].key.driver for index in given - stock.taken.used}))
+
+
 def taken_by(stock: Stock, devices: Mapping[DeviceKey, Mapping[str, Decimal]]) -> Taken:
     """What is taken of the stock by claims that have these devices, and so much of those that several may have."""
     used, consumed, counters = set[int](), dict[tuple[int, str], Decimal](), dict[CounterKey, Decimal]()

@@ -173,29 +173,34 @@ class Published:
 
 def published(slices: Iterable[ResourceSlice]) -> Published:
     """Of each pool the newest generation; of one that is not complete nothing, as the scheduler has it."""
+    of_node: dict[str, list[ResourceSliceSpec]] = defaultdict(list)
+    incomplete: dict[str, set[str]] = defaultdict(set)
+    for current, is_whole in _pools(slices):
+        for one in current:
+            if is_whole:
+                of_node[_node_of(one)].append(one.spec)
+            else:
+                incomplete[_node_of(one)].add(one.spec.driver)
+    shared = stock_of(of_node.pop("", ()), frozenset(incomplete.pop("", ())))
+    names = sorted(of_node.keys() | incomplete.keys())
+    return Published({name: stock_of(of_node[name], frozenset(incomplete[name])) for name in names}, shared)
+
+
+def drivers_on(slices: Iterable[ResourceSlice], node: str) -> frozenset[str]:
+    """The drivers that have published all of a pool of the node (Karpenter `DRADriversPublished`)."""
+    of_node = (one for one in slices if _node_of(one) == node)
+    return frozenset(current[0].spec.driver for current, is_whole in _pools(of_node) if is_whole)
+
+
+def _pools(slices: Iterable[ResourceSlice]) -> Iterator[tuple[list[ResourceSlice], bool]]:
+    """The slices of each pool's newest generation, and whether all of them are there."""
     pools: dict[tuple[str, str], list[ResourceSlice]] = defaultdict(list)
     for one in slices:
         pools[one.spec.driver, one.spec.pool.name].append(one)
-    of_node: dict[str, list[ResourceSliceSpec]] = defaultdict(list)
-    shared: list[ResourceSliceSpec] = []
-    incomplete: dict[str, set[str]] = defaultdict(set)
     for members in pools.values():
         newest = max(one.spec.pool.generation for one in members)
         current = [one for one in members if one.spec.pool.generation == newest]
-        is_whole = len(current) >= current[0].spec.pool.resource_slice_count
-        for one in current:
-            node = _node_of(one)
-            if not is_whole:
-                incomplete[node].add(one.spec.driver)
-            elif node:
-                of_node[node].append(one.spec)
-            else:
-                shared.append(one.spec)
-    names = of_node.keys() | incomplete.keys() - {""}
-    return Published(
-        {name: stock_of(of_node[name], frozenset(incomplete[name])) for name in sorted(names)},
-        stock_of(shared, frozenset(incomplete[""])),
-    )
+        yield current, len(current) >= current[0].spec.pool.resource_slice_count
 
 
 def _node_of(one: ResourceSlice) -> str:

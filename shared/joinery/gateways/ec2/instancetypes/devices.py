@@ -21,8 +21,6 @@ from joinery.objects.kubernetes.dynamic_resources import (
     ValidRange,
 )
 
-#: On a node class: how NVIDIA's driver lets claims share a GPU, as its setting ``consumableShares`` has it.
-SHARING = "karpenter.k8s.aws/nvidia-consumable-capacity"
 _NVIDIA, _DRANET = "gpu.nvidia.com", "dra.net"
 #: Names of devices, as the drivers number them. dranet names them by their address, which only the node knows.
 _PREFIXES = {_NVIDIA: "gpu", _DRANET: "efa"}
@@ -38,7 +36,7 @@ class _Devices(msgspec.Struct, frozen=True):
 
 
 def slices_of(instance_type: str, sharing: str = "") -> tuple[ResourceSliceSpec, ...]:
-    """What will be published of a node of the type. ``sharing``: the value of ``SHARING``.
+    """What will be published of a node of the type. ``sharing``: the value of ``labels.GPU_SHARING``.
 
     The object is the same for all types with the same devices.
     """

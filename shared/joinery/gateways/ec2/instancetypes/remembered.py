@@ -12,10 +12,10 @@ from functools import lru_cache
 from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.catalog.reservations import CapacityReservation
 from joinery.gateways.ec2.instancetypes.capacity import USUAL, NodeAssumptions
-from joinery.gateways.ec2.instancetypes.devices import SHARING
 from joinery.gateways.ec2.instancetypes.resolve import LONG_AGO, resolve
 from joinery.gateways.ec2.nodeclass.placement import PlacementGroup
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
+from joinery.objects.karpenter.labels import GPU_SHARING
 from joinery.objects.snapshot.offerings import InstanceType
 
 #: A thousand types take some five megabytes.
@@ -38,7 +38,7 @@ class _CacheKey:
         self.group, self.memory = group, memory
         reached = node_class.status.model_dump_json(include={"subnets", "amis"})
         seen = frozenset(memory.items())
-        sharing = node_class.metadata.annotations.get(SHARING, "")
+        sharing = node_class.metadata.annotations.get(GPU_SHARING, "")
         self._key = id(catalog), node_class.spec.model_dump_json(), sharing, reached, assumed, group, seen
 
     def __eq__(self, other: object) -> bool:

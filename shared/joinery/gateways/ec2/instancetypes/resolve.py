@@ -25,7 +25,7 @@ from joinery.gateways.ec2.instancetypes.capacity import (
     evaluated,
     node_settings,
 )
-from joinery.gateways.ec2.instancetypes.devices import SHARING, slices_of
+from joinery.gateways.ec2.instancetypes.devices import slices_of
 from joinery.gateways.ec2.instancetypes.reserved import reservation_labels, reserved_offerings
 from joinery.gateways.ec2.instancetypes.typelabels import Labels, type_labels
 from joinery.gateways.ec2.nodeclass.placement import PlacementGroup
@@ -110,7 +110,7 @@ def _resolve(
     zones = region.zones if is_usable else {}
     offerings = _reachable((*sold, *reserved) if reserved else sold, zones)
     unpriced = _reachable(region.in_preview.get(name, ()), zones)
-    slices = slices_of(name, node_class.metadata.annotations.get(SHARING, ""))
+    slices = slices_of(name, node_class.metadata.annotations.get(labels.GPU_SHARING, ""))
     return InstanceType(name, node_labels, total, left, offerings, attachments(description, settings), unpriced, slices)
 
 
