@@ -61,10 +61,18 @@ def decision_input(
     from joinery.decisions.scheduling.on_demand_shares import with_shares
     from joinery.decisions.scheduling.pools.overlays import overlaid
     from joinery.gateways.ec2.offline import instance_types, judged
+    from joinery_cli.reading.buffers import filled, sources_in
     from joinery_cli.reading.daemons import without_daemons
     from joinery_cli.reading.inputs import load
     from joinery_cli.regions import cluster_region
-    from joinery_cli.sources import checked_region, live_snapshot, load_catalog, prices_of, stack_settings
+    from joinery_cli.sources import (
+        checked_region,
+        live_buffer_sources,
+        live_snapshot,
+        load_catalog,
+        prices_of,
+        stack_settings,
+    )
     from joinery_cli.warnings.annotations import unread_annotations
     from joinery_cli.warnings.left_out import not_counted, overlays_left_out, unreadable
     from joinery_cli.warnings.node_classes import arns_for_names, prices_without_licence, room_in_user_data
@@ -90,6 +98,8 @@ def decision_input(
         *warnings(snapshot),
         *(without_daemons(snapshot) if files else ()),
     )
+    snapshot, about_buffers = filled(snapshot, sources_in(inputs.objects) if files else live_buffer_sources)
+    notices += heard(*about_buffers)
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
     catalogue, prices = prices_of(loaded, snapshot, named_region)
@@ -119,6 +129,7 @@ def _unsaid(*notices: UserNotice) -> tuple[UserNotice, ...]:
 
 def disruption_problem(inputs: DecisionInput, options: "DisruptionOptions", packing: "Options") -> "DisruptionProblem":
     """What is to be decided about the nodes of the objects that were read."""
+    from joinery.decisions.disruption.headroom import with_chunks_bound
     from joinery.decisions.disruption.moves import replicas_of
     from joinery.decisions.disruption.problem import DisruptionProblem
     from joinery.decisions.scheduling.problem import Problem
@@ -126,12 +137,13 @@ def disruption_problem(inputs: DecisionInput, options: "DisruptionOptions", pack
     snapshot = inputs.snapshot
     # All pods of a live cluster are there to be counted; a file may hold one of many.
     replicas = replicas_of(snapshot.pods) if packing.only_marked_unschedulable else inputs.replicas
-    return DisruptionProblem(
+    problem = DisruptionProblem(
         packing=Problem(snapshot=snapshot, instance_types=inputs.types, options=packing),
         options=options,
         replicas=replicas,
         sold=inputs.catalogue.sold,
     )
+    return with_chunks_bound(problem)
 
 
 def commitments_of(inputs: DecisionInput, path: str | None) -> "Commitments | None":

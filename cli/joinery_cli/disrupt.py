@@ -103,6 +103,7 @@ def disrupt(
     from joinery_cli.sources import moment
     from joinery_cli.view.disruption_groups import view
     from joinery_cli.view.disruption_view import explain
+    from joinery_cli.view.headroom import headroom_on
     from joinery_cli.view.paid_prices import paid_prices
     from joinery_cli.warnings.left_out import beside_disruptions, lost_pods
 
@@ -142,7 +143,9 @@ def disrupt(
     notices = (*inputs.notices, *told, *tell_now(*lost_pods(evicted, inputs.snapshot)))
     if output is DecisionFormat.JSON and not names:
         # A script is not kept waiting for what only people look at.
-        write(disruptions_document(disruptions, inputs.prices, notices, now=inputs.snapshot.now, seconds=seconds))
+        kept = headroom_on(problem.packing.snapshot, disruptions.prices)
+        now_read = inputs.snapshot.now
+        write(disruptions_document(disruptions, inputs.prices, notices, now=now_read, seconds=seconds, headroom=kept))
         return
     seen = view(problem, disruptions, inputs.catalogue.sold, inputs.prices, notices, seconds=seconds)
     _show(
@@ -180,7 +183,9 @@ def _show(view: "DisruptionView", output: DecisionFormat, *, with_pods: bool) ->
         from joinery_cli.output.disruptions_json import disruptions_document
         from joinery_cli.output.json import with_explanations, write
 
-        document = disruptions_document(view.disruptions, view.prices, view.notices, now=view.now, seconds=view.seconds)
+        document = disruptions_document(
+            view.disruptions, view.prices, view.notices, now=view.now, seconds=view.seconds, headroom=view.headroom
+        )
         write(with_explanations(document, map(explanation_document, view.explanations)))
     elif output is DecisionFormat.HTML:
         from joinery_cli.page.disruptions import print_page

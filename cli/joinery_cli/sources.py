@@ -2,6 +2,7 @@
 
 import gzip
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from joinery.gateways.ec2.catalog.document import Catalog
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
     from joinery.gateways.memory.s3 import S3Store
+    from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+    from joinery.objects.kubernetes.shapes import BufferSources
     from joinery.objects.settings import Settings
     from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -162,6 +165,14 @@ def live_snapshot(now: datetime) -> "Snapshot":
             # Whoever tries again does so with a connection, and an idea of the cluster, of its own.
             _cluster.cache_clear()
             raise
+
+
+def live_buffer_sources(buffers: Sequence["CapacityBuffer"]) -> "BufferSources":
+    """What buffers of that cluster refer to. Raises as ``live_snapshot``."""
+    from joinery_cli.advice import reading_cluster
+
+    with reading_cluster():
+        return _cluster().buffer_sources(buffers)
 
 
 @lru_cache(maxsize=1)

@@ -77,6 +77,11 @@ def test_gpu_nodes_are_for_those_who_ask_for_gpus() -> None:
     assert pools(placed["web"]) == {"default"}
 
 
+def test_room_is_kept_for_a_third_more_of_the_shop() -> None:
+    """And for builds only while people work: at the moment of this plan it is night."""
+    assert {one["buffer"]: one["chunks"] for one in plan("headroom.yaml")["cost"]["headroom"]} == {"shop/web": 2}
+
+
 def test_a_gang_is_bought_for_as_a_whole() -> None:
     """A node for each of four workers, all in one zone."""
     (nodes,) = homes("gang.yaml").values()

@@ -9,6 +9,7 @@ from joinery_cli.notices import UserNotice
 from joinery_cli.output.json import DIGITS, existing_document, launch_document, moment_text, rounded_down
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import CURRENCY
+from joinery_cli.view.headroom import Headroom
 
 
 def disruptions_document(
@@ -18,6 +19,7 @@ def disruptions_document(
     *,
     now: datetime,
     seconds: float,
+    headroom: Headroom | None = None,
 ) -> Mapping[str, Any]:
     """The whole decision, as ``joinery disrupt -o json`` prints it."""
     return {
@@ -33,6 +35,7 @@ def disruptions_document(
             "after": round(disruptions.after, DIGITS),
             "lowerBound": max(0.0, rounded_down(disruptions.lower_bound)),
             "gap": max(0.0, round(disruptions.gap, 4)),
+            **({"headroom": headroom.document()} if headroom else {}),
         },
         "moves": {
             "pods": sum(len(command.pods) for command in disruptions.commands),

@@ -240,7 +240,8 @@ def _placed(plan: PlanView) -> Text:
     where = f"{':' if len(taken) > 1 else ''} {', '.join(shares)}" if taken else ""
     pending = len(packing.unplaced)
     left = (f"{pending:,} unschedulable", "bold red") if pending else "none left over"
-    return styled((f"{count(plan.placed, 'pod')} placed", "bold"), f"{where}; ", left)
+    kept = f", and room kept for {plan.chunks:,} of buffers" if plan.chunks else ""
+    return styled((f"{count(plan.placed - plan.chunks, 'pod')} placed{kept}", "bold"), f"{where}; ", left)
 
 
 def _print_cost(console: Console, plan: PlanView) -> None:
@@ -263,6 +264,8 @@ def _sentences(plan: PlanView) -> Iterator[str]:
         yield from nearness(packing)
         if packing.resilience_cost >= NOTED_COST:
             yield f"Smaller nodes and a choice of spot types are about {money(packing.resilience_cost)}/h of it"
+    if plan.costs.headroom:
+        yield plan.costs.headroom.sentence("it")
     if plan.costs.commitments:
         yield next(iter(plan.costs.commitments.lines()))
 

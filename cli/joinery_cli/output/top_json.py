@@ -36,6 +36,7 @@ def top_document(view: TopView) -> Mapping[str, Any]:
             "managed": round(decision.before, DIGITS),
             "lowerBound": max(0.0, rounded_down(decision.lower_bound)),
             "savings": round(view.seen.savings, DIGITS),
+            **({"headroom": view.seen.headroom.document()} if view.seen.headroom else {}),
         },
         "nodes": [_node(node) for node in view.nodes],
         "pending": [_pods(one) for one in view.pending],

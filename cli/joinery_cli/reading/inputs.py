@@ -32,7 +32,7 @@ from joinery_cli.reading.decoding import read as read_object
 from joinery_cli.reading.documents import Document, documents, read, source_name
 from joinery_cli.reading.fields import IGNORED, FieldFinding, findings
 from joinery_cli.reading.files import files_of
-from joinery_cli.reading.kinds import ASIDE, ReadKind, in_place_of, kind_of, makes_pods, problem_of, unsupported
+from joinery_cli.reading.kinds import ASIDE, ReadKind, in_place_of, kind_of, makes_pods, problem_of
 from joinery_cli.reading.names import nothing_reads
 from joinery_cli.reading.placeholders import unfilled
 from joinery_cli.reading.schema import BETA, EARLIEST
@@ -91,10 +91,8 @@ class Inputs:
         if problem := problem_of(document):
             self._refuse(document, problem)
             return
-        kind, reason = kind_of(document), unsupported(document)
-        if reason:
-            self.notices.append(warning(f"not supported yet: {document.kind} {document.name} ({reason})"))
-        elif kind is None:
+        kind = kind_of(document)
+        if kind is None:
             self._ignore(document)
         else:
             self._keep(self._named(document), kind)

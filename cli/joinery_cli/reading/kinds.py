@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from joinery.gateways.ec2.offline import NODE_CLASS
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.kubernetes import core, dynamic_resources, workloads
+from joinery.objects.kubernetes import core, dynamic_resources, shapes, workloads
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.spelling import meant_by
 from joinery_cli.reading.documents import Document
@@ -44,6 +45,7 @@ KINDS: Mapping[tuple[str, str], ReadKind] = {
     ("", "PersistentVolumeClaim"): ReadKind("volume_claims", core.PersistentVolumeClaim, True),
     ("", "PersistentVolume"): ReadKind("volumes", core.PersistentVolume),
     ("", "ReplicationController"): _WORKLOAD,
+    ("", "PodTemplate"): ReadKind("pod_templates", shapes.PodTemplate, True),
     ("", "LimitRange"): ReadKind("limit_ranges", workloads.LimitRange, True),
     ("", "ResourceQuota"): ReadKind("resource_quotas", workloads.ResourceQuota, True),
     ("apps", "DaemonSet"): ReadKind("daemon_sets", core.DaemonSet, True, _OLD_APPS),
@@ -81,10 +83,18 @@ KINDS: Mapping[tuple[str, str], ReadKind] = {
     ("karpenter.sh", "NodePool"): ReadKind("node_pools", NodePool),
     ("karpenter.sh", "NodeClaim"): ReadKind("node_claims", NodeClaim),
     ("karpenter.sh", "NodeOverlay"): ReadKind("node_overlays", NodeOverlay, False, ("v1alpha1",)),
+    ("autoscaling.x-k8s.io", "CapacityBuffer"): ReadKind(
+        "capacity_buffers", CapacityBuffer, True, ("v1beta1", "v1alpha1")
+    ),
     (NODE_CLASS.identity().group, NODE_CLASS.kind): ReadKind("node_classes", NODE_CLASS),
 }
 #: What is read beside the snapshot: it becomes pods, or a word.
-ASIDE = frozenset({"workloads", "limit_ranges", "resource_quotas", "autoscalers", "scaled_objects", "runtime_classes"})
+ASIDE = frozenset(
+    {
+        "workloads", "limit_ranges", "resource_quotas", "autoscalers", "scaled_objects", "runtime_classes",
+        "pod_templates",
+    }
+)  # fmt: skip
 #: Objects of others that say how many pods there are, or how many are placed together. Of their many other fields there
 #: is no table.
 _OF_OTHERS: Mapping[tuple[str, str], ReadKind] = {
@@ -100,8 +110,6 @@ _WITHOUT_TEMPLATE = frozenset(
         ("sparkoperator.k8s.io", "SparkApplication"), ("sparkoperator.k8s.io", "ScheduledSparkApplication"),
     }
 )  # fmt: skip
-#: Objects that should change a plan and do not yet: each is named in a warning.
-_NOT_SUPPORTED = {("autoscaling.x-k8s.io", "CapacityBuffer"): "alpha API"}
 #: Where policies (Kyverno) say what templates of others must look like.
 _PATTERNS = frozenset({"rules"})
 _LEGACY: Mapping[tuple[str, str], str] = {
@@ -113,21 +121,14 @@ _KUSTOMIZE = "kustomize.config.k8s.io"
 _MOVED = {"extensions": ("apps", frozenset({"Deployment", "DaemonSet", "ReplicaSet"}))}
 _BY_KIND = {kind: (group, kind) for group, kind in KINDS}
 _GROUPS = frozenset(group for group, _ in KINDS) | {"extensions"}
-_NAMES = frozenset(kind for _, kind in (*KINDS, *_NOT_SUPPORTED, *_LEGACY))
+_NAMES = frozenset(kind for _, kind in (*KINDS, *_LEGACY))
 #: Where kinds are at home that are not read as they stand.
-_ELSEWHERE = {kind: f"{group}/{version}" for (group, kind), version in _LEGACY.items()} | {
-    kind: f"one of {group}" for group, kind in _NOT_SUPPORTED
-}
+_ELSEWHERE = {kind: f"{group}/{version}" for (group, kind), version in _LEGACY.items()}
 
 
 def kind_of(document: Document) -> ReadKind | None:
     """What the object is read as; ``None`` where a plan has no use for it."""
     return KINDS.get(_identity(document)) or _OF_OTHERS.get((document.group, document.kind))
-
-
-def unsupported(document: Document) -> str:
-    """Why an object takes no part that should; empty for all others."""
-    return _NOT_SUPPORTED.get((document.group, document.kind), "")
 
 
 def makes_pods(one: Document) -> bool:
@@ -183,8 +184,6 @@ def problem_of(document: Document) -> str:
         return "" if is_read else _no_such(document, _version(group, kind))
     if (group, name) in _LEGACY:
         return _no_such(document, f"{group}/{_LEGACY[group, name]}")
-    if (group, name) in _NOT_SUPPORTED:
-        return ""
     if name in _BY_KIND and (group in _GROUPS or meant_by(group, _GROUPS - {""})):
         right = _BY_KIND[name]
         return _no_such(document, _version(right[0], KINDS[right]))

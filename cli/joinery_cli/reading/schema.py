@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from joinery.gateways.ec2.offline import NODE_CLASS
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.legacy import EARLIEST_FIELDS, KUBELET_FIELDS, PROVIDER_FIELDS, TEMPLATE_FIELDS
 from joinery.objects.karpenter.meta import Model
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -38,7 +39,7 @@ CLOSED = frozenset(
 )  # fmt: skip
 #: Neither negative nor with blanks around it: what does not match is looked at more closely.
 _PLAIN_QUANTITY = r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+|[KMGTPE]i|[numkMGTPE])?\Z"
-_MODELS = {model.kind: model for model in (NodePool, NodeClaim, NodeOverlay, NODE_CLASS)}
+_MODELS = {model.kind: model for model in (NodePool, NodeClaim, NodeOverlay, CapacityBuffer, NODE_CLASS)}
 #: Ends the names of types as v1beta1 had them.
 BETA = " of v1beta1"
 #: Ends the names of types as v1alpha3 and v1alpha4 had them.

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from joinery.decisions.scheduling.constraints.resources import PODS, requests_of
+from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.packing import Launch, Packing
 from joinery.decisions.scheduling.problem import Problem
 from joinery.objects.karpenter.labels import (
@@ -26,6 +26,7 @@ from joinery.objects.snapshot.offerings import Offering, price_among
 from joinery_cli.notices import some_of
 from joinery_cli.view.commitments import CommitmentFigures, commitment_figures
 from joinery_cli.view.figures import count, money
+from joinery_cli.view.headroom import Headroom, buffers_in, headroom_of, shares
 from joinery_cli.view.interruptions import InterruptionFigures, interruption_figures
 
 #: AWS bills every Region but China's in US dollars, and the price list that a catalogue is read from is in them.
@@ -75,6 +76,7 @@ class Costs:
     which a NodeOverlay may change. A node's price is shared by its pods, by the mean of what
     each takes of all that its pods request of CPU, memory and devices: daemons and free room are everybody's.
     ``interruptions``: of its spot nodes; None where no rates are known. ``commitments``: None where none are known.
+    ``headroom``: what of it is room that CapacityBuffers keep free; None where nothing is.
     """
 
     by_node_pool: Mapping[str, float] = field(default_factory=dict)
@@ -85,17 +87,20 @@ class Costs:
     running: Running = field(default_factory=Running)
     interruptions: InterruptionFigures | None = None
     commitments: CommitmentFigures | None = None
+    headroom: Headroom | None = None
 
 
 def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
     """The costs of a plan at the prices that it was made with. ``sold``: the catalogue's."""
     requests = _requests(problem, packing)
+    buffers = buffers_in(problem.snapshot)
+    bought = ((launch.offering.price, {name: requests[name] for name in launch.pods}) for launch in packing.launches)
     pools, capacity_types, namespaces = (defaultdict[str, float](float) for _ in range(3))
     for launch in packing.launches:
         price = launch.offering.price
         pools[launch.node_pool] += price
         capacity_types[launch.offering.capacity_type] += price
-        for pod, share in _shares({name: requests[name] for name in launch.pods}).items():
+        for pod, share in shares({name: requests[name] for name in launch.pods}).items():
             namespaces[pod.partition("/")[0]] += price * share
     return Costs(
         by_node_pool=_ranked(pools),
@@ -104,6 +109,7 @@ def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
         on_demand=sum(_on_demand(launch, sold) for launch in packing.launches),
         listed=sum(_listed(launch, sold) for launch in packing.launches),
         running=_running(problem.snapshot.nodes, sold),
+        headroom=headroom_of(bought, buffers) if buffers else None,
         interruptions=interruption_figures(problem.interruptions, packing, lambda launch: _on_demand(launch, sold))
         if problem.interruptions
         else None,
@@ -114,17 +120,6 @@ def costs(problem: Problem, packing: Packing, sold: Sold) -> Costs:
 def _requests(problem: Problem, packing: Packing) -> Mapping[str, Resources]:
     bought = {pod for launch in packing.launches for pod in launch.pods}
     return {pod.key: requests_of(problem.snapshot.successor(pod)) for pod in problem.snapshot.pods if pod.key in bought}
-
-
-def _shares(requests: Mapping[str, Resources]) -> Mapping[str, float]:
-    """What part of their node each pod pays; the parts add up to one."""
-    asked = {name for amounts in requests.values() for name, value in amounts.items() if value > 0 and name != PODS}
-    measured = asked or {PODS}
-    whole = {name: sum(amounts.get(name, 0) for amounts in requests.values()) for name in measured}
-    return {
-        pod: sum(amounts.get(name, 0) / whole[name] for name in measured) / len(measured)
-        for pod, amounts in requests.items()
-    }
 
 
 def _ranked(hourly: Mapping[str, float]) -> Mapping[str, float]:

@@ -21,6 +21,7 @@ from joinery_cli.prices import Prices
 from joinery_cli.view.costs import Sold, node_price
 from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, Route, StayingGroup
 from joinery_cli.view.figures import natural
+from joinery_cli.view.headroom import headroom_on
 from joinery_cli.view.plan_groups import bought, rooms_of
 from joinery_cli.view.plan_view import where_launched
 from joinery_cli.view.workloads import DrawnWorkload, Filled, parts_of, workloads_of
@@ -50,6 +51,7 @@ def view(
         before=before,
         after=cluster.nodes(),
         commands=commands,
+        headroom=headroom_on(problem.packing.snapshot, disruptions.prices),
         staying=_groups(_staying(disruptions), {node.claim: node.name for node in before}),
     )
 

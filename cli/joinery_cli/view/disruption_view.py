@@ -21,6 +21,7 @@ from joinery.objects.snapshot.pods import is_reschedulable
 from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
 from joinery_cli.view.figures import natural
+from joinery_cli.view.headroom import Headroom
 from joinery_cli.view.workloads import DrawnWorkload, Filled, owner_of
 
 
@@ -169,6 +170,8 @@ class DisruptionView:
     after: tuple[DrawnNode, ...]
     commands: tuple[CommandView, ...]
     staying: tuple[StayingGroup, ...]
+    headroom: Headroom | None = None
+    """What of the nodes before is room that CapacityBuffers keep free."""
     explanations: tuple[NodeExplanation, ...] = ()
     """Of the nodes that were asked for by ``--explain``."""
 

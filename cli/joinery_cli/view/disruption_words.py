@@ -75,6 +75,8 @@ def _s(number: int) -> str:
 def totals(view: DisruptionView) -> Iterator[str]:
     """What is said of the whole below the headline."""
     yield bill(view)
+    if view.headroom:
+        yield view.headroom.sentence(f"{money(view.disruptions.before)}/h")
     yield from uncounted(view)
     yield from leaving(view)
     if view.commands:

@@ -17,6 +17,7 @@ from joinery_cli.notices import UserNotice
 from joinery_cli.prices import Prices
 from joinery_cli.view.costs import Costs
 from joinery_cli.view.figures import natural
+from joinery_cli.view.headroom import buffers_in
 from joinery_cli.view.plan_view import Existing, Group, PlanView, Refused, Section
 from joinery_cli.view.workloads import Filled, WorkloadOf, parts_of, workloads_of
 
@@ -50,6 +51,7 @@ def view(
         existing=_existing(problem, packing, workload_of),
         refused=_refused(packing),
         dropped=_dropped(packing),
+        chunks=sum(pod in placed for pod in buffers_in(snapshot)),
         explanations=tuple(explanations),
     )
 

@@ -111,6 +111,8 @@ class PlanView:
     refused: tuple[Refused, ...]
     dropped: tuple[tuple[str, int], ...]
     """Preferences that were given up, and by how many pods; the most frequent first."""
+    chunks: int = 0
+    """How many of the placed pods only stand for room that a buffer keeps free."""
     explanations: "tuple[Explanation, ...]" = ()
     """Of the pods that were asked for by ``--explain``."""
 

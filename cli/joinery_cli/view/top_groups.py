@@ -5,6 +5,7 @@ Every reason is one that ``joinery plan`` or ``joinery disrupt`` gives; nothing 
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from joinery.decisions.disruption.decision import StayingNode
@@ -25,6 +26,7 @@ from joinery_cli.notices import some_of
 from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode
 from joinery_cli.view.disruption_words import result, unheld
 from joinery_cli.view.figures import count, natural
+from joinery_cli.view.headroom import buffers_in
 from joinery_cli.view.top_view import Phase, TopNext, TopNode, TopPods, TopPool, TopView
 from joinery_cli.view.workloads import owner_of
 
@@ -136,6 +138,7 @@ def _pending(snapshot: Snapshot, packing: Packing) -> Iterator[TopPods]:
     reasons: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     homes: dict[tuple[str, str], list[str]] = defaultdict(list)
     pods = snapshot.pods_by_key
+    packing = without_settled(packing, snapshot)
     for unplaced in packing.unplaced:
         reasons[_owner(unplaced.pod, pods), tuple(map(str, unplaced.reasons))].append(unplaced.pod)
     for launch in packing.launches:
@@ -151,6 +154,15 @@ def _pending(snapshot: Snapshot, packing: Packing) -> Iterator[TopPods]:
         yield TopPods(owner=owner, pods=_sorted(names), waiting=_waiting(names, snapshot), reasons=why)
     for (owner, home), names in sorted(homes.items(), key=lambda item: (-len(item[1]), item[0])):
         yield TopPods(owner=owner, pods=_sorted(names), waiting=_waiting(names, snapshot), home=home)
+
+
+def without_settled(packing: Packing, snapshot: Snapshot) -> Packing:
+    """The packing without the room of buffers that is there: nothing waits for it."""
+    virtual = buffers_in(snapshot).keys()
+    if not virtual:
+        return packing
+    existing = (replace(one, pods=tuple(pod for pod in one.pods if pod not in virtual)) for one in packing.existing)
+    return replace(packing, existing=tuple(one for one in existing if one.pods))
 
 
 def _owner(name: str, pods: Mapping[str, Pod]) -> str:

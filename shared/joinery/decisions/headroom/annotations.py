@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from zoneinfo import ZoneInfo
 
 from joinery.objects.karpenter.cron import Window, window
 from joinery.objects.karpenter.labels import BUFFER_CAPACITY_TYPES, BUFFER_SCHEDULE, ON_DEMAND, RESERVED, SPOT
@@ -53,6 +52,8 @@ def _window(part: str, text: str) -> LocalWindow:
 
 
 def _zone(name: str) -> tzinfo:
+    from zoneinfo import ZoneInfo  # only for buffers with a schedule
+
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:

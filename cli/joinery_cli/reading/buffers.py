@@ -1,0 +1,61 @@
+"""CapacityBuffers of files: what they refer to is in the same files, and the room that they keep is planned."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from joinery.decisions.headroom.resolve import ResolvedBuffer, resolve, with_headroom
+from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.kubernetes.shapes import BufferSources, Shape
+from joinery.objects.kubernetes.workloads import equal_labels
+from joinery.objects.snapshot.snapshot import Snapshot
+from joinery_cli.notices import UserNotice, note, warning
+from joinery_cli.reading.workloads import Owner
+
+#: Asks for what buffers refer to.
+Sources = Callable[[Sequence[CapacityBuffer]], BufferSources]
+
+
+def sources_in(objects: Mapping[str, Mapping[Any, Any]]) -> Sources:
+    """Of the objects of files, by field and key. ResourceQuotas are not read: how much of them is used up is a
+    cluster's business.
+    """
+
+    def found(buffers: Sequence[CapacityBuffer]) -> BufferSources:
+        return BufferSources(shapes={buffer.key: _shape(buffer, objects) for buffer in buffers})
+
+    return found
+
+
+def _shape(buffer: CapacityBuffer, objects: Mapping[str, Mapping[Any, Any]]) -> Shape:
+    template, scalable = buffer.spec.pod_template_ref, buffer.spec.scalable_ref
+    if template is not None:
+        read = objects.get("pod_templates", {}).get(f"{buffer.namespace}/{template.name}")
+        if read is None:
+            return Shape(missing=f"podtemplates {template.name!r} not found")
+        return Shape(template=read.template, generation=read.metadata.generation)
+    if scalable is None:
+        return Shape()
+    workload = objects.get("workloads", {}).get(Owner(scalable.kind, f"{buffer.namespace}/{scalable.name}"))
+    if workload is None:
+        return Shape(missing=f"{scalable.kind} {scalable.name!r} not found")
+    replicas = 1 if workload.spec.replicas is None else workload.spec.replicas
+    return Shape(template=workload.spec.template, replicas=replicas, selector=equal_labels(workload.spec))
+
+
+def filled(snapshot: Snapshot, sources: Sources) -> tuple[Snapshot, Sequence[UserNotice]]:
+    """The snapshot with the room that its buffers keep, and what a person should know of them."""
+    buffers = [buffer for buffer in snapshot.capacity_buffers if buffer.is_ours]
+    if not buffers:
+        return snapshot, ()
+    resolved = resolve(snapshot, sources(buffers))
+    return with_headroom(snapshot, resolved), tuple(one for buffer in resolved for one in _notices(buffer))
+
+
+def _notices(one: ResolvedBuffer) -> Iterator[UserNotice]:
+    name = f"CapacityBuffer {one.buffer.key}"
+    if not one.is_ready:
+        yield warning(f"{name} keeps no room: {one.message}")
+    elif not one.is_open:
+        yield note(f"{name} keeps no room now: its schedule is not open")
+    elif one.quotas:
+        yield note(f"{name} is smaller than it asks for, by ResourceQuotas: {', '.join(one.quotas)}")
