@@ -30,6 +30,7 @@ CHAPTERS = {
     "Use it": [
         "docs/tasks",
         "docs/gangs",
+        "docs/headroom",
         "docs/disruption",
         "docs/amis",
         "docs/top",

@@ -89,7 +89,7 @@ KINDS = {
         Kind("ReplicaSet", StoredReplicaSet, "apps/v1", "replicasets", True),
         Kind("StatefulSet", StoredStatefulSet, "apps/v1", "statefulsets", True),
         Kind("PodTemplate", shapes.PodTemplate, "v1", "podtemplates", True),
-        Kind("ResourceQuota", shapes.ResourceQuota, "v1", "resourcequotas", True),
+        Kind("ResourceQuota", workloads.ResourceQuota, "v1", "resourcequotas", True),
         Kind("StorageClass", core.StorageClass, "storage.k8s.io/v1", "storageclasses"),
         Kind("CSINode", core.CSINode, "storage.k8s.io/v1", "csinodes"),
         Kind("CSIDriver", core.CSIDriver, "storage.k8s.io/v1", "csidrivers"),

@@ -111,6 +111,7 @@ def test_pods_come_before_buffers_under_a_limit(stand: Stand) -> None:
     assert set(planned_pods(stand.claim)) == {f"default/pod-{number}" for number in range(4)}
     message = next(one.message for one in buffer(stand).status.conditions if one.type == "Provisioning")
     assert message.startswith("0/3 virtual pods required new capacity, 3 failed: ")
+    assert stand.messages("HeadroomLacking")["spare"].startswith("no node for 3 of 3: ")
 
 
 def test_a_buffer_grows_with_the_workload_that_it_is_for(stand: Stand) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from joinery.objects.own_keys import NODE, NODE_CLAIM, NODE_CLASS, NODE_POOL, POD
+from joinery.objects.own_keys import CAPACITY_BUFFER, NODE, NODE_CLAIM, NODE_CLASS, NODE_POOL, POD
 
 _BOTH = (NODE_CLAIM, NODE)
 
@@ -93,6 +93,12 @@ _WANTS_A_PERSON = {
         "there is no node for it, and why, by NodePool. kube-scheduler's own Events have the same reason",
         is_warning=True,
         remedy="`joinery plan --explain POD` shows which rule leaves which instance types",
+    ),
+    "HeadroomLacking": EventReason(
+        (CAPACITY_BUFFER,),
+        "a part of its room has no node, and why",
+        is_warning=True,
+        remedy="the message names the rule: raise a limit or a cap, or make the buffer smaller",
     ),
     "NotBound": EventReason(
         (POD,),

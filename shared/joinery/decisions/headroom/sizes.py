@@ -12,7 +12,7 @@ from joinery.decisions.scheduling.constraints.resources import PODS
 from joinery.objects.karpenter.capacitybuffer import CapacityBufferSpec
 from joinery.objects.kubernetes.core import PodSpec
 from joinery.objects.kubernetes.quantity import Resources, amount, amounts, total
-from joinery.objects.kubernetes.shapes import ResourceQuota
+from joinery.objects.kubernetes.workloads import ResourceQuota
 
 #: Chunks of one buffer, and of all of a cluster. Whoever may create a buffer decides how large it is, and each chunk is
 #: planned as a pod.
@@ -57,7 +57,7 @@ class Quotas:
 
     def _room(self, quota: ResourceQuota, asked: Resources) -> int:
         """For how many more pods that ask for so much it has room."""
-        hard, used = quota.status.hard or quota.spec.hard, quota.status.used
+        hard, used = quota.spec.hard, quota.status.used
         taken = self.taken.get((quota.metadata.namespace, quota.metadata.name), {})
         rooms = [
             (_units(name, limit) - _units(name, used.get(name, 0)) - taken.get(name, 0)) // asked[name]

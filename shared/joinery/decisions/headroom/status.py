@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from joinery.decisions.headroom.resolve import ResolvedBuffer
 from joinery.decisions.scheduling.packing import Packing
-from joinery.objects.actions import UpdateBuffer
+from joinery.objects.actions import Announce, Command, UpdateBuffer
 from joinery.objects.karpenter.capacitybuffer import (
     ACTIVE_CAPACITY,
     LIMITED_BY_QUOTAS,
@@ -61,16 +61,21 @@ def placed(snapshot: Snapshot, packing: Packing) -> Mapping[str, Placed]:
 
 def buffer_statuses(
     snapshot: Snapshot, resolved: Sequence[ResolvedBuffer], packing: Packing
-) -> Iterator[tuple[UpdateBuffer]]:
-    """A chain for each buffer whose status changes. ``packing``: the plan of the snapshot with its virtual pods."""
+) -> Iterator[tuple[Command, ...]]:
+    """A chain for each buffer whose status changes, with an Event where room is lacking.
+
+    ``packing``: the plan of the snapshot with its virtual pods.
+    """
     found = placed(snapshot, packing) if resolved else {}
     for one in resolved:
-        before = one.buffer
-        after = _status(one, found.get(before.key, Placed()), snapshot)
+        before, here = one.buffer, found.get(one.buffer.key, Placed())
+        after = _status(one, here, snapshot)
         if after != before.status:
             provisioning = find(after.conditions, PROVISIONING)
             why = provisioning.message if one.is_ready and provisioning else one.message
-            yield (UpdateBuffer(before, before.model_copy(update={"status": after}), why),)
+            update = UpdateBuffer(before, before.model_copy(update={"status": after}), why)
+            lacking = f"no node for {here.failed} of {len(one.pods)}: {here.why}"
+            yield (update, Announce("HeadroomLacking", lacking, before)) if here.failed else (update,)
 
 
 def _status(one: ResolvedBuffer, found: Placed, snapshot: Snapshot) -> CapacityBufferStatus:

@@ -24,7 +24,9 @@ from joinery.objects.kubernetes.core import (
     PodStatus,
     PodTemplateSpec,
 )
+from joinery.objects.snapshot.gangs import COSCHEDULING_GROUP, KUEUE_GROUP
 
+_OF_GANGS = (COSCHEDULING_GROUP, KUEUE_GROUP)
 #: The least that 32 bits hold.
 PRIORITY = -(2**31)
 #: Nobody evicts a pod that has not begun, so no PodDisruptionBudget counts it.
@@ -36,8 +38,11 @@ def virtual_pods(
 ) -> tuple[Pod, ...]:
     """So many pods of the template. ``types``: the capacity types of their nodes, in place of what it asks for."""
     annotations = {FAKE_POD: "true", BUFFER_NAME: buffer.metadata.name, BUFFER_NAMESPACE: buffer.namespace}
+    # Room for one pod makes no gang whole.
+    labels = {key: value for key, value in template.metadata.labels.items() if key not in _OF_GANGS}
+    lone = PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=replace(template.spec, scheduling_group=None))
     named = (f"capacity-buffer-{buffer.metadata.name}", buffer.namespace, buffer.metadata.uid)
-    return virtual_pods_of(named, template, count, annotations, now, types)
+    return virtual_pods_of(named, lone, count, annotations, now, types)
 
 
 def virtual_pods_of(
@@ -69,9 +74,16 @@ def virtual_pods_of(
 
 
 def virtual_spec(spec: PodSpec, types: Sequence[str]) -> PodSpec:
-    """The spec of a virtual pod: without claims for volumes, which nobody will make, and held back by nothing."""
+    """The spec of a virtual pod: held back by nothing, and without claims for volumes."""
     volumes = [one for one in spec.volumes if not one.persistent_volume_claim and not one.ephemeral]
-    bare = replace(spec, node_name="", volumes=volumes, scheduling_gates=[], priority=PRIORITY, priority_class_name="")
+    bare = replace(
+        spec,
+        node_name="",
+        volumes=volumes,
+        scheduling_gates=[],
+        priority=PRIORITY,
+        priority_class_name="",
+    )
     return _of_types(bare, types) if types else bare
 
 

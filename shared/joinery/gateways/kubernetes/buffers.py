@@ -17,8 +17,8 @@ from joinery.gateways.kubernetes.transport import Transport
 from joinery.objects.errors import DeniedError, NotFoundError
 from joinery.objects.karpenter.capacitybuffer import CapacityBuffer, ScalableRef
 from joinery.objects.kubernetes.decoding import decode, decoder
-from joinery.objects.kubernetes.shapes import BufferSources, PodTemplate, ResourceQuota, Scale, Shape
-from joinery.objects.kubernetes.workloads import Workload, equal_labels
+from joinery.objects.kubernetes.shapes import BufferSources, PodTemplate, Scale, Shape
+from joinery.objects.kubernetes.workloads import ResourceQuota, Workload, equal_labels
 
 #: Requests at a time.
 _SIDE_BY_SIDE = 16

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from joinery.objects.kubernetes.core import ObjectMeta, PodTemplateSpec, _Object
+from joinery.objects.kubernetes.workloads import ResourceQuota
 
 
 class PodTemplate(_Object, frozen=True):
@@ -11,33 +12,6 @@ class PodTemplate(_Object, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     template: PodTemplateSpec = PodTemplateSpec()
-
-
-class ScopedResourceSelector(_Object, frozen=True):
-    scope_name: str = ""
-    operator: str = ""
-    values: list[str] = []
-
-
-class ScopeSelector(_Object, frozen=True):
-    match_expressions: list[ScopedResourceSelector] = []
-
-
-class ResourceQuotaSpec(_Object, frozen=True):
-    hard: dict[str, str | int | float] = {}
-    scopes: list[str] = []
-    scope_selector: ScopeSelector | None = None
-
-
-class ResourceQuotaStatus(_Object, frozen=True):
-    hard: dict[str, str | int | float] = {}
-    used: dict[str, str | int | float] = {}
-
-
-class ResourceQuota(_Object, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
-    spec: ResourceQuotaSpec = ResourceQuotaSpec()
-    status: ResourceQuotaStatus = ResourceQuotaStatus()
 
 
 class ScaleSpec(_Object, frozen=True):

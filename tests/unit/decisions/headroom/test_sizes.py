@@ -10,7 +10,7 @@ from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.objects.karpenter.capacitybuffer import CapacityBufferSpec
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.decoding import decode
-from joinery.objects.kubernetes.shapes import ResourceQuota
+from joinery.objects.kubernetes.workloads import ResourceQuota
 from simulator import builders
 
 POD = builders.pod(cpu="500m", memory="1Gi")
@@ -54,7 +54,7 @@ def quota(name: str = "team", used: dict[str, str] | None = None, **given: Any) 
     document = {
         "metadata": {"name": name, "namespace": "default"},
         "spec": {"hard": hard, **given},
-        "status": {"hard": hard, "used": used or {}},
+        "status": {"used": used or {}},
     }
     return decode(msgspec.json.encode(document), ResourceQuota)
 

@@ -70,6 +70,13 @@ def test_what_only_a_real_pod_could_have_is_left_out() -> None:
     assert (spec.node_name, spec.priority_class_name, spec.scheduling_gates) == ("", "", [])
 
 
+def test_room_for_a_pod_is_no_member_of_its_gang() -> None:
+    """A gang of four is not whole with three pods and a chunk."""
+    gang = {"scheduling.x-k8s.io/pod-group": "train", "kueue.x-k8s.io/pod-group-name": "train", "app": "train"}
+    pod = resolved(shape=template(labels=gang, scheduling_group={"podGroupName": "train"}))[0]
+    assert (pod.metadata.labels, pod.spec.scheduling_group) == ({"app": "train"}, None)
+
+
 def test_what_admission_adds_is_seen_on_a_pod_that_runs() -> None:
     """A sidecar takes its room beside the container, and a sandbox its overhead."""
     shape = Shape(template=builders.pod_template(cpu="1").template, replicas=1, selector={"app": "web"})
