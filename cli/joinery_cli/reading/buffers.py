@@ -9,7 +9,7 @@ from joinery.objects.kubernetes.shapes import BufferSources, Shape
 from joinery.objects.kubernetes.workloads import equal_labels
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.notices import UserNotice, note, warning
-from joinery_cli.reading.workloads import Owner
+from joinery_cli.reading.admission.workloads import Owner
 
 #: Asks for what buffers refer to.
 Sources = Callable[[Sequence[CapacityBuffer]], BufferSources]
