@@ -68,7 +68,7 @@ def headroom_of(nodes: Iterable[tuple[float, Mapping[str, Resources]]], buffers:
 
 def buffers_in(snapshot: Snapshot) -> Mapping[str, str]:
     """By virtual pod (namespace/name), the buffer that it stands for."""
-    return {pod.key: buffer_of(pod) for pod in snapshot.pods if is_virtual(pod)}
+    return {pod.key: buffer for pod in snapshot.pods if is_virtual(pod) and (buffer := buffer_of(pod))}
 
 
 def headroom_on(snapshot: Snapshot, prices: Mapping[str, float]) -> Headroom | None:

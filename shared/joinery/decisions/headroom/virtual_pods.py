@@ -74,16 +74,9 @@ def virtual_pods_of(
 
 
 def virtual_spec(spec: PodSpec, types: Sequence[str]) -> PodSpec:
-    """The spec of a virtual pod: held back by nothing, and without claims for volumes."""
+    """The spec of a virtual pod: without claims for volumes, which nobody will make, and held back by nothing."""
     volumes = [one for one in spec.volumes if not one.persistent_volume_claim and not one.ephemeral]
-    bare = replace(
-        spec,
-        node_name="",
-        volumes=volumes,
-        scheduling_gates=[],
-        priority=PRIORITY,
-        priority_class_name="",
-    )
+    bare = replace(spec, node_name="", volumes=volumes, scheduling_gates=[], priority=PRIORITY, priority_class_name="")
     return _of_types(bare, types) if types else bare
 
 
