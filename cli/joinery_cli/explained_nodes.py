@@ -87,6 +87,10 @@ def _why(explanation: NodeExplanation) -> Iterator[str]:
         if said := moves(command):
             yield said
         return
+    if explanation.drifted:
+        yield f"has drifted ({explanation.drifted})"
+    if explanation.is_expired:
+        yield "has expired: it goes for its age, whatever is decided here, and takes no pods that move"
     taken: dict[tuple[int, str], list[str]] = defaultdict(list)
     for number, route in explanation.receives:
         taken[number, route.source or "those that wait"] += route.pods

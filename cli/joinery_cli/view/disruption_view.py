@@ -12,10 +12,12 @@ from enum import StrEnum
 from functools import cached_property
 
 from joinery.decisions.disruption.decision import DecidedCommand, DisruptionDecision, StayingNode
+from joinery.decisions.disruption.expiration import expired
 from joinery.decisions.disruption.moves import MovePrice, MovePrices
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.objections import ObjectionCode
+from joinery.objects.snapshot.claims import DRIFTED
 from joinery.objects.snapshot.nodes import NodeView
 from joinery.objects.snapshot.pods import is_reschedulable
 from joinery_cli.notices import UserNotice
@@ -124,6 +126,8 @@ class NodeExplanation:
                  unknown, as only a part of its pods would be counted
     payback      within which savings must repay its moves
     is_static    its NodePool keeps a number of nodes, and is not consolidated
+    drifted      by what its NodeClaim has drifted (``AMIDrift``); empty where it has not
+    is_expired   it goes for its age, whatever is decided
     """
 
     node: DrawnNode
@@ -134,6 +138,8 @@ class NodeExplanation:
     staying: int
     payback: timedelta
     is_static: bool
+    drifted: str
+    is_expired: bool
 
     @property
     def is_leaving(self) -> bool:
@@ -223,6 +229,9 @@ def explain(name: str, problem: DisruptionProblem, seen: DisruptionView) -> Node
     moving = [pod for pod in node_view.pods if is_reschedulable(pod)]
     pool = problem.packing.snapshot.pools_by_name.get(node_view.pool)
     prices = MovePrices(problem)
+    snapshot = problem.packing.snapshot
+    claim = next((one for one in snapshot.managed_claims if one.metadata.name == node_view.claim), None)
+    drift = claim.condition(DRIFTED) if claim and claim.is_true(DRIFTED) else None
     return NodeExplanation(
         node=node,
         command=next((one for one in seen.commands if node.claim and node.claim in one.command.retire), None),
@@ -232,6 +241,8 @@ def explain(name: str, problem: DisruptionProblem, seen: DisruptionView) -> Node
         staying=len(node_view.pods) - len(moving) if pool else 0,
         payback=prices.terms(node_view.pool).payback if pool else problem.options.payback,
         is_static=pool is not None and pool.is_static,
+        drifted=drift.reason if drift else "",
+        is_expired=any(one is claim for _, one in expired(snapshot)),
     )
 
 

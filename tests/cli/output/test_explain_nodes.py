@@ -10,7 +10,9 @@ import pytest
 from joinery.decisions.disruption.decision import StayingNode
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.objects.errors import ConfigurationError
+from joinery.objects.karpenter.conditions import true
 from joinery.objects.objections import Objection, ObjectionCode
+from joinery.objects.snapshot.claims import observed, with_condition
 from joinery_cli.explained_nodes import explanation_document, lines, nodes_meant
 from joinery_cli.page.disruptions import page
 from joinery_cli.view.disruption_groups import view
@@ -96,6 +98,16 @@ def test_a_node_that_is_leaving_is_not_said_to_stay() -> None:
     assert "It goes, whatever is decided here." in said
     assert "stays" not in said
     assert "repaid" not in said
+
+
+def test_a_node_that_stays_says_that_it_has_drifted_or_expired() -> None:
+    """After a new image the question is which nodes still lag, whatever keeps them."""
+    old = node_claim("claim-3", node="node-3", expire_after="1m", created=EPOCH)
+    drifted = with_condition(old, true("Drifted", observed(old, EPOCH)).model_copy(update={"reason": "AMIDrift"}))
+    staying = StayingNode("claim-3", Objection(ObjectionCode.NOMINATED, "pods are nominated to it"))
+    problem = _with(node_claims=(drifted,), now=EPOCH + timedelta(hours=1))
+    said = _sentences("node-3", problem, commands=(), staying=(staying,))
+    assert "has drifted (AMIDrift) has expired: it goes for its age, whatever is decided here" in said
 
 
 def test_pods_of_two_workloads_from_one_node_share_a_line() -> None:
