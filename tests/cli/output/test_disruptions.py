@@ -37,6 +37,12 @@ def _printed(capsys: pytest.CaptureFixture[str], **changes: Any) -> str:
     return capsys.readouterr().out
 
 
+def test_where_a_budget_keeps_nodes_the_best_is_that_of_later_rounds(capsys: pytest.CaptureFixture[str]) -> None:
+    """Five times the best that can be reached now would be a bad decision, and is none."""
+    kept = StayingNode("claim-3", Objection(ObjectionCode.BUDGET, "one at a time"))
+    assert "above the best that budgets allow in the end" in " ".join(_printed(capsys, staying=(kept,)).split())
+
+
 def test_the_document_is_stable_byte_for_byte(capsys: pytest.CaptureFixture[str]) -> None:
     """Keys in the contract's order, launches as a plan has them, prices to the millionth."""
     write(disruptions_document(DISRUPTIONS, PRICES, now=EPOCH, seconds=0.31234))
