@@ -90,6 +90,10 @@ _KINDS = {
     "scheduling_groups": ("scheduling.k8s.io/v1beta1", "PodGroup"),
     "coscheduling_groups": ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
     "volcano_groups": ("scheduling.volcano.sh/v1beta1", "PodGroup"),
+    "resource_claims": ("resource.k8s.io/v1", "ResourceClaim"),
+    "resource_claim_templates": ("resource.k8s.io/v1", "ResourceClaimTemplate"),
+    "device_classes": ("resource.k8s.io/v1", "DeviceClass"),
+    "resource_slices": ("resource.k8s.io/v1", "ResourceSlice"),
 }
 
 

@@ -65,7 +65,7 @@ class ModelInputs:
     @cached_property
     def targets(self) -> Sequence[ExistingNode]:
         """The room of each node with all its pods."""
-        return self.work.room.existing(self.nodes)
+        return self.work.room_now.existing(self.nodes)
 
     @cached_property
     def present(self) -> Topology:
@@ -294,7 +294,7 @@ class _Compiler:
             is_open = np.zeros_like(room)
             is_open[open_hosts(demand.pod_class, demand.variant.rules, hosts)] = True
             room &= is_open
-            is_asked = demand.pod_class.volumes.claims and not self._is_loose
+            is_asked = (demand.pod_class.volumes.claims or demand.pod_class.devices) and not self._is_loose
             for index in np.flatnonzero(room) if is_asked else ():
                 room[index] = targets[index].holds(demand) > 0
         return has_room

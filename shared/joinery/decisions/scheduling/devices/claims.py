@@ -111,15 +111,12 @@ class Claims:
     @cached_property
     def held(self) -> Held:
         """The devices that claims have, without those whose pods all move."""
-        held: Held = {}
-        for claim in self._claims.values():
-            results = claim.status.allocation.devices.results if claim.status.allocation else ()
-            for one in () if self._is_released(claim) else results:
-                if not one.admin_access:
-                    amounts = held.setdefault(DeviceKey(one.driver, one.pool, one.device), {})
-                    for name, text in one.consumed_capacity.items():
-                        amounts[name] = amounts.get(name, Decimal(0)) + quantity.parse(text)
-        return held
+        return _held(claim for claim in self._claims.values() if not self._is_released(claim))
+
+    @cached_property
+    def held_now(self) -> Held:
+        """The devices that claims have while all pods are where they are."""
+        return _held(self._claims.values())
 
     def _is_released(self, claim: ResourceClaim) -> bool:
         """Whether all who use it move: then its devices are free again."""
@@ -237,6 +234,17 @@ class Claims:
             )
             for name, where in sorted(selectors.items())
         }
+
+
+def _held(claims: Iterable[ResourceClaim]) -> Held:
+    held: Held = {}
+    for claim in claims:
+        for one in claim.status.allocation.devices.results if claim.status.allocation else ():
+            if not one.admin_access:
+                amounts = held.setdefault(DeviceKey(one.driver, one.pool, one.device), {})
+                for name, text in one.consumed_capacity.items():
+                    amounts[name] = amounts.get(name, Decimal(0)) + quantity.parse(text)
+    return held
 
 
 def _users(pods: Iterable[Pod]) -> Mapping[str, int]:

@@ -6,7 +6,7 @@ topology counts in here, and nothing else.
 
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
 
@@ -16,7 +16,7 @@ from joinery.decisions.scheduling.constraints.requirements import EXISTS, Requir
 from joinery.decisions.scheduling.constraints.topology_rules import needed_keys, selector_keys
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.constraints.work_bounds import within_bounds
-from joinery.decisions.scheduling.devices.claims import Claims, promised, without_held
+from joinery.decisions.scheduling.devices.claims import Claims, Held, promised, without_held
 from joinery.decisions.scheduling.devices.stock import NOTHING as NO_DEVICES
 from joinery.decisions.scheduling.devices.stock import Stock
 from joinery.decisions.scheduling.firstfit.existing_node import NodeRoom
@@ -168,16 +168,24 @@ class Workspace:
         limited = frozenset(driver for kind in self.problem.kinds for driver in kind.attachments)
         return Classifier(self.volumes, priorities, keys, in_use, limited, self.claims).classes(self.pending)
 
-    def _stock_of(self, view: NodeView) -> Stock:
-        """The devices of a node: as its drivers publish them, and before it is initialised as its type says."""
+    @cached_property
+    def room_now(self) -> NodeRoom:
+        """What nodes have left while all pods are where they are: those to place hold their devices."""
         if not self.claims.is_used:
-            return NO_DEVICES
+            return self.room
+        return replace(self.room, stock_of=lambda view: self._stock_with(view, self.claims.held_now))
+
+    def _stock_of(self, view: NodeView) -> Stock:
+        return self._stock_with(view, self.claims.held) if self.claims.is_used else NO_DEVICES
+
+    def _stock_with(self, view: NodeView, held: Held) -> Stock:
+        """The devices of a node: as its drivers publish them, and before it is initialised as its type says."""
         published = self.claims.published.by_node.get(view.node, NO_DEVICES)
         if view.is_initialized or not view.pool:
-            return without_held(published, self.claims.held)
+            return without_held(published, held)
         kinds = self._kinds.get(view.pool, {})
         kind = kinds.get(view.labels.get(INSTANCE_TYPE, ""))
-        return promised(kind.slices, published, self.claims.held) if kind else NO_DEVICES
+        return promised(kind.slices, published, held) if kind else NO_DEVICES
 
     @cached_property
     def _kinds(self) -> Mapping[str, Mapping[str, InstanceType]]:
