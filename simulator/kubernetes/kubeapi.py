@@ -24,7 +24,7 @@ from simulator.kubernetes.shapes import printed
 
 Document = dict[str, Any]
 _PATH = re.compile(
-    r"^/(?:api|apis)/(?P<version>(?:[a-z0-9.]+/)?v1(?:(?:alpha|beta)\d)?)"
+    r"^/(?:api|apis)/(?P<version>(?:[a-z0-9.-]+/)?v1(?:(?:alpha|beta)\d)?)"
     r"(?:/namespaces/(?P<namespace>[^/]+)(?=/))?/(?P<plural>[a-z0-9]+)(?:/(?P<name>[^/]+))?(?:/(?P<part>[a-z]+))?$"
 )
 _KINDS = {(kind.api_version, kind.plural): kind for kind in KINDS.values()}

@@ -28,7 +28,7 @@ WAIT_SECONDS = 20
 _SWEPT = (
     "Deployment", "ReplicaSet", "Pod", "PodGroup", "PodDisruptionBudget", "DaemonSet", "NodeClaim", "NodePool",
     "EC2NodeClass", "Node", "CSINode", "CSIDriver", "CSIStorageCapacity",
-    "VolumeAttachment", "PersistentVolumeClaim", "PersistentVolume", "StorageClass",
+    "CapacityBuffer", "PodTemplate", "VolumeAttachment", "PersistentVolumeClaim", "PersistentVolume", "StorageClass",
 )  # fmt: skip
 _LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/joinery-decisions"
 _SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation", "ownerReferences")
@@ -172,11 +172,16 @@ def _budget(document: Document) -> None:
     document["status"] = {**demanded, **document.get("status", {})}
 
 
+def _pod_template(document: Document) -> None:
+    _pod(document["template"])
+
+
 _FINISH = {
     "Pod": _pod,
     "DaemonSet": _daemon_set,
     "Deployment": _owner_of_pods,
     "ReplicaSet": _owner_of_pods,
+    "PodTemplate": _pod_template,
     "PersistentVolumeClaim": _volume_claim,
     "PersistentVolume": _volume,
     "PodDisruptionBudget": _budget,
