@@ -97,13 +97,13 @@ REPAIR_NOISES = (0.0, 0.005, 0.02)
 
 # --- consolidation ---
 
-#: Of items and bins that are compatible. Patterns, and packing with all care, are for no more than the former: beyond,
-#: they take too long, and what placing wastes is little. With more than the latter small steps are made from the
+#: Of items and bins that are compatible. Packing with all care is for no more than the former: beyond, it takes too
+#: long for what patterns leave to gain. With more than the latter small steps are made from the
 #: cheapest start alone, and a solution is not looked at again: of 600 to 5,000 bins that found nothing in a fifth of
 #: the time.
 FEW_BIN_PAIRS, MANY_BIN_PAIRS = 6_000, 20_000
-#: A bound over patterns is sought where no more items and bins are compatible. It takes some seconds.
-PROVEN_BIN_PAIRS = 15_000
+#: Patterns are sought, for a choice and for a bound, where no more items and bins are compatible. Each takes seconds.
+PATTERN_PAIRS = 15_000
 #: The room that whole copies may waste, as a share of all, in turn: with more, the relaxation keeps more bins.
 MARGINS, SWIFT_MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08), (0.0, 0.03)
 #: Shares of a bound. A solution so near the relaxation is not improved; so near the relaxation over patterns it gets no
@@ -129,7 +129,7 @@ PATTERN_ROUNDS, PRICED_PAIRS = 120, 400_000
 EXACT_ROUNDS, PROOFS, NEAR_BOUND = 20, 2, 0.01
 #: The integer program chooses among so many patterns, those of the least reduced cost, in so many branch-and-bound
 #: nodes.
-COLUMNS, BRANCHES = 350, 5
+COLUMNS, BRANCHES = 1_000, 5
 #: Into how many parts, by the ratio of their resources and then by size, bins that admit the same are divided.
 CLUSTER_RATIOS, CLUSTER_SIZES = 5, 4
 #: Of items and standing bins: where there are no more, every bin is a cluster. Of items and clusters: beyond, the

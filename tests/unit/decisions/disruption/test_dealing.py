@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from joinery.decisions.disruption.candidates import candidates
-from joinery.decisions.disruption.consolidation.compiling import ModelInputs, loosened, model_of
+from joinery.decisions.disruption.consolidation.compiling import ModelInputs, dealt_for, loosened, model_of
 from joinery.decisions.optimizer.effort import Effort
 from joinery.objects.karpenter.labels import HOSTNAME, ZONE
 from simulator import builders
@@ -50,6 +50,15 @@ def test_pods_are_planned_for_the_zones_that_let_them_in(zones: str, is_broken: 
     )
     assert (leaving > 0) == is_broken
     assert leaving < len(zones)
+
+
+def test_only_pods_of_nodes_that_go_are_dealt_to_zones() -> None:
+    """A model that was made for other nodes is made once more for those that a choice retires."""
+    inputs = _inputs("000012", spread=[_SPREAD])
+    model, last = model_of(inputs, Effort()), np.arange(6) != 0
+    dealt = dealt_for(inputs, model, last)
+    assert set(dealt.leaving) == {"default/p-0"}
+    assert dealt_for(inputs, dealt, last) is dealt
 
 
 def test_a_bound_knows_which_pods_never_share_a_node() -> None:

@@ -7,12 +7,13 @@ candidates with kinds that hardly any other node has are left out. Where time is
 
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
-from joinery.decisions.disruption.consolidation.compiling import ModelInputs, model_of
-from joinery.decisions.disruption.consolidation.model import ConsolidationModel
+from joinery.decisions.disruption.consolidation.compiling import ModelInputs, dealt_for, model_of
+from joinery.decisions.disruption.consolidation.model import ConsolidationModel, PlanVariant
 from joinery.decisions.disruption.problem import DisruptionProblem
+from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.consolidation.choice import ROUGH, consolidate
 from joinery.decisions.optimizer.consolidation.instance import Consolidation
 from joinery.decisions.optimizer.effort import Effort
@@ -60,10 +61,38 @@ def chosen(
         plain, left_out = of_few_kinds(candidates, kinds, few)
         some = ModelInputs(problem, judged, plain) if left_out else inputs
         model = model_of(some, effort)
-        result = Chosen(some, model, consolidate(model.instance, effort), left_out)
+        result = _dealt_again(Chosen(some, model, consolidate(model.instance, effort), left_out), effort)
         if not result.is_rough:
             break
     return result
+
+
+def _dealt_again(first: Chosen, effort: Effort) -> Chosen:
+    """The choice with pods dealt to domains by what it retires, not by what it was thought to.
+
+    Where rules make that much dearer, other nodes are chosen once more, with pods dealt like that.
+    """
+    settled = _settled(first, effort)
+    if settled.choice.cost <= first.choice.cost * (1 + tuning.FAR_FROM_RELAXATION) or effort.is_over():
+        return settled
+    model = settled.model
+    other = _settled(replace(first, model=model, choice=consolidate(model.instance, effort)), effort)
+    return settled if effort.is_over() else min(settled, other, key=lambda it: it.choice.cost)
+
+
+def _settled(given: Chosen, effort: Effort) -> Chosen:
+    """Of what the choice retires as much as there is room for where broken spreads let its pods in; nothing else.
+
+    Where time is up, what was given: half a search is worth less.
+    """
+    model, keep = given.model, given.choice.keep
+    dealt = model if effort.is_over() else dealt_for(given.inputs, model, keep)
+    if dealt is model:
+        return given
+    retired = (one for one, is_kept in zip(model.candidates, keep, strict=True) if one is not None and not is_kept)
+    going = PlanVariant(frozenset(one.claim.metadata.name for one in retired))
+    choice = consolidate(going.of(dealt), effort)
+    return given if effort.is_over() else replace(given, model=dealt, choice=choice)
 
 
 def _kinds_of(inputs: ModelInputs, candidates: Sequence[Candidate]) -> Mapping[str, frozenset[Hashable]]:

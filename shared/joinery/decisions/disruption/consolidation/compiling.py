@@ -86,16 +86,25 @@ def model_of(inputs: ModelInputs, effort: Effort) -> ConsolidationModel:
 
     Pods stay in their domains, unless a spread would not let them back (``dealing``).
     """
-    compiler = _Compiler(inputs)
-    model = compiler.model()
-    spreads = broken_spreads(compiler.classes, inputs.present) if model.broken else {}
+    model = _Compiler(inputs).model()
+    spreads = broken_spreads(model.classes, inputs.present) if model.broken else {}
     # What would probably go takes as long to find out as a choice begins with.
     relaxed = KeepRelaxation(model.instance, effort.patience()).solve() if spreads else None
     if relaxed is None or effort.is_over():
         return model
-    keep = is_kept(relaxed.keep) | ~model.instance.may_retire
-    leaving = dealt(model, compiler.classes, spreads, keep)
-    return _Compiler(inputs, leaving=leaving).model() if leaving else model
+    return dealt_for(inputs, model, is_kept(relaxed.keep) | ~model.instance.may_retire)
+
+
+def dealt_for(inputs: ModelInputs, model: ConsolidationModel, keep: Mask) -> ConsolidationModel:
+    """The model whose pods go where broken spreads let them if just these standing bins stay (``keep``: a bool each).
+
+    Itself where they go there already.
+    """
+    spreads = broken_spreads(model.classes, inputs.present) if model.broken else {}
+    leaving = dealt(model, spreads, keep)
+    going = {pod for (_, index), pods in model.pods.items() if not keep[index] for pod in pods}
+    known = {pod: domains for pod, domains in model.leaving.items() if pod in going}
+    return model if leaving == known else _Compiler(inputs, leaving=leaving).model()
 
 
 def loosened(inputs: ModelInputs, model: ConsolidationModel) -> ConsolidationModel:
@@ -123,11 +132,6 @@ class _Compiler:
         self._immovable: set[int] = set()
         self._forced = 0.0
 
-    @property
-    def classes(self) -> Sequence[PodClass]:
-        """By item of the model."""
-        return [order.demand.pod_class for order in self._orders]
-
     def model(self) -> ConsolidationModel:
         self._items()
         sizes = np.array([order.demand.requests for order in self._orders], dtype=np.int64)
@@ -140,7 +144,9 @@ class _Compiler:
             nodes=self._nodes,
             candidates=tuple(self._inputs.candidate(view) for view in self._nodes),
             pods={key: tuple(sorted(names)) for key, names in self._pods.items()},
+            classes=tuple(order.demand.pod_class for order in self._orders),
             domains=tuple(order.domains for order in self._orders),
+            leaving=self._leaving,
             coupled=tuple(frozenset(map(id, groups)) for groups in coupled),
             broken=frozenset(id(group) for group in chain.from_iterable(coupled) if group.is_broken),
             new=tuple(self._names(bin_types)),

@@ -26,18 +26,18 @@ def broken_spreads(classes: Sequence[PodClass], present: Topology) -> Mapping[in
 
 
 def dealt(
-    model: ConsolidationModel, classes: Sequence[PodClass], spreads: Mapping[int, TopologyGroup], keep: Mask
+    model: ConsolidationModel, spreads: Mapping[int, TopologyGroup], keep: Mask
 ) -> Mapping[str, Mapping[str, str]]:
     """By name of a pod that leaves its domain: the label's key, and the value that it gets.
 
-    ``classes``, ``spreads``: by item of the model. ``keep``: bool[standing bins], those that probably stay.
+    ``spreads``: by item of the model. ``keep``: bool[standing bins], those that stay.
     """
     moving: dict[TopologyGroup, dict[str, list[tuple[str, PodClass]]]] = {}
     for (item, index), pods in sorted(model.pods.items()):
         group = None if keep[index] else spreads.get(item)
-        if group is not None and (home := model.domains[item].get(group.rule.key)):
+        if group is not None and (home := model.nodes[index].labels.get(group.rule.key)):
             by_home = moving.setdefault(group, defaultdict(list))
-            by_home[home] += [(pod, classes[item]) for pod in pods]
+            by_home[home] += [(pod, model.classes[item]) for pod in pods]
     return {
         pod: {group.rule.key: domain}
         for group, by_home in moving.items()

@@ -9,6 +9,7 @@ import numpy as np
 from joinery.decisions.disruption.candidates import Candidate
 from joinery.decisions.optimizer.arrays import Mask
 from joinery.decisions.optimizer.consolidation.instance import Consolidation, ConsolidationInstance
+from joinery.decisions.scheduling.constraints.podclasses import PodClass
 from joinery.decisions.scheduling.firstfit.demand import Domains
 from joinery.objects.snapshot.nodes import NodeView
 
@@ -24,8 +25,9 @@ class ConsolidationModel:
     """The instance, and what its indices stand for.
 
     ``nodes``: the nodes by standing bin; ``candidates``: the candidate of each, None for one that only receives.
-    ``pods``: by item and standing bin, the names of the pods that would move. ``domains``: by item, those that its pods
-    stay in; ``coupled``: by item, labels of the rules that count them by domain; ``broken``: those of them that do not
+    ``pods``: by item and standing bin, the names of the pods that would move. ``classes``: by item. ``leaving``: by
+    name of a pod that leaves its domain, the one that it gets. ``domains``: by item, those that its pods go to;
+    ``coupled``: by item, labels of the rules that count them by domain; ``broken``: those of them that do not
     hold as the cluster stands. ``new``: by type of new bin, the names of its NodePool and instance type. ``forced``:
     $/h that keeping the drifted nodes counts as besides their price.
     ``is_strict``: whether some rule is taken more strictly than it is, so that the bound proves nothing.
@@ -36,6 +38,8 @@ class ConsolidationModel:
     nodes: tuple[NodeView, ...]
     candidates: tuple[Candidate | None, ...]
     pods: Mapping[tuple[int, int], tuple[str, ...]]
+    classes: tuple[PodClass, ...]
+    leaving: Mapping[str, Domains]
     domains: tuple[Domains, ...]
     coupled: tuple[frozenset[int], ...]
     broken: frozenset[int]

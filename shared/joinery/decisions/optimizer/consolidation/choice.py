@@ -107,6 +107,7 @@ class _Search:
         self._is_swift = is_swift
         pairs = int(instance.bins.compatible.sum())
         self._is_small = not is_swift and pairs <= tuning.FEW_BIN_PAIRS
+        self._has_patterns = not is_swift and pairs <= tuning.PATTERN_PAIRS
         self._is_large = pairs > tuning.MANY_BIN_PAIRS
         self._bound = relaxed.cost
         # What each bin would be missed for, the least missed first.
@@ -116,7 +117,7 @@ class _Search:
     def run(self, stay: Consolidation) -> Consolidation:
         """The cheapest of what several ways lead to."""
         best = self._cheaper_of(stay, self._by_rounding(stay))
-        if self._is_small and not self._is_done(best):
+        if self._has_patterns and not self._is_done(best):
             best = self._by_patterns(best)
         if self._is_swift and not self._is_done(best):
             # From what stands, which may be the solution that is looked at again.

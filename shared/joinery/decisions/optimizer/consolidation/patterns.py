@@ -295,7 +295,7 @@ def lower_bound(instance: ConsolidationInstance, effort: Effort, enough: float) 
     if relaxed is None or relaxed.cost >= enough or effort.is_over():
         return relaxed.cost if relaxed else 0.0
     bound = max(relaxed.cost, relaxation.bound_of_whole_bins())
-    if bound >= enough or int(instance.bins.compatible.sum()) > tuning.PROVEN_BIN_PAIRS or effort.is_over():
+    if bound >= enough or int(instance.bins.compatible.sum()) > tuning.PATTERN_PAIRS or effort.is_over():
         return bound
     patterns = PatternSearch(instance, relaxed, effort)
     patterns.relax()
