@@ -100,6 +100,7 @@ def disrupt(
     from joinery_cli.notices import working
     from joinery_cli.output.disruptions_json import disruptions_document
     from joinery_cli.output.json import write
+    from joinery_cli.pausing import notes_of_pauses
     from joinery_cli.sources import moment
     from joinery_cli.view.disruption_groups import view
     from joinery_cli.view.disruption_view import explain
@@ -136,6 +137,7 @@ def disrupt(
     if paid_for := commitments_of(inputs, commitments):
         problem = replace(problem, packing=with_paid_for(problem.packing, paid_for.document, inputs.catalogue.sold))
         told = (*paid_for.notices, *tell_now(paid_prices(problem.packing)))
+    told = (*told, *tell_now(*notes_of_pauses(inputs.snapshot, inputs.catalogue.sold)))
     with working("deciding"):
         disruptions = decide_paid(problem, stopwatch=lambda: time.perf_counter() - started)
     seconds = time.perf_counter() - started

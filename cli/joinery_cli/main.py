@@ -29,6 +29,7 @@ from joinery_cli.history import history
 from joinery_cli.live.watching import watchable
 from joinery_cli.notices import RefusedFilesError
 from joinery_cli.output.visible import line_of
+from joinery_cli.pausing import pause, resume
 from joinery_cli.plan import plan
 from joinery_cli.top import top
 from joinery_cli.uninstall.command import uninstall
@@ -134,6 +135,8 @@ app.command()(top)
 app.command()(history)
 app.command()(catalog)
 app.command()(convert)
+app.command()(pause)
+app.command()(resume)
 app.command()(doctor)
 app.command()(uninstall)
 

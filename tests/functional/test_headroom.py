@@ -4,11 +4,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.objects.annotations.plans import planned_pods
 from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
-from joinery.objects.karpenter.labels import BUFFER_SCHEDULE, CAPACITY_TYPE, INSTANCE_TYPE, PLANNED_TAINT, REPLACES
+from joinery.objects.karpenter.labels import (
+    BUFFER_SCHEDULE,
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    PAUSED,
+    PLANNED_TAINT,
+    REPLACES,
+)
 from joinery.objects.snapshot.pods import bound_to
 from simulator import builders
 from tests.functional.stand import Stand
@@ -305,3 +313,15 @@ def test_a_node_with_pods_is_replaced_by_one_that_holds_the_buffer_too(stand: St
     assert (outcome["retired"], outcome["launches"], outcome["evictions"]) == (1, 1, 1)
     (new,) = [claim for claim in stand.claims if REPLACES in claim.metadata.annotations]
     assert new.metadata.labels[INSTANCE_TYPE] == "m7a.xlarge"
+
+
+def test_a_paused_namespace_s_buffers_keep_no_room(buffered: Stand) -> None:
+    """Its pods get their nodes all the same: only what is bought ahead can wait."""
+    namespace = builders.namespace("default")
+    paused = replace(namespace, metadata=replace(namespace.metadata, annotations={PAUSED: "true"}))
+    buffered.world.cluster.add(paused)
+    assert buffered.provision()["launches"] == 0
+    (provisioning,) = [one for one in buffer(buffered).status.conditions if one.type == "Provisioning"]
+    assert provisioning.message == "namespace default is paused until somebody resumes it"
+    buffered.pods(1)
+    assert buffered.provision()["launches"] == 1

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from joinery.controllers.acting.actor import Actor
 from joinery.controllers.acting.invocation import Invocation
-from joinery.controllers.acting.lease import ACTING_SECONDS
+from joinery.controllers.acting.lease import ACTING_SECONDS, deciding
 from joinery.controllers.launching.headroom import requested, with_headroom
 from joinery.controllers.launching.stored_commitments import with_stored_commitments
 from joinery.controllers.launching.supply import Supply, read_supply
@@ -30,6 +30,7 @@ from joinery.decisions.disruption.deletion_costs import deletion_costs
 from joinery.decisions.disruption.headroom import carried_over, with_chunks_bound
 from joinery.decisions.disruption.moves import replicas_of
 from joinery.decisions.disruption.paid import decide_paid
+from joinery.decisions.disruption.pausing import PausedNode, paused_nodes
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.decisions.disruption.validation.validate import still_startable
 from joinery.decisions.headroom.requests import to_keep
@@ -42,14 +43,16 @@ from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.gateways.bundles import Gateways
-from joinery.gateways.doorbell.gateway import Bell
+from joinery.gateways.doorbell.gateway import Bell, ring_each
 from joinery.objects.actions import UpdateClaim
 from joinery.objects.annotations.displacement import moves_of
 from joinery.objects.annotations.disruption import Readiness
 from joinery.objects.errors import RefusedError
+from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.policies import MetricsDetail
 from joinery.objects.settings import Settings
+from joinery.objects.snapshot.claim_changes import newly_leaving
 from joinery.objects.snapshot.claims import awaits_launch
 from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -90,6 +93,9 @@ class DisruptionController:
             return {"awaited": len(waiting)}
         supply = read_supply(self._gateways, snapshot, is_voluntary=True)
         snapshot = self._judged(snapshot, supply, invocation)
+        paused = [one for one in paused_nodes(snapshot, supply.sold) if not one.why]
+        if paused:
+            return self._pause(paused, snapshot, invocation)
         kept = to_keep(requested(self._gateways.cluster, snapshot))
         asked = with_headroom(self._gateways.cluster, snapshot)[0].with_virtual(kept)
         problem = self._problem(asked, supply, invocation)
@@ -119,6 +125,19 @@ class DisruptionController:
         judged = {after.metadata.name: after for _, after in changes}
         claims = tuple(judged.get(claim.metadata.name, claim) for claim in snapshot.node_claims)
         return replace(snapshot, node_claims=claims)
+
+    def _pause(self, paused: Sequence[PausedNode], before: Snapshot, invocation: Invocation) -> Mapping[str, Any]:
+        """Retire the nodes of paused NodePools that may go now. All else is decided when they are on their way."""
+        actor = Actor(self._gateways, before.now, invocation)
+        with deciding(self._gateways.cluster, "pause", invocation):
+            closed = newly_leaving(before, self._gateways.cluster.claims_snapshot())
+            going = [one for one in paused if one.claim.metadata.labels.get(NODE_POOL) not in closed]
+            actor.carry_out(*(one.commands for one in going))
+        hourly = sum(one.hourly for one in going)
+        if going:
+            ring_each(self._gateways.doorbell, Bell.LIFECYCLE)
+        actor.conclude()
+        return {"paused": len(going), "saves": round(hourly, 4)}
 
     def _problem(self, snapshot: Snapshot, supply: Supply, invocation: Invocation) -> DisruptionProblem:
         settings = self._settings

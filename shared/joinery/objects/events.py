@@ -52,6 +52,7 @@ _NEEDS_NOTHING = {
     "InstanceStopping": EventReason(_BOTH, "somebody stops the instance", is_warning=True),
     "InstanceTerminating": EventReason(_BOTH, "somebody else ends the instance", is_warning=True),
     "Expired": EventReason((NODE_CLAIM,), "it is older than its `expireAfter`, so it goes"),
+    "Paused": EventReason((NODE_CLAIM,), "its NodePool is paused (`joinery.dev/pause`), so it goes; what that saves"),
     "TerminationGracePeriodExpiring": EventReason(
         _BOTH, "its deadline: all of its pods will be gone by then", is_warning=True
     ),

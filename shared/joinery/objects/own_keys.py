@@ -94,6 +94,15 @@ FOR_PEOPLE: Mapping[str, OwnKey] = MappingProxyType(
             (CAPACITY_BUFFER,),
             "`spot` or `spot,on-demand`: of which capacity types its nodes may be, in place of what its pods ask for",
         ),
+        labels.PAUSE: OwnKey(
+            (NODE_POOL,),
+            "`from 0 20 * * mon-fri for 11h in Europe/Berlin`: then nothing is bought for it, and its nodes go; "
+            "`all from ...`: of the whole cluster; `never`: also not by that. On a Namespace: its buffers keep no room",
+        ),
+        labels.PAUSED: OwnKey(
+            (NODE_POOL,),
+            "what `joinery pause` and `resume` write, also on a Namespace: `true`, or since when it runs again",
+        ),
         labels.SURGE_BEFORE_EVICTION: OwnKey(
             (POD,), '`"true"`: its successor comes first; `"false"`: also not by `SurgeSingleReplicas`'
         ),

@@ -53,7 +53,7 @@ _READ = frozenset(
         labels.DISRUPTION_COMMAND, labels.REPLACES, labels.DISRUPTION, labels.DISRUPTION_PRICE,
         labels.DISRUPTION_RATE, labels.DISRUPTED_LATELY, labels.EVICTION_RATE, labels.PAYBACK,
         labels.CANARY, labels.CANARY_APPROVED, labels.CANARIES, labels.RAN_WELL, labels.TERMINATE_FIRST,
-        labels.OVERRIDES,
+        labels.OVERRIDES, labels.PAUSE, labels.PAUSED,
         labels.NEW_NODES_REPAY, labels.BOUGHT_FOR, labels.BOUGHT_FOR_DISPLACED, labels.MOVED_LATELY,
         labels.TERMINATION_TIMESTAMP, labels.LAUNCH_TOKEN, labels.NODE_POOL_HASH, labels.NODE_POOL_HASH_VERSION,
         labels.NODE_CLASS_HASH, labels.NODE_CLASS_HASH_VERSION,

@@ -240,6 +240,8 @@ class _CandidateFinder:
         if pool is None or not self._snapshot.serves(pool):
             named = f"its NodePool {view.pool} is unknown" if view.pool else "it belongs to no NodePool"
             return Objection(ObjectionCode.NO_NODE_POOL, named)
+        if pause := self._snapshot.pauses.get(view.pool):
+            return Objection(ObjectionCode.LEAVING, f"{pause}: it goes for that", pause.until)
         if not self._problem.types_of(pool):
             return Objection(
                 ObjectionCode.NO_NODE_POOL, f"its NodePool {view.pool} has no instance types to choose from"
@@ -312,7 +314,7 @@ class _CandidateFinder:
     def _may_receive(self, view: NodeView) -> bool:
         """Whether it is a running node that moved pods may count on."""
         is_promised = view.node in self._kept or bool(view.replaces)
-        goes = view.is_leaving or view.claim in self._expired
+        goes = view.is_leaving or view.claim in self._expired or view.pool in self._snapshot.pauses
         return bool(view.node and view.is_initialized) and not goes and not is_promised
 
     def _is_inside_consolidate_after(self, view: NodeView) -> bool:

@@ -13,6 +13,7 @@ from joinery.decisions.headroom.virtual_pods import as_admitted, template_of, vi
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.karpenter.pause import Pause, pause_of_buffers
 from joinery.objects.kubernetes.core import Pod, PodTemplateSpec
 from joinery.objects.kubernetes.shapes import BufferSources, Shape
 from joinery.objects.snapshot.pods import is_active, is_virtual
@@ -29,7 +30,7 @@ class ResolvedBuffer:
 
     ``reason``, ``message``: of its condition ReadyForProvisioning, which is True for ``RESOLVED`` alone. ``size``: how
     many chunks it would have without quotas and ceilings. ``quotas``: the names of those that allow fewer. ``is_open``:
-    whether its schedule counts it now. ``pods``: the virtual ones.
+    whether its schedule counts it now, and nothing is ``paused``, in words. ``pods``: the virtual ones.
     """
 
     buffer: CapacityBuffer
@@ -39,6 +40,7 @@ class ResolvedBuffer:
     size: int = 0
     quotas: tuple[str, ...] = ()
     is_open: bool = True
+    paused: str = ""
     pods: tuple[Pod, ...] = ()
 
     @property
@@ -73,7 +75,8 @@ class _Resolver:
     def _sized(self, buffer: CapacityBuffer, shape: Shape, template: PodTemplateSpec) -> ResolvedBuffer:
         """Raises ``ValueError`` for an annotation, or a request of the template, that cannot be read."""
         types = capacity_types(buffer.metadata.annotations)
-        is_open = is_in_force(buffer.metadata.annotations, self.snapshot.now)
+        pause = self._pause(buffer)
+        is_open = is_in_force(buffer.metadata.annotations, self.snapshot.now) and pause is None
         requests = requests_of(Pod(spec=virtual_spec(template.spec, types)))
         size = size_of(buffer.spec, requests, shape.replicas) if is_open else 0
         wanted = min(size, MOST_OF_BUFFER, self.left)
@@ -88,8 +91,17 @@ class _Resolver:
             size=size,
             quotas=quotas,
             is_open=is_open,
+            paused=str(pause or ""),
             pods=virtual_pods(buffer, template, count, types, self.snapshot.now),
         )
+
+    def _pause(self, buffer: CapacityBuffer) -> Pause | None:
+        """That of its namespace's buffers, or of the whole cluster."""
+        named = buffer.namespace
+        annotations = next(
+            (one.metadata.annotations for one in self.snapshot.namespaces if one.metadata.name == named), {}
+        )
+        return pause_of_buffers(named, annotations, self.snapshot.node_pools, self.snapshot.now)
 
     def _template(self, buffer: CapacityBuffer, shape: Shape) -> PodTemplateSpec | None:
         """What one chunk looks like; None where nobody says."""

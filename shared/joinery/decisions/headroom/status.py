@@ -106,7 +106,7 @@ def _provisioning(one: ResolvedBuffer, found: Placed, at: Observation) -> Condit
     if not one.is_ready:
         return _made(PROVISIONING, False, NOT_READY, "Buffer is not ReadyForProvisioning", at)
     if not one.is_open:
-        text = f"it counts {one.buffer.metadata.annotations.get(BUFFER_SCHEDULE, '')}, and not now"
+        text = one.paused or f"it counts {one.buffer.metadata.annotations.get(BUFFER_SCHEDULE, '')}, and not now"
         return _made(PROVISIONING, False, OUTSIDE_SCHEDULE, text, at)
     if not wanted:
         return _made(PROVISIONING, False, EMPTY, "Buffer has zero desired replicas", at)

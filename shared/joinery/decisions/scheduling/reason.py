@@ -36,6 +36,7 @@ class ReasonCode(StrEnum):
     STATIC = "Static"
     DELETING = "Deleting"
     NOT_READY = "NotReady"
+    PAUSED = "Paused"
     NODE_CLASS = "NodeClass"
     # The cluster as a whole.
     NO_NODE_POOL = "NoNodePool"

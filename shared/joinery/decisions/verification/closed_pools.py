@@ -22,6 +22,8 @@ def why_unusable(state: FinalState, pool: NodePool) -> str:
         return "the NodePool failed validation"
     if any(c.type == "Ready" and c.status == "False" for c in pool.status.conditions):
         return "the NodePool is not ready"
+    if name in state.problem.snapshot.pauses:
+        return "the NodePool is paused"
     if _contradicts_itself(pool):
         return "the NodePool's requirements and labels contradict each other"
     return _why_no_class(state, pool.spec.template.spec.node_class_ref)

@@ -7,7 +7,7 @@ other dialects, so this is a parser of our own (docs/decisions/0041).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from itertools import product
 
@@ -103,6 +103,69 @@ class Window:
         """When it ends of which ``now`` is in it; None where it is not open, or never closes."""
         begins = self.schedule.next_after(now - self.length)
         return None if begins is None or begins > now else begins + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class LocalWindow:
+    """A window by the clocks of a time zone. On the days on which these are changed it opens and closes by them, too,
+    so that it lasts an hour more or less.
+    """
+
+    window: Window
+    zone: tzinfo
+
+    def is_open(self, now: datetime) -> bool:
+        """Whether it is open at that moment. One that never comes is never open: nobody pays for what never begins."""
+        return self.opened(now) is not None
+
+    def opened(self, now: datetime) -> datetime | None:
+        """When it began, of which ``now`` is in it; None where it is not open."""
+        begins = self._begins(now)
+        return begins.replace(tzinfo=self.zone).astimezone(UTC) if begins else None
+
+    def closes(self, now: datetime) -> datetime | None:
+        """When it ends of which ``now`` is in it; None where it is not open."""
+        begins = self._begins(now)
+        return (begins + self.window.length).replace(tzinfo=self.zone).astimezone(UTC) if begins else None
+
+    def _begins(self, now: datetime) -> datetime | None:
+        local = now.astimezone(self.zone).replace(tzinfo=UTC)
+        begins = self.window.schedule.next_after(local - self.window.length)
+        return begins if begins is not None and begins <= local else None
+
+
+@lru_cache(maxsize=256)
+def local_windows(text: str) -> tuple[LocalWindow, ...]:
+    """``from 30 7 * * mon-fri for 11h in Europe/Berlin``, several of them separated by semicolons; UTC where no zone is
+    named.
+
+    Raises ``ValueError`` for anything else.
+    """
+    return tuple(_local_window(part.strip(), text) for part in text.split(";"))
+
+
+def _local_window(part: str, text: str) -> LocalWindow:
+    match part.split():
+        case ["from", *schedule, "for", length] if schedule:
+            zone = "UTC"
+        case ["from", *schedule, "for", length, "in", zone] if schedule:
+            pass
+        case _:
+            raise ValueError(f'{text!r}: {part!r} is not "from CRON for DURATION in ZONE"')
+    try:
+        return LocalWindow(window(" ".join(schedule), length), _zone(zone))
+    except ValueError as error:
+        raise ValueError(f"{text!r}: {error}") from error
+
+
+def _zone(name: str) -> tzinfo:
+    # Whoever has no such window does not wait for its import.
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:
+        raise ValueError(f"there is no time zone {name!r}; they are called as Europe/Berlin is") from error
 
 
 def window(schedule: str, length: str) -> Window:

@@ -153,6 +153,10 @@ TERMINATE_FIRST = f"{OWN_GROUP}/terminate-first"
 #: On a NodePool or a Provisioner, ``true``: what its requirements list is what pods get that choose nothing else
 #: (``objects.karpenter.nodepool.NodePool.defaults``).
 OVERRIDES = f"{OWN_GROUP}/overrides"
+#: When nothing is bought for a NodePool and its nodes go, and when a Namespace's buffers keep no room; and a person's
+#: word about it (``objects.karpenter.pause``).
+PAUSE = f"{OWN_GROUP}/pause"
+PAUSED = f"{OWN_GROUP}/paused"
 #: On a node class, ids of images that need no trial, separated by commas: a person has approved them.
 CANARY_APPROVED = f"{OWN_GROUP}/canary-approved"
 #: On a node class, which of its instances EC2 ended at launch, and why: JSON (``objects.annotations.deaths``).

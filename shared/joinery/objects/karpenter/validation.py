@@ -28,6 +28,7 @@ from joinery.objects.karpenter.meta import (
 )
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay, OverlayRequirement
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.pause import pause_of, paused_of
 from joinery.objects.karpenter.rules import RuleError
 from joinery.objects.kubernetes.quantity import parse
 from joinery.objects.policies import SIZES, Rebalance, share_of, terminate_first_of
@@ -164,6 +165,8 @@ def _annotation_reasons(annotations: Mapping[str, str]) -> Iterator[str]:
     yield from _unreadable(annotations, labels.NEW_NODES_REPAY, switch_of)
     yield from _unreadable(annotations, labels.EXPIRATION_OBEYS_BUDGETS, switch_of)
     yield from _unreadable(annotations, labels.OVERRIDES, switch_of)
+    yield from _unreadable(annotations, labels.PAUSE, pause_of)
+    yield from _unreadable(annotations, labels.PAUSED, paused_of)
     yield from _unreadable(annotations, labels.TERMINATE_FIRST, terminate_first_of)
     yield from _unreadable(annotations, labels.MAX_NODE_SHARE, share_of)
     size = annotations.get(labels.NODE_SIZE)

@@ -38,6 +38,7 @@ KINDS: Mapping[str, ApiResource] = {
         ApiResource("Role", _RBAC, "roles", namespaced=True),
         ApiResource("RoleBinding", _RBAC, "rolebindings", namespaced=True),
         ApiResource("Lease", "/apis/coordination.k8s.io/v1", "leases", namespaced=True),
+        ApiResource("Namespace", "/api/v1", "namespaces"),
         ApiResource("Node", "/api/v1", "nodes"),
         ApiResource("NodePool", "/apis/karpenter.sh/v1", "nodepools"),
         ApiResource("NodeOverlay", "/apis/karpenter.sh/v1alpha1", "nodeoverlays"),

@@ -10,6 +10,7 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import DEFAULT_KIND, NodeClass, NodeClassKind
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.pause import Pause, pauses
 from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes.core import (
     CSIDriver,
@@ -109,6 +110,11 @@ class Snapshot(ClaimsSnapshot):
     def pools_by_name(self) -> Mapping[str, NodePool]:
         """The NodePools by name. A run looks up that of every claim."""
         return {pool.metadata.name: pool for pool in self.node_pools}
+
+    @cached_property
+    def pauses(self) -> Mapping[str, Pause]:
+        """The pauses that are in force, by NodePool."""
+        return pauses(self.node_pools, self.now)
 
     @cached_property
     def classes_by_name(self) -> Mapping[str, NodeClass]:

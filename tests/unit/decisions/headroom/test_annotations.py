@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.decisions.headroom.annotations import capacity_types, is_in_force, schedule_of
+from joinery.decisions.headroom.annotations import capacity_types, is_in_force
+from joinery.objects.karpenter.cron import local_windows
 from joinery.objects.karpenter.labels import BUFFER_CAPACITY_TYPES, BUFFER_SCHEDULE
 from tests.properties import examples
 
@@ -72,7 +73,7 @@ def test_a_schedule_that_cannot_be_read_is_named(schedule: str, problem: str) ->
 @examples(30)
 def test_a_daily_window_opens_at_its_hour_on_every_day(moment: datetime) -> None:
     """Also on the days on which the clocks are changed: it opens at half past seven by them, whatever the day."""
-    (window,) = schedule_of("from 30 7 * * * for 1h in Europe/Berlin")
+    (window,) = local_windows("from 30 7 * * * for 1h in Europe/Berlin")
     local = moment.astimezone(window.zone)
     opens = local.replace(hour=7, minute=30, second=0, microsecond=0).astimezone(UTC)
     assert window.is_open(opens)

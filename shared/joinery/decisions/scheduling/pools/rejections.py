@@ -21,6 +21,9 @@ def unusable(node_pool: NodePool, snapshot: Snapshot) -> Reason | None:
     ready = next((condition for condition in node_pool.status.conditions if condition.type == "Ready"), None)
     if ready is not None and ready.status == "False":
         return Reason(ReasonCode.NOT_READY, f"it is not ready: {ready.message or ready.reason}")
+    pause = snapshot.pauses.get(node_pool.metadata.name)
+    if pause is not None:
+        return Reason(ReasonCode.PAUSED, f"it is {pause.in_words}")
     return _unusable_class(node_pool, snapshot)
 
 
