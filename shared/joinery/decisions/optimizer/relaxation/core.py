@@ -8,6 +8,7 @@ problems"). It is a heuristic for packing; a bound must account for the bin type
 """
 
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from joinery.decisions.optimizer.arrays import Floats, Ints
 from joinery.decisions.optimizer.instance.aggregation import aggregate
 from joinery.decisions.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.decisions.optimizer.linear.highs import Patience
-from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation
+from joinery.decisions.optimizer.relaxation.assignment import AssignmentRelaxation, RelaxationSolution
 
 
 class CoreSelection:
@@ -25,38 +26,46 @@ class CoreSelection:
     Bin types of one capacity and one cost are a **class**: the same instance type in several zones and NodePools.
     ``true_costs``: float64[bin types], $/h, where the instance's costs are other than what is paid (preferred sizes,
     spot).
-    ``patience``: how long each solve may take.
+    ``patience``: how long each solve may take. Nothing is solved before it is asked for.
     """
 
     def __init__(
         self, instance: PackingInstance, true_costs: Floats | None = None, patience: Patience | None = None
     ) -> None:
-        self._instance = instance
+        self._instance, self._patience = instance, patience
         is_same = true_costs is None or np.array_equal(instance.costs, true_costs)
         self._true_costs = None if is_same else true_costs
-        self._class_of, simple = _with_classes_merged(instance, self._true_costs)
+
+    @cached_property
+    def _merged(self) -> tuple[Ints, PackingInstance]:
+        class_of, simple = _with_classes_merged(self._instance, self._true_costs)
         has_many = len(simple.demands) > tuning.MAX_ITEMS
-        self._simple = aggregate(simple).instance if has_many else simple
-        self._relaxation = AssignmentRelaxation(
-            self._simple, swift=True, cut_tolerance=tuning.LITTLE_GAIN, patience=patience
-        )
-        self._solution = self._relaxation.solve(self._simple.demands)
+        return class_of, aggregate(simple).instance if has_many else simple
+
+    @cached_property
+    def _solved(self) -> tuple[AssignmentRelaxation, RelaxationSolution | None]:
+        _, simple = self._merged
+        relaxation = AssignmentRelaxation(simple, swift=True, cut_tolerance=tuning.LITTLE_GAIN, patience=self._patience)
+        return relaxation, relaxation.solve(simple.demands)
 
     def core(self, classes: int) -> Ints:
         """Indices of the bin types of so many classes, of half as many where those are a great many bin types.
 
         Every bin type of a limited supply is in the core, and for every item at least one that is compatible with it.
         """
-        instance, solution = self._instance, self._solution
+        instance = self._instance
+        if len(instance.costs) <= classes:
+            return np.arange(len(instance.costs))
+        (class_of, simple), (_, solution) = self._merged, self._solved
         if solution is None:
             return np.arange(len(instance.costs))
         is_bought = solution.bins > 1e-9
-        costs = self._simple.costs
+        costs = simple.costs
         relative = np.divide(solution.reduced_costs, costs, out=np.zeros(len(costs)), where=costs > 0)
         order = np.argsort(np.where(is_bought, -1.0, relative), kind="stable")
-        bin_types_so_far = np.bincount(self._class_of[~instance.is_limited], minlength=len(order))[order].cumsum()
+        bin_types_so_far = np.bincount(class_of[~instance.is_limited], minlength=len(order))[order].cumsum()
         classes = max(classes // 2, min(classes, int((bin_types_so_far <= tuning.MANY_BIN_TYPES).sum())))
-        chosen = np.isin(self._class_of, order[: max(classes, int(is_bought.sum()))]) | instance.is_limited
+        chosen = np.isin(class_of, order[: max(classes, int(is_bought.sum()))]) | instance.is_limited
         for item in np.flatnonzero(~instance.compatible[:, chosen].any(axis=1)):
             chosen[_cheapest_for(instance, int(item))] = True
         return np.flatnonzero(chosen)
@@ -65,15 +74,21 @@ class CoreSelection:
         """About what it costs, in $/h, that costs are other than what is paid.
 
         The bins that the relaxation buys by the instance's costs, less those that it buys by true costs, both at true
-        costs.
+        costs. Of many items their limits are left out: with them it took a tenth of a plan's time, and they hardly
+        matter to what sizes cost.
         """
-        if self._true_costs is None or self._solution is None:
+        if self._true_costs is None:
             return 0.0
-        true_costs = self._true_costs[_first_of_each(self._class_of)]
-        preferred = self._solution.bins
-        self._relaxation.set_costs(true_costs)
-        cheapest = self._relaxation.solve(self._simple.demands)
-        return 0.0 if cheapest is None else max(0.0, float((preferred - cheapest.bins) @ true_costs))
+        if self._instance.cardinality_limits and len(self._instance.demands) > tuning.MAX_ITEMS:
+            unlimited = replace(self._instance, cardinality_limits=())
+            return CoreSelection(unlimited, self._true_costs, self._patience).preference_cost()
+        (class_of, simple), (relaxation, preferred) = self._merged, self._solved
+        if preferred is None:
+            return 0.0
+        true_costs = self._true_costs[_first_of_each(class_of)]
+        relaxation.set_costs(true_costs)
+        cheapest = relaxation.solve(simple.demands)
+        return 0.0 if cheapest is None else max(0.0, float((preferred.bins - cheapest.bins) @ true_costs))
 
 
 def _cheapest_for(instance: PackingInstance, item: int) -> int:

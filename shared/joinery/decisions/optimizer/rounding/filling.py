@@ -85,10 +85,10 @@ class _Filling:
                 taken = np.minimum(taken, np.where(self._members[item], caps, UNLIMITED).min(axis=1, initial=UNLIMITED))
                 if self._instance.has_conflicting_items:
                     taken = np.minimum(taken, _beside(self._instance, item, self._counts[rows]))
+                caps -= np.maximum(taken, 0)[:, None] * self._members[item]
             taken = np.maximum(taken, 0)
             self._counts[rows, item] += taken
             free -= taken * self._sizes.take(item, axis=1)
-            caps -= taken[:, None] * self._members[item]
         self._free[:, rows], self._caps[rows] = free, caps
 
 
