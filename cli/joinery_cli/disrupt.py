@@ -72,7 +72,8 @@ def disrupt(
     time_limit: TimeLimitOption = None,
     commitments: CommitmentsOption = None,
     output: Annotated[
-        DecisionFormat, typer.Option("-o", "--output", help="How to print the decision.")
+        DecisionFormat,
+        typer.Option("-o", "--output", help="How to print the decision; yaml: what a function would write for it."),
     ] = DecisionFormat.TABLE,
     with_pods: Annotated[
         bool,
@@ -148,6 +149,11 @@ def disrupt(
         kept = headroom_on(problem.packing.snapshot, disruptions.prices)
         now_read = inputs.snapshot.now
         write(disruptions_document(disruptions, inputs.prices, notices, now=now_read, seconds=seconds, headroom=kept))
+        return
+    if output is DecisionFormat.YAML:
+        from joinery_cli.output.written import print_commands
+
+        print_commands(disruptions.commands, inputs.snapshot)
         return
     seen = view(problem, disruptions, inputs.catalogue.sold, inputs.prices, notices, seconds=seconds)
     _show(

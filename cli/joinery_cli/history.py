@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from joinery_cli.options import DecisionFormat, RegionOption, duration_of
+from joinery_cli.options import PageFormat, RegionOption, duration_of
 
 
 def history(
@@ -19,9 +19,7 @@ def history(
         str, typer.Option(metavar="DURATION", help="Only records of so long before the newest, such as 24h.")
     ] = "168h",
     region: RegionOption = None,
-    output: Annotated[
-        DecisionFormat, typer.Option("-o", "--output", help="How to print the history.")
-    ] = DecisionFormat.TABLE,
+    output: Annotated[PageFormat, typer.Option("-o", "--output", help="How to print the history.")] = PageFormat.TABLE,
 ) -> None:
     """Look back: cost and proven bound, nodes, spot, evictions, interruptions, and what each decision was.
 
@@ -34,12 +32,12 @@ def history(
     with record_files(place, duration_of("--last", last), region_named(region)) as files:
         records = [replace(read_record(file), path=address(place, file)) for file in files]
     seen = history_of(records)
-    if output is DecisionFormat.JSON:
+    if output is PageFormat.JSON:
         from joinery_cli.output.history import history_document
         from joinery_cli.output.json import write
 
         write(history_document(seen))
-    elif output is DecisionFormat.HTML:
+    elif output is PageFormat.HTML:
         from joinery_cli.page.history import print_page
 
         print_page(seen)

@@ -18,20 +18,20 @@ class Format(StrEnum):
 
 
 class DecisionFormat(StrEnum):
-    """How a decision is printed: it can also be a page to look at."""
-
-    TABLE = "table"
-    JSON = "json"
-    HTML = "html"
-
-
-class PlanFormat(StrEnum):
-    """How a plan is printed: also as the NodeClaims that a function would write."""
+    """How a plan, or a decision about nodes, is printed: also as a page, and as what a function would write."""
 
     TABLE = "table"
     JSON = "json"
     HTML = "html"
     YAML = "yaml"
+
+
+class PageFormat(StrEnum):
+    """How a history is printed: it can also be a page to look at."""
+
+    TABLE = "table"
+    JSON = "json"
+    HTML = "html"
 
 
 class NodeSize(StrEnum):

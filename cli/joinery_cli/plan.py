@@ -1,7 +1,6 @@
 """``joinery plan``: what would be bought for the pending pods, where each would run, and why some would not."""
 
 import math
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from joinery_cli.options import (
     CatalogOption,
     CommitmentsOption,
     DaemonsOption,
+    DecisionFormat,
     ExplainOption,
     Files,
     MinValuesOption,
@@ -22,7 +22,6 @@ from joinery_cli.options import (
     NodeSize,
     NowOption,
     OrdinaryOption,
-    PlanFormat,
     PreferenceOption,
     RatesOption,
     Recursive,
@@ -76,9 +75,9 @@ def plan(
     ] = 1.0,
     commitments: CommitmentsOption = None,
     output: Annotated[
-        PlanFormat,
+        DecisionFormat,
         typer.Option("-o", "--output", help="How to print the plan; yaml: the NodeClaims that a function would write."),
-    ] = PlanFormat.TABLE,
+    ] = DecisionFormat.TABLE,
     with_pods: Annotated[bool, typer.Option("--pods", help="List in the table where every pod goes.")] = False,
     explained: ExplainOption = None,
 ) -> None:
@@ -127,13 +126,13 @@ def plan(
     of_files = (*(rates.notices if rates else ()), *(paid_for.notices if paid_for else ()))
     notices = (*inputs.notices, *of_files, *_notices_of_plan(inputs.snapshot, solution))
     _refuse_if_wrong(solution.plan)
-    if output is PlanFormat.YAML:
+    if output is DecisionFormat.YAML:
         _write_claims(solution)
         return
     problem, packing = solution.problem, solution.plan.packing
     costs, seconds = costs_of(problem, packing, inputs.catalogue.sold), solution.seconds
     explanations = _explanations(solution)
-    if output is PlanFormat.JSON:
+    if output is DecisionFormat.JSON:
         from joinery_cli.explained import explanation_document
         from joinery_cli.output.json import plan_document, with_explanations, write
 
@@ -246,18 +245,14 @@ def _refuse_if_wrong(plan: "Plan") -> None:
 
 def _write_claims(solution: _Solution) -> None:
     """The NodeClaims of the plan, as ``kubectl create -f`` takes them."""
-    import yaml
-
     from joinery.decisions.lifecycle.launching.new_claims import claims_of
-    from joinery.gateways.kubernetes.patches import document
+    from joinery_cli.output.written import print_claims
 
-    claims = claims_of(solution.plan.packing, solution.problem.snapshot)
-    documents = [{"apiVersion": one.api_version, "kind": one.kind, **document(one)} for one in claims]
-    yaml.safe_dump_all(documents, sys.stdout, sort_keys=False, width=120)
+    print_claims(claims_of(solution.plan.packing, solution.problem.snapshot))
 
 
-def _show(plan: "PlanView", output: PlanFormat, *, with_pods: bool) -> None:
-    if output is PlanFormat.HTML:
+def _show(plan: "PlanView", output: DecisionFormat, *, with_pods: bool) -> None:
+    if output is DecisionFormat.HTML:
         from joinery_cli.page.document import print_page
 
         print_page(plan)

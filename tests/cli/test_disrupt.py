@@ -7,11 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from joinery_cli.sources import SAMPLE
 from simulator.builders import node, node_claim, node_class, node_pool, pod
 from simulator.kubernetes.resources import encode
 from tests.cli.conftest import Run, Write, pod_document
+from tools.template import ROOT
 
 NOW = "2026-08-25T00:00:00Z"
 """Long after the nodes came."""
@@ -164,6 +166,29 @@ def test_a_node_is_explained_in_every_form(run: Run, halved: str) -> None:
     assert heading in run(*DISRUPT, "-f", halved, "--explain", "c").out
     assert heading in run(*DISRUPT, "-f", halved, "--explain", "c", "-o", "html").out
     assert "explanations" not in run(*JSON, "-f", halved).document
+
+
+def test_what_a_function_would_write_is_printed_as_yaml(run: Run) -> None:
+    """Of a node that goes its taint, of its claim the mark; and whole what comes in its place, which says so."""
+    example = str(ROOT / "examples" / "consolidation.yaml")
+    text = run(*DISRUPT, "-f", example, "-o", "yaml").out
+    assert [line.split(":")[0] for line in text.splitlines() if line.startswith("#")] == [
+        "# Command 1, Empty", "# Command 2, Underutilized", "# Command 3, Underutilized",
+    ]  # fmt: skip
+    empty, mark, *_, report, report_mark, comes, web, web_mark = yaml.safe_load_all(text)
+    assert empty == {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": "node-empty"},
+        "spec": {"taints": [{"key": "karpenter.sh/disrupted", "effect": "NoSchedule"}]},
+    }
+    assert (report["metadata"]["name"], web["metadata"]["name"]) == ("node-report", "node-web")
+    for one in (mark, report_mark, web_mark):
+        assert one["metadata"].keys() == {"name", "annotations"}
+        assert one["status"]["conditions"][-1]["type"] == "DisruptionReason"
+    record = json.loads(comes["metadata"]["annotations"]["joinery.dev/replaces"])
+    assert record["candidates"] == [report_mark["metadata"]["name"]]
+    assert comes["spec"]["requirements"]
 
 
 def test_an_unknown_node_is_told_in_a_line(run: Run, halved: str) -> None:

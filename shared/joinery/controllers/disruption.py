@@ -32,21 +32,17 @@ from joinery.decisions.disruption.moves import replicas_of
 from joinery.decisions.disruption.paid import decide_paid
 from joinery.decisions.disruption.pausing import PausedNode, paused_nodes
 from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
+from joinery.decisions.disruption.starting import new_commands
 from joinery.decisions.disruption.validation.validate import still_startable
 from joinery.decisions.headroom.requests import to_keep
-from joinery.decisions.lifecycle.disrupting.new_commands import NewCommand
-from joinery.decisions.lifecycle.launching.new_claims import claims_of
 from joinery.decisions.lifecycle.state.drift import drift_noted, instance_type_drift
 from joinery.decisions.metrics.cluster import by_node_pool, standing
 from joinery.decisions.scheduling.ledger import Ledger
-from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.gateways.bundles import Gateways
 from joinery.gateways.doorbell.gateway import Bell, ring_each
 from joinery.objects.actions import UpdateClaim
-from joinery.objects.annotations.displacement import moves_of
-from joinery.objects.annotations.disruption import Readiness
 from joinery.objects.errors import RefusedError
 from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.karpenter.nodeclaim import NodeClaim
@@ -182,7 +178,7 @@ class DisruptionController:
         acting = invocation.within(ACTING_SECONDS)
         actor = self._actor(current, acting, failure)
         starter = CommandStarter(self._gateways, actor, current, supply, acting)
-        commands = _commands(validation.commands, current)
+        commands = new_commands(validation.commands, current)
         started = starter.start(commands, door="disruption", caps=self._settings.caps)
         if actor.is_cut_short:
             actor.ring(Bell.DISRUPTION)
@@ -219,27 +215,6 @@ class DisruptionController:
         if failure is not None:
             actor.note("the decision about disruption was not recorded", failure)
         return actor
-
-
-def _commands(disruptions: Sequence[DecidedCommand], snapshot: Snapshot) -> Sequence[NewCommand]:
-    """Each with its candidates, and with complete claims for its replacements."""
-    claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
-    pods = {pod.key: pod for pod in snapshot.pods}
-    # All at once: then no two have one name, and those that are alike share a CreateFleet call.
-    launches = tuple(launch for disruption in disruptions for launch in disruption.launches)
-    replacements = iter(claims_of(Packing(launches=launches), snapshot))
-    return [
-        NewCommand(
-            reason=disruption.reason,
-            candidates=tuple(claims[name] for name in disruption.retire),
-            replacements=tuple(next(replacements) for _ in disruption.launches),
-            waits_for=Readiness.WRITTEN if disruption.terminates_first else Readiness.INITIALIZED,
-            savings=disruption.savings,
-            move_price=disruption.move_price,
-            moves=moves_of(pods[name] for name in disruption.pods if name in pods),
-        )
-        for disruption in disruptions
-    ]
 
 
 def _paid_prices(problem: Problem) -> Mapping[str, float]:
