@@ -45,6 +45,21 @@ def test_a_pod_that_spoils_a_claim_is_left_out_and_the_others_are_served(stand: 
 
 
 @pytest.mark.usefixtures("many_labels")
+def test_a_refused_claim_of_a_gang_takes_those_of_the_others_along(stand: Stand) -> None:
+    """They were written already, and are not launched."""
+    group: dict[str, Any] = {"cpu": "3", "scheduling_group": {"podGroupName": "train"}}
+    stand.world.cluster.add(builders.pod_group("train", minimum=3))
+    stand.pods(2, **group)
+    stand.world.cluster.add(builders.pod("picky", affinity=_many(range(44)), **group))
+    stand.provision()
+    assert stand.alive == []
+    for _ in range(3):
+        stand.live()
+    assert stand.claims == []
+    assert "places 3 pods together" in stand.messages("FailedScheduling")["pod-0"]
+
+
+@pytest.mark.usefixtures("many_labels")
 def test_what_was_refused_is_recorded_when_the_lease_is_given_back(stand: Stand) -> None:
     """A bucket that is silent would keep all others from deciding."""
     stand.pods(4)

@@ -27,7 +27,7 @@ from joinery.decisions.headroom.requests import request_statuses
 from joinery.decisions.headroom.resolve import for_real_pods
 from joinery.decisions.headroom.status import buffer_statuses
 from joinery.decisions.lifecycle.joining.steering import planned_onto
-from joinery.decisions.lifecycle.launching.incomplete_gangs import given_back
+from joinery.decisions.lifecycle.launching.incomplete_gangs import given_back, useless
 from joinery.decisions.lifecycle.state.replacement import replaced
 from joinery.decisions.metrics.pods import waiting
 from joinery.decisions.scheduling.packing import Packing
@@ -116,13 +116,15 @@ class ProvisioningController:
         """Ask EC2 for the instances, and mark the claims that go whose pods all have a place by now."""
         snapshot, packing, actor = decision.snapshot, decision.packing, writer.actor
         # The others wait for the next run, which reads all claims there are.
-        claims = writer.launchable
+        given_up = tuple(useless(writer.launchable, snapshot, packing))
+        names = {delete.claim.metadata.name for (delete,) in given_up}
+        claims = tuple(claim for claim in writer.launchable if claim.metadata.name not in names)
         launcher = Launcher(self._gateways, actor, snapshot, decision.supply, invocation)
         launched = launcher.launch(claims, claims)
         planned = {pod for launch in (*writer.launches, *packing.launches) for pod in launch.pods}
         housed = {pod for written in writer.written if written.name in launched.served for pod in written.launch.pods}
         marks = replaced(snapshot, packing, planned - housed, launched.served)
-        of_gangs = tuple(given_back(snapshot, packing))
+        of_gangs = (*given_up, *given_back(snapshot, packing))
         actor.carry_out(*((update,) for update in (*marks, *planned_onto(snapshot, packing))), *of_gangs)
         if writer.written or marks or of_gangs:
             actor.ring(Bell.LIFECYCLE)

@@ -40,6 +40,10 @@ from joinery.objects.snapshot.pods import priorities_of, priority_of
 #: On the pods of a packing alone: the gang whose pods must share a domain. No stored pod has such a label.
 _LABEL = "(gang)"
 
+#: How many packings by first-fit alone are tried for gangs at most: of hundreds of gangs that do not fit, nobody should
+#: wait for the last.
+_MOST_TRIES = 32
+
 #: Packs a problem without the pods that are refused, by name; returns those that it left for its own reasons too.
 Pack = Callable[[Problem, Mapping[str, Unplaced]], tuple[PackingAttempt, Mapping[str, Unplaced]]]
 
@@ -72,6 +76,7 @@ class _Search:
 
     ``names``: of all pods to place. ``domains``: by gang, the domain that its pods are required to go to. ``out``: the
     gangs that are left out, with their pods (``left_out`` has them together). ``tried``: those that were tried alone.
+    ``tries``: how many packings are still tried.
     """
 
     problem: Problem
@@ -82,6 +87,12 @@ class _Search:
     domains: dict[GangKey, str] = field(default_factory=dict)
     out: dict[GangKey, Mapping[str, Unplaced]] = field(default_factory=dict)
     tried: set[GangKey] = field(default_factory=set)
+    tries: int = _MOST_TRIES
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no more packings are tried."""
+        return self.tries <= 0 or self.effort.is_over()
 
     @property
     def left_out(self) -> Mapping[str, Unplaced]:
@@ -140,7 +151,7 @@ class _Search:
         chosen = dict(self.domains)
         for key, gang in self.waiting.items():
             may_choose = gang.topology not in ("", HOSTNAME) and key not in self.out and key not in self.domains
-            if may_choose and not self.effort.is_over():
+            if may_choose and not self.is_over:
                 domain, _ = self._cheapest(gang, best)
                 self.domains |= {key: domain} if domain else {}
         if self.domains == chosen or self.effort.is_over():
@@ -152,7 +163,7 @@ class _Search:
     def try_again(self, broken: Iterable[GangKey], best: PackingAttempt) -> None:
         """Take those back that are whole beside the gangs that take part, in some domain."""
         for key in broken:
-            if key in self.tried or self.effort.is_over():
+            if key in self.tried or self.is_over:
                 continue
             self.tried.add(key)
             left = self.out.pop(key)
@@ -171,13 +182,14 @@ class _Search:
             self.domains[gang.key] = domain
             if (cost := self._cost_of_whole(gang)) is not None:
                 costs[domain] = cost
-            if self.effort.is_over():
+            if self.is_over:
                 break
         self.domains.pop(gang.key, None)
         return (min(costs, key=lambda domain: (costs[domain], domain)), True) if costs else ("", False)
 
     def _cost_of_whole(self, gang: Gang) -> float | None:
         """$/h of what first-fit buys with the gang beside those that take part; None if not all of them are whole."""
+        self.tries -= 1
         options = replace(self.problem.options, first_fit_only=True)
         staying = frozenset((*self.refused, *self.left_out))
         packer = first_fit(replace(self.asked, options=options), Strategy(staying=staying), self.effort)

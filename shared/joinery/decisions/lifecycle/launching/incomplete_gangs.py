@@ -6,7 +6,7 @@ says. So from ``TIME_TO_BE_WHOLE`` after its purchase on such a claim is given u
 whole by now: then the next purchase completes it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 
 from joinery.decisions.scheduling.packing import Packing, placed_pods
@@ -37,12 +37,27 @@ def given_back(snapshot: Snapshot, packing: Packing) -> Iterator[tuple[Command, 
     used = {placement.node_claim for placement in packing.existing}
     views = {view.claim: view for view in snapshot.views} if incomplete else {}
     for name, claim in late.items():
-        gangs = claim.metadata.annotations[GANGS].split(", ")
-        left = [gang for gang in gangs if gang in incomplete]
+        left = [gang for gang in _gangs_of(claim) if gang in incomplete]
         if left and name not in used and _is_free(views.get(name)):
             minutes = int(TIME_TO_BE_WHOLE.total_seconds() // 60)
             text = f"{left[0]} is not whole {minutes} minutes after this was bought for it"
             yield Announce("GangIncomplete", text, claim), DeleteClaim(claim, text)
+
+
+def useless(claims: Iterable[NodeClaim], snapshot: Snapshot, packing: Packing) -> Iterator[tuple[DeleteClaim]]:
+    """The commands that give up claims that were written and are not launched yet: the API server refused others of
+    their gang, and the plan that was made then, this one, has no place for it.
+    """
+    of_gangs = [claim for claim in claims if GANGS in claim.metadata.annotations]
+    incomplete = {str(gang) for gang in _incomplete(snapshot, packing)} if of_gangs else set()
+    used = {placement.node_claim for placement in packing.existing}
+    for claim in of_gangs:
+        if claim.metadata.name not in used and (left := incomplete.intersection(_gangs_of(claim))):
+            yield (DeleteClaim(claim, f"{min(left)} cannot be made whole: others of its claims were refused"),)
+
+
+def _gangs_of(claim: NodeClaim) -> list[str]:
+    return claim.metadata.annotations[GANGS].split(", ")
 
 
 def _is_late(claim: NodeClaim, snapshot: Snapshot) -> bool:
