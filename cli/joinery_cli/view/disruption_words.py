@@ -27,6 +27,7 @@ RULES: Mapping[ObjectionCode, str] = {
     ObjectionCode.BUDGET: "its NodePool's budgets",
     ObjectionCode.CANARY: "a new image is tried first",
     ObjectionCode.STOPPED: "disruption is stopped",
+    ObjectionCode.PAUSED: "its NodePool is paused",
     ObjectionCode.POD: "pods that must not be disrupted",
     ObjectionCode.POD_DISRUPTION_BUDGET: "budgets of its pods",
     ObjectionCode.PREFERENCE: "what its pods prefer",
@@ -53,6 +54,8 @@ def unheld(node: DrawnNode, *, is_static: bool) -> str:
 def headline(view: DisruptionView) -> str:
     """``12 nodes go, 3 are bought: 94 nodes become 85``; what is said where nothing is to do."""
     if not view.commands:
+        if any(group.code is ObjectionCode.PAUSED for group in view.staying):
+            return "Nothing to do by commands: a NodePool is paused, and its nodes go without"
         return (
             "Nothing to do: every node stays"
             if _priced(view)

@@ -22,6 +22,7 @@ class ObjectionCode(StrEnum):
     CONSOLIDATE_AFTER = "ConsolidateAfter"
     BUDGET = "Budget"
     STOPPED = "Stopped"
+    PAUSED = "Paused"
     # Its node class.
     CANARY = "Canary"
     # Its pods.

@@ -241,7 +241,7 @@ class _CandidateFinder:
             named = f"its NodePool {view.pool} is unknown" if view.pool else "it belongs to no NodePool"
             return Objection(ObjectionCode.NO_NODE_POOL, named)
         if pause := self._snapshot.pauses.get(view.pool):
-            return Objection(ObjectionCode.LEAVING, f"{pause}: it goes for that", pause.until)
+            return Objection(ObjectionCode.PAUSED, f"{pause}, and its nodes go without a command", pause.until)
         if not self._problem.types_of(pool):
             return Objection(
                 ObjectionCode.NO_NODE_POOL, f"its NodePool {view.pool} has no instance types to choose from"

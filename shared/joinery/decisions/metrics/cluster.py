@@ -23,7 +23,8 @@ PASSING = frozenset(
     {
         ObjectionCode.NOT_INITIALIZED, ObjectionCode.LEAVING, ObjectionCode.IN_COMMAND, ObjectionCode.NOMINATED,
         ObjectionCode.CONSOLIDATE_AFTER, ObjectionCode.NOT_REPAID, ObjectionCode.POLICY, ObjectionCode.NOT_WORTH_IT,
-        ObjectionCode.TIME_LIMIT, ObjectionCode.CHANGED, ObjectionCode.DO_NOT_REPAIR, ObjectionCode.TOO_MANY_BROKEN,
+        ObjectionCode.PAUSED, ObjectionCode.TIME_LIMIT, ObjectionCode.CHANGED, ObjectionCode.DO_NOT_REPAIR,
+        ObjectionCode.TOO_MANY_BROKEN,
     }
 )  # fmt: skip
 _BUDGETED = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED)
