@@ -61,7 +61,7 @@ def decision_input(
     from joinery.decisions.scheduling.on_demand_shares import with_shares
     from joinery.decisions.scheduling.pools.overlays import overlaid
     from joinery.gateways.ec2.offline import instance_types, judged
-    from joinery_cli.reading.buffers import filled, sources_in
+    from joinery_cli.reading.buffers import filled, requested, sources_in, templates_in
     from joinery_cli.reading.daemons import without_daemons
     from joinery_cli.reading.inputs import load
     from joinery_cli.regions import cluster_region
@@ -69,6 +69,7 @@ def decision_input(
         checked_region,
         live_buffer_sources,
         live_snapshot,
+        live_templates,
         load_catalog,
         prices_of,
         stack_settings,
@@ -99,7 +100,8 @@ def decision_input(
         *(without_daemons(snapshot) if files else ()),
     )
     snapshot, about_buffers = filled(snapshot, sources_in(inputs.objects) if files else live_buffer_sources)
-    notices += heard(*about_buffers)
+    snapshot, about_requests = requested(snapshot, templates_in(inputs.objects) if files else live_templates)
+    notices += heard(*about_buffers, *about_requests)
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
     catalogue, prices = prices_of(loaded, snapshot, named_region)

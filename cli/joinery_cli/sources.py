@@ -2,7 +2,7 @@
 
 import gzip
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
     from joinery.gateways.memory.s3 import S3Store
     from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
-    from joinery.objects.kubernetes.shapes import BufferSources
+    from joinery.objects.kubernetes.shapes import BufferSources, Shape
     from joinery.objects.settings import Settings
     from joinery.objects.snapshot.snapshot import Snapshot
 
@@ -173,6 +173,14 @@ def live_buffer_sources(buffers: Sequence["CapacityBuffer"]) -> "BufferSources":
 
     with reading_cluster():
         return _cluster().buffer_sources(buffers)
+
+
+def live_templates(names: Sequence[str]) -> "Mapping[str, Shape]":
+    """What the pods of PodTemplates of that cluster look like. Raises as ``live_snapshot``."""
+    from joinery_cli.advice import reading_cluster
+
+    with reading_cluster():
+        return _cluster().pod_templates(names)
 
 
 @lru_cache(maxsize=1)

@@ -1,8 +1,11 @@
-"""CapacityBuffers of files: what they refer to is in the same files, and the room that they keep is planned."""
+"""CapacityBuffers and ProvisioningRequests of files: what they refer to is in the same files, and the room that they
+keep is planned.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from joinery.decisions.headroom import requests
 from joinery.decisions.headroom.resolve import ResolvedBuffer, resolve, with_headroom
 from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.kubernetes.shapes import BufferSources, Shape
@@ -29,10 +32,7 @@ def sources_in(objects: Mapping[str, Mapping[Any, Any]]) -> Sources:
 def _shape(buffer: CapacityBuffer, objects: Mapping[str, Mapping[Any, Any]]) -> Shape:
     template, scalable = buffer.spec.pod_template_ref, buffer.spec.scalable_ref
     if template is not None:
-        read = objects.get("pod_templates", {}).get(f"{buffer.namespace}/{template.name}")
-        if read is None:
-            return Shape(missing=f"podtemplates {template.name!r} not found")
-        return Shape(template=read.template, generation=read.metadata.generation)
+        return _of_template(f"{buffer.namespace}/{template.name}", objects)
     if scalable is None:
         return Shape()
     workload = objects.get("workloads", {}).get(Owner(scalable.kind, f"{buffer.namespace}/{scalable.name}"))
@@ -40,6 +40,33 @@ def _shape(buffer: CapacityBuffer, objects: Mapping[str, Mapping[Any, Any]]) -> 
         return Shape(missing=f"{scalable.kind} {scalable.name!r} not found")
     replicas = 1 if workload.spec.replicas is None else workload.spec.replicas
     return Shape(template=workload.spec.template, replicas=replicas, selector=equal_labels(workload.spec))
+
+
+def _of_template(name: str, objects: Mapping[str, Mapping[Any, Any]]) -> Shape:
+    read = objects.get("pod_templates", {}).get(name)
+    if read is None:
+        return Shape(missing=f"podtemplates {name.rpartition('/')[2]!r} not found")
+    return Shape(template=read.template, generation=read.metadata.generation)
+
+
+#: Asks what the pods of PodTemplates (namespace/name) look like.
+Templates = Callable[[Sequence[str]], Mapping[str, Shape]]
+
+
+def templates_in(objects: Mapping[str, Mapping[Any, Any]]) -> Templates:
+    """Of the objects of files."""
+    return lambda names: {name: _of_template(name, objects) for name in names}
+
+
+def requested(snapshot: Snapshot, templates: Templates) -> tuple[Snapshot, Sequence[UserNotice]]:
+    """The snapshot with the pods that its ProvisioningRequests want nodes for, and which of them cannot be read."""
+    names = requests.templates_named(snapshot)
+    if not names:
+        return snapshot, ()
+    resolved = requests.resolve(snapshot, templates(names))
+    lacking = (one for one in resolved if one.problem)
+    notices = tuple(warning(f"ProvisioningRequest {one.request.key} gets no nodes: {one.problem}") for one in lacking)
+    return snapshot.with_virtual(requests.to_buy(resolved)), notices
 
 
 def filled(snapshot: Snapshot, sources: Sources) -> tuple[Snapshot, Sequence[UserNotice]]:

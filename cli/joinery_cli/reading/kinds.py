@@ -14,6 +14,7 @@ from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
+from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes import core, dynamic_resources, shapes, workloads
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.spelling import meant_by
@@ -99,6 +100,9 @@ ASIDE = frozenset(
 #: is no table.
 _OF_OTHERS: Mapping[tuple[str, str], ReadKind] = {
     ("keda.sh", "ScaledObject"): ReadKind("scaled_objects", workloads.ScaledObject, True, ("v1alpha1",)),
+    ("autoscaling.x-k8s.io", "ProvisioningRequest"): ReadKind(
+        "provisioning_requests", ProvisioningRequest, True, ("v1", "v1beta1")
+    ),
     ("scheduling.x-k8s.io", "PodGroup"): ReadKind("coscheduling_groups", PodGroup, True, ("v1alpha1",)),
     ("scheduling.volcano.sh", "PodGroup"): ReadKind("volcano_groups", PodGroup, True, ("v1beta1",)),
 }
