@@ -30,6 +30,7 @@ CHAPTERS = {
     "Use it": [
         "docs/tasks",
         "docs/gangs",
+        "docs/devices",
         "docs/headroom",
         "docs/disruption",
         "docs/amis",

@@ -89,6 +89,14 @@ def test_a_gang_is_bought_for_as_a_whole() -> None:
     assert len({launch["offering"]["zone"] for launch in nodes}) == 1
 
 
+def test_claimed_devices_are_bought() -> None:
+    """Both workers on one node of four GPUs, a GPU for each notebook, and the card that the NodeOverlay speaks of."""
+    placed = homes("devices.yaml")
+    assert {name: len(launches) for name, launches in placed.items()} == {"train": 2, "notebook": 3, "encoder": 1}
+    assert placed["train"][0] == placed["train"][1]
+    assert {launch["offering"]["instanceType"] for launch in placed["encoder"]} == {"f2.6xlarge"}
+
+
 def test_the_heaviest_pool_that_suits_a_pod_is_used() -> None:
     """Graviton first, amd64 where the image asks for it, the data team's own pool for nobody else."""
     placed = homes("weighted-pools.yaml")

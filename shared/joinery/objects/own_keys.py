@@ -25,6 +25,9 @@ class OwnKey:
 #: Annotations that people set.
 FOR_PEOPLE: Mapping[str, OwnKey] = MappingProxyType(
     {
+        labels.RESOURCE_SLICES: OwnKey(
+            ("NodeOverlay",), "JSON: the devices that drivers will publish of nodes of the instance types that match"
+        ),
         labels.NODE_SIZE: OwnKey(
             (NODE_POOL,), "`cheapest`, `balanced` or `small`: how price is weighed against the size of a node"
         ),

@@ -47,7 +47,7 @@ REFUSALS_RECORDED_EVERY = timedelta(minutes=10)
 _READ = frozenset(
     {
         labels.DO_NOT_DISRUPT, labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.REBALANCE, labels.MIN_VALUES_RELAXED,
-        labels.DEVICE_DRIVERS, labels.GPU_SHARING,
+        labels.DEVICE_DRIVERS, labels.GPU_SHARING, labels.RESOURCE_SLICES,
         labels.PLANNED_PODS, labels.PLANNED_NEEDS, labels.GANGS, labels.UNSERVED_NEEDS, labels.SURGED_PODS,
         labels.INTERRUPTED_AT, labels.RETIRED_FOR, labels.REPLACEMENT_LAUNCHED,
         labels.DISRUPTION_COMMAND, labels.REPLACES, labels.DISRUPTION, labels.DISRUPTION_PRICE,

@@ -95,6 +95,9 @@ PLANNED_NEEDS = f"{OWN_GROUP}/planned-needs"
 #: Set on a claim whose node was kept for pods that did not come: the digests of the needs of those that kube-scheduler
 #: did not bind there in their time, as a JSON list. Nothing is bought for such pods again and again.
 UNSERVED_NEEDS = f"{OWN_GROUP}/unserved-needs"
+#: On a NodeOverlay: the devices that drivers will publish of nodes of the types that match, as a JSON list of what
+#: ResourceSlices have in ``spec``.
+RESOURCE_SLICES = f"{OWN_GROUP}/resource-slices"
 #: On a claim for pods that are placed together or not at all: which gangs, as messages name them, separated by commas.
 GANGS = f"{OWN_GROUP}/gangs"
 #: Set on a claim that EC2 will take away: its replacement starts before its drain does. Value: RFC3339 moment.

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
+import msgspec
 from pydantic import Field, model_validator
 
 from joinery.objects.karpenter import labels
@@ -15,6 +16,7 @@ from joinery.objects.karpenter.meta import (
     WholeNumber,
 )
 from joinery.objects.karpenter.rules import Rule, RuleError
+from joinery.objects.kubernetes.dynamic_resources import ResourceSliceSpec
 
 #: What a node has beside extended resources. Its capacity is the instance type's.
 _OWN_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
@@ -116,6 +118,17 @@ class NodeOverlay(CustomResource):
     @property
     def weight(self) -> int:
         return self.spec.weight or 0
+
+    @property
+    def slices(self) -> tuple[ResourceSliceSpec, ...]:
+        """The devices that it says nodes will have. Raises ``ValueError`` for what is no list of such."""
+        text = self.metadata.annotations.get(labels.RESOURCE_SLICES)
+        if text is None:
+            return ()
+        try:
+            return tuple(msgspec.json.decode(text, type=list[ResourceSliceSpec]))
+        except msgspec.MsgspecError as error:
+            raise ValueError(str(error)) from error
 
     @property
     def previewed(self) -> frozenset[str]:

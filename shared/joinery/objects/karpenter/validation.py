@@ -120,6 +120,10 @@ def _overlay_reasons(overlay: NodeOverlay) -> Iterator[str]:
     for field, text in (("price", overlay.spec.price), ("priceAdjustment", overlay.spec.price_adjustment)):
         if text is not None and abs(float(text.removesuffix("%"))) > DEAREST:
             yield f"spec.{field}: {shown(text)} is more than {DEAREST:,.0f}"
+    try:
+        _ = overlay.slices
+    except ValueError as error:
+        yield f"metadata.annotations[{labels.RESOURCE_SLICES}]: no list of what ResourceSlices have in spec: {error}"
     for name, text in overlay.spec.capacity.items():
         field = f"spec.capacity[{name}]"
         if not is_label_key(name):

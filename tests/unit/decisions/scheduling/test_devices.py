@@ -194,6 +194,17 @@ def test_devices_match_where_a_constraint_says_so(roots: tuple[str, str], is_pla
     assert bool(plan.launches) == is_placed
 
 
+def test_each_type_of_a_launch_has_roots_of_its_own() -> None:
+    """EC2 may choose any of them, and each is asked by itself."""
+
+    def rooted(name: str) -> InstanceType:
+        return _type(_slice(*_devices(2, attributes={"root": {"string": name}})), name=name)
+
+    wanted = _claim("a", _exactly(count=2), constraints=({"matchAttribute": f"{GPU}/root"},))
+    (launch,) = _plan(wanted, _pod("a", "a"), types=(rooted("m7a.xlarge"), rooted("m7i.xlarge"))).launches
+    assert len(launch.instance_types) == 2
+
+
 def test_a_value_that_only_the_node_knows_is_one_for_all_of_its_devices() -> None:
     """Karpenter's AttributeBindings: the version of the driver is not known, and matches itself."""
     wanted = _claim("a", _exactly(count=2), constraints=({"matchAttribute": f"{GPU}/driver"},))

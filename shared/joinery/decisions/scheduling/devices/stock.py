@@ -210,19 +210,36 @@ def _node_of(one: ResourceSlice) -> str:
 
 
 def stock_of(slices: Sequence[ResourceSliceSpec], incomplete: frozenset[str] = frozenset()) -> Stock:
-    """The devices of these slices. One that takes of a counter that its pool has not is left out."""
+    """The devices of these slices. One that takes of a counter that its pool has not is left out, and so is one that
+    has an amount which is none: a file may say anything.
+    """
     counters = {
-        (one.driver, one.pool.name, counter_set.name, name): quantity.parse(counter.value)
+        (one.driver, one.pool.name, counter_set.name, name): _readable(counter.value)
         for one in slices
         for counter_set in one.shared_counters
         for name, counter in counter_set.counters.items()
     }
-    devices = [_device(one, device) for one in slices for device in one.devices]
+    found = (_device(one, device) for one in slices for device in one.devices)
+    devices = [device for device in found if device is not None]
     usable = tuple(device for device in devices if all(key in counters for key, _ in device.consumes))
     return Stock(usable, counters, incomplete)
 
 
-def _device(one: ResourceSliceSpec, device: DeviceSpec) -> Device:
+def _readable(amount: str | int | float) -> Decimal:
+    try:
+        return quantity.parse(amount)
+    except ValueError:
+        return Decimal(0)
+
+
+def _device(one: ResourceSliceSpec, device: DeviceSpec) -> Device | None:
+    try:
+        return _read(one, device)
+    except ValueError:
+        return None
+
+
+def _read(one: ResourceSliceSpec, device: DeviceSpec) -> Device:
     return Device(
         key=DeviceKey(one.driver, one.pool.name, device.name),
         attributes=dict(_attributes(one.driver, device)),

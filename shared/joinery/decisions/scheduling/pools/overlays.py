@@ -17,6 +17,7 @@ from joinery.decisions.scheduling.pools.market import OFFERING_KEYS, OfferingCol
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, NODE_POOL, ZONE, ZONE_ID, canonical
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.validation import validate_overlay
+from joinery.objects.kubernetes.dynamic_resources import ResourceSliceSpec
 from joinery.objects.kubernetes.quantity import Resources, amount
 from joinery.objects.snapshot.offerings import InstanceType, Offering, own_key
 from joinery.objects.snapshot.snapshot import Snapshot
@@ -105,7 +106,7 @@ class _PoolTypes:
     ``keys``: those of the NodePools' own types. ``labels``: those of the NodePools that some overlay asks for.
     ``_prices``: by type and offering (indices), the overlay that sets the price, and the weight of the last one that
     matched. ``_amounts``: by type (index) and resource, the amount, and the same weight. ``_previewed``: $/h by type
-    (index) that AWS has no price for.
+    (index) that AWS has no price for. ``_slices``: by type (index) the devices that nodes will have.
     """
 
     def __init__(self, labels: Mapping[str, str], kinds: tuple[InstanceType, ...]) -> None:
@@ -114,10 +115,11 @@ class _PoolTypes:
         self._prices: dict[tuple[int, int], tuple[NodeOverlay, int]] = {}
         self._amounts: dict[int, dict[str, tuple[int, int]]] = {}
         self._previewed: dict[int, float] = {}
+        self._slices: dict[int, tuple[ResourceSliceSpec, ...]] = {}
 
     @property
     def is_changed(self) -> bool:
-        return bool(self._prices or self._amounts)
+        return bool(self._prices or self._amounts or self._slices)
 
     @property
     def types(self) -> tuple[InstanceType, ...]:
@@ -168,6 +170,7 @@ class _PoolTypes:
 
     def apply(self, overlay: NodeOverlay, matched: Iterable[_Matched]) -> None:
         """What heavier overlays have set stays. To be called in the order of weights, the heaviest first."""
+        slices = overlay.slices
         for index, chosen in matched:
             for number in chosen if overlay.prices else ():
                 heaviest, _ = self._prices.get((index, number), (overlay, 0))
@@ -175,6 +178,8 @@ class _PoolTypes:
             for name, text in overlay.spec.capacity.items():
                 added = self._amounts.setdefault(index, {})
                 added[name] = added.get(name, (amount(name, text), 0))[0], overlay.weight
+            if slices:
+                self._slices.setdefault(index, slices)
             kind = self._kinds[index]
             if kind.name in overlay.previewed and not kind.offerings:
                 self._previewed[index] = overlay.priced(0.0)
@@ -190,6 +195,11 @@ class _PoolTypes:
         # Most types are as they were, and so are the objects.
         if priced != kind.offerings:
             kind = replace(kind, offerings=priced)
+        if index in self._slices:
+            # Whoever says something of a driver says all of it.
+            own = self._slices[index]
+            said = {one.driver for one in own}
+            kind = replace(kind, slices=(*(one for one in kind.slices if one.driver not in said), *own))
         return _with_resources(kind, added) if added else kind
 
     def _priced(self, index: int, number: int, offering: Offering) -> Offering:

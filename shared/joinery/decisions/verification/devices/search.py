@@ -1,6 +1,7 @@
 """Whether some assignment of devices serves all claims of a node's pods."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -88,12 +89,12 @@ class Search:
         own = [(spec, device, False) for spec in slices for device in spec.devices]
         others = [(spec, device, True) for spec, device in elsewhere]
         self._left = {
-            (spec.driver, spec.pool.name, counters.name, name): parse(counter.value)
+            (spec.driver, spec.pool.name, counters.name, name): _amount(counter.value)
             for spec in (*slices, *(spec for spec, _, _ in others))
             for counters in spec.shared_counters
             for name, counter in counters.counters.items()
         }
-        self.devices = [self._device(*one) for one in (*own, *others)]
+        self.devices = list(self._readable((*own, *others)))
         self._steps = _MOST_STEPS
         for device in self.devices:
             if device.key in used:
@@ -101,6 +102,12 @@ class Search:
                 device.is_used = not device.said.allow_multiple_allocations
                 for counter, amount in device.counters:
                     self._left[counter] = self._left.get(counter, Decimal(0)) - amount
+
+    def _readable(self, found: Iterable[tuple[ResourceSliceSpec, Device, bool]]) -> Iterator[SearchedDevice]:
+        """The devices without those that have an amount which is none."""
+        for spec, said, is_elsewhere in found:
+            with suppress(ValueError):
+                yield self._device(spec, said, is_elsewhere)
 
     def _device(self, spec: ResourceSliceSpec, said: Device, is_elsewhere: bool) -> SearchedDevice:
         attributes: dict[str, Any] = {}
@@ -126,6 +133,8 @@ class Search:
 
     def serves(self, asked: Sequence[Ask]) -> bool:
         """Whether all of them get what they ask for."""
+        for ask in asked:
+            ask.given.clear()  # of another instance type
         todo = [(ask, request) for ask in asked for request in ask.spec.devices.requests]
         return self._next(todo, 0)
 
@@ -225,6 +234,13 @@ class Search:
             device.taken[name] = device.taken.get(name, Decimal(0)) + sign * amount
         for counter, amount in device.counters:
             self._left[counter] -= sign * amount
+
+
+def _amount(text: str | int | float) -> Decimal:
+    try:
+        return parse(text)
+    except ValueError:
+        return Decimal(0)
 
 
 def _any_shared(devices: Sequence[SearchedDevice]) -> bool:
