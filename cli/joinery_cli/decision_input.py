@@ -61,7 +61,6 @@ def decision_input(
     from joinery.decisions.scheduling.on_demand_shares import with_shares
     from joinery.decisions.scheduling.pools.overlays import overlaid
     from joinery.gateways.ec2.offline import instance_types, judged
-    from joinery_cli.reading.buffers import filled, requested, sources_in, templates_in
     from joinery_cli.reading.daemons import without_daemons
     from joinery_cli.reading.inputs import load
     from joinery_cli.regions import cluster_region
@@ -99,9 +98,12 @@ def decision_input(
         *warnings(snapshot),
         *(without_daemons(snapshot) if files else ()),
     )
-    snapshot, about_buffers = filled(snapshot, sources_in(inputs.objects) if files else live_buffer_sources)
-    snapshot, about_requests = requested(snapshot, templates_in(inputs.objects) if files else live_templates)
-    notices += heard(*about_buffers, *about_requests)
+    if snapshot.capacity_buffers or snapshot.provisioning_requests:
+        from joinery_cli.reading.buffers import filled, requested, sources_in, templates_in
+
+        snapshot, about_buffers = filled(snapshot, sources_in(inputs.objects) if files else live_buffer_sources)
+        snapshot, about_requests = requested(snapshot, templates_in(inputs.objects) if files else live_templates)
+        notices += heard(*about_buffers, *about_requests)
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
     catalogue, prices = prices_of(loaded, snapshot, named_region)

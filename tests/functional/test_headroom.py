@@ -1,8 +1,10 @@
 """Room that CapacityBuffers keep free: bought ahead, given to pods at once, and bought anew."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -17,7 +19,8 @@ from joinery.objects.karpenter.labels import (
     PLANNED_TAINT,
     REPLACES,
 )
-from joinery.objects.snapshot.pods import bound_to
+from joinery.objects.snapshot.pods import bound_to, buffer_of, is_virtual
+from joinery_cli.reading.inputs import load
 from simulator import builders
 from tests.functional.stand import Stand
 
@@ -325,3 +328,19 @@ def test_a_paused_namespace_s_buffers_keep_no_room(buffered: Stand) -> None:
     assert provisioning.message == "namespace default is paused until somebody resumes it"
     buffered.pods(1)
     assert buffered.provision()["launches"] == 1
+
+
+def test_a_recorded_decision_can_be_made_again(buffered: Stand, tmp_path: Path) -> None:
+    """The record has the chunks as pods that wait, or that have room on a node."""
+    buffered.pods(2)
+    buffered.provision()
+    (key,) = buffered.world.store.documents
+    file = tmp_path / "record.json"
+    file.write_bytes(msgspec.json.encode(buffered.world.store.read(key)))
+    inputs = load([str(file)])
+    read = inputs.snapshot(buffered.world.clock.now())
+    assert sorted(pod.key for pod in read.pods if is_virtual(pod)) == [
+        f"default/capacity-buffer-spare-{number}" for number in (1, 2, 3)
+    ]
+    assert {buffer_of(pod) for pod in read.pods if is_virtual(pod)} == {"default/spare"}
+    assert inputs.all_notices() == []
