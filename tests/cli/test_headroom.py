@@ -31,6 +31,7 @@ def test_a_plan_says_which_part_of_its_price_is_headroom(run: Run) -> None:
     day = run("plan", "--now", DAY, "-f", HEADROOM)
     assert "6 pods placed, and room kept for 5 of buffers" in day.out
     assert "is headroom: room for 3 of ci/builds, 2 of shop/web" in day.out
+    assert "room for 5, of 2 buffers" in run("plan", "--now", DAY, "-f", HEADROOM, "-o", "html").out
     night = run("plan", "--now", NIGHT, "-f", HEADROOM)
     assert "is headroom: room for 2 of shop/web" in night.out
     assert "note: CapacityBuffer ci/builds keeps no room now: its schedule is not open" in night.err

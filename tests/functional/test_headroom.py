@@ -22,7 +22,7 @@ from joinery.objects.karpenter.labels import (
 from joinery.objects.snapshot.pods import bound_to, buffer_of, is_virtual
 from joinery_cli.reading.inputs import load
 from simulator import builders
-from tests.functional.stand import Stand
+from tests.functional.stand import APART, Stand
 
 #: Of these, a node of the stand holds four.
 CHUNK: dict[str, Any] = {"cpu": "900m", "labels": {"app": "web"}}
@@ -344,3 +344,41 @@ def test_a_recorded_decision_can_be_made_again(buffered: Stand, tmp_path: Path) 
     ]
     assert {buffer_of(pod) for pod in read.pods if is_virtual(pod)} == {"default/spare"}
     assert inputs.all_notices() == []
+
+
+def test_chunks_keep_the_rules_of_their_pods_among_each_other(stand: Stand) -> None:
+    """Those that must not share a host get a node each."""
+    stand.world.cluster.add(builders.pod_template(affinity=APART, **CHUNK))
+    stand.world.cluster.add(builders.capacity_buffer("spare", template="chunk", replicas=3))
+    assert stand.provision()["launched"] == 3
+    assert stand.provision()["launches"] == 0
+
+
+def test_no_budget_of_pods_keeps_a_node_for_its_chunks(at_rest: Stand) -> None:
+    """A budget that lets no pod go selects the chunks' labels, and nobody evicts a chunk."""
+    at_rest.world.cluster.add(builders.pdb(labels={"app": "web"}, max_unavailable=0))
+    changed = builders.node_class()
+    changed = changed.model_copy(update={"spec": changed.spec.model_copy(update={"tags": {"team": "new"}})})
+    at_rest.world.cluster.add(changed)
+    at_rest.live()
+    assert at_rest.consolidate()["retired"] == 1
+
+
+def test_an_expired_node_takes_the_room_along_and_it_is_bought_anew(stand: Stand) -> None:
+    """Expiration waits for no buffer; provisioning buys what is lacking then."""
+    pool = builders.node_pool(requirements=["karpenter.k8s.aws/instance-size=xlarge"], expire_after="1h")
+    stand.world.cluster.add(pool, builders.pod_template(**CHUNK))
+    stand.world.cluster.add(builders.capacity_buffer("spare", template="chunk", replicas=3))
+    stand.live()
+    stand.grow_old(4000)
+    (old,) = stand.claims
+    stand.expire()
+    for _ in range(4):
+        stand.provision()
+        stand.boot()
+        stand.live()
+        stand.wait(60)
+    assert old.metadata.name not in stand.world.cluster.node_claims
+    stand.provision()
+    assert len(stand.alive) == 1
+    assert conditions(stand)["Provisioning"] == ("True", "FitsExistingCapacity")

@@ -89,6 +89,9 @@ def _figures(plan: PlanView) -> tuple[Figure, ...]:
                     "resilience", "Resilience", f"{money(packing.resilience_cost)}/h", "smaller nodes, more spot types"
                 )
             )
+    if kept := plan.costs.headroom:
+        rooms = f"room for {sum(kept.chunks.values()):,}, of {count(len(kept.chunks), 'buffer')}"
+        figures.append(Figure("headroom", "Headroom", f"{money(kept.total)}/h", rooms))
     if plan.costs.commitments:
         covered = f"commitments cover {money(packing.covered)}/h"
         figures.append(Figure("paid", "Paid", f"{money(packing.paid)}/h", covered))
@@ -97,7 +100,7 @@ def _figures(plan: PlanView) -> tuple[Figure, ...]:
         expected = f"{money(found.monthly)} a month expected"
         figures.append(Figure("interruptions", "Interruptions", f"{found.risk.interrupted:.2g} a month", expected))
     figures.append(Figure("launches", "New nodes", f"{len(packing.launches):,}", _kinds(plan)))
-    figures.append(Figure("placed", "Pods placed", f"{plan.placed:,}", _where(plan)))
+    figures.append(Figure("placed", "Pods placed", f"{plan.placed - plan.chunks:,}", _where(plan)))
     kind = "bad" if pending else "good"
     why = f"for {count(len(plan.refused), 'reason')}" if pending else "every pod has a place"
     figures.append(Figure("pending", "Stay pending", f"{pending:,}", why, kind=kind))
