@@ -90,7 +90,7 @@ def _why(explanation: NodeExplanation) -> Iterator[str]:
     if explanation.drifted:
         yield f"has drifted ({explanation.drifted})"
     if explanation.is_expired:
-        yield "has expired: it goes for its age, whatever is decided here, and takes no pods that move"
+        yield "has expired: it goes for its age, whatever is decided here, and so do pods that move to it"
     taken: dict[tuple[int, str], list[str]] = defaultdict(list)
     for number, route in explanation.receives:
         taken[number, route.source or "those that wait"] += route.pods

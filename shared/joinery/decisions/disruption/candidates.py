@@ -23,7 +23,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from joinery.decisions.disruption.decision import StayingNode
-from joinery.decisions.disruption.expiration import expired
 from joinery.decisions.disruption.moves import MovePrices
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.repayment import repayment
@@ -97,8 +96,7 @@ class Candidates:
     staying        those that stay for a reason, in that order
     destinations   names of Nodes that may receive pods of empty and underutilised nodes. A node that is still inside
                    its own ``consolidateAfter`` is none of them: it would begin to be quiet anew, and never be
-                   consolidated itself. Pods that wait, and those of nodes that leave anyway, may go there all the same.
-                   Nor is one that has expired: it goes next, with all of its pods
+                   consolidated itself. Pods that wait, and those of nodes that leave anyway, may go there all the same
     nodes          every node and claim of the snapshot
     prices         $/h by name of the NodeClaim: what each costs by the labels of its node, those that the catalogue
                    sells. One that cannot be a candidate has a price too
@@ -131,7 +129,6 @@ class _CandidateFinder:
         self._finished: dict[str, list[Pod]] = defaultdict(list)
         for pod in filter(is_terminal, self._snapshot.pods):
             self._finished[pod.spec.node_name].append(pod)
-        self._expired = {claim.metadata.name for _, claim in expired(self._snapshot)}
         self._kept = {node.metadata.name for node in self._snapshot.nodes if any(map(is_kept, node.spec.taints))}
         self._types = {
             name: {instance_type.name: instance_type for instance_type in types}
@@ -314,7 +311,7 @@ class _CandidateFinder:
     def _may_receive(self, view: NodeView) -> bool:
         """Whether it is a running node that moved pods may count on."""
         is_promised = view.node in self._kept or bool(view.replaces)
-        goes = view.is_leaving or view.claim in self._expired or view.pool in self._snapshot.pauses
+        goes = view.is_leaving or view.pool in self._snapshot.pauses
         return bool(view.node and view.is_initialized) and not goes and not is_promised
 
     def _is_inside_consolidate_after(self, view: NodeView) -> bool:

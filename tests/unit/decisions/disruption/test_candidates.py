@@ -439,13 +439,6 @@ class TestDestinations:
         cluster = _one(pool=builders.node_pool(consolidateAfter=after), quiet=MINUTE)
         assert self._destinations(cluster) == (set() if rests else {"n"})
 
-    def test_a_node_that_has_expired_takes_none(self) -> None:
-        """Its pods have to move in a moment, and those that came would move twice."""
-        cluster = Cluster()
-        cluster.machine("young", created=START - 9 * MINUTE, expire_after="10m")
-        cluster.machine("old", created=START - 10 * MINUTE, expire_after="10m")
-        assert self._destinations(cluster) == {"young"}
-
     def test_nodes_that_boot_leave_or_are_promised_to_others_take_none(self) -> None:
         """A managed node that is not initialised may never come up."""
         cluster = Cluster()
