@@ -27,3 +27,10 @@ def test_most_small_plans_are_proven_to_be_the_cheapest() -> None:
     """Whole nodes and rules over zones, hosts and capacity types leave no gap."""
     gaps = [solve(problem(kind, count, seed=1)).gap for kind in EXACT for count in (1, 5)]
     assert statistics.median(gaps) < 0.0005
+
+
+def test_a_plan_that_is_not_proven_at_once_is_proven_from_a_better_one() -> None:
+    """An exact step goes by the gap to the packing that it is to undercut. From a hasty one alone, with as much work,
+    this plan was half a percent dearer.
+    """
+    assert solve(problem("node selectors", 60, seed=0)).kept_gap < 0.0005

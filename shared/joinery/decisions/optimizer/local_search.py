@@ -101,7 +101,7 @@ def _repair(
     instance = freed.instance
     if instance.demands.sum() <= soon_solved and below > 0:
         effort.use(instance)
-        result = solve_exactly(unconstrained(instance), below * (1 - 1e-9), patience=effort.patience(), is_repair=True)
+        result = solve_exactly(unconstrained(instance), below * (1 - 1e-9), patience=effort.patience(), work=0)
         if result.is_tight:
             return _single(freed, result.patterns) if result.patterns else None
     rule = RoundingRule(

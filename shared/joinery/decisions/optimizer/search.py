@@ -10,7 +10,7 @@ import numpy as np
 
 from joinery.decisions.optimizer import tuning
 from joinery.decisions.optimizer.arrays import Ints
-from joinery.decisions.optimizer.bounds.exact import ExactResult, is_small, solve_exactly
+from joinery.decisions.optimizer.bounds.exact import FIRST_WORK, LAST_WORK, WORK, ExactResult, is_small, solve_exactly
 from joinery.decisions.optimizer.columns.descent import descend
 from joinery.decisions.optimizer.columns.generation import generate_and_dive
 from joinery.decisions.optimizer.effort import Effort
@@ -54,7 +54,8 @@ def pack(
 def _packed(instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None) -> list[Pattern]:
     random = np.random.default_rng(effort.seed)
     best, result, relaxed = _searched(instance, block, effort, selection, random)
-    result = result or _solved_exactly(instance, best, effort)
+    work = LAST_WORK if instance.demands.sum() <= tuning.SOON_SOLVED else WORK
+    result = result or _solved_exactly(instance, best, effort, work)
     best = list((result and result.patterns) or best)
     if effort.is_over() or not _is_far(cost_of(instance, best), result, relaxed):
         return best
@@ -100,7 +101,7 @@ def _packed_in_parts(parts: Sequence[Subinstance], block: Ints, effort: Effort) 
 
 
 class _Searched(NamedTuple):
-    """``result``: what is proven of the patterns, if that was looked for. ``relaxed``: $/h, the optimum of their
+    """``result``: the proof that nothing is cheaper, if there is one already. ``relaxed``: $/h, the optimum of the
     relaxations; infinite if there is none.
     """
 
@@ -114,17 +115,16 @@ def _searched(
 ) -> _Searched:
     """Rounded, and improved where that does not take too long."""
     start = _begin(instance, block, effort, selection, random, is_part=False)
-    best, result = _of_whole(start.core, start.patterns), None
+    best = _of_whole(start.core, start.patterns)
     relaxed = np.inf if start.duals is None else start.duals.cost
     if instance.demands.sum() <= tuning.SOON_SOLVED:
-        result = _solved_exactly(instance, best, effort)
+        result = _solved_exactly(instance, best, effort, FIRST_WORK)
         best = list((result and result.patterns) or best)
         if result is not None and result.is_tight:
             return _Searched(best, result, relaxed)
     improved, _ = _improved(start, effort, 1.0, random)
-    if cost_of(instance, improved) < cost_of(instance, best) * (1 - _ROUNDING):
-        return _Searched(improved, None, relaxed)
-    return _Searched(best, result, relaxed)
+    is_cheaper = cost_of(instance, improved) < cost_of(instance, best) * (1 - _ROUNDING)
+    return _Searched(improved if is_cheaper else best, None, relaxed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,12 +201,12 @@ def _core(instance: PackingInstance, selection: CoreSelection | None, effort: Ef
     return (selection or CoreSelection(instance, patience=effort.patience())).core(classes)
 
 
-def _solved_exactly(instance: PackingInstance, best: list[Pattern], effort: Effort) -> ExactResult | None:
+def _solved_exactly(instance: PackingInstance, best: list[Pattern], effort: Effort, work: int) -> ExactResult | None:
     """The cheapest bins of all, where the instance is small and ``best`` packs all of it; None elsewhere."""
     constrained = unconstrained(instance)
     if effort.is_over() or _copies_on(best) < instance.demands.sum() or not is_small(constrained):
         return None
-    return solve_exactly(constrained, cost_of(instance, best), patience=effort.patience())
+    return solve_exactly(constrained, cost_of(instance, best), patience=effort.patience(), work=work)
 
 
 def _copies_on(patterns: Sequence[Pattern]) -> int:

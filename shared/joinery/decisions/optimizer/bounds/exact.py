@@ -53,8 +53,10 @@ _MORE_PATTERNS, _MORE_ROWS = 10_000, 40
 _WORK_OF_A_PAIR, _FEW_PAIRS = 3_000, 400
 #: Where patterns within so small a share of the gap are all that can be listed, longer lists would prove no more.
 _FAR = 0.2
-#: Linear programs times that: over few patterns, and in all. About a tenth of a second and half a second.
-_FEW_WORK, _WORK = 50_000_000, 350_000_000
+#: Linear programs times that, over few patterns. About a tenth of a second.
+_FEW_WORK = 50_000_000
+#: The same in all: before a search, whose packing shows better which patterns matter; for a proof; and after a search.
+FIRST_WORK, WORK, LAST_WORK = 150_000_000, 350_000_000, 600_000_000
 #: With less of it nothing is begun: a dozen linear programs.
 _LEAST_WORK = 10_000_000
 
@@ -76,11 +78,12 @@ def is_small(constrained: ConstrainedInstance) -> bool:
 
 
 def solve_exactly(
-    constrained: ConstrainedInstance, cutoff: float, *, patience: Patience | None = None, is_repair: bool = False
+    constrained: ConstrainedInstance, cutoff: float, *, patience: Patience | None = None, work: int = WORK
 ) -> ExactResult:
     """The least cost, or as much as could be proven of it. ``cutoff``: $/h of a known packing.
 
-    ``patience``: how long each linear program may take. ``is_repair``: one of many, so only if that is soon done.
+    ``patience``: how long each linear program may take. ``work``: how much all of them may; none: only what is soon
+    done.
     """
     patience = patience or Patience()
     constrained = constrained.with_supply_rows()
@@ -98,9 +101,9 @@ def solve_exactly(
     bound = min(max(bound, again), cutoff)
     if patience.is_over():
         return ExactResult(bound)
-    search = _Search(formulation, pattern_duals(formulation, duals), bound, patience)
+    search = _Search(formulation, pattern_duals(formulation, duals), bound, patience, work)
     result = search.of_few()
-    if not is_repair:
+    if work:
         result = search.of_all()
     packing = result.patterns and tuple(replace(one, bin_type=int(kept[one.bin_type])) for one in result.patterns)
     return replace(result, patterns=packing)
@@ -109,10 +112,12 @@ def solve_exactly(
 class _Search:
     """Steps 3 and 4. ``duals``: of the compact formulation's optimum; ``bound``: $/h, what is proven so far."""
 
-    def __init__(self, formulation: CompactFormulation, duals: PatternDuals, bound: float, patience: Patience) -> None:
+    def __init__(
+        self, formulation: CompactFormulation, duals: PatternDuals, bound: float, patience: Patience, work: int
+    ) -> None:
         self._formulation, self._duals, self._bound, self._patience = formulation, duals, bound, patience
         self._cost, self._packing = formulation.cutoff, cast("tuple[Pattern, ...] | None", None)
-        self._work_left = _WORK
+        self._work_left = work
 
     def of_few(self) -> ExactResult:
         """Step 4 without step 3, where few patterns are within the gap."""
