@@ -30,9 +30,16 @@ class Forbidding(InProcess):
         return super().ask(method, path, body, **options)
 
 
+#: A pod for whose sake kinds are read that others do not need.
+CLAIMING: dict[str, Any] = {
+    "scheduling_group": {"podGroupName": "train"},
+    "resource_claims": [{"name": "gpu", "resourceClaimName": "gpu"}],
+}
+
+
 def _without(plural: str, code: int = 403) -> KubernetesCluster:
     clock = Clock()
-    cluster = InMemoryCluster(clock, builders.node(), builders.pod(scheduling_group={"podGroupName": "train"}))
+    cluster = InMemoryCluster(clock, builders.node(), builders.pod(**CLAIMING))
     return KubernetesCluster(Forbidding(cluster, plural, code), now=clock.now, node_class=EC2NodeClass)
 
 
@@ -41,6 +48,7 @@ def _without(plural: str, code: int = 403) -> KubernetesCluster:
     [
         ("priorityclasses", "PriorityClass"), ("csinodes", "CSINode"), ("csidrivers", "CSIDriver"),
         ("csistoragecapacities", "CSIStorageCapacity"), ("podgroups", "PodGroup"),
+        ("resourceclaims", "ResourceClaim"), ("resourceslices", "ResourceSlice"),
     ],
 )  # fmt: skip
 def test_what_decisions_can_do_without_is_missing_and_said(plural: str, kind: str) -> None:

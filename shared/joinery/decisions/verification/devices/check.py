@@ -36,6 +36,7 @@ def check_devices(state: FinalState, options: LaunchOptions) -> Iterator[Violati
         return
     cluster = _Cluster(state)
     launches = {node.name: launch for launch, node in state.launched}
+    served = set[tuple[bool, int, tuple[int, ...]]]()
     for node in state.nodes:
         claiming = [pods for pods in node.planned if pods.pod.spec.resource_claims]
         if not claiming:
@@ -45,11 +46,16 @@ def check_devices(state: FinalState, options: LaunchOptions) -> Iterator[Violati
         kinds = [option.kind for option in options.usable(launch)] if launch else [None]
         for kind in kinds if not why else ():
             slices = kind.slices if kind else cluster.slices_of(node)
+            # Nodes of one type for the same claims are alike, unless devices of several nodes run out.
+            alike = kind is not None and not cluster.has_common, id(slices), tuple(id(ask.spec) for ask in asked)
+            if alike[0] and alike in served:
+                continue
             search = Search(cluster.classes, cluster.used, slices, cluster.elsewhere(node))
             if not search.serves(asked):
                 whose = f"a node of type {kind.name}" if kind else "the node"
                 why = f"{whose} has too few devices for what its pods claim"
                 break
+            served.add(alike)
             if kind is kinds[-1]:
                 cluster.take(search)
         if why:
@@ -122,6 +128,11 @@ class _Cluster:
     @cached_property
     def _views(self) -> Mapping[str, NodeView]:
         return {view.name: view for view in self._state.problem.snapshot.views}
+
+    @cached_property
+    def has_common(self) -> bool:
+        """Whether there are devices of several nodes."""
+        return any(not owner for owner, _ in self._current)
 
     def elsewhere(self, node: FinalNode) -> Iterator[tuple[ResourceSliceSpec, Device]]:
         """Devices of several nodes that this one can use; those of few nodes come first."""
