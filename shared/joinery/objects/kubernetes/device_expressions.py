@@ -9,7 +9,7 @@ no use for devices (timestamps, maps of one's own, messages) is refused like a m
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache, total_ordering
@@ -33,10 +33,14 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII,
 )
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "'": "'", "`": "`", "?": "?"}
-#: The longest that the API server takes (``CELSelectorExpressionMaxLength``), and how deep Python's stack may go.
+#: The longest that the API server takes (``CELSelectorExpressionMaxLength``), and how deep values may stand in values:
+#: each takes some of Python's stack.
 _LONGEST, _DEEPEST = 10 * 1024, 40
-#: How many steps one evaluation may take: loops within loops over lists would not end otherwise.
+#: How many steps one evaluation may take: loops within loops over lists would not end otherwise, and what is joined
+#: with itself again and again would fill the memory.
 _MOST_STEPS = 20_000
+#: The longest text that patterns are sought in; what devices say of themselves has 64 characters at most.
+_LONGEST_SEARCHED = 128
 _PRECEDENCE = {
     "||": 1, "&&": 2, **dict.fromkeys(("<", "<=", ">", ">=", "==", "!=", "in"), 3), "+": 4, "-": 4, "*": 5, "/": 5,
     "%": 5,
@@ -157,10 +161,13 @@ def _literal(kind: str, word: str) -> Any:
 
 
 class _Parser:
-    """Reads tokens from the left. What each method reads is what the grammar of CEL calls it."""
+    """Reads tokens from the left. What each method reads is what the grammar of CEL calls it.
+
+    ``_height``: how many values stand in one another in the one that was read last.
+    """
 
     def __init__(self, tokens: list[tuple[str, Any]]) -> None:
-        self._tokens, self._at, self._depth = tokens, 0, 0
+        self._tokens, self._at, self._depth, self._height = tokens, 0, 0, 0
 
     def whole(self) -> _Value:
         value = self._expression()
@@ -186,15 +193,23 @@ class _Parser:
         self._at += 1
         return str(word)
 
+    def _stands_in(self, height: int = 0) -> None:
+        """The value that was read last, and another of that height, stand in the next."""
+        self._height = max(self._height, height) + 1
+        if self._height > _DEEPEST:
+            raise DeviceExpressionError("it is nested too deeply")
+
     def _expression(self) -> _Value:
         self._depth += 1
         if self._depth > _DEEPEST:
             raise DeviceExpressionError("it is nested too deeply")
         value = self._binary(1)
         if self._takes("?"):
-            condition, yes = value, self._binary(1)
+            height, condition, yes = self._height, value, self._binary(1)
+            self._stands_in(height)
             self._take(":")
-            no = self._expression()
+            height, no = self._height, self._expression()
+            self._stands_in(height)
             value = lambda scope: yes(scope) if _bool(condition(scope)) else no(scope)  # noqa: E731
         self._depth -= 1
         return value
@@ -206,8 +221,14 @@ class _Parser:
             level = _PRECEDENCE.get(sign, 0) if kind in ("sign", "name") else 0
             if level < least:
                 return left
-            self._at += 1
-            left = _applied(sign, left, self._binary(level + 1))
+            height, sides = self._height, [left]
+            while self._takes(sign):
+                sides.append(self._binary(level + 1))
+                height = max(height, self._height)
+                if sign not in ("&&", "||"):
+                    break
+            self._stands_in(height)
+            left = _either(sides, decides=sign == "||") if sign in ("&&", "||") else _applied(sign, *sides)
 
     def _unary(self) -> _Value:
         signs = 0
@@ -224,6 +245,7 @@ class _Parser:
 
     def _member(self, value: _Value) -> _Value:
         while sign := self._takes(".", ".?", "[", "[?"):
+            height = self._height
             if sign in ("[", "[?"):
                 key = self._expression()
                 self._take("]")
@@ -233,17 +255,20 @@ class _Parser:
                     value = self._method(value, name)
                     continue
                 key = _constant(name)
+            self._stands_in(height)
             value = _selected(value, key, is_optional=sign.endswith("?"))
         return value
 
     def _method(self, value: _Value, name: str) -> _Value:
         if name in ("all", "exists", "exists_one", "existsOne", "map", "filter"):
-            variable = self._name()
+            height, variable = self._height, self._name()
             self._take(",")
-            body = self._expression()
+            begins, body = self._at, self._expression()
             self._take(")")
-            return _loop(name, value, variable, body)
-        arguments = self._list(")")
+            self._stands_in(height)
+            return _loop(name, value, variable, body, self._at - begins)
+        height, arguments = self._height, self._list(")")
+        self._stands_in(height)
         if name not in _METHODS:
             raise DeviceExpressionError(f"there is no .{name}()")
         method = _METHODS[name]
@@ -254,6 +279,7 @@ class _Parser:
         if kind == "end":
             raise DeviceExpressionError("it ends too early")
         self._at += 1
+        self._height = 0
         if kind == "literal":
             return _constant(word)
         if word == "(":
@@ -262,7 +288,7 @@ class _Parser:
             return value
         if word == "[":
             items = self._list("]")
-            return lambda scope: [item(scope) for item in items]
+            return lambda scope: _counted(scope, [item(scope) for item in items])
         if kind != "name":
             raise DeviceExpressionError(f"there is {word!r} where a value should be")
         if word in ("true", "false"):
@@ -280,7 +306,8 @@ class _Parser:
         self._take(",")
         value = self._expression()
         self._take(",")
-        body = self._expression()
+        height, body = self._height, self._expression()
+        self._stands_in(height)
         self._take(")")
         return lambda scope: body({**scope, name: value(scope)})
 
@@ -295,11 +322,15 @@ class _Parser:
 
     def _list(self, end: str) -> list[_Value]:
         values: list[_Value] = []
+        height = 0
         while not self._takes(end):
             values.append(self._expression())
+            height = max(height, self._height)
             if not self._takes(","):
                 self._take(end)
                 break
+        self._height = height
+        self._stands_in()
         return values
 
 
@@ -342,14 +373,20 @@ def _is_there(value: _Value, scope: _Scope) -> bool:
     return True
 
 
-def _loop(name: str, value: _Value, variable: str, body: _Value) -> _Value:
+def _counted(scope: _Scope, made: Any, steps: int = 1) -> Any:
+    """The list or text, of which each part takes so many steps. Raises ``DeviceExpressionError``."""
+    scope[""][0] -= len(made) * steps + 1
+    if scope[""][0] < 0:
+        raise DeviceExpressionError("it takes too many steps")
+    return made
+
+
+def _loop(name: str, value: _Value, variable: str, body: _Value, steps: int) -> _Value:
     def run(scope: _Scope) -> Any:
         items = value(scope)
         if not isinstance(items, (list, dict)):
             raise DeviceExpressionError(f".{name}() is for lists and maps")
-        scope[""][0] -= len(items) + 1
-        if scope[""][0] < 0:
-            raise DeviceExpressionError("it takes too many steps")
+        _counted(scope, items, steps)
         answers = ((item, body({**scope, variable: item})) for item in items)
         if name == "map":
             return [answer for _, answer in answers]
@@ -365,9 +402,6 @@ def _loop(name: str, value: _Value, variable: str, body: _Value) -> _Value:
 
 
 def _applied(sign: str, left: _Value, right: _Value) -> _Value:
-    if sign in ("&&", "||"):
-        return lambda scope: _either(left, right, scope, decides=sign == "||")
-
     def act(scope: _Scope) -> Any:
         one, other = left(scope), right(scope)
         if sign in ("==", "!="):
@@ -380,7 +414,7 @@ def _applied(sign: str, left: _Value, right: _Value) -> _Value:
             order = _compared(one, other)
             return {"<": order < 0, "<=": order <= 0, ">": order > 0, ">=": order >= 0}[sign]
         if sign == "+" and isinstance(one, (str, list)):
-            return _joined(one, other)
+            return _counted(scope, _joined(one, other))
         return _calculated(sign, _number(one), _number(other))
 
     return act
@@ -409,18 +443,22 @@ def _calculated(sign: str, one: int | float, other: int | float) -> int | float:
     return value
 
 
-def _either(left: _Value, right: _Value, scope: _Scope, *, decides: bool) -> bool:
-    """One of two decides even where the other has no value, whichever comes first."""
-    failed: DeviceExpressionError | None = None
-    for side in (left, right):
-        try:
-            if _bool(side(scope)) == decides:
-                return decides
-        except DeviceExpressionError as error:
-            failed = error
-    if failed:
-        raise failed
-    return not decides
+def _either(sides: Sequence[_Value], *, decides: bool) -> _Value:
+    """One of several decides even where others have no value, whichever comes first."""
+
+    def either(scope: _Scope) -> bool:
+        failed: DeviceExpressionError | None = None
+        for side in sides:
+            try:
+                if _bool(side(scope)) == decides:
+                    return decides
+            except DeviceExpressionError as error:
+                failed = error
+        if failed:
+            raise failed
+        return not decides
+
+    return either
 
 
 def _bool(value: Any) -> bool:
@@ -436,6 +474,8 @@ def _number(value: Any) -> int | float:
 
 
 def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, list) and any(isinstance(item, list) for item in one):
+        raise DeviceExpressionError("lists of lists are not compared")
     return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
@@ -480,10 +520,15 @@ def _converts(convert: Callable[[Any], Any], value: Any) -> bool:
 def _matches(text: Any, pattern: Any) -> bool:
     """RE2 takes no longer than the text is long. Python's patterns may: those that could are refused."""
     text, pattern = _text(text), _text(pattern)
-    if len(re.findall(r"(?<!\\)[*+{]", pattern)) > 3 or re.search(r"\)[*+{]|\\[1-9]|\(\?[^:i]", pattern):
-        raise DeviceExpressionError(f"a pattern such as {pattern!r} is not supported")
+    # What repeats, or may be one of several things, multiplies what is tried.
+    if (
+        max(len(text), len(pattern)) > _LONGEST_SEARCHED
+        or len(re.findall(r"(?<!\\)(?:\((?:\?[:i])?|[*+{?])", pattern.removeprefix("(?i)"))) > 3
+        or re.search(r"\)[*+{]|\\[1-9]|\(\?[^:i]", pattern)
+    ):
+        raise DeviceExpressionError(f"a pattern such as {pattern[:80]!r} is not supported")
     try:
-        return re.search(pattern, text[:4096]) is not None
+        return re.search(pattern, text) is not None
     except re.error as error:
         raise DeviceExpressionError(f"{pattern!r} is no pattern: {error}") from error
 

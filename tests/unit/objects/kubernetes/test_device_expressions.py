@@ -38,6 +38,7 @@ OWN = 'device.attributes["gpu.nvidia.com"]'
         f"{OWN}.?other.orValue(3) == 3 && {OWN}[?'minor'].hasValue()",
         f"{OWN}.other == 1 || {OWN}.minor == 5",
         f"({OWN}.minor > 3 ? 'large' : 'small') == 'large'",
+        f"{OWN}.productName.matches('(?i)^.*(l4|l40s)$')",
         r"""'a\'b' == "a'b" && r'\d' == '\\d' && -7 / 2 == -3 && -7 % 2 == -1""",
     ],
 )
@@ -70,6 +71,28 @@ def test_loops_within_loops_and_costly_patterns_end() -> None:
     numbers = f"[{', '.join(map(str, range(60)))}]"
     nested = f"{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, a + b + c >= 0)))"
     for text in (nested, f"{OWN}.productName.matches('(a+)+$')"):
+        with pytest.raises(DeviceExpressionError):
+            compiled(text)(GPU)
+
+
+def test_a_long_chain_of_alternatives_is_no_nesting() -> None:
+    """An API server takes as many as its longest expression holds."""
+    assert compiled(" || ".join(["device.driver == 'x'"] * 400 + ["true"]))(GPU)
+
+
+def test_no_expression_takes_the_stack_the_memory_or_the_time_of_a_plan() -> None:
+    """What stands in itself, what is joined with itself, and patterns with many ways to fail."""
+    for text in (
+        "1" + " + 1" * 2500 + " == 2501",
+        "device" + ".a" * 2500 + " == 1",
+        "[1]" + "[0]" * 2500 + " == 1",
+        "cel.bind(a, 'x', " + "cel.bind(a, a + a, " * 36 + "size(a) > 0" + ")" * 37,
+        "cel.bind(a, [1], " + "cel.bind(a, a + a, " * 36 + "size(a) > 0" + ")" * 37,
+        f"cel.bind(a, [[1], [2]], cel.bind(b, [{'a, ' * 250}], b == b))",
+        f"'{'a' * 4000}'.matches('.*.*.*b')",
+        f"'{'a' * 30}'.matches('{'a?' * 30}b')",
+        f"'{'a' * 100}'.matches('{'(aa|a.)' * 16}b')",
+    ):
         with pytest.raises(DeviceExpressionError):
             compiled(text)(GPU)
 
