@@ -20,17 +20,23 @@ TABLE = Path(__file__).parents[1] / "cli" / "joinery_cli" / "reading" / "data" /
 #: What a plan reads, and what it expands into pods.
 KINDS = (
     "CSIDriver", "CSINode", "CSIStorageCapacity",
-    "CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "LimitRange", "Namespace",
+    "CronJob", "DaemonSet", "Deployment", "DeviceClass", "HorizontalPodAutoscaler", "Job", "LimitRange", "Namespace",
     "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PriorityClass", "ReplicaSet",
-    "ReplicationController", "ResourceQuota", "RuntimeClass", "StatefulSet", "StorageClass", "VolumeAttachment",
+    "ReplicationController", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota", "ResourceSlice",
+    "RuntimeClass", "StatefulSet", "StorageClass", "VolumeAttachment",
 )  # fmt: skip
 #: Autoscalers of today and of a while ago.
-_MODELS = {"HorizontalPodAutoscaler": "V2HorizontalPodAutoscaler"}
+_MODELS = {"HorizontalPodAutoscaler": "V2HorizontalPodAutoscaler", "ResourceClaim": "ResourceV1ResourceClaim"}
 #: Fields that a release had or has under feature gates, and the client's release does not.
 _ELSEWHERE = {
     "ObjectMeta": {"clusterName": "*", "initializers": "?"},
     "NodeAllocatableResourceClaimStatus": {"resources": "?"},
     "PodSpec": {"workloadRef": "?"},
+    # Quantities by names that others have too.
+    "DeviceCapacity": {"value": "q"},
+    "Counter": {"value": "q"},
+    "CapacityRequestPolicy": {"validValues": "[q]"},
+    "CapacityRequestPolicyRange": {"step": "q"},
     # A CSIDriver's, and the kind of the same name.
     "TokenRequest": {"apiVersion": "s", "kind": "s", "metadata": "?", "spec": "?", "status": "?"},
     "HorizontalPodAutoscalerSpec": {"metrics": "?", "targetCPUUtilizationPercentage": "*"},
