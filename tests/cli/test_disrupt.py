@@ -92,8 +92,15 @@ def test_budgets_hold_nodes_and_may_be_ignored(run: Run, write: Write) -> None:
     assert list(held) == ["nodeClaim", "reason", "code", "disruption", "until"]
     assert held["code"] == "Budget"
     assert "the budget 1 allows 1 of 4 nodes" in held["reason"]
+    cost = document["cost"]
+    reached = pytest.approx(cost["after"] + document["moves"]["hourly"], abs=1e-4)
+    assert cost["lowerBound"] < cost["withinBudgets"]["lowerBound"] == reached
+    assert cost["withinBudgets"]["gap"] == 0
+    said = "of the difference to later decisions: nothing cheaper is allowed now"
+    assert said in " ".join(run(*DISRUPT, "-f", files).out.split())
     ignoring = run(*JSON, "-f", files, "--ignore-budgets").document
     assert sorted(name for command in ignoring["commands"] for name in command["retire"]) == ["claim-c", "claim-d"]
+    assert "withinBudgets" not in ignoring["cost"]
 
 
 def test_nodes_have_their_price_without_their_node_class(run: Run, write: Write) -> None:

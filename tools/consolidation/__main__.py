@@ -96,6 +96,7 @@ _COLUMNS: Sequence[tuple[str, Callable[[Measured], str]]] = (
     ("ratio", lambda one: _ratio(one.ratio)),
     ("bound", lambda one: f"{one.decision.disruptions.lower_bound:.3f}"),
     ("gap", lambda one: _percent(one.decision.disruptions.gap)),
+    ("allowed", lambda one: _percent(one.decision.disruptions.gap_within_budgets)),
     ("curve", lambda one: _percent(one.share_of_evictions)),
     ("rounds", lambda one: str(len(one.decisions))),
     ("commands", lambda one: str(len(one.decision.commands))),
@@ -109,6 +110,7 @@ _COLUMNS: Sequence[tuple[str, Callable[[Measured], str]]] = (
 _SUMMED_UP: dict[str, tuple[Callable[[Measured], float | None], Callable[[float], str]]] = {
     "ratio": (lambda one: one.ratio, _ratio),
     "gap": (lambda one: one.decision.disruptions.gap, _percent),
+    "allowed": (lambda one: one.decision.disruptions.gap_within_budgets, _percent),
     "curve": (lambda one: one.share_of_evictions, _percent),
     "cpu s": (lambda one: one.decision.processor, "{:.1f}".format),
     "/repack": (lambda one: one.against_repacking, _ratio),

@@ -36,6 +36,7 @@ def disruptions_document(
             "lowerBound": max(0.0, rounded_down(disruptions.lower_bound)),
             "gap": max(0.0, round(disruptions.gap, 4)),
             **({"headroom": headroom.document()} if headroom else {}),
+            **_within_budgets(disruptions),
         },
         "moves": {
             "pods": sum(len(command.pods) for command in disruptions.commands),
@@ -47,6 +48,13 @@ def disruptions_document(
         "notices": [notice.document() for notice in notices],
         "solver": {"method": disruptions.method, "seconds": round(seconds, 3), "limit": disruptions.limit_struck},
     }
+
+
+def _within_budgets(disruptions: DisruptionDecision) -> Mapping[str, Any]:
+    if disruptions.within_budgets <= 0:
+        return {}
+    bound, gap = rounded_down(disruptions.within_budgets), max(0.0, round(disruptions.gap_within_budgets, 4))
+    return {"withinBudgets": {"lowerBound": bound, "gap": gap}}
 
 
 def _command(command: DecidedCommand) -> Mapping[str, Any]:

@@ -11,7 +11,7 @@ from joinery_cli.page.bars import scale_of
 from joinery_cli.page.rendering import Figure, Frame, rendered
 from joinery_cli.view.disruption_view import DisruptionView
 from joinery_cli.view.disruption_words import headline, totals
-from joinery_cli.view.figures import MOST_GAP, count, money, monthly
+from joinery_cli.view.figures import MOST_GAP, ONE_PRICE, count, money, monthly
 from joinery_cli.view.workloads import DrawnWorkload
 
 #: Up to so many nodes of all commands are drawn with their workloads.
@@ -78,6 +78,9 @@ def _figures(view: DisruptionView) -> tuple[Figure, ...]:
         figures.append(Figure("lower-bound", "Proven bound", f"{money(decision.lower_bound)}/h", note))
         if decision.gap < MOST_GAP:
             figures.append(Figure("gap", "Gap", f"{decision.gap:.1%}", "above the bound at most"))
+        if decision.cost_of_budgets > ONE_PRICE:
+            within = f"{decision.gap_within_budgets:.1%} above what they allow now"
+            figures.append(Figure("budgets", "Left by budgets", f"{money(decision.cost_of_budgets)}/h", within))
     nodes = _staying(view)
     figures.append(
         Figure("staying", "Staying", f"{nodes:,}", f"by {count(len(view.staying), 'rule')}" if nodes else "by no rule")

@@ -6,7 +6,6 @@ One place, so that table, page and explanations agree.
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 
-from joinery.decisions.disruption.decision import DisruptionDecision
 from joinery.objects.karpenter.duration import spoken
 from joinery.objects.objections import ObjectionCode
 from joinery_cli.view.disruption_view import CommandView, DisruptionView, DrawnNode
@@ -169,8 +168,14 @@ def nearness(view: DisruptionView) -> Iterator[str]:
     if decision.lower_bound <= 0:
         return
     reached = f"{money(decision.after + decision.moves)}/h with the evictions spread over {spoken(view.payback)}; "
-    bound = f"roven lower bound {money(decision.lower_bound)}/h{_within(decision)}"
+    # A budget keeps nodes for a while, which the bound does not know: command after command gets there.
+    is_for_now = any(one.objection.code is ObjectionCode.BUDGET for one in decision.staying)
+    best = "budgets allow in the end" if is_for_now else "can be reached"
+    bound = f"roven lower bound {money(decision.lower_bound)}/h{_within(decision.gap, best)}"
     yield f"{reached}p{bound}" if decision.moves else f"P{bound}"
+    if decision.cost_of_budgets > ONE_PRICE:
+        later = f"Budgets leave {money(decision.cost_of_budgets)}/h of the difference to later decisions"
+        yield f"{later}{_within(decision.gap_within_budgets, 'they allow now', cheaper='is allowed now')}"
 
 
 def refusals(view: DisruptionView) -> Iterator[str]:
@@ -180,15 +185,11 @@ def refusals(view: DisruptionView) -> Iterator[str]:
         yield f"Refused: to retire {names} breaks a rule by Joinery's own check: {why}; please report this"
 
 
-def _within(decision: DisruptionDecision) -> str:
-    gap = decision.gap
+def _within(gap: float, best: str, *, cheaper: str = "can be reached") -> str:
     if gap >= MOST_GAP:
         return ""
     if gap < ONE_PRICE:
-        return ": nothing cheaper can be reached"
-    # A budget keeps nodes for a while, which the bound does not know: command after command gets there.
-    is_for_now = any(one.objection.code is ObjectionCode.BUDGET for one in decision.staying)
-    best = "budgets allow in the end" if is_for_now else "can be reached"
+        return f": nothing cheaper {cheaper}"
     if gap < NEGLIGIBLE:
         return f": less than 0.1% above the best that {best}"
     return f": at most {gap:.1%} above the best that {best}"

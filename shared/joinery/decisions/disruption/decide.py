@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from joinery.decisions.disruption.candidates import Candidate, Candidates, candidates
 from joinery.decisions.disruption.consolidation.at_rest import is_at_rest
 from joinery.decisions.disruption.consolidation.attempts import LATE, NO_PLACE, Attempt, Planner, filled_by
@@ -34,12 +36,13 @@ from joinery.decisions.disruption.decision import (
 from joinery.decisions.disruption.problem import DisruptionProblem
 from joinery.decisions.disruption.terminate_first import ended_in_full_reservations, ended_where_scarce
 from joinery.decisions.disruption.validation.budget_check import BudgetCheck, admit
-from joinery.decisions.disruption.validation.eligible import eligible
+from joinery.decisions.disruption.validation.eligible import eligible, most_to_go
 from joinery.decisions.disruption.validation.validate import StartRules, nodes_of
 from joinery.decisions.disruption.waiting import with_pods_bound
 from joinery.decisions.optimizer.consolidation.choice import BOUND
 from joinery.decisions.optimizer.consolidation.instance import Consolidation
 from joinery.decisions.optimizer.consolidation.patterns import lower_bound
+from joinery.decisions.optimizer.consolidation.relaxation import KeepRelaxation
 from joinery.decisions.optimizer.effort import Effort
 from joinery.decisions.scheduling.solve import GRACE, Stopwatch
 from joinery.objects.karpenter.disruption import DisruptionReason
@@ -68,6 +71,7 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
     plan = _with_ended_first(plan, [*ended_first, *scarce], problem, found)
     points = prefixes(before, plan.commands, {one.claim.metadata.name: hourly(one) for one in found.candidates})
     bound, gap = _bounded(plan, before, points[-1])
+    in_budgets = 0.0 if plan.saved_in_budgets is None else max(bound, before - plan.saved_in_budgets)
     return DisruptionDecision(
         commands=plan.commands,
         staying=(*found.staying, *plan.staying),
@@ -76,6 +80,7 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
         after=points[-1].hourly,
         moves=points[-1].moves,
         lower_bound=bound,
+        within_budgets=min(in_budgets, points[-1].hourly + points[-1].moves),
         gap=gap,
         curve=merged(points, plan.other_points),
         method=plan.method,
@@ -99,7 +104,8 @@ def _effort(problem: DisruptionProblem, part: float, stopwatch: Stopwatch) -> Ef
 @dataclass(frozen=True)
 class _Plan:
     """``staying``: the candidates that stay, and why. ``mistakes``: see ``DisruptionDecision``. ``saved_at_most``: $/h;
-    no choice among the candidates saves more, moves considered. ``other_points``: what other prices of a move would
+    no choice among the candidates saves more, moves considered. ``saved_in_budgets``: the same of choices within
+    budgets; None where they keep nothing. ``other_points``: what other prices of a move would
     lead to.
     """
 
@@ -107,6 +113,7 @@ class _Plan:
     staying: tuple[StayingNode, ...] = ()
     mistakes: tuple[Rejection, ...] = ()
     saved_at_most: float = 0.0
+    saved_in_budgets: float | None = None
     other_points: tuple[CurvePoint, ...] = ()
     method: str = "no candidates"
 
@@ -138,11 +145,13 @@ def _planned(planner: Planner, all_candidates: Mapping[str, Candidate], by_budge
         for one in attempt.rejected
         if one.cause is RejectionCause.MISTAKE and gone.isdisjoint(one.command.retire)
     }
+    loose = unforced(loose, gone)
     return _Plan(
         commands=commands,
         staying=tuple(_staying(all_candidates, gone, known, best)),
         mistakes=tuple(mistakes.values()),
-        saved_at_most=_saved_at_most(unforced(loose, gone), best.model, best.choice, effort),
+        saved_at_most=_saved_at_most(loose, best.model, best.choice, effort),
+        saved_in_budgets=_saved_in_budgets(planner, loose, attempts),
         other_points=_other_points(planner, best.model) if gone else (),
         method=best.choice.method,
     )
@@ -264,6 +273,16 @@ def _saved_at_most(
     if len(instance.bins.demands) and (loose is not model or choice.cost > bound * (1 + _FAR)):
         bound = max(bound, lower_bound(instance, effort, choice.cost / (1 + _FAR)))
     return instance.cost_as_it_is - loose.forced - bound
+
+
+def _saved_in_budgets(planner: Planner, loose: ConsolidationModel, attempts: Iterable[Attempt]) -> float | None:
+    """$/h, where budgets keep commands of some attempt from starting; None where they do not, or time is up."""
+    rejected = (rejection for attempt in attempts for rejection in attempt.rejected)
+    if planner.effort.is_over() or not any(one.objection.code is ObjectionCode.BUDGET for one in rejected):
+        return None
+    quotas = [(np.array(indices), most) for indices, most in most_to_go(loose.candidates, planner.budgets)]
+    relaxed = KeepRelaxation(loose.instance, planner.effort.patience(), quotas).solve()
+    return loose.instance.cost_as_it_is - loose.forced - relaxed.cost if relaxed else None
 
 
 def _bounded(plan: _Plan, before: float, chosen: CurvePoint) -> tuple[float, float]:

@@ -147,6 +147,7 @@ class DisruptionDecision:
                   ``lower_bound`` is a bound of
     lower_bound   $/h: no final state that can be reached by retiring, keeping and launching costs less, its moves
                   spread over the payback time
+    within_budgets  $/h: the same of states that budgets let it reach now; 0 where they keep no command from starting
     gap           how far price and moves may be above that bound: 0.02 is 2 %
     curve         the cheapest for growing numbers of evictions
     method        how it was decided
@@ -162,9 +163,20 @@ class DisruptionDecision:
     after: float = 0.0
     moves: float = 0.0
     lower_bound: float = 0.0
+    within_budgets: float = 0.0
     gap: float = 0.0
     curve: tuple[CurvePoint, ...] = field(default_factory=tuple)
     method: str = "none"
     limit_struck: bool = False
     prices: Mapping[str, float] = field(default_factory=dict)
     eligible: Mapping[DisruptionReason, int] = field(default_factory=dict)
+
+    @property
+    def cost_of_budgets(self) -> float:
+        """$/h of the distance to ``lower_bound`` that is due to budgets: they put it off to later decisions."""
+        return max(0.0, self.within_budgets - self.lower_bound)
+
+    @property
+    def gap_within_budgets(self) -> float:
+        """How far price and moves may be above the best that budgets let it reach now, as a share of that."""
+        return (self.after + self.moves) / self.within_budgets - 1 if self.within_budgets > 0 else self.gap

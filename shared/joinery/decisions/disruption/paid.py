@@ -30,13 +30,16 @@ def decide_paid(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.
     at_paid_prices = replace(problem, covered=ledger.shares)
     chosen = decide(at_paid_prices, stopwatch=stopwatch)
     proven, limit = chosen.lower_bound - ledger.most_paid(1.0), problem.options.time_limit
+    in_budgets = chosen.within_budgets - ledger.most_paid(1.0) if chosen.within_budgets else 0.0
     if ledger.idle and (limit is None or stopwatch() < limit):
         with_idle = decide(replace(at_paid_prices, packing=ledger.with_idle_free()), stopwatch=stopwatch)
         with_idle = replace(with_idle, commands=tuple(_at_prices(command, ledger) for command in with_idle.commands))
         proven = max(proven, with_idle.lower_bound - ledger.most_paid(FREE))
         chosen = min(chosen, _as_far_as_it_pays(with_idle, chosen, problem, ledger), key=_cost)
     bound = min(max(0.0, proven), _cost(chosen))
-    return replace(chosen, lower_bound=bound, gap=_cost(chosen) / bound - 1 if bound else 0.0)
+    gap = _cost(chosen) / bound - 1 if bound else 0.0
+    within = min(max(bound, in_budgets), _cost(chosen)) if in_budgets else 0.0
+    return replace(chosen, lower_bound=bound, within_budgets=within, gap=gap)
 
 
 def _cost(decision: DisruptionDecision) -> float:

@@ -66,11 +66,12 @@ def _small(draw: st.DrawFn) -> ConsolidationInstance:
     return _instance(residents, sizes, prices, new=new, move=draw(st.sampled_from([0.0, 0.01, 0.1])))
 
 
-def _best(instance: ConsolidationInstance) -> float:
-    """$/h of the best choice, found by trying all."""
+def _best(instance: ConsolidationInstance, most: int = UNLIMITED) -> float:
+    """$/h of the best choice of which so many bins go at ``most``, found by trying all."""
     return min(
         instance.cost(np.array(keep), _packed(instance, np.array(keep)))
         for keep in product([True, False], repeat=instance.standing)
+        if keep.count(False) <= most
     )
 
 
@@ -117,6 +118,17 @@ def test_sums_of_room_say_no_less_than_can_be_gained(instance: ConsolidationInst
     assert sums.most_gain() >= instance.cost_as_it_is - _best(instance) - 1e-6
     assert relaxed is not None
     assert sums.most_gain() >= instance.cost_as_it_is - relaxed.cost - 1e-6
+
+
+@given(instance=_small(), most=st.integers(0, 2))
+@examples(30)
+def test_no_choice_within_a_quota_costs_less_than_its_bound(instance: ConsolidationInstance, most: int) -> None:
+    """A budget lets so many bins go; the fewer, the more it costs."""
+    quotas = [(np.arange(instance.standing), most)]
+    relaxed, free = KeepRelaxation(instance, quotas=quotas).solve(), KeepRelaxation(instance).solve()
+    assert relaxed is not None
+    assert free is not None
+    assert free.cost - 1e-6 <= relaxed.cost <= _best(instance, most) + 1e-6
 
 
 @given(instance=_small(), margin=st.sampled_from([0.01, 0.1]))

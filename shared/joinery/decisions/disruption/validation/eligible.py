@@ -5,7 +5,8 @@ of those that wait for the trial of an image may be one command too large. So ma
 planned for, the dearest first, as it can spare.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from joinery.decisions.disruption.candidates import Candidate, Candidates
@@ -69,6 +70,20 @@ def _objections(candidate: Candidate, budgets: BudgetCheck) -> Mapping[Disruptio
         for reason in sorted(candidate.reasons)
     }
     return {reason: objection for reason, one in alone.items() if (objection := budgets.objection(one))}
+
+
+def most_to_go(candidates: Sequence[Candidate | None], budgets: BudgetCheck) -> Sequence[tuple[Sequence[int], int]]:
+    """For each NodePool: the indices of its candidates, and how many of them budgets let go now at most, for whatever.
+
+    A candidate may go beside others that are replaced, so the budget for consolidation counts for each.
+    """
+    of_pool: dict[str, list[int]] = defaultdict(list)
+    reasons: dict[str, set[DisruptionReason]] = defaultdict(lambda: {DisruptionReason.UNDERUTILIZED})
+    for index, candidate in enumerate(candidates):
+        if candidate is not None:
+            of_pool[candidate.pool.metadata.name].append(index)
+            reasons[candidate.pool.metadata.name] |= candidate.reasons
+    return [(indices, max(budgets.left(pool, reason) for reason in reasons[pool])) for pool, indices in of_pool.items()]
 
 
 def room_for(candidate: Candidate, budgets: BudgetCheck, problem: DisruptionProblem) -> int:

@@ -15,6 +15,7 @@ decimal. Pooling, like dividing, only adds solutions, so the optimum is a bound 
 of kept bins stay.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,10 +45,18 @@ class KeepSolution:
 
 
 class KeepRelaxation:
-    """The relaxation of one instance, whose clusters are formed once. ``patience``: how long each solve may take."""
+    """The relaxation of one instance, whose clusters are formed once. ``patience``: how long each solve may take.
 
-    def __init__(self, instance: ConsolidationInstance, patience: Patience | None = None) -> None:
-        self._instance, self._patience = instance, patience
+    ``quotas``: of these standing bins (indices) at most so many go.
+    """
+
+    def __init__(
+        self,
+        instance: ConsolidationInstance,
+        patience: Patience | None = None,
+        quotas: Sequence[tuple[Ints, int]] = (),
+    ) -> None:
+        self._instance, self._patience, self._quotas = instance, patience, quotas
         bins, standing = instance.bins, instance.standing
         self._sizes = bins.sizes / bins.scale
         self._free = np.maximum(bins.capacities[:standing], 0) / bins.scale
@@ -120,6 +129,9 @@ class KeepRelaxation:
             rows.add(new[:, 1], packed, sizes[new[:, 0]])
             rows.add(np.arange(types), bought, -self._new[:, resource] * (1 - margin))
             rows.close_at_most(np.zeros(types))
+        for bins_of_quota, most in self._quotas:
+            rows.add(np.zeros_like(bins_of_quota), bins_of_quota, -1.0)
+            rows.close_at_most(np.array([most - len(bins_of_quota)], dtype=np.float64))
         # A bin that may not be retired is there for nothing: keeping it costs nothing and only gives room.
         costs = np.concatenate([instance.keeping, np.zeros(len(room) + types + len(new))])
         costs[bought] = bins.costs[standing:]
