@@ -483,3 +483,11 @@ def test_a_tainted_device_is_for_who_tolerates_it() -> None:
     tolerating = _exactly(tolerations=[{"key": "broken", "operator": "Exists"}])
     assert not _plan(_claim("a"), _pod("a", "a"), types=(kind,)).launches
     assert _plan(_claim("a", tolerating), _pod("a", "a"), types=(kind,)).launches
+
+
+def test_a_pod_with_very_many_claims_is_refused_alone() -> None:
+    """A search goes deeper by each claim, and Python's stack ends; others are planned all the same."""
+    claims = [_claim(f"c{number}", _exactly(adminAccess=True)) for number in range(400)]
+    greedy = _pod("greedy", *(claim.metadata.name for claim in claims))
+    packing = _plan(*claims, greedy, _claim("a"), _pod("a", "a"), types=(_gpus(1),))
+    assert [launch.pods for launch in packing.launches] == [("default/a",)]

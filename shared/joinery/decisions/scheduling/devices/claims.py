@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import cached_property
 
 from joinery.decisions.scheduling.devices.allocation import allocate, taken_by
-from joinery.decisions.scheduling.devices.needs import ClaimNeeds, Needs, UnusableClaimError, needs_of
+from joinery.decisions.scheduling.devices.needs import ClaimNeeds, Needs, UnusableClaimError, are_searchable, needs_of
 from joinery.decisions.scheduling.devices.stock import (
     NOTHING,
     DeviceKey,
@@ -133,6 +133,8 @@ class Claims:
                 self._add(read, reference)
             except UnusableClaimError as error:
                 return PodDevices(problem=f"its resource claim {reference.name}: {error}")
+        if not are_searchable(tuple(claim.needs for claim in read.open)):
+            return PodDevices(problem="its resource claims ask for too many devices together to be searched for")
         if read.open and self.published.shared.devices:
             self._serve_elsewhere(read)
         where = [*read.where, *(one for claim in read.open for one in claim.where or ())]

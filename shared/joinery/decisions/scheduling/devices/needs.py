@@ -20,6 +20,8 @@ from joinery.objects.kubernetes.dynamic_resources import (
 MOST_DEVICES = 32
 #: The number of devices of a request for all that there are.
 ALL = 0
+#: How deep a search for a pod's claims may go, in calls: a part of Python's stack.
+_DEEPEST = 500
 
 
 class UnusableClaimError(ValueError):
@@ -84,6 +86,15 @@ def needs_of(name: str, spec: ResourceClaimSpec, classes: Mapping[str, DeviceCla
     if least > MOST_DEVICES:
         raise UnusableClaimError(f"it asks for {least} devices, and a claim may have {MOST_DEVICES}")
     return ClaimNeeds(name, requests, tuple(map(_constraint, spec.devices.constraints)), shared)
+
+
+def are_searchable(needs: Needs) -> bool:
+    """Whether a search for all of them ends within the stack: each claim, request and device is a step deeper."""
+    return sum(2 + 4 * len(claim.requests) + min(_most_devices(claim), MOST_DEVICES) for claim in needs) <= _DEEPEST
+
+
+def _most_devices(claim: ClaimNeeds) -> int:
+    return sum(max((one.count or MOST_DEVICES for one in wanted), default=0) for wanted in claim.requests)
 
 
 def _alternatives(request: DeviceRequest, classes: Mapping[str, DeviceClass]) -> Iterator[Wanted]:
