@@ -17,6 +17,8 @@ from joinery.objects.kubernetes.device_expressions import qualified
 #: How many devices one search tries. Who asks for combinations that there are not would search for ever; the scheduler
 #: gives up after some seconds.
 _MOST_TRIES = 20_000
+#: How many devices all nodes of a plan are tried for in vain; and how many one more node is then.
+_MOST_IN_VAIN, _FEWEST_TRIES = 200_000, 300
 #: Histories of one stock: instance types outlive a run.
 _MOST_REMEMBERED = 10_000
 
@@ -37,7 +39,10 @@ def allocate(stock: Stock, taken: Taken, needs: Needs) -> tuple[Taken, tuple[Giv
     """
     wanted = tuple(claim for claim in needs if claim.shared not in taken.claims)
     search = _Search(stock, taken, wanted)
-    return search.result() if search.claim(0) else None
+    if search.claim(0):
+        return search.result()
+    search.note_failure()
+    return None
 
 
 def room(stock: Stock, history: History, needs: Needs, most: int) -> int:
@@ -97,7 +102,13 @@ class _Search:
         self._stock, self._claims, self._before = stock, claims, taken
         self._used, self._consumed, self._counters = set(taken.used), dict(taken.consumed), dict(taken.counters)
         self._given: list[tuple[int, Wanted, int]] = []
-        self._left = _MOST_TRIES
+        in_vain = stock.effort.tries if stock.effort else 0
+        self._most = self._left = _MOST_TRIES if in_vain < _MOST_IN_VAIN else _FEWEST_TRIES
+
+    def note_failure(self) -> None:
+        """Count what was tried in vain."""
+        if self._stock.effort:
+            self._stock.effort.tries += self._most - self._left
 
     def result(self) -> tuple[Taken, tuple[Given, ...]]:
         claims = self._before.claims | {claim.shared for claim in self._claims if claim.shared}

@@ -129,6 +129,23 @@ class Taken:
     claims: frozenset[str] = frozenset()
 
 
+#: Characters of expressions, each read for one device, that all nodes of a plan are looked through for; and those that
+#: one node always is.
+_MOST_READ, _ALWAYS_READ = 40_000_000, 50_000
+
+
+@dataclass
+class Effort:
+    """What the nodes of one plan have cost so far that had nothing to give, so that no claim takes the time of others.
+
+    tries   devices that were tried in vain
+    read    characters of expressions, times devices
+    """
+
+    tries: int = 0
+    read: int = 0
+
+
 #: Needs that were served one after another, and of how many pods.
 History = tuple[tuple[Needs, int], ...]
 
@@ -141,6 +158,7 @@ class Stock:
     counters     what there is of what they share
     incomplete   drivers of which not all slices are there yet: who wants all of their devices waits
     taken        what claims have of it already
+    effort       what it shares with other nodes; None for a stock that stands for itself
     after        what is taken after each history that was asked for; None where there was too little
     """
 
@@ -148,6 +166,7 @@ class Stock:
     counters: Mapping[CounterKey, Decimal] = field(default_factory=dict)
     incomplete: frozenset[str] = frozenset()
     taken: Taken = Taken()
+    effort: Effort | None = None
     after: dict[History, Taken | None] = field(default_factory=dict, init=False)
     _selected: dict[Wanted, tuple[int, ...]] = field(default_factory=dict, init=False)
 
@@ -156,8 +175,16 @@ class Stock:
         found = self._selected.get(wanted)
         if found is None:
             chosen = (index for index, device in enumerate(self.devices) if device.is_selected(wanted))
-            found = self._selected[wanted] = tuple(chosen)
+            found = self._selected[wanted] = tuple(chosen) if self._may_read(wanted) else ()
         return found
+
+    def _may_read(self, wanted: Wanted) -> bool:
+        """Whether what is wanted may still be looked for here: long selectors over many devices are, up to a sum."""
+        cost = len(self.devices) * sum(map(len, wanted.selectors))
+        if self.effort is None or cost <= _ALWAYS_READ:
+            return True
+        self.effort.read += cost
+        return self.effort.read <= _MOST_READ
 
 
 NOTHING = Stock()
@@ -181,9 +208,10 @@ def published(slices: Iterable[ResourceSlice]) -> Published:
                 of_node[_node_of(one)].append(one.spec)
             else:
                 incomplete[_node_of(one)].add(one.spec.driver)
-    shared = stock_of(of_node.pop("", ()), frozenset(incomplete.pop("", ())))
+    effort = Effort()
+    shared = stock_of(of_node.pop("", ()), frozenset(incomplete.pop("", ())), effort)
     names = sorted(of_node.keys() | incomplete.keys())
-    return Published({name: stock_of(of_node[name], frozenset(incomplete[name])) for name in names}, shared)
+    return Published({name: stock_of(of_node[name], frozenset(incomplete[name]), effort) for name in names}, shared)
 
 
 def drivers_on(slices: Iterable[ResourceSlice], node: str) -> frozenset[str]:
@@ -209,7 +237,9 @@ def _node_of(one: ResourceSlice) -> str:
     return one.spec.node_name or next(owners, "")
 
 
-def stock_of(slices: Sequence[ResourceSliceSpec], incomplete: frozenset[str] = frozenset()) -> Stock:
+def stock_of(
+    slices: Sequence[ResourceSliceSpec], incomplete: frozenset[str] = frozenset(), effort: Effort | None = None
+) -> Stock:
     """The devices of these slices. One that takes of a counter that its pool has not is left out, and so is one that
     has an amount which is none: a file may say anything.
     """
@@ -222,7 +252,7 @@ def stock_of(slices: Sequence[ResourceSliceSpec], incomplete: frozenset[str] = f
     found = (_device(one, device) for one in slices for device in one.devices)
     devices = [device for device in found if device is not None]
     usable = tuple(device for device in devices if all(key in counters for key, _ in device.consumes))
-    return Stock(usable, counters, incomplete)
+    return Stock(usable, counters, incomplete, effort=effort)
 
 
 def _readable(amount: str | int | float) -> Decimal:
