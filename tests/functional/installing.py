@@ -18,7 +18,9 @@ URL = "https://door.example/"
 def request(kind: str, name: str = PREPARATION, *, stack: str = STACK, physical_id: str = "", **given: str) -> Any:
     """What CloudFormation sends. ``given``: settings, and properties beside the cluster's name."""
     # What needs rights of its own is on, so that all that is shipped is applied.
-    settings = {"PodDeletionCost": "true"} | {key: value for key, value in given.items() if key in SETTINGS}
+    settings = {"PodDeletionCost": "true", "OnDemandShares": "true"} | {
+        key: value for key, value in given.items() if key in SETTINGS
+    }
     properties = {"ClusterName": CLUSTER, "Settings": "; ".join(f"{key}={value}" for key, value in settings.items())}
     properties |= {"Url": URL} if name == CONNECTION else {}
     properties |= {key: value for key, value in given.items() if key not in SETTINGS}

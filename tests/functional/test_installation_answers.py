@@ -131,7 +131,7 @@ def test_a_reason_says_what_failed_on_which_object(world: World) -> None:
     world.objects.failures["apply"] = UnavailableError("PATCH ...: etcd is full (500)")
 
     assert refused(world, request("Create")).startswith(
-        "Trying CustomResourceDefinition ec2nodeclasses.karpenter.k8s.aws: PATCH"
+        "Trying CustomResourceDefinition capacitybuffers.autoscaling.x-k8s.io: PATCH"
     )
 
 

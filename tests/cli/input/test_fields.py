@@ -479,7 +479,7 @@ def test_a_kind_that_is_none_is_an_error(run: Run, write: Write, version: str, k
 @pytest.mark.parametrize(
     ("version", "kind"),
     [
-        ("argoproj.io/v1alpha1", "AppProject"), ("v1", "PodTemplate"), ("v1", "Secret"),
+        ("argoproj.io/v1alpha1", "AppProject"), ("v1", "Secret"),
         ("hypershift.openshift.io/v1beta1", "NodePool"), ("serving.knative.dev/v1", "Service"),
         ("stable.example.com/v1", "CronTab"), ("rbac.authorization.k8s.io/v1", "Role"),
     ],

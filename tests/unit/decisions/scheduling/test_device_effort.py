@@ -1,6 +1,5 @@
 """What nodes are searched for devices in vain has a ceiling for all nodes of a plan, so that others get their turn."""
 
-
 import msgspec
 
 from joinery.decisions.scheduling.devices.allocation import allocate
@@ -14,9 +13,9 @@ GPU = "gpu.example.com"
 def _nodes(count: int) -> Published:
     """Nodes of 128 devices, each with a number of its own."""
     devices = [{"name": f"d{number}", "attributes": {"number": {"int": number}}} for number in range(128)]
-    spec = {"driver": GPU, "pool": {"name": "pool", "resourceSliceCount": 1}, "devices": devices}
+    spec = {"driver": GPU, "devices": devices}
     documents = (
-        {**spec, "nodeName": f"n{node}", "pool": {**spec["pool"], "name": f"n{node}"}} for node in range(count)
+        {**spec, "nodeName": f"n{node}", "pool": {"name": f"n{node}", "resourceSliceCount": 1}} for node in range(count)
     )
     return published(
         msgspec.convert({"metadata": {"name": f"s{number}"}, "spec": one}, ResourceSlice)
