@@ -1,9 +1,10 @@
 """What each buffer asks for at this moment: for which pods room is kept, for how many, and why not for more.
 
-Buffers are taken in the order of their names, so that of a quota, and of the most that a cluster has, the same buffers
-have their part in every run.
+Namespaces take turns, each with its buffers in the order of their names. So of a quota, and of the most that a cluster
+has, the same buffers have their part in every run, and none is left without by the many of another namespace.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -130,12 +131,17 @@ def _failure(buffer: CapacityBuffer, shape: Shape) -> tuple[str, str] | None:
 def resolve(snapshot: Snapshot, sources: BufferSources) -> tuple[ResolvedBuffer, ...]:
     """The buffers of the snapshot that are Joinery's, by namespace and name."""
     resolver = _Resolver(snapshot, sources, Quotas(sources.quotas))
-    return tuple(map(resolver.resolve, _ours(snapshot)))
+    return tuple(sorted(map(resolver.resolve, _ours(snapshot)), key=lambda one: one.buffer.key))
 
 
 def _ours(snapshot: Snapshot) -> Iterator[CapacityBuffer]:
     buffers = (one for one in snapshot.capacity_buffers if one.is_ours and one.metadata.deletion_timestamp is None)
-    yield from sorted(buffers, key=lambda one: one.key)
+    turns: Counter[str] = Counter()
+    queued = []
+    for buffer in sorted(buffers, key=lambda one: one.key):
+        turns[buffer.namespace] += 1
+        queued.append((turns[buffer.namespace], buffer.key, buffer))
+    return (buffer for *_, buffer in sorted(queued, key=lambda one: one[:2]))
 
 
 def with_headroom(snapshot: Snapshot, resolved: Sequence[ResolvedBuffer]) -> Snapshot:

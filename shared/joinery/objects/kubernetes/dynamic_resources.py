@@ -27,6 +27,12 @@ class RequestPolicy(_Object, frozen=True):
     valid_values: list[Quantity] = []
     valid_range: ValidRange | None = None
 
+    @property
+    def amounts(self) -> list[Quantity]:
+        """All that it names. A file may say anything, so who reads it has to read each of them."""
+        ends = self.valid_range or ValidRange()
+        return [one for one in (self.default, *self.valid_values, ends.min, ends.max, ends.step) if one is not None]
+
 
 class DeviceCapacity(_Object, frozen=True):
     """How much of something a device has."""

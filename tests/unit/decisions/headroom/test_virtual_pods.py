@@ -151,3 +151,16 @@ def test_there_are_so_many_at_most() -> None:
     found = resolve.resolve(Snapshot(now=NOW, capacity_buffers=tuple(buffers)), BufferSources(shapes=shapes))
     assert [len(one.pods) for one in found] == [MOST_OF_BUFFER] * (MOST_OF_CLUSTER // MOST_OF_BUFFER) + [0, 0]
     assert found[0].message == "room for 1,000 of 1,000,000,000 is kept: so many are the most"
+
+
+def test_namespaces_take_turns_at_what_a_cluster_has_at_most() -> None:
+    """Who has many buffers, and the first name, leaves room for who has one."""
+    many = [
+        builders.capacity_buffer(f"b-{number:02}", namespace="aaa", template="chunk", replicas=10**9)
+        for number in range(MOST_OF_CLUSTER // MOST_OF_BUFFER)
+    ]
+    one = builders.capacity_buffer("spare", namespace="zzz", template="chunk", replicas=1)
+    shapes = {buffer.key: template() for buffer in (*many, one)}
+    found = resolve.resolve(Snapshot(now=NOW, capacity_buffers=(*many, one)), BufferSources(shapes=shapes))
+    assert [buffer.buffer.key for buffer in found] == [*(buffer.key for buffer in many), one.key]
+    assert [len(buffer.pods) for buffer in found] == [*[MOST_OF_BUFFER] * (len(many) - 1), MOST_OF_BUFFER - 1, 1]

@@ -491,3 +491,27 @@ def test_a_pod_with_very_many_claims_is_refused_alone() -> None:
     greedy = _pod("greedy", *(claim.metadata.name for claim in claims))
     packing = _plan(*claims, greedy, _claim("a"), _pod("a", "a"), types=(_gpus(1),))
     assert [launch.pods for launch in packing.launches] == [("default/a",)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"attributes": {"model": {}}},
+        {"capacity": {"memory": {"value": "1Gi", "requestPolicy": {"default": "zz"}}}},
+        {"capacity": {"memory": {"value": "1Gi", "requestPolicy": {"validRange": {"min": "zz"}}}}},
+    ],
+)
+def test_what_no_api_server_lets_in_ends_no_plan(said: Document) -> None:
+    """A file may say anything. A device whose amounts are none is left out; other pods go on."""
+    plan = _plan(
+        _claim("mine", _exactly()), _pod("claims", "mine"), _pod("other"),
+        _everywhere(1, allowMultipleAllocations=True, **said),
+    )  # fmt: skip
+    assert "other" in [name for names in _together(plan) for name in names]
+
+
+def test_an_amount_that_is_none_counts_for_nothing_where_it_is_used() -> None:
+    """Of a claim that has its device."""
+    held = _held("theirs", "pool", "device-0", "their-pod", consumedCapacity={"memory": "??"})
+    plan = _plan(held, _claim("mine", _exactly()), _pod("claims", "mine"), _pod("other"), _everywhere(2))
+    assert "other" in [name for names in _together(plan) for name in names]

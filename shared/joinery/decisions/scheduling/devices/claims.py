@@ -6,6 +6,7 @@ the pods; what is packed then knows only where these devices can be used.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
@@ -245,7 +246,8 @@ def _held(claims: Iterable[ResourceClaim]) -> Held:
             if not one.admin_access:
                 amounts = held.setdefault(DeviceKey(one.driver, one.pool, one.device), {})
                 for name, text in one.consumed_capacity.items():
-                    amounts[name] = amounts.get(name, Decimal(0)) + quantity.parse(text)
+                    with suppress(ValueError):  # the API server lets no such amount in
+                        amounts[name] = amounts.get(name, Decimal(0)) + quantity.parse(text)
     return held
 
 

@@ -270,6 +270,10 @@ def _device(one: ResourceSliceSpec, device: DeviceSpec) -> Device | None:
 
 
 def _read(one: ResourceSliceSpec, device: DeviceSpec) -> Device:
+    """Raises ``ValueError`` for an amount that is none."""
+    for said in device.capacity.values():
+        for amount in said.request_policy.amounts if said.request_policy else ():
+            quantity.parse(amount)
     return Device(
         key=DeviceKey(one.driver, one.pool.name, device.name),
         attributes=dict(_attributes(one.driver, device)),

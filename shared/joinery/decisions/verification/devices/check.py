@@ -6,6 +6,7 @@ and kube-scheduler DynamicResources.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from functools import cached_property
 
@@ -82,7 +83,8 @@ class _Cluster:
             amounts = self.used.setdefault((one.driver, one.pool, one.device), {})
             for name, amount in one.consumed_capacity.items():
                 full = qualified(one.driver, name)
-                amounts[full] = amounts.get(full, Decimal(0)) + parse(amount)
+                with suppress(ValueError):  # the API server lets no such amount in
+                    amounts[full] = amounts.get(full, Decimal(0)) + parse(amount)
 
     def _devices_of(self, claim: ResourceClaim) -> list[AllocatedDevice]:
         if claim.status.allocation is None or self._is_given_back(claim):

@@ -112,9 +112,15 @@ class Search:
     def _device(self, spec: ResourceSliceSpec, said: Device, is_elsewhere: bool) -> SearchedDevice:
         attributes: dict[str, Any] = {}
         for name, value in said.attributes.items():
-            kind, member = next(iter(value.items()))
+            kind, member = next(iter(value.items()), ("", None))
             full = qualified(spec.driver, name)
-            attributes[full] = Version.of(member) if kind == "version" else (full,) if kind == "onNode" else member
+            if kind:
+                attributes[full] = (
+                    Version.of(str(member)) if kind == "version" else (full,) if kind == "onNode" else member
+                )
+        for one in said.capacity.values():
+            for amount in one.request_policy.amounts if one.request_policy else ():
+                parse(amount)  # the device is left out if it is none
         return SearchedDevice(
             key=(spec.driver, spec.pool.name, said.name),
             said=said,
