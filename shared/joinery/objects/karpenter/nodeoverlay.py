@@ -16,6 +16,7 @@ from joinery.objects.karpenter.meta import (
     WholeNumber,
 )
 from joinery.objects.karpenter.rules import Rule, RuleError
+from joinery.objects.kubernetes.decoding import decoder
 from joinery.objects.kubernetes.dynamic_resources import ResourceSliceSpec
 
 #: What a node has beside extended resources. Its capacity is the instance type's.
@@ -126,7 +127,7 @@ class NodeOverlay(CustomResource):
         if text is None:
             return ()
         try:
-            return tuple(msgspec.json.decode(text, type=list[ResourceSliceSpec]))
+            return tuple(decoder(list[ResourceSliceSpec]).decode(text))
         except msgspec.MsgspecError as error:
             raise ValueError(str(error)) from error
 

@@ -8,11 +8,14 @@ holds for the models of custom resources.
 
 import contextlib
 from collections.abc import Collection, Iterator, Mapping
-from functools import cache
+from threading import Lock
 from typing import Any, TypeVar
 
 import msgspec
 from pydantic import BaseModel, ValidationError
+
+_DECODERS: dict[Any, msgspec.json.Decoder[Any]] = {}
+_MAKING = Lock()
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
@@ -63,6 +66,7 @@ def _fitting(text: str, struct: type[T]) -> Iterator[T]:
 
 def convert(document: Any, struct: type[T], *, strict: bool = True) -> T:
     """The same for a document of plain values. ``strict``: False where numbers may be texts."""
+    decoder(struct)  # so that msgspec knows the struct: see there
     return msgspec.convert(without_nulls(document), struct, strict=strict)
 
 
@@ -84,10 +88,13 @@ def without_nulls(document: Any) -> Any:
 
 
 def decoder(struct: Any) -> msgspec.json.Decoder[Any]:
-    """A decoder that takes documents as they are. Making one costs as much as a thousand documents, so it is kept."""
-    return _decoder(struct)
+    """A decoder that takes documents as they are. Making one costs as much as a thousand documents, so it is kept.
 
-
-@cache
-def _decoder(struct: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(struct)
+    One is made at a time: what msgspec learns of a struct it keeps with the struct before it knows all of it, and a
+    thread that takes it up from there ends the process. Lists are read by several threads.
+    """
+    known = _DECODERS.get(struct)
+    if known is None:
+        with _MAKING:
+            known = _DECODERS.setdefault(struct, msgspec.json.Decoder(struct))
+    return known

@@ -1,5 +1,7 @@
 """Whatever may be left out may be null: Go writes one for the other, and so do exporters."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any, get_args, get_origin
 
@@ -60,3 +62,23 @@ def test_what_is_wrong_is_still_refused_with_its_place() -> None:
     raw = b'{"spec": {"taints": "none", "providerID": null}}'
     with pytest.raises(msgspec.ValidationError, match=r"\$\.spec\.taints"):
         decode(raw, core.Node)
+
+
+def test_threads_may_read_kinds_for_the_first_time_together() -> None:
+    """A cold start reads its lists side by side. What msgspec has half learned of a struct ended such a process, most
+    often where threads change places often.
+    """
+    program = """
+import sys, threading
+from joinery.objects.kubernetes import core, decoding, dynamic_resources, workloads
+sys.setswitchinterval(1e-6)
+kinds = [core.Pod, core.Node, core.DaemonSet, workloads.Workload, dynamic_resources.ResourceClaim] * 2
+together = threading.Barrier(len(kinds))
+def read(kind):
+    together.wait()
+    decoding.decode(b'{"metadata": {"name": "a", "ownerReferences": [{"name": "b"}]}}', kind)
+threads = [threading.Thread(target=read, args=(kind,)) for kind in kinds]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+    assert [subprocess.run([sys.executable, "-c", program]).returncode for _ in range(5)] == [0] * 5

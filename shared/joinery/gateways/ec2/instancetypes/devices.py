@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from joinery.objects.kubernetes.decoding import convert
 from joinery.objects.kubernetes.dynamic_resources import (
     Device,
     DeviceCapacity,
@@ -56,9 +57,7 @@ def _slice(driver: str, which: tuple[tuple[int, int], ...], sharing: str) -> "_S
     said = [known[number] for number, count in which for _ in range(count)]
     if not said:
         return None
-    devices = [
-        replace(msgspec.convert(one, Device), name=f"{_PREFIXES[driver]}-{number}") for number, one in enumerate(said)
-    ]
+    devices = [replace(convert(one, Device), name=f"{_PREFIXES[driver]}-{number}") for number, one in enumerate(said)]
     if driver == _NVIDIA:
         devices = [_shared(replace(one, attributes={**one.attributes, **_ON_NODE}), sharing) for one in devices]
     return _Same(ResourceSliceSpec(driver=driver, pool=ResourcePool(name=_PREFIXES[driver]), devices=devices))
