@@ -106,7 +106,7 @@ def test_uninstalling_says_what_it_did(story: Story) -> None:
     results = {step["step"]: step["result"] for step in story.uninstalled["steps"]}
     assert results["nodes"] == "no NodeClaim is left"
     assert results["stack"] == "removed"
-    assert results["definitions"] == "4 removed, with all their objects"
+    assert results["definitions"] == "5 removed, with all their objects"
 
 
 def test_nodes_that_are_kept_run_on_as_karpenter_knows_them(story: Story) -> None:
