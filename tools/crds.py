@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.labels import RETIRED_FOR
 from joinery.objects.karpenter.meta import CustomResource, Model

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from joinery.gateways.ec2.catalog.document import Catalog
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
     from joinery.gateways.memory.s3 import S3Store
-    from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+    from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
     from joinery.objects.kubernetes.shapes import BufferSources, Shape
     from joinery.objects.settings import Settings
     from joinery.objects.snapshot.snapshot import Snapshot

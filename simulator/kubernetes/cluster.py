@@ -17,8 +17,9 @@ from joinery.controllers.acting.lease import LEASE
 from joinery.gateways.kubernetes.gateway import Event, Eviction, Lease
 from joinery.gateways.kubernetes.patches import may_still_be_sent
 from joinery.objects.annotations.marks import believable
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.provisioningrequest import ProvisioningRequest
 from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.conditions import Observation, rejected
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.meta import CustomResource
@@ -26,7 +27,6 @@ from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
 from joinery.objects.kubernetes.shapes import BufferSources, Shape

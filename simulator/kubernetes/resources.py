@@ -12,13 +12,13 @@ import msgspec
 from pydantic import BaseModel
 
 from joinery.gateways.kubernetes.gateway import Event
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.provisioningrequest import ProvisioningRequest
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes import core, dynamic_resources, rollouts, shapes, workloads
 from joinery.objects.kubernetes.podgroups import PodGroup
 

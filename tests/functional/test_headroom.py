@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from joinery.gateways.doorbell.gateway import Bell
 from joinery.objects.annotations.plans import planned_pods
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.labels import (
     BUFFER_SCHEDULE,
     CAPACITY_TYPE,

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from joinery.gateways.doorbell.gateway import Bell
+from joinery.objects.autoscaling.provisioningrequest import CONSUMES, ProvisioningRequest
 from joinery.objects.karpenter.labels import GANGS
-from joinery.objects.karpenter.provisioningrequest import CONSUMES, ProvisioningRequest
 from joinery.objects.snapshot.offerings import OfferingKey
 from joinery.objects.snapshot.pods import bound_to
 from simulator import builders

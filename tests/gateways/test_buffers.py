@@ -7,7 +7,7 @@ from joinery.gateways.kubernetes.connection import connection
 from joinery.gateways.kubernetes.lists import CAPACITY_BUFFERS, ObjectList
 from joinery.gateways.kubernetes.mirrors import ABSENT_SECONDS, CustomKind, Mirror
 from joinery.gateways.kubernetes.transport import Transport
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
 from joinery.objects.kubernetes.shapes import Shape
 from simulator import builders
 from tests.gateways.clusters import Form

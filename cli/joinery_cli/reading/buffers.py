@@ -7,7 +7,7 @@ from typing import Any
 
 from joinery.decisions.headroom import requests
 from joinery.decisions.headroom.resolve import ResolvedBuffer, resolve, with_headroom
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
 from joinery.objects.kubernetes.shapes import BufferSources, Shape
 from joinery.objects.kubernetes.workloads import equal_labels
 from joinery.objects.snapshot.snapshot import Snapshot

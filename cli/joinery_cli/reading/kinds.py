@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from joinery.gateways.ec2.offline import NODE_CLASS
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.provisioningrequest import ProvisioningRequest
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes import core, dynamic_resources, shapes, workloads
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.spelling import meant_by

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from joinery.gateways.ec2.offline import NODE_CLASS
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.legacy import EARLIEST_FIELDS, KUBELET_FIELDS, PROVIDER_FIELDS, TEMPLATE_FIELDS
 from joinery.objects.karpenter.meta import Model
 from joinery.objects.karpenter.nodeclaim import NodeClaim

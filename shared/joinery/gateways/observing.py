@@ -21,13 +21,13 @@ from joinery.gateways.ec2.catalog.document import Catalog
 from joinery.gateways.ec2.gateway import Cloud, Instance, LaunchRequest, LaunchResult, Likely, nobody_knows
 from joinery.gateways.kubernetes.gateway import Cluster, Eviction, Lease
 from joinery.gateways.memory.unavailable import UnavailableOfferings
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.provisioningrequest import ProvisioningRequest
 from joinery.objects.commitments import Bought
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass, NodeClassStatus
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
 from joinery.objects.kubernetes.shapes import BufferSources, Shape

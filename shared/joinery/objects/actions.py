@@ -11,13 +11,13 @@ Decisions return commands in chains, one chain an object. ``controllers.acting.a
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.provisioningrequest import ProvisioningRequest
 from joinery.objects.events import EVENTS
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes.core import Node, Pod, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment
 from joinery.objects.snapshot.offerings import OfferingKey

@@ -19,10 +19,7 @@ from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.solve import Stopwatch, solve_unproven
 from joinery.objects.actions import UpdateRequest
-from joinery.objects.karpenter.conditions import Observation, find, put
-from joinery.objects.karpenter.labels import FAKE_POD, PROVISIONING_REQUEST
-from joinery.objects.karpenter.meta import Condition
-from joinery.objects.karpenter.provisioningrequest import (
+from joinery.objects.autoscaling.provisioningrequest import (
     ACCEPTED,
     ATOMIC,
     BOOKING_EXPIRED,
@@ -32,6 +29,9 @@ from joinery.objects.karpenter.provisioningrequest import (
     PROVISIONED,
     ProvisioningRequest,
 )
+from joinery.objects.karpenter.conditions import Observation, find, put
+from joinery.objects.karpenter.labels import FAKE_POD, PROVISIONING_REQUEST
+from joinery.objects.karpenter.meta import Condition
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.shapes import Shape
 from joinery.objects.snapshot.pods import is_active

@@ -13,7 +13,7 @@ from joinery.decisions.headroom.sizes import MOST_OF_BUFFER, MOST_OF_CLUSTER, Qu
 from joinery.decisions.headroom.virtual_pods import as_admitted, template_of, virtual_pods, virtual_spec
 from joinery.decisions.scheduling.constraints.resources import requests_of
 from joinery.decisions.scheduling.packing import Packing
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.pause import Pause, pause_of_buffers
 from joinery.objects.kubernetes.core import Pod, PodTemplateSpec
 from joinery.objects.kubernetes.shapes import BufferSources, Shape

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from joinery.decisions.scheduling.constraints.resources import PODS
-from joinery.objects.karpenter.capacitybuffer import CapacityBufferSpec
+from joinery.objects.autoscaling.capacitybuffer import CapacityBufferSpec
 from joinery.objects.kubernetes.core import PodSpec
 from joinery.objects.kubernetes.quantity import Resources, amount, amounts, total
 from joinery.objects.kubernetes.workloads import ResourceQuota

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from joinery.decisions.headroom.resolve import ResolvedBuffer
 from joinery.decisions.scheduling.packing import Packing
 from joinery.objects.actions import Announce, Command, UpdateBuffer
-from joinery.objects.karpenter.capacitybuffer import (
+from joinery.objects.autoscaling.capacitybuffer import (
     ACTIVE_CAPACITY,
     LIMITED_BY_QUOTAS,
     PROVISIONING,

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.labels import BUFFER_NAME, BUFFER_NAMESPACE, CAPACITY_TYPE, FAKE_POD
 from joinery.objects.kubernetes.core import (
     Affinity,

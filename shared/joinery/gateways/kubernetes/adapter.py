@@ -30,15 +30,15 @@ from joinery.gateways.kubernetes.patches import Document, changes, document, gua
 from joinery.gateways.kubernetes.reads import Reads
 from joinery.gateways.kubernetes.transport import JSON_PATCH, MERGE_PATCH, Transport
 from joinery.objects.annotations.marks import MOST_AHEAD, believable, believable_claim
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.provisioningrequest import ProvisioningRequest
 from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.conditions import Observation, rejected
 from joinery.objects.karpenter.meta import CustomResource
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.karpenter.stored import part
 from joinery.objects.karpenter.validation import explain
 from joinery.objects.kubernetes.core import Node, Pod, Toleration

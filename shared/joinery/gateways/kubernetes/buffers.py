@@ -14,8 +14,8 @@ import msgspec
 from joinery.gateways.kubernetes import lists
 from joinery.gateways.kubernetes.api_errors import object_of
 from joinery.gateways.kubernetes.transport import Transport
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer, ScalableRef
 from joinery.objects.errors import DeniedError, NotFoundError
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer, ScalableRef
 from joinery.objects.kubernetes.decoding import decode, decoder
 from joinery.objects.kubernetes.shapes import BufferSources, PodTemplate, Scale, Shape
 from joinery.objects.kubernetes.workloads import ResourceQuota, Workload, equal_labels

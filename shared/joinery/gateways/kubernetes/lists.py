@@ -20,15 +20,15 @@ from pydantic import ValidationError
 from joinery.gateways.kubernetes.api_errors import MESSAGE_CHARS, Response, object_of
 from joinery.gateways.kubernetes.transport import Transport
 from joinery.gateways.kubernetes.watches import ListMeta
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.provisioningrequest import ProvisioningRequest
 from joinery.objects.errors import ConfigurationError, DeniedError, UnavailableError
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.labels import NODE_POOL
 from joinery.objects.karpenter.meta import CustomResource
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import NodeClass
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.karpenter.stored import is_foreign, part, salvage
 from joinery.objects.karpenter.validation import explain
 from joinery.objects.kubernetes import core, dynamic_resources

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
-from joinery.objects.karpenter.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
+from joinery.objects.autoscaling.provisioningrequest import ProvisioningRequest
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.karpenter.nodeclass import DEFAULT_KIND, NodeClass, NodeClassKind
 from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.karpenter.pause import Pause, pauses
-from joinery.objects.karpenter.provisioningrequest import ProvisioningRequest
 from joinery.objects.kubernetes.core import (
     CSIDriver,
     CSINode,

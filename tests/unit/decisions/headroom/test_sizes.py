@@ -7,7 +7,7 @@ import pytest
 
 from joinery.decisions.headroom.sizes import Quotas, size_of
 from joinery.decisions.scheduling.constraints.resources import requests_of
-from joinery.objects.karpenter.capacitybuffer import CapacityBufferSpec
+from joinery.objects.autoscaling.capacitybuffer import CapacityBufferSpec
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.decoding import decode
 from joinery.objects.kubernetes.workloads import ResourceQuota
