@@ -81,7 +81,7 @@ class _Resolver:
         requests = requests_of(Pod(spec=virtual_spec(template.spec, types)))
         size = size_of(buffer.spec, requests, shape.replicas) if is_open else 0
         wanted = min(size, MOST_OF_BUFFER, self.left)
-        count, quotas = self.quotas.take(buffer.namespace, template.spec, requests, wanted)
+        count, quotas = self.quotas.take(buffer.namespace, template.spec, wanted)
         self.left -= count
         most = f"room for {wanted:,} of {size:,} is kept: so many are the most" if wanted < size else ""
         return ResolvedBuffer(

@@ -90,11 +90,11 @@ def test_quotas_of_the_namespace_bind_the_buffer(
     quotas: list[ResourceQuota], allowed: int, named: tuple[str, ...]
 ) -> None:
     """As they would bind its pods, by their scopes. All that allow fewer are named."""
-    assert Quotas(tuple(quotas)).take("default", POD.spec, requests_of(POD), 8) == (allowed, named)
+    assert Quotas(tuple(quotas)).take("default", POD.spec, 8) == (allowed, named)
 
 
 def test_buffers_share_a_quota() -> None:
     """What one has taken another lacks; in another namespace nothing is taken."""
     quotas = Quotas((quota(hard={"pods": "5"}),))
-    takes = [quotas.take("default", Pod().spec, {"pods": 1}, 3)[0] for _ in range(3)]
-    assert (takes, quotas.take("other", Pod().spec, {"pods": 1}, 3)[0]) == ([3, 2, 0], 3)
+    takes = [quotas.take("default", Pod().spec, 3)[0] for _ in range(3)]
+    assert (takes, quotas.take("other", Pod().spec, 3)[0]) == ([3, 2, 0], 3)
