@@ -44,6 +44,8 @@ class KwokCloud:
     def __init__(self, transport: Transport, clock: Clock) -> None:
         self._transport = transport
         self._clock = clock
+        self._catalog = machines.catalogue()
+        self._types = {one.name: one for one in machines.instance_types(self._catalog)}
         #: Nodes that register later, by their name, and when.
         self._booting: dict[str, tuple[datetime, dict[str, Any]]] = {}
 
@@ -54,7 +56,7 @@ class KwokCloud:
             self._create(self._booting.pop(name)[1])
 
     def catalog(self, earlier: Catalog | None = None, *, in_full: bool = False) -> Catalog:
-        return machines.catalogue()
+        return self._catalog
 
     def bought(self) -> Bought:
         return Bought()
@@ -69,7 +71,7 @@ class KwokCloud:
     def instance_types(
         self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime, memory: object = None
     ) -> Mapping[str, tuple[InstanceType, ...]]:
-        return dict.fromkeys((each.metadata.name for each in node_classes), tuple(machines.instance_types(catalog)))
+        return dict.fromkeys((each.metadata.name for each in node_classes), tuple(self._types.values()))
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
         pool = min(request.overrides, key=lambda override: (override.price, override.instance_type, override.zone))
@@ -92,7 +94,7 @@ class KwokCloud:
 
     def _node(self, request: LaunchRequest, pool: Override, name: str) -> dict[str, Any]:
         """As its kubelet would register it."""
-        (kind,) = (one for one in machines.instance_types(machines.catalogue()) if one.name == pool.instance_type)
+        kind = self._types[pool.instance_type]
         own = {key: values[0] for key, values in kind.labels.items() if len(values) == 1}
         return {
             "metadata": {

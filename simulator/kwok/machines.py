@@ -34,32 +34,33 @@ class _Machine(msgspec.Struct, frozen=True):
         return 0.025 * self.cpu + 0.001 * self.memory * _GB
 
 
+_MACHINES = tuple(
+    _Machine(f"{family}-{cpu}x-{arch}-linux", family, arch, cpu, cpu * gib)
+    for cpu in _CPUS
+    for family, gib in _FAMILIES.items()
+    for arch in ("amd64", "arm64")
+)
+
+
 def catalogue() -> Catalog:
     """All types, in all zones."""
-    machines = tuple(
-        _Machine(f"{family}-{cpu}x-{arch}-linux", family, arch, cpu, cpu * gib)
-        for cpu in _CPUS
-        for family, gib in _FAMILIES.items()
-        for arch in ("amd64", "arm64")
-    )
     offerings = tuple(
         CatalogOffering(machine.name, zone, kind, round(machine.price * share, 6))
-        for machine in machines
+        for machine in _MACHINES
         for zone in ZONES
         for kind, share in _SHARES.items()
     )
     return Catalog(
         region="kwok",
         zones=tuple(map(Zone, ZONES)),
-        instance_types=tuple(entry(msgspec.to_builtins(machine)) for machine in machines),
+        instance_types=tuple(entry(msgspec.to_builtins(machine)) for machine in _MACHINES),
         offerings=offerings,
     )
 
 
 def instance_types(catalog: Catalog) -> Iterator[InstanceType]:
     """The catalogue's types. The kubelet keeps 100m and 10Mi for itself."""
-    for raw in catalog.instance_types:
-        machine = msgspec.json.decode(raw, type=_Machine)
+    for machine in _MACHINES:
         pods = {"pods": str(min(machine.cpu * 16, 1024)), "ephemeral-storage": "20Gi"}
         capacity = amounts({"cpu": str(machine.cpu), "memory": f"{machine.memory}Gi", **pods})
         free = {"cpu": f"{machine.cpu * 1000 - 100}m", "memory": f"{machine.memory * 1024 - 10}Mi"}

@@ -75,8 +75,8 @@ def with_shares(pods: Sequence[Pod]) -> tuple[Pod, ...]:
 
 def _dealt(passing: Sequence[tuple[Pod, OnDemandShare]], others: Sequence[Pod]) -> Iterable[UpdatePod]:
     """The pods of one workload as they are let through. ``others``: those that wait at the gate no longer."""
-    count, on_demand = len(others) + len(passing), sum(_is_on_demand(pod) for pod in others)
-    on_demand += sum(_is_on_demand(pod) for pod, _ in passing)
+    there = [*others, *(pod for pod, _ in passing)]
+    count, on_demand = len(there), sum(map(_is_on_demand, there))
     for pod, share in passing:
         wanted = share.of(count)
         if on_demand < wanted and not _is_on_demand(pod) and _may_be_on_demand(pod):
