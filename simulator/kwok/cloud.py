@@ -4,7 +4,7 @@ So it needs no account and no database, and whoever runs it next finds what is t
 that its instance has ended, because its finalizer waits for just that; an annotation says it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from hashlib import sha256
@@ -46,12 +46,12 @@ class KwokCloud:
         self._clock = clock
         self._catalog = machines.catalogue()
         self._types = {one.name: one for one in machines.instance_types(self._catalog)}
-        #: Nodes that register later, by their name, and when.
-        self._booting: dict[str, tuple[datetime, dict[str, Any]]] = {}
+        #: Nodes that register later, by their name: when, as what, and the instance until then.
+        self._booting: dict[str, tuple[datetime, dict[str, Any], Instance]] = {}
 
     def boot(self) -> None:
         """Register the nodes whose time has come."""
-        due = [name for name, (at, _) in self._booting.items() if at <= self._clock.now()]
+        due = [name for name, (at, *_) in self._booting.items() if at <= self._clock.now()]
         for name in due:
             self._create(self._booting.pop(name)[1])
 
@@ -87,7 +87,12 @@ class KwokCloud:
         assert isinstance(request.node_class, KWOKNodeClass)
         delay = duration.parse(request.node_class.spec.node_registration_delay) or timedelta()
         if delay > timedelta():
-            self._booting.setdefault(name, (self._clock.now() + delay, node))
+            now = self._clock.now()
+            tags = {labels.LAUNCH_TOKEN: request.token, labels.NODE_POOL: request.node_pool}
+            pending = Instance(
+                name, pool.instance_type, pool.zone, request.capacity_type, "pending", now, tags=tags, provider=PROVIDER
+            )
+            self._booting.setdefault(name, (now + delay, node, pending))
         else:
             self._create(node)
         return launched
@@ -132,14 +137,17 @@ class KwokCloud:
         return frozenset()
 
     def instances(self) -> tuple[Instance, ...]:
-        nodes = lists.read(self._transport, NODES, Node).objects
-        there = (instance for node in nodes if (instance := _instance(node)) and instance.state == "running")
-        return tuple(there)
+        return tuple(one for one in self._all() if one.state != "terminated")
 
     def look_up(self, instance_ids: Sequence[str]) -> tuple[Instance, ...]:
-        wanted = set(instance_ids)
-        nodes = lists.read(self._transport, NODES, Node).objects
-        return tuple(one for node in nodes if node.metadata.name in wanted and (one := _instance(node)))
+        return tuple(one for one in self._all() if one.instance_id in instance_ids)
+
+    def _all(self) -> Iterator[Instance]:
+        """Those that boot, and those whose Nodes are there."""
+        yield from (pending for *_, pending in self._booting.values())
+        for node in lists.read(self._transport, NODES, Node).objects:
+            if instance := _instance(node):
+                yield instance
 
     def impaired(self) -> tuple[InstanceStatus, ...]:
         return ()

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from joinery.gateways.ec2.gateway import LaunchRequest, Override
 from joinery.gateways.kubernetes.transport import MERGE_PATCH
 from joinery.objects.snapshot.snapshot import Snapshot
 from simulator.kwok.installing import install
+from simulator.kwok.nodeclass import KWOKNodeClass, KWOKNodeClassSpec
 from simulator.kwok.world import Live, real_time
 from tests.controlplane.objects import connect, documents, uninstall
 from tests.controlplane.story import DEPLOYMENTS, clear
@@ -76,3 +78,20 @@ def test_pods_get_nodes_that_are_objects_and_nodes_that_nobody_needs_go(
 
     until(is_empty)
     assert [call.error for call in live.doors.calls if call.error] == []
+
+
+def test_a_node_that_boots_is_an_instance_already(live: Live) -> None:
+    """Or its claim would be given up while it boots; the same launch makes no second one."""
+    cloud = live.world.kwok
+    node_class = KWOKNodeClass(metadata={"name": "slow"}, spec=KWOKNodeClassSpec(node_registration_delay="1h"))
+    request = LaunchRequest(
+        token="t", count=1, node_pool="default", node_class=node_class, capacity_type="on-demand", labels={},
+        overrides=(Override("c-1x-amd64-linux", "test-zone-a", 0.02, 16),),
+    )  # fmt: skip
+    (launched,) = cloud.launch(request).instances
+    assert cloud.launch(request).instances == (launched,)
+    (booting,) = cloud.look_up([launched.instance_id])
+    assert (booting.state, booting.provider_id) == ("pending", f"kwok:///test-zone-a/{launched.instance_id}")
+    assert booting in cloud.instances()
+    cloud.terminate([launched.instance_id])
+    assert cloud.look_up([launched.instance_id]) == ()
