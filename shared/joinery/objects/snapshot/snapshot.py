@@ -36,6 +36,7 @@ from joinery.objects.kubernetes.dynamic_resources import (
 from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.daemons import inferred_from_pods
+from joinery.objects.snapshot.derived import Derives
 from joinery.objects.snapshot.gangs import Gang, GangKey, gangs_of
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.nodes import NodeView, views
@@ -69,7 +70,7 @@ class ClaimsSnapshot:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Snapshot(ClaimsSnapshot):
+class Snapshot(ClaimsSnapshot, Derives):
     """Every object that a decision may look at. Owners of pods are there as far as some of their pods may come back
     different, and PodGroups (``objects.snapshot.gangs``) as far as pods name some.
 

@@ -20,7 +20,6 @@ from joinery.decisions.scheduling.devices.stock import (
     Stock,
     Taken,
     published,
-    stock_of,
 )
 from joinery.objects.karpenter.labels import HOSTNAME
 from joinery.objects.kubernetes import quantity
@@ -31,7 +30,7 @@ from joinery.objects.kubernetes.core import (
     Pod,
     PodResourceClaim,
 )
-from joinery.objects.kubernetes.dynamic_resources import ResourceClaim, ResourceClaimSpec, ResourceSliceSpec
+from joinery.objects.kubernetes.dynamic_resources import ResourceClaim, ResourceClaimSpec
 from joinery.objects.snapshot.snapshot import Snapshot
 
 #: By device that claims have, how much of its capacities, where several claims may have it.
@@ -83,7 +82,7 @@ class Claims:
         self._claims = {claim.key: claim for claim in snapshot.resource_claims}
         self._templates = {template.key: template.spec.spec for template in snapshot.resource_claim_templates}
         self._classes = {one.metadata.name: one for one in snapshot.device_classes}
-        self._slices = snapshot.resource_slices
+        self._snapshot = snapshot
         self._placed: dict[str, tuple[NodeSelector, ...]] = {}
         served = tuple(pods)
         claiming = [pod for pod in served if pod.spec.resource_claims]
@@ -107,7 +106,7 @@ class Claims:
     @cached_property
     def published(self) -> Published:
         """What drivers have published."""
-        return published(self._slices)
+        return self._snapshot.derived(_published).afresh()
 
     @cached_property
     def held(self) -> Held:
@@ -239,6 +238,11 @@ class Claims:
         }
 
 
+def _published(snapshot: Snapshot) -> Published:
+    """Read once for all packings of a plan: there may be thousands of devices."""
+    return published(snapshot.resource_slices)
+
+
 def _held(claims: Iterable[ResourceClaim]) -> Held:
     held: Held = {}
     for claim in claims:
@@ -266,11 +270,10 @@ def without_held(stock: Stock, held: Held) -> Stock:
     return replace(stock, taken=taken_by(stock, held)) if any(one.key in held for one in stock.devices) else stock
 
 
-def promised(slices: tuple[ResourceSliceSpec, ...], seen: Stock, held: Held) -> Stock:
-    """What a node of an instance type will have once its drivers have said it. ``seen``: what they say by now: of that
-    claims may have something, which is not found again in what the type says but for its driver.
+def promised(stock: Stock, seen: Stock, held: Held) -> Stock:
+    """What a node will have once its drivers have said it. ``stock``: that of its instance type; ``seen``: what they
+    say by now: of that claims may have something, which is not found again in what the type says but for its driver.
     """
-    stock = stock_of(slices)
     gone = Counter(device.key.driver for device in seen.devices if device.key in held)
     used = frozenset(
         index

@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -197,6 +197,12 @@ class Published:
     by_node: Mapping[str, Stock]
     shared: Stock
 
+    def afresh(self) -> "Published":
+        """The same for one more plan, which has cost nothing so far."""
+        effort = Effort()
+        by_node = {name: replace(stock, effort=effort) for name, stock in self.by_node.items()}
+        return Published(by_node, replace(self.shared, effort=effort))
+
 
 def published(slices: Iterable[ResourceSlice]) -> Published:
     """Of each pool the newest generation; of one that is not complete nothing, as the scheduler has it."""
@@ -208,10 +214,10 @@ def published(slices: Iterable[ResourceSlice]) -> Published:
                 of_node[_node_of(one)].append(one.spec)
             else:
                 incomplete[_node_of(one)].add(one.spec.driver)
-    effort = Effort()
-    shared = stock_of(of_node.pop("", ()), frozenset(incomplete.pop("", ())), effort)
+    shared = stock_of(of_node.pop("", ()), frozenset(incomplete.pop("", ())))
     names = sorted(of_node.keys() | incomplete.keys())
-    return Published({name: stock_of(of_node[name], frozenset(incomplete[name]), effort) for name in names}, shared)
+    stocks = {name: stock_of(of_node[name], frozenset(incomplete[name])) for name in names}
+    return Published(stocks, shared).afresh()
 
 
 def drivers_on(slices: Iterable[ResourceSlice], node: str) -> frozenset[str]:
@@ -237,9 +243,7 @@ def _node_of(one: ResourceSlice) -> str:
     return one.spec.node_name or next(owners, "")
 
 
-def stock_of(
-    slices: Sequence[ResourceSliceSpec], incomplete: frozenset[str] = frozenset(), effort: Effort | None = None
-) -> Stock:
+def stock_of(slices: Sequence[ResourceSliceSpec], incomplete: frozenset[str] = frozenset()) -> Stock:
     """The devices of these slices. One that takes of a counter that its pool has not is left out, and so is one that
     has an amount which is none: a file may say anything.
     """
@@ -252,7 +256,7 @@ def stock_of(
     found = (_device(one, device) for one in slices for device in one.devices)
     devices = [device for device in found if device is not None]
     usable = tuple(device for device in devices if all(key in counters for key, _ in device.consumes))
-    return Stock(usable, counters, incomplete, effort=effort)
+    return Stock(usable, counters, incomplete)
 
 
 def _readable(amount: str | int | float) -> Decimal:

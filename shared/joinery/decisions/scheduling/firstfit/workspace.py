@@ -18,7 +18,7 @@ from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.constraints.work_bounds import within_bounds
 from joinery.decisions.scheduling.devices.claims import Claims, Held, promised, without_held
 from joinery.decisions.scheduling.devices.stock import NOTHING as NO_DEVICES
-from joinery.decisions.scheduling.devices.stock import Stock
+from joinery.decisions.scheduling.devices.stock import Stock, stock_of
 from joinery.decisions.scheduling.firstfit.existing_node import NodeRoom
 from joinery.decisions.scheduling.firstfit.new_node import NewNode
 from joinery.decisions.scheduling.firstfit.pending import pending, without
@@ -128,6 +128,7 @@ class Workspace:
         priorities = priorities_of(snapshot.priority_classes)
         self.claims = Claims(snapshot, by_precedence(self.pending, priorities), suits)
         self.hosts_of_claims: dict[str, str] = {}
+        self._stocks: dict[int, Stock] = {}
         self.classes = within_bounds(self._classes(), snapshot.namespaces)
         self.free_volumes = self._free_volumes()
         self.axis = Axis.of(
@@ -185,7 +186,14 @@ class Workspace:
             return without_held(published, held)
         kinds = self._kinds.get(view.pool, {})
         kind = kinds.get(view.labels.get(INSTANCE_TYPE, ""))
-        return promised(kind.slices, published, held) if kind else NO_DEVICES
+        return promised(self._stock_of_type(kind), published, held) if kind else NO_DEVICES
+
+    def _stock_of_type(self, kind: InstanceType) -> Stock:
+        """One for all nodes of a type, so that what is remembered for one serves the others."""
+        stock = self._stocks.get(id(kind.slices))
+        if stock is None:
+            stock = self._stocks[id(kind.slices)] = stock_of(kind.slices)
+        return stock
 
     @cached_property
     def _kinds(self) -> Mapping[str, Mapping[str, InstanceType]]:
