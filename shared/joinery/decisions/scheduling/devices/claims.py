@@ -5,7 +5,7 @@ the pods; what is packed then knows only where these devices can be used.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -73,20 +73,24 @@ class _Read:
 class Claims:
     """What the pods to place need of devices.
 
-    ``pods``: in the order in which they are served. ``suits``: whether a pod may be on some node that a selector
-    matches, as far as the pod says.
+    ``claiming``: those with claims, in the order in which they are served. ``moving``: the names of all that have a
+    node, and are placed anew. ``suits``: whether a pod may be on some node that a selector matches, as far as the pod
+    says.
     """
 
-    def __init__(self, snapshot: Snapshot, pods: Iterable[Pod], suits: Callable[[Pod, NodeSelector], bool]) -> None:
-        self._suits = suits
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        claiming: Sequence[Pod],
+        moving: frozenset[str],
+        suits: Callable[[Pod, NodeSelector], bool],
+    ) -> None:
+        self._suits, self._moving = suits, moving
         self._claims = {claim.key: claim for claim in snapshot.resource_claims}
         self._templates = {template.key: template.spec.spec for template in snapshot.resource_claim_templates}
         self._classes = {one.metadata.name: one for one in snapshot.device_classes}
         self._snapshot = snapshot
         self._placed: dict[str, tuple[NodeSelector, ...]] = {}
-        served = tuple(pods)
-        claiming = [pod for pod in served if pod.spec.resource_claims]
-        self._moving = frozenset(pod.key for pod in served if pod.spec.node_name)
         self._hosts = {
             node.metadata.name: node.metadata.labels.get(HOSTNAME, node.metadata.name)
             for node in (snapshot.nodes if claiming else ())

@@ -123,13 +123,15 @@ class Workspace:
         self.volumes = Volumes(snapshot)
         self.pending = tuple(pod for pod in pending(problem, all_views) if pod.key not in staying)
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
-        self.views = without(all_views, frozenset(pod.key for pod in self.pending))
+        names = frozenset(pod.key for pod in self.pending)
+        self.views = without(all_views, names)
         daemons = read_daemons(snapshot.daemons, snapshot.daemon_pods)
         priorities = priorities_of(snapshot.priority_classes)
-        self.claims = Claims(snapshot, by_precedence(self.pending, priorities), suits)
+        claiming = by_precedence((pod for pod in self.pending if pod.spec.resource_claims), priorities)
+        self.claims = Claims(snapshot, claiming, names - self.waiting, suits)
         self.hosts_of_claims: dict[str, str] = {}
         self._stocks: dict[int, Stock] = {}
-        self.classes = within_bounds(self._classes(), snapshot.namespaces)
+        self.classes = within_bounds(self._classes(priorities), snapshot.namespaces)
         self.free_volumes = self._free_volumes()
         self.axis = Axis.of(
             [pod_class.requests for pod_class in self.classes] + [daemon.requests for daemon in daemons],
@@ -162,10 +164,9 @@ class Workspace:
             residents_of(self.pools, namespaces),
         )
 
-    def _classes(self) -> tuple[PodClass, ...]:
+    def _classes(self, priorities: Mapping[str, int]) -> tuple[PodClass, ...]:
         keys = selector_keys(self.pending).union(*(view.derived(labels_looked_at) for view in self.views))
         in_use = frozenset().union(*(view.derived(claims_in_use) for view in self.views))
-        priorities = priorities_of(self.problem.snapshot.priority_classes)
         limited = frozenset(driver for kind in self.problem.kinds for driver in kind.attachments)
         return Classifier(self.volumes, priorities, keys, in_use, limited, self.claims).classes(self.pending)
 
