@@ -28,12 +28,15 @@ _PREFIXES = {_NVIDIA: "gpu", _DRANET: "efa"}
 #: What all GPUs of a node have in common once it is there.
 _ON_NODE = {name: {"onNode": ""} for name in ("driverVersion", "cudaDriverVersion")}
 
+#: Which of a driver's devices (index), and how many of each.
+_Counted = tuple[tuple[int, int], ...]
+
 
 class _Devices(msgspec.Struct, frozen=True):
     """``devices``: each that differs from others; ``types``: by instance type which of them, and how many of each."""
 
     devices: list[dict[str, Any]]
-    types: dict[str, list[tuple[int, int]]]
+    types: dict[str, _Counted]
 
 
 def slices_of(instance_type: str, sharing: str = "") -> tuple[ResourceSliceSpec, ...]:
@@ -41,38 +44,28 @@ def slices_of(instance_type: str, sharing: str = "") -> tuple[ResourceSliceSpec,
 
     The object is the same for all types with the same devices.
     """
-    found = (_slice(driver, tuple(devices.types.get(instance_type, ())), sharing) for driver, devices in _table())
-    return _together(tuple(one for one in found if one is not None))
+    numbers = {driver: devices.types.get(instance_type) for driver, devices in _table().items()}
+    return _slices(tuple((driver, counted) for driver, counted in numbers.items() if counted), sharing)
 
 
 @lru_cache(maxsize=1)
-def _table() -> tuple[tuple[str, _Devices], ...]:
+def _table() -> dict[str, _Devices]:
     data = resources.files("joinery.gateways.ec2.instancetypes").joinpath("data", "devices.json").read_bytes()
-    return tuple(msgspec.json.decode(data, type=dict[str, _Devices]).items())
+    return msgspec.json.decode(data, type=dict[str, _Devices])
 
 
 @lru_cache(maxsize=256)
-def _slice(driver: str, which: tuple[tuple[int, int], ...], sharing: str) -> "_Same | None":
-    known = dict(_table())[driver].devices
-    said = [known[number] for number, count in which for _ in range(count)]
-    if not said:
-        return None
+def _slices(numbers: tuple[tuple[str, _Counted], ...], sharing: str) -> tuple[ResourceSliceSpec, ...]:
+    return tuple(_slice(driver, counted, sharing) for driver, counted in numbers)
+
+
+def _slice(driver: str, counted: _Counted, sharing: str) -> ResourceSliceSpec:
+    kinds = _table()[driver].devices
+    said = [kinds[number] for number, count in counted for _ in range(count)]
     devices = [replace(convert(one, Device), name=f"{_PREFIXES[driver]}-{number}") for number, one in enumerate(said)]
     if driver == _NVIDIA:
         devices = [_shared(replace(one, attributes={**one.attributes, **_ON_NODE}), sharing) for one in devices]
-    return _Same(ResourceSliceSpec(driver=driver, pool=ResourcePool(name=_PREFIXES[driver]), devices=devices))
-
-
-class _Same:
-    """A slice that is compared by identity."""
-
-    def __init__(self, spec: ResourceSliceSpec) -> None:
-        self.spec = spec
-
-
-@lru_cache(maxsize=256)
-def _together(found: tuple[_Same, ...]) -> tuple[ResourceSliceSpec, ...]:
-    return tuple(one.spec for one in found)
+    return ResourceSliceSpec(driver=driver, pool=ResourcePool(name=_PREFIXES[driver]), devices=devices)
 
 
 def _shared(device: Device, sharing: str) -> Device:
