@@ -17,7 +17,7 @@ from joinery.decisions.verification.nodes import EquivalenceClass, FinalNode
 from joinery.decisions.verification.predicates import term_matches
 from joinery.decisions.verification.violation import Violation, ViolationCode, misplaced
 from joinery.objects.karpenter import labels as keys
-from joinery.objects.kubernetes.core import Pod
+from joinery.objects.kubernetes.core import NodeSelector, Pod
 from joinery.objects.kubernetes.device_expressions import qualified
 from joinery.objects.kubernetes.dynamic_resources import (
     AllocatedDevice,
@@ -110,13 +110,7 @@ class _Cluster:
             newest = [one for one in members if one.spec.pool.generation == last]
             if len(newest) >= newest[0].spec.pool.resource_slice_count:
                 current += newest
-        return [
-            (
-                one.spec.node_name or next((o.name for o in one.metadata.owner_references if o.kind == "Node"), ""),
-                one.spec,
-            )
-            for one in current
-        ]
+        return [(_node_of(one), one.spec) for one in current]
 
     def slices_of(self, node: FinalNode) -> Sequence[ResourceSliceSpec]:
         """What a node publishes, and before it is initialised what its instance type says that it will."""
@@ -138,12 +132,9 @@ class _Cluster:
 
     def elsewhere(self, node: FinalNode) -> Iterator[tuple[ResourceSliceSpec, Device]]:
         """Devices of several nodes that this one can use; those of few nodes come first."""
-        found = [(spec, device) for owner, spec in self._current if not owner for device in spec.devices]
-        for spec, device in sorted(found, key=lambda one: (one[1].node_selector or one[0].node_selector) is None):
-            selector = device.node_selector or spec.node_selector
-            if selector is None or any(
-                term_matches(term, node.labels, node.name) for term in selector.node_selector_terms
-            ):
+        common = [(spec, device) for owner, spec in self._current if not owner for device in spec.devices]
+        for spec, device in sorted(common, key=lambda one: (one[1].node_selector or one[0].node_selector) is None):
+            if _is_usable_on(node, device.node_selector or spec.node_selector):
                 yield spec, device
 
     def asked_on(self, node: FinalNode, classes: Sequence[EquivalenceClass]) -> tuple[list[Ask], str]:
@@ -174,10 +165,7 @@ class _Cluster:
             if key and claim is None:
                 yield None, "", f"there is no claim {key}"
             elif claim is not None and claim.status.allocation is not None and not self._is_given_back(claim):
-                selector = claim.status.allocation.node_selector
-                is_there = selector is None or any(
-                    term_matches(term, node.labels, node.name) for term in selector.node_selector_terms
-                )
+                is_there = _is_usable_on(node, claim.status.allocation.node_selector)
                 yield None, "", "" if is_there else f"the devices of claim {key} are not for the node"
             else:
                 template = self._templates.get(f"{namespace}/{one.resource_claim_template_name}")
@@ -189,6 +177,10 @@ class _Cluster:
         for device in search.devices:
             if device.is_elsewhere and (device.is_used or device.taken):
                 self.used[device.key] = dict(device.taken)
+
+
+def _is_usable_on(node: FinalNode, selector: NodeSelector | None) -> bool:
+    return selector is None or any(term_matches(term, node.labels, node.name) for term in selector.node_selector_terms)
 
 
 def _node_of(one: ResourceSlice) -> str:

@@ -103,9 +103,9 @@ class Search:
                 for counter, amount in device.counters:
                     self._left[counter] = self._left.get(counter, Decimal(0)) - amount
 
-    def _readable(self, found: Iterable[tuple[ResourceSliceSpec, Device, bool]]) -> Iterator[SearchedDevice]:
+    def _readable(self, listed: Iterable[tuple[ResourceSliceSpec, Device, bool]]) -> Iterator[SearchedDevice]:
         """The devices without those that have an amount which is none."""
-        for spec, said, is_elsewhere in found:
+        for spec, said, is_elsewhere in listed:
             with suppress(ValueError):
                 yield self._device(spec, said, is_elsewhere)
 
@@ -206,9 +206,7 @@ class Search:
         return (
             bool(is_selected)
             and all(has.get(qualified(driver, name), Decimal(-1)) >= parse(text) for name, text in wanted.items())
-            and all(
-                _tolerates(way, taint) for taint in device.said.taints if taint.effect in ("NoSchedule", "NoExecute")
-            )
+            and all(_tolerates(way, taint) for taint in device.said.taints if taint.effect in _KEEPING)
         )
 
     def _amounts(self, way: DeviceAlternative, device: SearchedDevice) -> Mapping[str, Decimal] | None:
