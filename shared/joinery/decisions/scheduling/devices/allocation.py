@@ -6,9 +6,7 @@ next pod either.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 from joinery.decisions.scheduling.devices.needs import ALL, MOST_DEVICES, ClaimNeeds, Needs, Wanted
 from joinery.decisions.scheduling.devices.stock import CounterKey, Device, DeviceKey, History, Stock, Taken
@@ -17,23 +15,14 @@ from joinery.objects.kubernetes.device_expressions import qualified
 #: How many devices one search tries. Who asks for combinations that there are not would search for ever; the scheduler
 #: gives up after some seconds.
 _MOST_TRIES = 20_000
-#: How many devices all nodes of a plan are tried for in vain; and how many one more node is then.
-_MOST_IN_VAIN, _FEWEST_TRIES = 200_000, 300
+#: How many devices all nodes of a plan are tried for that have too few; and how many one more node is then.
+_MOST_FAILED_TRIES, _FEWEST_TRIES = 200_000, 300
 #: Histories of one stock: instance types outlive a run.
 _MOST_REMEMBERED = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A device that a claim is given. ``request``: with the alternative's name after a slash."""
-
-    claim: str
-    request: str
-    device: DeviceKey
-
-
-def allocate(stock: Stock, taken: Taken, needs: Needs) -> tuple[Taken, tuple[Given, ...]] | None:
-    """What is taken once a pod with these needs has come too, and what it is given; None where it finds too little.
+def allocate(stock: Stock, taken: Taken, needs: Needs) -> Taken | None:
+    """What is taken once a pod with these needs has come too; None where it finds too little.
 
     A claim that has its devices there already needs no more.
     """
@@ -70,7 +59,7 @@ def taken_after(stock: Stock, history: History) -> Taken | None:
         after = None if taken is None else allocate(stock, taken, needs)
         if len(stock.after) > _MOST_REMEMBERED:
             stock.after.clear()
-        stock.after[history] = None if after is None else after[0]
+        stock.after[history] = after
     return stock.after[history]
 
 
@@ -102,21 +91,17 @@ class _Search:
         self._stock, self._claims, self._before = stock, claims, taken
         self._used, self._consumed, self._counters = set(taken.used), dict(taken.consumed), dict(taken.counters)
         self._given: list[tuple[int, Wanted, int]] = []
-        in_vain = stock.effort.tries if stock.effort else 0
-        self._most = self._left = _MOST_TRIES if in_vain < _MOST_IN_VAIN else _FEWEST_TRIES
+        failed = stock.effort.tries if stock.effort else 0
+        self._most = self._left = _MOST_TRIES if failed < _MOST_FAILED_TRIES else _FEWEST_TRIES
 
     def note_failure(self) -> None:
-        """Count what was tried in vain."""
+        """Count what was tried."""
         if self._stock.effort:
             self._stock.effort.tries += self._most - self._left
 
-    def result(self) -> tuple[Taken, tuple[Given, ...]]:
+    def result(self) -> Taken:
         claims = self._before.claims | {claim.shared for claim in self._claims if claim.shared}
-        given = tuple(
-            Given(self._claims[claim].name, wanted.name, self._stock.devices[index].key)
-            for claim, wanted, index in self._given
-        )
-        return Taken(frozenset(self._used), self._consumed, self._counters, claims), given
+        return Taken(frozenset(self._used), self._consumed, self._counters, claims)
 
     def claim(self, claim: int) -> bool:
         """Serve this claim and all after it."""
@@ -190,11 +175,11 @@ class _Search:
         for constraint in needs.constraints:
             if not _is_about(wanted, constraint.requests):
                 continue
-            value = _known(device.attributes.get(constraint.attribute))
+            value = device.attributes.get(constraint.attribute)
             if value is None:
                 return False
             others = (
-                _known(self._stock.devices[index].attributes.get(constraint.attribute))
+                self._stock.devices[index].attributes.get(constraint.attribute)
                 for number, other, index in self._given
                 if number == claim and _is_about(other, constraint.requests)
             )
@@ -225,8 +210,3 @@ class _Search:
 def _is_about(wanted: Wanted, requests: Sequence[str]) -> bool:
     """Whether a constraint names the request, or its alternative, or all."""
     return not requests or wanted.name in requests or wanted.name.split("/")[0] in requests
-
-
-def _known(value: Any) -> Any:
-    """The value as one that can be compared: what is a list, as which of several it is."""
-    return tuple(value) if isinstance(value, list) else value

@@ -34,7 +34,7 @@ from joinery.objects.kubernetes.dynamic_resources import ResourceClaim, Resource
 from joinery.objects.snapshot.snapshot import Snapshot
 
 #: By device that claims have, how much of its capacities, where several claims may have it.
-Held = dict[DeviceKey, dict[str, Decimal]]
+Allocated = dict[DeviceKey, dict[str, Decimal]]
 
 
 @dataclass(frozen=True)
@@ -113,14 +113,14 @@ class Claims:
         return self._snapshot.derived(_published).afresh()
 
     @cached_property
-    def held(self) -> Held:
+    def allocated(self) -> Allocated:
         """The devices that claims have, without those whose pods all move."""
-        return _held(claim for claim in self._claims.values() if not self._is_released(claim))
+        return _allocated(claim for claim in self._claims.values() if not self._is_released(claim))
 
     @cached_property
-    def held_now(self) -> Held:
+    def allocated_now(self) -> Allocated:
         """The devices that claims have while all pods are where they are."""
-        return _held(self._claims.values())
+        return _allocated(self._claims.values())
 
     def _is_released(self, claim: ResourceClaim) -> bool:
         """Whether all who use it move: then its devices are free again."""
@@ -206,13 +206,13 @@ class Claims:
                 served = self._served(stock, waiting)
                 best = (where, stock, served) if len(served) > len(best[2]) else best
         where, stock, served = best
-        after = allocate(stock, taken_by(stock, self.held), tuple(claim.needs for claim in served))
-        if after is None:
+        taken = allocate(stock, taken_by(stock, self.allocated), tuple(claim.needs for claim in served))
+        if taken is None:
             return
-        for index in after[0].used:
-            self.held.setdefault(stock.devices[index].key, {})
-        for (index, name), amount in after[0].consumed.items():
-            self.held.setdefault(stock.devices[index].key, {})[name] = amount
+        for index in taken.used:
+            self.allocated.setdefault(stock.devices[index].key, {})
+        for (index, name), amount in taken.consumed.items():
+            self.allocated.setdefault(stock.devices[index].key, {})[name] = amount
         for claim in served:
             claim.where = () if where is None else (where,)
             if claim.key:
@@ -220,11 +220,11 @@ class Claims:
 
     def _served(self, stock: Stock, claims: Iterable[_Open]) -> list[_Open]:
         """Those of the claims that get devices of the stock, one after another."""
-        taken, served = taken_by(stock, self.held), list[_Open]()
+        taken, served = taken_by(stock, self.allocated), list[_Open]()
         for claim in claims:
             after = allocate(stock, taken, (claim.needs,)) if claim.needs.requests else None
             if after is not None:
-                taken = after[0]
+                taken = after
                 served.append(claim)
         return served
 
@@ -247,16 +247,16 @@ def _published(snapshot: Snapshot) -> Published:
     return published(snapshot.resource_slices)
 
 
-def _held(claims: Iterable[ResourceClaim]) -> Held:
-    held: Held = {}
+def _allocated(claims: Iterable[ResourceClaim]) -> Allocated:
+    allocated: Allocated = {}
     for claim in claims:
         for one in claim.status.allocation.devices.results if claim.status.allocation else ():
             if not one.admin_access:
-                amounts = held.setdefault(DeviceKey(one.driver, one.pool, one.device), {})
+                amounts = allocated.setdefault(DeviceKey(one.driver, one.pool, one.device), {})
                 for name, text in one.consumed_capacity.items():
                     with suppress(ValueError):  # the API server lets no such amount in
                         amounts[name] = amounts.get(name, Decimal(0)) + quantity.parse(text)
-    return held
+    return allocated
 
 
 def _users(pods: Iterable[Pod]) -> Mapping[str, int]:
@@ -269,16 +269,20 @@ def _users(pods: Iterable[Pod]) -> Mapping[str, int]:
     return users
 
 
-def without_held(stock: Stock, held: Held) -> Stock:
+def without_allocated(stock: Stock, allocated: Allocated) -> Stock:
     """A node's stock, of which claims have these devices."""
-    return replace(stock, taken=taken_by(stock, held)) if any(one.key in held for one in stock.devices) else stock
+    return (
+        replace(stock, taken=taken_by(stock, allocated))
+        if any(one.key in allocated for one in stock.devices)
+        else stock
+    )
 
 
-def promised(stock: Stock, seen: Stock, held: Held) -> Stock:
+def promised(stock: Stock, seen: Stock, allocated: Allocated) -> Stock:
     """What a node will have once its drivers have said it. ``stock``: that of its instance type; ``seen``: what they
     say by now: of that claims may have something, which is not found again in what the type says but for its driver.
     """
-    gone = Counter(device.key.driver for device in seen.devices if device.key in held)
+    gone = Counter(device.key.driver for device in seen.devices if device.key in allocated)
     used = frozenset(
         index
         for driver, count in gone.items()

@@ -138,7 +138,7 @@ _MOST_READ, _ALWAYS_READ = 40_000_000, 50_000
 class Effort:
     """What the nodes of one plan have cost so far that had nothing to give, so that no claim takes the time of others.
 
-    tries   devices that were tried in vain
+    tries   devices that were tried where there were too few
     read    characters of expressions, times devices
     """
 
@@ -172,11 +172,10 @@ class Stock:
 
     def selected(self, wanted: Wanted) -> tuple[int, ...]:
         """The devices (indices) that are what is wanted, taken or not."""
-        found = self._selected.get(wanted)
-        if found is None:
+        if wanted not in self._selected:
             chosen = (index for index, device in enumerate(self.devices) if device.is_selected(wanted))
-            found = self._selected[wanted] = tuple(chosen) if self._may_read(wanted) else ()
-        return found
+            self._selected[wanted] = tuple(chosen) if self._may_read(wanted) else ()
+        return self._selected[wanted]
 
     def _may_read(self, wanted: Wanted) -> bool:
         """Whether what is wanted may still be looked for here: long selectors over many devices are, up to a sum."""
@@ -253,9 +252,8 @@ def stock_of(slices: Sequence[ResourceSliceSpec], incomplete: frozenset[str] = f
         for counter_set in one.shared_counters
         for name, counter in counter_set.counters.items()
     }
-    found = (_device(one, device) for one in slices for device in one.devices)
-    devices = [device for device in found if device is not None]
-    usable = tuple(device for device in devices if all(key in counters for key, _ in device.consumes))
+    devices = (_device(one, device) for one in slices for device in one.devices)
+    usable = tuple(one for one in devices if one is not None and all(key in counters for key, _ in one.consumes))
     return Stock(usable, counters, incomplete)
 
 

@@ -16,7 +16,7 @@ from joinery.decisions.scheduling.constraints.requirements import EXISTS, Requir
 from joinery.decisions.scheduling.constraints.topology_rules import needed_keys, selector_keys
 from joinery.decisions.scheduling.constraints.volumes import Volumes
 from joinery.decisions.scheduling.constraints.work_bounds import within_bounds
-from joinery.decisions.scheduling.devices.claims import Claims, Held, promised, without_held
+from joinery.decisions.scheduling.devices.claims import Allocated, Claims, promised, without_allocated
 from joinery.decisions.scheduling.devices.stock import NOTHING as NO_DEVICES
 from joinery.decisions.scheduling.devices.stock import Stock, stock_of
 from joinery.decisions.scheduling.firstfit.existing_node import NodeRoom
@@ -172,22 +172,22 @@ class Workspace:
 
     @cached_property
     def room_now(self) -> NodeRoom:
-        """What nodes have left while all pods are where they are: those to place hold their devices."""
+        """What nodes have left while all pods are where they are: those to place have their devices."""
         if not self.claims.is_used:
             return self.room
-        return replace(self.room, stock_of=lambda view: self._stock_with(view, self.claims.held_now))
+        return replace(self.room, stock_of=lambda view: self._stock_with(view, self.claims.allocated_now))
 
     def _stock_of(self, view: NodeView) -> Stock:
-        return self._stock_with(view, self.claims.held) if self.claims.is_used else NO_DEVICES
+        return self._stock_with(view, self.claims.allocated) if self.claims.is_used else NO_DEVICES
 
-    def _stock_with(self, view: NodeView, held: Held) -> Stock:
+    def _stock_with(self, view: NodeView, allocated: Allocated) -> Stock:
         """The devices of a node: as its drivers publish them, and before it is initialised as its type says."""
         published = self.claims.published.by_node.get(view.node, NO_DEVICES)
         if view.is_initialized or not view.pool:
-            return without_held(published, held)
+            return without_allocated(published, allocated)
         kinds = self._kinds.get(view.pool, {})
         kind = kinds.get(view.labels.get(INSTANCE_TYPE, ""))
-        return promised(self._stock_of_type(kind), published, held) if kind else NO_DEVICES
+        return promised(self._stock_of_type(kind), published, allocated) if kind else NO_DEVICES
 
     def _stock_of_type(self, kind: InstanceType) -> Stock:
         """One for all nodes of a type, so that what is remembered for one serves the others."""

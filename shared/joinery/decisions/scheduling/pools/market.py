@@ -208,11 +208,9 @@ class Market:
     @cached_property
     def stocks(self) -> tuple[Stock, ...]:
         """By type, the devices that its nodes will have; types with the same devices have the same object."""
-        known: dict[int, Stock] = {}
-        for kind in self.types:
-            if id(kind.slices) not in known:
-                known[id(kind.slices)] = stock_of(kind.slices)
-        return tuple(known[id(kind.slices)] for kind in self.types)
+        slices = {id(kind.slices): kind.slices for kind in self.types}
+        stocks = {key: stock_of(one) for key, one in slices.items()}
+        return tuple(stocks[id(kind.slices)] for kind in self.types)
 
     def device_room(self, rows: Sequence[int], history: History, needs: Needs, most: int) -> Amounts:
         """int64[rows]: for how many more pods nodes of each type have devices, ``most`` at the most."""
