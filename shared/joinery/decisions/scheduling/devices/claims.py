@@ -114,7 +114,7 @@ class Claims:
 
     @cached_property
     def allocated(self) -> Allocated:
-        """The devices that claims have, without those whose pods all move."""
+        """The devices that claims have, without those whose pods all move, and with what they get of several nodes'."""
         return _allocated(claim for claim in self._claims.values() if not self._is_released(claim))
 
     @cached_property
@@ -200,14 +200,13 @@ class Claims:
     def _serve_elsewhere(self, read: _Read) -> None:
         """Give claims devices that several nodes can use: all of them at one place, or as many as there can be."""
         waiting = [claim for claim in read.open if claim.where is None]
-        best: tuple[NodeSelector | None, Stock, list[_Open]] = None, NOTHING, []
-        for where, stock in self._places.values():
-            if all(self._suits(read.pod, one) for one in (where, *read.where) if one is not None):
-                served = self._served(stock, waiting)
-                best = (where, stock, served) if len(served) > len(best[2]) else best
-        where, stock, served = best
-        taken = allocate(stock, taken_by(stock, self.allocated), tuple(claim.needs for claim in served))
-        if taken is None:
+        ways = [
+            (where, stock, *self._served(stock, waiting))
+            for where, stock in self._places.values()
+            if all(self._suits(read.pod, one) for one in (where, *read.where) if one is not None)
+        ]
+        where, stock, taken, served = max(ways, key=lambda way: len(way[3]), default=(None, NOTHING, NOTHING.taken, []))
+        if not served:
             return
         for index in taken.used:
             self.allocated.setdefault(stock.devices[index].key, {})
@@ -218,15 +217,15 @@ class Claims:
             if claim.key:
                 self._placed[claim.key] = claim.where
 
-    def _served(self, stock: Stock, claims: Iterable[_Open]) -> list[_Open]:
-        """Those of the claims that get devices of the stock, one after another."""
+    def _served(self, stock: Stock, claims: Iterable[_Open]) -> tuple[Taken, list[_Open]]:
+        """Those of the claims that get devices of the stock, one after another, and what is taken of it then."""
         taken, served = taken_by(stock, self.allocated), list[_Open]()
         for claim in claims:
             after = allocate(stock, taken, (claim.needs,)) if claim.needs.requests else None
             if after is not None:
                 taken = after
                 served.append(claim)
-        return served
+        return taken, served
 
     @cached_property
     def _places(self) -> Mapping[str, tuple[NodeSelector | None, Stock]]:
