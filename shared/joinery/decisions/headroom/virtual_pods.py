@@ -15,7 +15,6 @@ from joinery.objects.kubernetes.core import (
     Affinity,
     Condition,
     NodeAffinity,
-    NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     ObjectMeta,
@@ -24,6 +23,7 @@ from joinery.objects.kubernetes.core import (
     PodStatus,
     PodTemplateSpec,
 )
+from joinery.objects.kubernetes.node_affinity import with_rule
 from joinery.objects.snapshot.gangs import COSCHEDULING_GROUP, KUEUE_GROUP
 
 _OF_GANGS = (COSCHEDULING_GROUP, KUEUE_GROUP)
@@ -85,15 +85,14 @@ def _of_types(spec: PodSpec, types: Sequence[str]) -> PodSpec:
     own = NodeSelectorRequirement(key=CAPACITY_TYPE, operator="In", values=list(types))
     affinity = spec.affinity or Affinity()
     of_nodes = affinity.node_affinity or NodeAffinity()
-    required = of_nodes.required_during_scheduling_ignored_during_execution
-    terms = required.node_selector_terms if required else [NodeSelectorTerm()]
+    required = with_rule(spec.required_node_affinity, own)
     preferred = [
         replace(one, preference=_silent(one.preference))
         for one in of_nodes.preferred_during_scheduling_ignored_during_execution
     ]
     changed = NodeAffinity(
-        required_during_scheduling_ignored_during_execution=NodeSelector(
-            node_selector_terms=[_with(_silent(term), own) for term in terms]
+        required_during_scheduling_ignored_during_execution=replace(
+            required, node_selector_terms=[_silent(term, but=own) for term in required.node_selector_terms]
         ),
         preferred_during_scheduling_ignored_during_execution=[
             one for one in preferred if one.preference.match_expressions or one.preference.match_fields
@@ -106,13 +105,10 @@ def _of_types(spec: PodSpec, types: Sequence[str]) -> PodSpec:
     )
 
 
-def _silent(term: NodeSelectorTerm) -> NodeSelectorTerm:
-    """The term without what it says of capacity types."""
-    return replace(term, match_expressions=[one for one in term.match_expressions if one.key != CAPACITY_TYPE])
-
-
-def _with(term: NodeSelectorTerm, requirement: NodeSelectorRequirement) -> NodeSelectorTerm:
-    return replace(term, match_expressions=[*term.match_expressions, requirement])
+def _silent(term: NodeSelectorTerm, but: NodeSelectorRequirement | None = None) -> NodeSelectorTerm:
+    """The term without what it says of capacity types, ``but`` for this."""
+    expressions = [one for one in term.match_expressions if one is but or one.key != CAPACITY_TYPE]
+    return replace(term, match_expressions=expressions)
 
 
 def as_admitted(template: PodTemplateSpec, running: Iterable[Pod]) -> PodTemplateSpec:

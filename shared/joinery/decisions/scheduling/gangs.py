@@ -26,14 +26,12 @@ from joinery.objects.karpenter.labels import HOSTNAME
 from joinery.objects.kubernetes.core import (
     Affinity,
     LabelSelector,
-    NodeAffinity,
-    NodeSelector,
     NodeSelectorRequirement,
-    NodeSelectorTerm,
     Pod,
     PodAffinity,
     PodAffinityTerm,
 )
+from joinery.objects.kubernetes.node_affinity import narrowed
 from joinery.objects.snapshot.gangs import Gang, GangKey
 from joinery.objects.snapshot.pods import priorities_of, priority_of
 
@@ -265,18 +263,7 @@ def _gathered(
 
 def _in_domain(pod: Pod, key: str, domain: str) -> Pod:
     """The pod, required to run in the domain."""
-    required = pod.spec.required_node_affinity
-    rule = NodeSelectorRequirement(key=key, operator="In", values=[domain])
-    terms = [
-        with_fields(term, match_expressions=[*term.match_expressions, rule])
-        for term in (required.node_selector_terms if required else [NodeSelectorTerm()])
-    ]
-    affinity = pod.spec.affinity or Affinity()
-    node_affinity = with_fields(
-        affinity.node_affinity or NodeAffinity(),
-        required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=terms),
-    )
-    return with_fields(pod, spec=with_fields(pod.spec, affinity=with_fields(affinity, node_affinity=node_affinity)))
+    return narrowed(pod, NodeSelectorRequirement(key=key, operator="In", values=[domain]))
 
 
 def _beside(pod: Pod, gang: Gang) -> Pod:

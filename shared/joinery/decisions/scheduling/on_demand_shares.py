@@ -19,14 +19,8 @@ from msgspec.structs import replace
 from joinery.decisions.scheduling.constraints.podclasses import terms_of
 from joinery.objects.actions import Announce, UpdatePod
 from joinery.objects.karpenter.labels import CAPACITY_TYPE, ON_DEMAND, ON_DEMAND_SHARE, RESERVED, SPOT
-from joinery.objects.kubernetes.core import (
-    Affinity,
-    NodeAffinity,
-    NodeSelector,
-    NodeSelectorRequirement,
-    NodeSelectorTerm,
-    Pod,
-)
+from joinery.objects.kubernetes.core import NodeSelectorRequirement, Pod
+from joinery.objects.kubernetes.node_affinity import narrowed
 from joinery.objects.policies import OnDemandShare, on_demand_share_of
 from joinery.objects.snapshot.pods import controller_of, is_active
 
@@ -82,7 +76,7 @@ def _dealt(passing: Sequence[tuple[Pod, OnDemandShare]], others: Sequence[Pod]) 
         if on_demand < wanted and not _is_on_demand(pod) and _may_be_on_demand(pod):
             on_demand += 1
             why = f"{wanted} of the {count} pods of its workload run on demand, and this is number {on_demand}"
-            yield UpdatePod(pod, _open(_narrowed(pod)), why)
+            yield UpdatePod(pod, _open(narrowed(pod, _ON_DEMAND)), why)
         else:
             why = f"it runs where it may: {on_demand} of the {count} pods of its workload run on demand, of {wanted}"
             yield UpdatePod(pod, _open(pod), why)
@@ -122,22 +116,3 @@ def _open(pod: Pod) -> Pod:
     """The pod without the gate. Another's gate stays."""
     gates = [gate for gate in pod.spec.scheduling_gates if gate.name != ON_DEMAND_SHARE]
     return replace(pod, spec=replace(pod.spec, scheduling_gates=gates))
-
-
-def _narrowed(pod: Pod) -> Pod:
-    """The pod on on-demand capacity alone: each term of its required node affinity asks for that too."""
-    affinity = pod.spec.affinity or Affinity()
-    node_affinity = affinity.node_affinity or NodeAffinity()
-    required = pod.spec.required_node_affinity
-    terms = required.node_selector_terms if required else [NodeSelectorTerm()]
-    # A term that says nothing selects no node (kube-scheduler `NewNodeSelector`), which stays so.
-    narrowed = [
-        replace(term, match_expressions=[*term.match_expressions, _ON_DEMAND])
-        if required is None or term.match_expressions or term.match_fields
-        else term
-        for term in terms
-    ]
-    node_affinity = replace(
-        node_affinity, required_during_scheduling_ignored_during_execution=NodeSelector(node_selector_terms=narrowed)
-    )
-    return replace(pod, spec=replace(pod.spec, affinity=replace(affinity, node_affinity=node_affinity)))
