@@ -29,14 +29,13 @@ from joinery.objects.autoscaling.provisioningrequest import (
     PROVISIONED,
     ProvisioningRequest,
 )
-from joinery.objects.karpenter.conditions import Observation, find, put
+from joinery.objects.karpenter.conditions import Observation, false, find, put, true
 from joinery.objects.karpenter.labels import FAKE_POD, PROVISIONING_REQUEST
 from joinery.objects.karpenter.meta import Condition
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.kubernetes.shapes import Shape
 from joinery.objects.snapshot.pods import is_active
 from joinery.objects.snapshot.snapshot import Snapshot
-from joinery.objects.wording import shortened
 
 #: How long room is kept, and how long it is looked for (cluster autoscaler ``defaultReservationTime``,
 #: ``defaultExpirationTime``).
@@ -158,36 +157,27 @@ def request_statuses(
 def _conditions(one: ResolvedRequest, *, has_room: bool, why: str, now: datetime) -> list[Condition]:
     request, at = one.request, Observation(now=now, generation=one.request.metadata.generation)
 
-    def made(kind: str, reason: str, message: str, status: str = "True") -> Condition:
-        return Condition(
-            type=kind,
-            status="True" if status == "True" else "False",
-            reason=reason,
-            message=shortened(message),
-            last_transition_time=at.now.replace(microsecond=0),
-            observed_generation=at.generation,
-        )
+    def made(kind: str, reason: str, message: str) -> list[Condition]:
+        return put(conditions, true(kind, at, message, reason=reason))
 
-    accepted = made(ACCEPTED, "Accepted", "ProvisioningRequest is accepted")
-    conditions = put(request.status.conditions, accepted)
+    conditions = put(request.status.conditions, true(ACCEPTED, at, "ProvisioningRequest is accepted"))
     if one.problem:
-        return put(conditions, made(FAILED, "FailedToCreatePods", one.problem))
+        return made(FAILED, "FailedToCreatePods", one.problem)
     if request.is_provisioned:
         since = find(conditions, PROVISIONED)
         if since is not None and since.last_transition_time and now - since.last_transition_time >= BOOKED:
-            expired = made(BOOKING_EXPIRED, "CapacityReservationTimeExpired", "Capacity reservation time is expired")
-            return put(conditions, expired)
+            return made(BOOKING_EXPIRED, "CapacityReservationTimeExpired", "Capacity reservation time is expired")
         return conditions
     is_atomic = request.spec.provisioning_class_name == ATOMIC
     if has_room:
         reason = "CapacityIsProvisioned" if is_atomic else "CapacityIsFound"
-        return put(conditions, made(PROVISIONED, reason, "Capacity is found in the cluster"))
+        return made(PROVISIONED, reason, "Capacity is found in the cluster")
     if not is_atomic and request.spec.parameters.get("noRetry") == "true":
-        return put(conditions, made(FAILED, "CapacityIsNotFound", "there is no room for all of its pods"))
+        return made(FAILED, "CapacityIsNotFound", "there is no room for all of its pods")
     if _is_over(request, now):
-        return put(conditions, made(FAILED, "Expired", "ProvisioningRequest is expired"))
+        return made(FAILED, "Expired", "ProvisioningRequest is expired")
     text = why or "there is no room for all of its pods; it is looked for again"
-    return put(conditions, made(PROVISIONED, "CapacityIsNotFound", text, "False"))
+    return put(conditions, false(PROVISIONED, "CapacityIsNotFound", text, at))
 
 
 def _is_over(request: ProvisioningRequest, now: datetime) -> bool:

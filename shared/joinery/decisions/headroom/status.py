@@ -14,12 +14,11 @@ from joinery.objects.autoscaling.capacitybuffer import (
     READY_FOR_PROVISIONING,
     CapacityBufferStatus,
 )
-from joinery.objects.karpenter.conditions import Observation, drop, find, put
+from joinery.objects.karpenter.conditions import Observation, drop, false, find, put, true
 from joinery.objects.karpenter.labels import BUFFER_SCHEDULE
 from joinery.objects.karpenter.meta import Condition
 from joinery.objects.snapshot.pods import buffer_of
 from joinery.objects.snapshot.snapshot import Snapshot
-from joinery.objects.wording import shortened
 
 #: Of ``LimitedByQuotas``, whatever its status (cluster autoscaler).
 QUOTAS_ALLOCATED = "ResourceQuotasAllocated"
@@ -80,7 +79,7 @@ def buffer_statuses(
 
 def _status(one: ResolvedBuffer, found: Placed, snapshot: Snapshot) -> CapacityBufferStatus:
     before, at = one.buffer, Observation(now=snapshot.now, generation=one.buffer.metadata.generation)
-    conditions = put(before.status.conditions, _made(READY_FOR_PROVISIONING, one.is_ready, one.reason, one.message, at))
+    conditions = put(before.status.conditions, _ready(one, at))
     conditions = put(conditions, _provisioning(one, found, at))
     conditions = put(conditions, _limited(one, at)) if one.is_ready else drop(conditions, LIMITED_BY_QUOTAS)
     is_template = one.is_ready and before.spec.pod_template_ref is not None
@@ -101,35 +100,30 @@ def _status(one: ResolvedBuffer, found: Placed, snapshot: Snapshot) -> CapacityB
     )
 
 
+def _ready(one: ResolvedBuffer, at: Observation) -> Condition:
+    if one.is_ready:
+        return true(READY_FOR_PROVISIONING, at, one.message, reason=one.reason)
+    return false(READY_FOR_PROVISIONING, one.reason, one.message, at)
+
+
 def _provisioning(one: ResolvedBuffer, found: Placed, at: Observation) -> Condition:
     wanted = len(one.pods)
     if not one.is_ready:
-        return _made(PROVISIONING, False, NOT_READY, "Buffer is not ReadyForProvisioning", at)
+        return false(PROVISIONING, NOT_READY, "Buffer is not ReadyForProvisioning", at)
     if not one.is_open:
         text = one.paused or f"it counts {one.buffer.metadata.annotations.get(BUFFER_SCHEDULE, '')}, and not now"
-        return _made(PROVISIONING, False, OUTSIDE_SCHEDULE, text, at)
+        return false(PROVISIONING, OUTSIDE_SCHEDULE, text, at)
     if not wanted:
-        return _made(PROVISIONING, False, EMPTY, "Buffer has zero desired replicas", at)
+        return false(PROVISIONING, EMPTY, "Buffer has zero desired replicas", at)
     if found.existing == wanted:
-        return _made(PROVISIONING, True, FITS, f"All {wanted} virtual pods fit on existing capacity", at)
+        return true(PROVISIONING, at, f"All {wanted} virtual pods fit on existing capacity", reason=FITS)
     text = f"{found.bought}/{wanted} virtual pods required new capacity, {found.failed} failed"
-    return _made(PROVISIONING, False, NEEDS_NEW, f"{text}: {found.why}" if found.why else text, at)
+    return false(PROVISIONING, NEEDS_NEW, f"{text}: {found.why}" if found.why else text, at)
 
 
 def _limited(one: ResolvedBuffer, at: Observation) -> Condition:
     if not one.quotas:
-        return _made(LIMITED_BY_QUOTAS, False, QUOTAS_ALLOCATED, "", at)
+        return false(LIMITED_BY_QUOTAS, QUOTAS_ALLOCATED, "", at)
     named = ", ".join(one.quotas)
     text = f"Buffer replicas limited from {one.size} to {len(one.pods)} due to quotas: {named}"
-    return _made(LIMITED_BY_QUOTAS, True, QUOTAS_ALLOCATED, text, at)
-
-
-def _made(kind: str, holds: bool, reason: str, message: str, at: Observation) -> Condition:
-    return Condition(
-        type=kind,
-        status="True" if holds else "False",
-        reason=reason,
-        message=shortened(message),
-        last_transition_time=at.now.replace(microsecond=0),
-        observed_generation=at.generation,
-    )
+    return true(LIMITED_BY_QUOTAS, at, text, reason=QUOTAS_ALLOCATED)

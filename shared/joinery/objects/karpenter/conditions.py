@@ -40,9 +40,9 @@ class Observation:
     generation: int
 
 
-def true(condition_type: str, at: Observation, message: str = "") -> Condition:
-    """The condition holds: its reason is its own name, and there is usually nothing to explain."""
-    return _condition(condition_type, "True", condition_type, message, at)
+def true(condition_type: str, at: Observation, message: str = "", *, reason: str = "") -> Condition:
+    """The condition holds. Of Karpenter's the reason is their own name, and there is usually nothing to explain."""
+    return _condition(condition_type, "True", reason or condition_type, message, at)
 
 
 def false(condition_type: str, reason: str, message: str, at: Observation) -> Condition:
