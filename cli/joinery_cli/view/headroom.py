@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from joinery.decisions.scheduling.constraints.resources import PODS, requests_of
 from joinery.objects.kubernetes.quantity import Resources
 from joinery.objects.snapshot.nodes import NodeView
-from joinery.objects.snapshot.pods import buffer_of, comes_with_node, is_virtual
+from joinery.objects.snapshot.pods import buffer_of, comes_with_node
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.view.figures import money
 
@@ -68,7 +68,7 @@ def headroom_of(nodes: Iterable[tuple[float, Mapping[str, Resources]]], buffers:
 
 def buffers_in(snapshot: Snapshot) -> Mapping[str, str]:
     """By virtual pod (namespace/name), the buffer that it stands for."""
-    return {pod.key: buffer for pod in snapshot.pods if is_virtual(pod) and (buffer := buffer_of(pod))}
+    return {pod.key: buffer for pod in snapshot.virtual_pods if (buffer := buffer_of(pod))}
 
 
 def headroom_on(snapshot: Snapshot, prices: Mapping[str, float]) -> Headroom | None:

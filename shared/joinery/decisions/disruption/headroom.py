@@ -16,7 +16,7 @@ from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.solve import Stopwatch, solve_unproven
 from joinery.objects.annotations.disruption import is_candidate
 from joinery.objects.snapshot.nodes import cordoned
-from joinery.objects.snapshot.pods import comes_with_node, is_virtual, wanted_by
+from joinery.objects.snapshot.pods import comes_with_node, wanted_by
 from joinery.objects.snapshot.snapshot import Snapshot
 
 
@@ -25,7 +25,7 @@ def with_chunks_bound(problem: DisruptionProblem, stopwatch: Stopwatch = lambda:
     where there are no buffers.
     """
     snapshot = problem.packing.snapshot
-    waiting = {pod.key for pod in snapshot.pods if is_virtual(pod) and not pod.spec.node_name}
+    waiting = {pod.key for pod in snapshot.virtual_pods if not pod.spec.node_name}
     if not waiting:
         return problem
     for others in (_without_idle_nodes(snapshot), snapshot):
@@ -46,7 +46,7 @@ def carried_over(snapshot: Snapshot, decided: Snapshot) -> Snapshot:
     names = {buffer.key for buffer in snapshot.capacity_buffers}
     names |= {request.key for request in snapshot.provisioning_requests if request.is_open}
     return snapshot.with_virtual(
-        pod for pod in decided.pods if is_virtual(pod) and pod.spec.node_name in nodes and wanted_by(pod) in names
+        pod for pod in decided.virtual_pods if pod.spec.node_name in nodes and wanted_by(pod) in names
     )
 
 

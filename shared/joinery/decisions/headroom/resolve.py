@@ -17,7 +17,7 @@ from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
 from joinery.objects.karpenter.pause import Pause, pause_of_buffers
 from joinery.objects.kubernetes.core import Pod, PodTemplateSpec
 from joinery.objects.kubernetes.shapes import BufferSources, Shape
-from joinery.objects.snapshot.pods import is_active, is_virtual
+from joinery.objects.snapshot.pods import is_active
 from joinery.objects.snapshot.snapshot import Snapshot
 
 #: Reasons of ReadyForProvisioning (Karpenter capacitybuffer), and one of our own.
@@ -151,7 +151,7 @@ def with_headroom(snapshot: Snapshot, resolved: Sequence[ResolvedBuffer]) -> Sna
 
 def for_real_pods(packing: Packing, snapshot: Snapshot) -> Packing:
     """The packing as far as it is about pods that there are: for whoever counts pods, or speaks of them."""
-    virtual = frozenset(name for name, pod in snapshot.pods_by_key.items() if is_virtual(pod))
+    virtual = frozenset(pod.key for pod in snapshot.virtual_pods)
     if not virtual:
         return packing
     existing = (replace(one, pods=tuple(pod for pod in one.pods if pod not in virtual)) for one in packing.existing)

@@ -7,7 +7,7 @@ from operator import is_
 
 from joinery.objects.kubernetes.core import Pod
 from joinery.objects.snapshot.derived import Derives
-from joinery.objects.snapshot.pods import is_active, is_daemon, is_terminal
+from joinery.objects.snapshot.pods import is_active, is_daemon, is_terminal, is_virtual
 
 #: How many pods of two lists are compared at first.
 _RUN = 64
@@ -102,6 +102,11 @@ def of_daemon_sets(group: PodGroup) -> tuple[Pod, ...]:
 def unbound(group: PodGroup) -> tuple[Pod, ...]:
     """The pods of the group that are alive and not bound to any node."""
     return tuple(pod for pod in group.pods if not pod.spec.node_name and is_active(pod))
+
+
+def virtual(group: PodGroup) -> tuple[Pod, ...]:
+    """The pods of the group that stand for room (``pods.is_virtual``)."""
+    return tuple(filter(is_virtual, group.pods))
 
 
 def by_key(group: PodGroup) -> Mapping[str, Pod]:

@@ -40,7 +40,7 @@ from joinery.objects.snapshot.derived import Derives
 from joinery.objects.snapshot.gangs import Gang, GangKey, gangs_of
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.nodes import NodeView, views
-from joinery.objects.snapshot.pod_groups import PodGroups, by_key, merged, of_daemon_sets
+from joinery.objects.snapshot.pod_groups import PodGroups, by_key, merged, of_daemon_sets, virtual
 from joinery.objects.snapshot.successors import FIELDS, OwnerKey, successor
 
 #: The name of an ``Invalid`` that stands for all objects of its kind.
@@ -152,6 +152,12 @@ class Snapshot(ClaimsSnapshot, Derives):
         """The pods of DaemonSets."""
         return tuple(pod for group in self.pod_groups for pod in group.derived(of_daemon_sets))
 
+    @cached_property
+    def virtual_pods(self) -> tuple[Pod, ...]:
+        """The pods that stand for room (``with_virtual``), by name."""
+        found = (pod for group in self.pod_groups for pod in group.derived(virtual))
+        return tuple(sorted(found, key=lambda pod: pod.key))
+
     def successor(self, pod: Pod) -> Pod:
         """The pod that will come in the place of one that leaves its node (``objects.snapshot.successors``)."""
         return successor(pod, self._owners)
@@ -168,8 +174,9 @@ class Snapshot(ClaimsSnapshot, Derives):
         """The snapshot with these pods beside those that there are (``decisions.headroom``). What is remembered of it
         is that of the whole.
         """
-        there = self.pods_by_key
-        more = tuple(pod for pod in pods if pod.key not in there)
+        asked = tuple(pods)
+        there = self.pods_by_key if asked else {}
+        more = tuple(pod for pod in asked if pod.key not in there)
         if not more:
             return self
         is_remembered = self.pods is self.known.pods
