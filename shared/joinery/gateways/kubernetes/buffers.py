@@ -4,9 +4,9 @@ Of the kinds below the object says what its pods look like. Of any other kind it
 it has and how they are selected, which is all that one right allows for kinds that nobody knows yet.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import msgspec
@@ -83,24 +83,14 @@ class _Reader:
 
     def shape(self, buffer: CapacityBuffer) -> Shape:
         """What the buffer refers to, or why that is not known."""
-        namespace, spec = buffer.namespace, buffer.spec
-        try:
-            if spec.pod_template_ref is not None:
-                return self._pod_template(namespace, spec.pod_template_ref.name)
-            return self._scalable(namespace, spec.scalable_ref) if spec.scalable_ref is not None else Shape()
-        except NotFoundError as error:
-            return Shape(missing=str(error))
-        except (DeniedError, msgspec.ValidationError, ValueError) as error:
-            return Shape(missing=str(error), is_unread=True)
+        namespace, template, scalable = buffer.namespace, buffer.spec.pod_template_ref, buffer.spec.scalable_ref
+        if template is not None:
+            return _or_why(self._pod_template, namespace, template.name)
+        return _or_why(self._scalable, namespace, scalable) if scalable is not None else Shape()
 
     def named(self, name: str) -> Shape:
         """The PodTemplate namespace/name, or why that is not known."""
-        try:
-            return self._pod_template(*name.split("/", 1))
-        except NotFoundError as error:
-            return Shape(missing=str(error))
-        except (DeniedError, msgspec.ValidationError, ValueError) as error:
-            return Shape(missing=str(error), is_unread=True)
+        return _or_why(self._pod_template, *name.split("/", 1))
 
     def _pod_template(self, namespace: str, name: str) -> Shape:
         path = f"/api/v1/namespaces/{quote(namespace)}/podtemplates/{quote(name)}"
@@ -157,6 +147,16 @@ class _Reader:
             said = answer.status.message
             raise DeniedError(f"the right to read {found.name} is missing: deploy again, or grant it ({said})")
         return object_of(f"GET {found.path}", answer)
+
+
+def _or_why(read: Callable[..., Shape], *args: Any) -> Shape:
+    """What it reads, or why it cannot."""
+    try:
+        return read(*args)
+    except NotFoundError as error:
+        return Shape(missing=str(error))
+    except (DeniedError, msgspec.ValidationError, ValueError) as error:
+        return Shape(missing=str(error), is_unread=True)
 
 
 def _labels_of(selector: str) -> dict[str, str] | None:
