@@ -144,14 +144,13 @@ def _too_large(
     problem: Problem, packing: Packing, bundles: Sequence[Sequence[int]], urgency_of: Mapping[str, Urgency]
 ) -> dict[str, Unplaced]:
     """The pods of the least urgent gang of launches that no run may ever make together, with the reason."""
-    for bundle in bundles:
+    for bundle in (one for one in bundles if len(one) > 1):
         launches = [packing.launches[index] for index in bundle]
         pods = {pod for launch in launches for pod in launch.pods}
         gangs = [gang for gang in problem.snapshot.gangs.values() if not pods.isdisjoint(gang.members)]
-        if len(bundle) > 1:
-            last = max(gangs, key=lambda gang: (min(urgency_of[pod] for pod in gang.members), gang.key))
-            if reason := over_alone(purchase_of(launches, urgency_of), problem.options.caps, str(last)):
-                return {pod: Unplaced(pod, (reason,)) for pod in pods.intersection(last.members)}
+        last = max(gangs, key=lambda gang: (min(urgency_of[pod] for pod in gang.members), gang.key))
+        if reason := over_alone(purchase_of(launches, urgency_of), problem.options.caps, str(last)):
+            return {pod: Unplaced(pod, (reason,)) for pod in pods.intersection(last.members)}
     return {}
 
 
