@@ -110,7 +110,7 @@ def _pause(
     annotations: Mapping[str, str], everywhere: tuple[LocalWindow, ...], whose: str, now: datetime
 ) -> Pause | None:
     is_everywhere, own = _read(annotations)
-    # What says something of its own is not held to what is said of all.
+    # What says something of its own goes by that alone, and not by what is said of all.
     pause = _in_windows(everywhere if is_everywhere else own, whose, now)
     try:
         resumed = paused_of(annotations[PAUSED]) if PAUSED in annotations else datetime.min.replace(tzinfo=now.tzinfo)
