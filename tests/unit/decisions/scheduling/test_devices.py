@@ -15,7 +15,7 @@ from joinery.decisions.scheduling.packing import Packing
 from joinery.decisions.scheduling.problem import Problem
 from joinery.decisions.scheduling.solve import solve
 from joinery.decisions.verification.verify import verify
-from joinery.objects.karpenter.labels import ARCH, HOSTNAME, INSTANCE_TYPE, ZONE
+from joinery.objects.karpenter.labels import ARCH, HOSTNAME, INSTANCE_TYPE, OVERRIDES, ZONE
 from joinery.objects.kubernetes.core import Node, Pod, PodResourceClaimStatus
 from joinery.objects.kubernetes.dynamic_resources import (
     DeviceClass,
@@ -277,6 +277,15 @@ def test_who_has_no_devices_to_offer_says_so() -> None:
     """(U2)"""
     told = "none of the 1 instance types that it allows has devices for the pod's claims"
     assert _why(_plan(_claim("a"), _pod("a", "a"))) == {"a": told}
+
+
+def test_devices_of_types_that_a_default_leaves_out_are_none_to_offer() -> None:
+    """What the NodePool lists holds for a pod that chooses nothing else, and for the reason too."""
+    pool = node_pool(requirements=[f"{ARCH}=amd64"])
+    pool.metadata.annotations[OVERRIDES] = "true"
+    types = (PLAIN, _gpus(1, name="m7g.2xlarge", arch="arm64"))
+    waiting = solve(problem(pool, *CLASSES, _claim("a"), _pod("a", "a"), types=types))
+    assert _why(waiting) == {"a": "none of the 1 instance types that it allows has devices for the pod's claims"}
 
 
 def test_a_claim_that_was_not_needed_asks_for_nothing() -> None:

@@ -87,7 +87,7 @@ def _labels(asked: Asked, ways: Sequence[TermInPool]) -> Iterator[RuleCount]:
     """One line for each label that the pod or its volumes ask for, by the way that leaves most."""
     ways = ways or asked.ways()  # all of them, to show which label none of them meets
     best = max(ways, key=lambda way: (not way.fit.conflict, int(way.types.sum())))
-    wanted = asked.pool.asked(best.term.intersect(best.volume).canonical())
+    wanted = best.wanted
     whole = replace(asked.pool, types=asked.pool.types | asked.pool.crowded, peculiar=None)
     keys = sorted(wanted)
     steps = [(f"{key} {wanted.sets[key]}", number) for number, key in enumerate(keys[:_SHOWN], start=1)]

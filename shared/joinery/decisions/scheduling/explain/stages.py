@@ -32,11 +32,13 @@ _ALLOWED = "instance type that it allows"
 class TermInPool:
     """One way in which a pod may use a pool: a term of its node affinity, with one of the places its volumes may be.
 
-    ``fit``: what the two leave of the pool's template; ``types``: the instance types that are left by now.
+    ``wanted``: what the two ask of the pool's nodes, with the pool's defaults; ``fit``: what that leaves of its
+    template; ``types``: the instance types that are left by now.
     """
 
     term: Requirements
     volume: Requirements
+    wanted: Requirements
     fit: Fit
     types: Mask
 
@@ -82,8 +84,9 @@ class Asked:
             for term in self.pod_class.terms
             for v in self.pod_class.volumes.alternatives
         ]
-        fits = [self.pool.whole.fit(self.pool.asked(term.intersect(volume))) for term, volume in pairs]
-        return [TermInPool(*pair, joint, joint.types) for pair, joint in zip(pairs, fits, strict=True)]
+        asked = [self.pool.asked(term.intersect(volume)) for term, volume in pairs]
+        fits = map(self.pool.whole.fit, asked)
+        return [TermInPool(*pair, wanted, fit, fit.types) for pair, wanted, fit in zip(pairs, asked, fits, strict=True)]
 
     def hard_rules(self) -> list[TopologyRule]:
         """The pod's own rules about other pods that must hold."""
@@ -123,7 +126,7 @@ def _requirements(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
 
 def _conflict(way: TermInPool, pool: Pool) -> str:
     """What the pod wants, by this way's term, or its volume, that the pool's nodes do not have."""
-    wanted, key = pool.asked(way.term.intersect(way.volume)), way.fit.conflict
+    wanted, key = way.wanted, way.fit.conflict
     if key not in way.term.sets and key not in way.volume.sets:
         return f"no {_ALLOWED} has {key} {wanted.sets[key]}, its default"
     who = "the pod wants" if key in way.term.sets else "its volume demands"
@@ -160,8 +163,8 @@ def _offerings(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
         return RuleStage(ReasonCode.OFFERINGS, sold)
     if used := _used_up(asked, ways, np.logical_or.reduce([way.fit.columns for way in ways])):
         return RuleStage(ReasonCode.RESERVED, (), Reason(ReasonCode.RESERVED, used, asked.subject))
-    claimed = (way.term.intersect(way.volume) for way in ways)
-    if short := short_of_devices(asked.pool, asked.subject, asked.pod_class.devices, claimed):
+    wanted = (way.wanted for way in ways)
+    if short := short_of_devices(asked.pool, asked.subject, asked.pod_class.devices, wanted):
         return RuleStage(ReasonCode.DEVICES, (), short)
     message = _only_parts(asked, ways) or "no instance type that it allows is on offer where the pod may run"
     return RuleStage(ReasonCode.OFFERINGS, (), Reason(ReasonCode.OFFERINGS, message, asked.subject))
@@ -170,8 +173,7 @@ def _offerings(asked: Asked, ways: Sequence[TermInPool]) -> RuleStage:
 def _only_parts(asked: Asked, ways: Sequence[TermInPool]) -> str | None:
     """That all types that would do have parts of GPUs, and nobody asks for those; None where it is not so."""
     pool = asked.pool
-    joint = (pool.asked(way.term.intersect(way.volume)) for way in ways)
-    fits = [pool.fit(replace(wanted, whole_gpus=False)) for wanted in joint if wanted.whole_gpus]
+    fits = [pool.fit(replace(way.wanted, whole_gpus=False)) for way in ways if way.wanted.whole_gpus]
     types = np.logical_or.reduce([_sold(pool, fit) for fit in fits]) if fits else np.zeros_like(pool.types)
     holding = np.flatnonzero(types & pool.has_room(asked.work.axis.vector(asked.pod_class.requests)))
     families = sorted({name for row in holding for name in pool.market.types[row].labels.get(INSTANCE_FAMILY, ())})
