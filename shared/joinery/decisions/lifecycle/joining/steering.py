@@ -164,18 +164,8 @@ def unserved_by(state: ClusterState, claim: NodeClaim, node: Node) -> frozenset[
     fit = true_since(claim, INITIALIZED)
     if fit is None or state.snapshot.now - fit < TIME_TO_BIND:
         return frozenset()
-    waiting = [pod for pod in _waiting(state, claim) if not _waits_for_gang(state, pod)]
+    waiting = [pod for pod in _waiting(state, claim) if pod.key not in state.of_short_gangs]
     return frozenset(map(needs, waiting)) - frozenset(map(needs, state.pods_on(node)))
-
-
-def _waits_for_gang(state: ClusterState, pod: Pod) -> bool:
-    """Whether the pod is of no use before others of its gang have a node, and too few of them have one that is fit."""
-    gangs = [gang for gang in state.snapshot.gangs.values() if pod.key in gang.members]
-    if not gangs:
-        return False
-    fit = {claim.metadata.name for claim in state.snapshot.managed_claims if claim.is_true(INITIALIZED)}
-    have_place = {name for claim in fit for name in state.expected.get(claim, ())}
-    return not all(gang.is_whole(have_place, frozenset()) for gang in gangs)
 
 
 def _is_over(state: ClusterState, claim: NodeClaim) -> bool:

@@ -28,7 +28,7 @@ from joinery.objects.karpenter.labels import CAPACITY_TYPE, INSTANCE_TYPE, INTER
 from joinery.objects.karpenter.nodeclaim import NodeClaim
 from joinery.objects.kubernetes.core import Node, Pod
 from joinery.objects.refusals import Refusal, Refusals
-from joinery.objects.snapshot.claims import INSTANCE_TERMINATING, has_joined, is_missed, may_be_unlisted
+from joinery.objects.snapshot.claims import INITIALIZED, INSTANCE_TERMINATING, has_joined, is_missed, may_be_unlisted
 from joinery.objects.snapshot.instance_owners import copies, lost_provider_ids
 from joinery.objects.snapshot.instances import NEVER_LISTED, TERMINATED, Instance, instance_id
 from joinery.objects.snapshot.nodes import is_ready as is_ready
@@ -106,6 +106,18 @@ class ClusterState:
     def awaited_since(self) -> datetime | None:
         """``lifecycle.state.waiting.awaited_since`` of all claims: every kept node asks."""
         return awaited_since(self.snapshot.managed_claims, self.snapshot.now)
+
+    @cached_property
+    def of_short_gangs(self) -> frozenset[str]:
+        """The pods (namespace/name) that are of no use before others of their gang have a node, and too few of them
+        have one that is fit: every node that is kept no longer asks.
+        """
+        if not self.snapshot.gangs:
+            return frozenset()
+        fit = (claim.metadata.name for claim in self.snapshot.managed_claims if claim.is_true(INITIALIZED))
+        have_place = {pod for name in fit for pod in self.expected.get(name, ())}
+        short = (gang for gang in self.snapshot.gangs.values() if not gang.is_whole(have_place, frozenset()))
+        return frozenset(pod for gang in short for pod in gang.members)
 
     @cached_property
     def drift(self) -> DriftDetector:
