@@ -58,10 +58,10 @@ def claims_of(packing: Packing, snapshot: Snapshot) -> tuple[NodeClaim, ...]:
             pools[launch.node_pool],
             snapshot,
             pods,
-            {LAUNCH_TOKEN: tokens[_identity(launch, gangs)], **_bought_for(launch, pods, displaced, gangs)},
+            {LAUNCH_TOKEN: token, **_bought_for(launch, pods, displaced, gangs)},
             name=name,
         )
-        for launch, name in zip(packing.launches, names, strict=True)
+        for launch, name, token in zip(packing.launches, names, tokens, strict=True)
     )
 
 
@@ -199,12 +199,10 @@ def _suffix(seed: str) -> str:
     return "".join(letters)
 
 
-def _tokens(launches: Iterable[Launch], names: Sequence[str], gangs: Mapping[str, str]) -> dict[Any, str]:
-    """Identical launches share a token, which is the name of the first of them."""
-    tokens: dict[Any, str] = {}
-    for launch, name in zip(launches, names, strict=True):
-        tokens.setdefault(_identity(launch, gangs), name)
-    return tokens
+def _tokens(launches: Iterable[Launch], names: Sequence[str], gangs: Mapping[str, str]) -> list[str]:
+    """By launch. Identical ones share a token, which is the name of the first of them."""
+    first: dict[Any, str] = {}
+    return [first.setdefault(_identity(launch, gangs), name) for launch, name in zip(launches, names, strict=True)]
 
 
 def _gangs_of(launch: Launch, gangs: Mapping[str, str]) -> tuple[str, ...]:
