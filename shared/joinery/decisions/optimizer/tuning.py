@@ -110,6 +110,9 @@ MARGINS, SWIFT_MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08), (0.0, 0.03)
 #: whole patterns, which take seconds; only one farther than the last is stepped to from further starts, each of which
 #: takes as long again.
 NEAR_RELAXATION, NEAR_PATTERNS, FAR_FROM_RELAXATION = 0.001, 0.005, 0.01
+#: A share of its cost. Where pods dealt to domains by what a choice retires make it dearer by more, all bins are chosen
+#: once more; twice is no better (docs/decisions/0158).
+DEARER_BY_DEALING = 0.01
 #: Times that a solution is looked at again.
 REPETITIONS = 3
 #: Bins that each kind of small step is tried with.

@@ -73,7 +73,7 @@ def _dealt_again(first: Chosen, effort: Effort) -> Chosen:
     Where rules make that much dearer, other nodes are chosen once more, with pods dealt like that.
     """
     settled = _settled(first, effort)
-    if settled.choice.cost <= first.choice.cost * (1 + tuning.FAR_FROM_RELAXATION) or effort.is_over():
+    if settled.choice.cost <= first.choice.cost * (1 + tuning.DEARER_BY_DEALING) or effort.is_over():
         return settled
     model = settled.model
     other = _settled(replace(first, model=model, choice=consolidate(model.instance, effort)), effort)
