@@ -41,7 +41,7 @@ from joinery.decisions.scheduling.ledger import Ledger
 from joinery.decisions.scheduling.problem import Options, Problem
 from joinery.decisions.scheduling.solve import Stopwatch
 from joinery.gateways.bundles import Gateways
-from joinery.gateways.doorbell.gateway import Bell, ring_each
+from joinery.gateways.doorbell.gateway import Bell
 from joinery.objects.actions import UpdateClaim
 from joinery.objects.errors import RefusedError
 from joinery.objects.karpenter.labels import NODE_POOL
@@ -131,7 +131,7 @@ class DisruptionController:
             actor.carry_out(*(one.commands for one in going))
         hourly = sum(one.hourly for one in going)
         if going:
-            ring_each(self._gateways.doorbell, Bell.LIFECYCLE)
+            actor.ring(Bell.LIFECYCLE)
         actor.conclude()
         return {"paused": len(going), "saves": round(hourly, 4)}
 
