@@ -34,6 +34,14 @@ class PageFormat(StrEnum):
     HTML = "html"
 
 
+class Api(StrEnum):
+    """The API of Karpenter that ``joinery convert`` writes objects in."""
+
+    V1 = "v1"
+    V1BETA1 = "v1beta1"
+    V1ALPHA5 = "v1alpha5"
+
+
 class NodeSize(StrEnum):
     """What a NodePool may prefer by annotation (``joinery.objects.policies``)."""
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from joinery.objects.karpenter.ec2nodeclass import EC2NodeClass
 from joinery.objects.karpenter.labels import EXPIRATION_OBEYS_BUDGETS, OVERRIDES
 from joinery.objects.karpenter.nodepool import NodePool
-from joinery_cli.converting.older import Api, in_older
+from joinery_cli.converting.older import in_older
 from joinery_cli.converting.written import in_v1
+from joinery_cli.options import Api
 from tests.cli.conftest import Run, Write
 
 KEYS = ("kubernetes.io/arch", "karpenter.sh/capacity-type", "karpenter.k8s.aws/instance-category", "example.com/team")

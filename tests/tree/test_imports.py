@@ -75,7 +75,21 @@ NOT_FOR_A_PLAN = (
     "joinery_cli.page",
     "joinery_cli.relocation",
 )
-_PLAN = """
+#: What only a command's own work needs: help and a misspelt option wait for none of it.
+NOT_FOR_A_START = (
+    "boto3",
+    "jinja2",
+    "msgspec",
+    "numpy",
+    "pydantic",
+    "rich",
+    "yaml",
+    "joinery.gateways",
+    "joinery.decisions.scheduling",
+    "joinery.objects.karpenter.nodepool",
+    "joinery_cli.reading",
+)
+_COMMAND = """
 import json, sys
 from joinery_cli.main import main
 try:
@@ -96,10 +110,24 @@ except SystemExit as ended:
 def test_a_plan_imports_nothing_that_only_other_commands_use(output: str, others: tuple[str, ...]) -> None:
     """Half of a small plan's time is imports: neither clients, templates nor other decisions are among them."""
     arguments = ["plan", "-f", "examples/spread.yaml", "--output", output]
-    done = subprocess.run(
-        [sys.executable, "-c", _PLAN, json.dumps(arguments)], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    status, modules = json.loads(done.stdout.splitlines()[-1])
+    status, modules = _run(*arguments)
 
     assert status == 0
-    assert sorted({*NOT_FOR_A_PLAN, *others} & set(modules)) == []
+    assert sorted({*NOT_FOR_A_PLAN, *others} & modules) == []
+
+
+def test_to_start_imports_nothing_of_any_command() -> None:
+    """Before a command runs, its options are known, and nothing else."""
+    status, modules = _run("--version")
+
+    assert status == 0
+    assert sorted({*NOT_FOR_A_START} & modules) == []
+
+
+def _run(*arguments: str) -> tuple[int, set[str]]:
+    """How the command ended, and all that was imported for it."""
+    done = subprocess.run(
+        [sys.executable, "-c", _COMMAND, json.dumps(arguments)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    status, modules = json.loads(done.stdout.splitlines()[-1])
+    return status, set(modules)

@@ -8,9 +8,7 @@ from typing import Annotated
 import typer
 
 from joinery.objects.errors import ConfigurationError
-from joinery_cli.converting.older import Api, in_older
-from joinery_cli.converting.older_classes import NoEquivalentError
-from joinery_cli.options import Files, MoreFiles, Recursive
+from joinery_cli.options import Api, Files, MoreFiles, Recursive
 
 
 class Output(StrEnum):
@@ -33,6 +31,8 @@ def convert(
     of v1beta1 and v1. Nothing is written to a cluster. Notes stand above each object in YAML; with -o json they are on
     standard error.
     """
+    from joinery_cli.converting.older import in_older
+    from joinery_cli.converting.older_classes import NoEquivalentError
     from joinery_cli.converting.written import in_v1, lines_of
     from joinery_cli.notices import note, tell
 

@@ -1,22 +1,13 @@
 """NodePools of v1 as those of v1beta1, and as Provisioners of v1alpha5; what they cannot say is said in a note."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from enum import StrEnum
 from typing import Any
 
 from joinery.objects.karpenter import duration, labels
 from joinery.objects.karpenter.legacy import KUBELET_FIELDS
 from joinery_cli.converting.older_classes import NoEquivalentError, beta_class, node_template
 from joinery_cli.converting.written import Document, Written
-
-
-class Api(StrEnum):
-    """The API of Karpenter that objects are written in."""
-
-    V1 = "v1"
-    V1BETA1 = "v1beta1"
-    V1ALPHA5 = "v1alpha5"
-
+from joinery_cli.options import Api
 
 #: A Provisioner's budgets: what it is in v1 has these (``joinery.objects.karpenter.legacy``).
 _BUDGETS = [{"nodes": "100%", "reasons": ["Empty"]}, {"nodes": "10%", "reasons": ["Underutilized", "Drifted"]}]
