@@ -184,8 +184,6 @@ def _rendered(source: str, data: bytes) -> Iterator[tuple[Place, msgspec.Raw | b
 
 
 def _split(source: str, data: bytes) -> Iterator[tuple[Place, msgspec.Raw | bytes]]:
-    from joinery_cli.reading.yamls import split
-
     parts: Iterable[msgspec.Raw | bytes] = ()
     if data.lstrip()[:1] in (b"{", b"["):
         try:
@@ -195,6 +193,8 @@ def _split(source: str, data: bytes) -> Iterator[tuple[Place, msgspec.Raw | byte
     if parts:
         yield from ((Place(data, part), part) for part in parts)
     else:
+        from joinery_cli.reading.yamls import split
+
         yield from ((Place(data, line), part) for line, part in split(source, data))
 
 
