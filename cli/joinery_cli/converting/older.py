@@ -1,17 +1,14 @@
 """NodePools of v1 as those of v1beta1, and as Provisioners of v1alpha5; what they cannot say is said in a note."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from joinery.objects.karpenter import duration, labels
-from joinery.objects.karpenter.legacy import KUBELET_FIELDS
+from joinery.objects.karpenter.legacy import CATEGORY, SIZED_BY, kept_kubelet, provisioner_budgets, reference_of_beta
 from joinery_cli.converting.older_classes import NoEquivalentError, beta_class, node_template
-from joinery_cli.converting.written import Document, Written
+from joinery_cli.converting.written import Document, Written, without_empty
 from joinery_cli.options import Api
 
-#: A Provisioner's budgets: what it is in v1 has these (``joinery.objects.karpenter.legacy``).
-_BUDGETS = [{"nodes": "100%", "reasons": ["Empty"]}, {"nodes": "10%", "reasons": ["Underutilized", "Drifted"]}]
-_OS_AND_ARCH = ("kubernetes.io/os", labels.ARCH, labels.CAPACITY_TYPE)
+_OS_AND_ARCH = (labels.OS, labels.ARCH, labels.CAPACITY_TYPE)
 _SHIFTED: Mapping[str, tuple[str, int]] = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
 
 
@@ -47,16 +44,11 @@ def _beta_pool(written: Written, kubelet: Document) -> Written:
     spec, template, notes = _parts(written)
     node = dict(template["spec"])
     disruption = dict(spec.get("disruption") or {})
-    reference = node["nodeClassRef"]
-    node["nodeClassRef"] = {
-        "apiVersion": f"{reference['group']}/v1beta1",
-        "kind": reference["kind"],
-        "name": reference["name"],
-    }
+    node["nodeClassRef"] = reference_of_beta(node["nodeClassRef"])
     node["requirements"] = _requirements(node.get("requirements") or (), notes, min_values=True)
     _drop(node, "terminationGracePeriod", "spec.template.spec.terminationGracePeriod", notes)
     if kubelet:
-        node["kubelet"] = _kubelet(kubelet, notes)
+        node["kubelet"] = kept_kubelet(kubelet, notes)
     disruption["expireAfter"] = node.pop("expireAfter", "720h")
     after = disruption.pop("consolidateAfter", "0s")
     policy = _policy(disruption, notes)
@@ -78,24 +70,27 @@ def _provisioner(written: Written, kubelet: Document) -> Written:
     _drop(node, "terminationGracePeriod", "spec.template.spec.terminationGracePeriod", notes)
     limits = dict(given.get("limits") or {})
     _drop(limits, "nodes", "spec.limits.nodes", notes)
-    if disruption.get("budgets", [{"nodes": "10%"}]) != _BUDGETS:
+    if disruption.get("budgets", [{"nodes": "10%"}]) != provisioner_budgets():
         notes.append("budgets are dropped: empty nodes go at once, and of the others a tenth at a time")
-    spec: Document = {
+    spec = {
         "labels": of_nodes.get("labels"),
         "annotations": of_nodes.get("annotations"),
         "taints": node.get("taints"),
         "startupTaints": node.get("startupTaints"),
         "requirements": _saying_all(_requirements(node.get("requirements") or (), notes, min_values=False), of_nodes),
         "providerRef": {"name": node["nodeClassRef"]["name"]},
-        "kubeletConfiguration": _kubelet(kubelet, notes),
+        "kubeletConfiguration": kept_kubelet(kubelet, notes),
         "ttlSecondsUntilExpired": _seconds(node.get("expireAfter", "720h")),
         "limits": {"resources": limits} if limits else None,
         "weight": given.get("weight"),
         **_ends(disruption, notes),
     }
-    spec = {name: value for name, value in spec.items() if value not in ({}, [], None)}
-    metadata = _metadata(written)
-    document = {"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner", "metadata": metadata, "spec": spec}
+    document = {
+        "apiVersion": "karpenter.sh/v1alpha5",
+        "kind": "Provisioner",
+        "metadata": _metadata(written),
+        "spec": without_empty(spec),
+    }
     return Written(document, (*written.notes, *notes))
 
 
@@ -154,16 +149,9 @@ def _saying_all(requirements: list[Document], of_nodes: Document) -> list[Docume
     """With what v1 leaves open and v1alpha5's webhook would fill in: linux, amd64, on-demand, ordinary categories."""
     said = {labels.canonical(one["key"]) for one in requirements} | {*(of_nodes.get("labels") or {})}
     open_keys = [key for key in _OS_AND_ARCH if key not in said]
-    if not said & {*labels.KINDS[:-1]}:
-        open_keys.append(labels.KINDS[2])
+    if not said & SIZED_BY:
+        open_keys.append(CATEGORY)
     return [*requirements, *({"key": key, "operator": "Exists"} for key in open_keys)]
-
-
-def _kubelet(given: Mapping[str, Any], notes: list[str]) -> Document:
-    lost = sorted(given.keys() - set(KUBELET_FIELDS))
-    if lost:
-        notes.append(f"kubelet setting {', '.join(lost)} has no equivalent and is dropped")
-    return {name: value for name, value in given.items() if name in KUBELET_FIELDS}
 
 
 def _policy(disruption: Document, notes: list[str]) -> str:

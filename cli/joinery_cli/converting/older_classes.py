@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from itertools import product
 
-from joinery.objects.karpenter.legacy import TEMPLATE_FIELDS
-from joinery_cli.converting.written import Document, Written
+from joinery.objects.karpenter.legacy import IMAGE_KEYS, TEMPLATE_FIELDS
+from joinery_cli.converting.written import Document, Written, without_empty
 
 
 class NoEquivalentError(ValueError):
@@ -58,8 +58,8 @@ def node_template(written: Written) -> Written:
 
 
 def _dropped(spec: Document, known: frozenset[str]) -> Sequence[str]:
-    lost = sorted(name for name, value in spec.items() if name not in known | _UNNAMED and value not in ({}, [], None))
-    return [f"spec.{name} has no equivalent and is dropped" for name in lost]
+    lost = without_empty(spec).keys() - known - _UNNAMED
+    return [f"spec.{name} has no equivalent and is dropped" for name in sorted(lost)]
 
 
 def _metadata_options(spec: Document) -> Document:
@@ -83,7 +83,7 @@ def _images(spec: Document) -> tuple[str, Sequence[Document]]:
 _FAMILIES = {
     name.lower(): name for name in ("AL2", "AL2023", "Bottlerocket", "Windows2019", "Windows2022", "Windows2025")
 }
-_KEYS: Mapping[str, str] = {"name": "aws::name", "owner": "aws::owners"}
+_KEYS: Mapping[str, str] = {field: key for key, field in IMAGE_KEYS.items()}
 
 
 def _selector(terms: Sequence[Document], where: str) -> dict[str, str]:

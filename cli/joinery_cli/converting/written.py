@@ -57,7 +57,7 @@ def _written(equivalent: Equivalent) -> Written:
     template, annotations = document["spec"]["template"], document["metadata"].get("annotations", {})
     node_labels = dict(template.get("metadata", {}).get("labels", {}))
     if node_labels.pop(labels.PROVISIONER_NAME, None):
-        template = {**template, "metadata": _without_empty({**template["metadata"], "labels": node_labels})}
+        template = {**template, "metadata": without_empty({**template["metadata"], "labels": node_labels})}
         written = written.noting(
             f"nodes lose the label {labels.PROVISIONER_NAME}: pods that select by it have to select {labels.NODE_POOL}"
         )
@@ -71,8 +71,8 @@ def _written(equivalent: Equivalent) -> Written:
         written = written.noting(
             "what pods select overrides what it lists by an annotation that only Joinery reads; Karpenter layers both"
         )
-    metadata = _without_empty({**document["metadata"], "annotations": annotations})
-    spec = {**document["spec"], "template": _without_empty(template)}
+    metadata = without_empty({**document["metadata"], "annotations": annotations})
+    spec = {**document["spec"], "template": without_empty(template)}
     return replace(written, document={**document, "metadata": metadata, "spec": spec})
 
 
@@ -88,12 +88,13 @@ def applied(document: Document) -> Document:
     return {
         "apiVersion": document["apiVersion"],
         "kind": document["kind"],
-        "metadata": _without_empty(kept),
+        "metadata": without_empty(kept),
         "spec": document.get("spec") or {},
     }
 
 
-def _without_empty(given: Document) -> Document:
+def without_empty(given: Document) -> Document:
+    """The same without fields that say nothing."""
     return {key: value for key, value in given.items() if value not in ({}, [], None)}
 
 

@@ -11,7 +11,7 @@ them, so that their rules are said once. A v1 object that is made here remembers
 is written there (``record``). Nothing else knows of the older APIs.
 """
 
-from joinery.objects.karpenter.legacy.beta import written_claim
+from joinery.objects.karpenter.legacy.beta import reference_of_beta, written_claim
 from joinery.objects.karpenter.legacy.conversion import (
     ALPHA_KINDS,
     BETA_KINDS,
@@ -25,25 +25,38 @@ from joinery.objects.karpenter.legacy.conversion import (
 from joinery.objects.karpenter.legacy.earliest import EARLIEST_FIELDS, PROVIDER_FIELDS
 from joinery.objects.karpenter.legacy.names import RENAMED, modernized, renamed
 from joinery.objects.karpenter.legacy.nodetemplate import TEMPLATE_FIELDS
-from joinery.objects.karpenter.legacy.provisioner import KUBELET_FIELDS
+from joinery.objects.karpenter.legacy.provisioner import (
+    CATEGORY,
+    KUBELET_FIELDS,
+    SIZED_BY,
+    kept_kubelet,
+    provisioner_budgets,
+)
 from joinery.objects.karpenter.legacy.record import recorded_status, rewritten
+from joinery.objects.karpenter.legacy.selectors import IMAGE_KEYS
 
 __all__ = [
     "ALPHA_KINDS",
     "BETA_KINDS",
+    "CATEGORY",
     "EARLIEST_FIELDS",
     "EARLIEST_KINDS",
+    "IMAGE_KEYS",
     "KUBELET_FIELDS",
     "PROVIDER_FIELDS",
     "RENAMED",
+    "SIZED_BY",
     "TEMPLATE_FIELDS",
     "Equivalent",
     "Version",
     "called_now",
     "equivalents",
     "is_legacy",
+    "kept_kubelet",
     "modernized",
+    "provisioner_budgets",
     "recorded_status",
+    "reference_of_beta",
     "renamed",
     "rewritten",
     "written_claim",

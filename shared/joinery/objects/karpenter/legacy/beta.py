@@ -73,6 +73,10 @@ def written_claim(document: Document) -> Document:
     spec = {
         key: value for key, value in document["spec"].items() if key not in ("expireAfter", "terminationGracePeriod")
     }
-    ref = spec["nodeClassRef"]
-    spec["nodeClassRef"] = {"apiVersion": f"{ref['group']}/v1beta1", "kind": ref["kind"], "name": ref["name"]}
+    spec["nodeClassRef"] = reference_of_beta(spec["nodeClassRef"])
     return {**document, "apiVersion": "karpenter.sh/v1beta1", "kind": "NodeClaim", "spec": spec}
+
+
+def reference_of_beta(given: Document) -> Document:
+    """``nodeClassRef`` of v1 as v1beta1 has it, which names an API version."""
+    return {"apiVersion": f"{given['group']}/v1beta1", "kind": given["kind"], "name": given["name"]}

@@ -19,8 +19,9 @@ from joinery.objects.karpenter.legacy.nodetemplate import class_spec
 
 Document = dict[str, Any]
 
-_CATEGORY, _GENERATION, _FAMILY = (f"{AWS_GROUP}/instance-{name}" for name in ("category", "generation", "family"))
-_SIZED_BY = frozenset({INSTANCE_TYPE, _FAMILY, _CATEGORY, _GENERATION})
+CATEGORY, _GENERATION, _FAMILY = (f"{AWS_GROUP}/instance-{name}" for name in ("category", "generation", "family"))
+#: Who names one of these has no default kinds of instance types.
+SIZED_BY = frozenset({INSTANCE_TYPE, _FAMILY, CATEGORY, _GENERATION})
 #: Settings of the kubelet that v1 has too.
 KUBELET_FIELDS = (
     "clusterDNS", "systemReserved", "kubeReserved", "evictionHard", "evictionSoft", "evictionSoftGracePeriod",
@@ -150,8 +151,8 @@ def _defaults(found: set[str], *, of_ordinary_kinds: bool) -> Iterable[Document]
         yield _in(ARCH, "amd64")
     if CAPACITY_TYPE not in found:
         yield _in(CAPACITY_TYPE, ON_DEMAND)
-    if of_ordinary_kinds and not found & _SIZED_BY:
-        yield _in(_CATEGORY, "c", "m", "r")
+    if of_ordinary_kinds and not found & SIZED_BY:
+        yield _in(CATEGORY, "c", "m", "r")
         yield {"key": _GENERATION, "operator": "Gt", "values": ["2"]}
 
 
@@ -163,20 +164,23 @@ def _in(key: str, *values: str) -> Document:
 
 
 def _disruption(spec: Document) -> Document:
-    """``consolidation.enabled`` or ``ttlSecondsAfterEmpty``; with neither, nodes stay until they expire.
-
-    There were no budgets: all nodes that were empty went at once. What moves pods keeps the budget that Karpenter gives
-    where none is found.
-    """
+    """``consolidation.enabled`` or ``ttlSecondsAfterEmpty``; with neither, nodes stay until they expire."""
     consolidates = bool((spec.get("consolidation") or {}).get("enabled"))
     after_empty = spec.get("ttlSecondsAfterEmpty")
     if consolidates and after_empty is not None:
         raise NotConvertibleError("spec.ttlSecondsAfterEmpty: must not be set together with consolidation.enabled")
-    budgets = [{"nodes": "100%", "reasons": ["Empty"]}, {"nodes": "10%", "reasons": ["Underutilized", "Drifted"]}]
+    budgets = provisioner_budgets()
     if consolidates:
         return {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s", "budgets": budgets}
     after = _seconds(after_empty, "ttlSecondsAfterEmpty")
     return {"consolidationPolicy": "WhenEmpty", "consolidateAfter": after, "budgets": budgets}
+
+
+def provisioner_budgets() -> list[Document]:
+    """There were none: all nodes that were empty went at once. What moves pods keeps the budget that Karpenter gives
+    where none is found.
+    """
+    return [{"nodes": "100%", "reasons": ["Empty"]}, {"nodes": "10%", "reasons": ["Underutilized", "Drifted"]}]
 
 
 def _seconds(given: object, name: str) -> str:

@@ -14,7 +14,8 @@ from joinery.objects.karpenter.legacy.names import NotConvertibleError
 Document = dict[str, Any]
 
 _IDS = ("aws-ids", "aws::ids")
-_IMAGE_KEYS = {"aws::name": "name", "aws::owners": "owner"}
+#: Special keys that select images, and the field of a term that each became.
+IMAGE_KEYS = {"aws::name": "name", "aws::owners": "owner"}
 _MOST_TERMS = 30
 
 
@@ -29,7 +30,7 @@ def terms(given: object, where: str, notes: list[str]) -> list[Document]:
 def image_terms(given: object, where: str, notes: list[str]) -> list[Document]:
     """Images by id, or by names, owners and tags; none where nothing is selected. Raises ``NotConvertibleError``."""
     selector = dict(_selector(given, where))
-    special = {part: _split(selector.pop(key)) for key, part in _IMAGE_KEYS.items() if key in selector}
+    special = {part: _split(selector.pop(key)) for key, part in IMAGE_KEYS.items() if key in selector}
     return _terms(selector, special, where, notes) if selector or special else []
 
 
