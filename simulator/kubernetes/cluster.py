@@ -29,8 +29,8 @@ from joinery.objects.karpenter.nodeoverlay import NodeOverlay
 from joinery.objects.karpenter.nodepool import NodePool
 from joinery.objects.kubernetes.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
-from joinery.objects.kubernetes.shapes import BufferSources, Shape
-from joinery.objects.kubernetes.workloads import Workload, equal_labels
+from joinery.objects.kubernetes.shapes import BufferSources, Shape, shape_of_template, shape_of_workload
+from joinery.objects.kubernetes.workloads import Workload
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 from simulator.clock import Clock
@@ -220,8 +220,7 @@ class InMemoryCluster:
         template, scalable = buffer.spec.pod_template_ref, buffer.spec.scalable_ref
         try:
             if template is not None:
-                stored = self.api.get("PodTemplate", f"{buffer.namespace}/{template.name}")
-                return Shape(template=stored.template, generation=stored.metadata.generation)
+                return shape_of_template(self.api.get("PodTemplate", f"{buffer.namespace}/{template.name}"))
             if scalable is None:
                 return Shape()
             if (scalable.api_group or "apps") != "apps" or scalable.kind not in _SCALABLE:
@@ -229,9 +228,7 @@ class InMemoryCluster:
             owner = self.api.get(scalable.kind, f"{buffer.namespace}/{scalable.name}")
         except NotFoundError as error:
             return Shape(missing=str(error))
-        read = msgspec.convert(to_document(owner), Workload)
-        replicas = 1 if read.spec.replicas is None else read.spec.replicas
-        return Shape(template=read.spec.template, replicas=replicas, selector=equal_labels(read.spec))
+        return shape_of_workload(msgspec.convert(to_document(owner), Workload))
 
     def replica_set(self, namespace: str, name: str) -> ReplicaSet:
         return msgspec.convert(to_document(self.api.get("ReplicaSet", f"{namespace}/{name}")), ReplicaSet)

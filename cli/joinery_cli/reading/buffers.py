@@ -8,8 +8,7 @@ from typing import Any
 from joinery.decisions.headroom import requests
 from joinery.decisions.headroom.resolve import ResolvedBuffer, resolve, with_headroom
 from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
-from joinery.objects.kubernetes.shapes import BufferSources, Shape
-from joinery.objects.kubernetes.workloads import equal_labels
+from joinery.objects.kubernetes.shapes import BufferSources, Shape, shape_of_template, shape_of_workload
 from joinery.objects.snapshot.snapshot import Snapshot
 from joinery_cli.notices import UserNotice, note, warning
 from joinery_cli.reading.admission.workloads import Owner
@@ -38,15 +37,14 @@ def _shape(buffer: CapacityBuffer, objects: Mapping[str, Mapping[Any, Any]]) -> 
     workload = objects.get("workloads", {}).get(Owner(scalable.kind, f"{buffer.namespace}/{scalable.name}"))
     if workload is None:
         return Shape(missing=f"{scalable.kind} {scalable.name!r} not found")
-    replicas = 1 if workload.spec.replicas is None else workload.spec.replicas
-    return Shape(template=workload.spec.template, replicas=replicas, selector=equal_labels(workload.spec))
+    return shape_of_workload(workload)
 
 
 def _of_template(name: str, objects: Mapping[str, Mapping[Any, Any]]) -> Shape:
     read = objects.get("pod_templates", {}).get(name)
     if read is None:
         return Shape(missing=f"podtemplates {name.rpartition('/')[2]!r} not found")
-    return Shape(template=read.template, generation=read.metadata.generation)
+    return shape_of_template(read)
 
 
 #: Asks what the pods of PodTemplates (namespace/name) look like.

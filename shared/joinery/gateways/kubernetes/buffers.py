@@ -17,8 +17,15 @@ from joinery.gateways.kubernetes.transport import Transport
 from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer, ScalableRef
 from joinery.objects.errors import DeniedError, NotFoundError
 from joinery.objects.kubernetes.decoding import decode, decoder
-from joinery.objects.kubernetes.shapes import BufferSources, PodTemplate, Scale, Shape
-from joinery.objects.kubernetes.workloads import ResourceQuota, Workload, equal_labels
+from joinery.objects.kubernetes.shapes import (
+    BufferSources,
+    PodTemplate,
+    Scale,
+    Shape,
+    shape_of_template,
+    shape_of_workload,
+)
+from joinery.objects.kubernetes.workloads import ResourceQuota, Workload
 
 #: Requests at a time.
 _SIDE_BY_SIDE = 16
@@ -94,8 +101,7 @@ class _Reader:
 
     def _pod_template(self, namespace: str, name: str) -> Shape:
         path = f"/api/v1/namespaces/{quote(namespace)}/podtemplates/{quote(name)}"
-        read = decode(self._get(_Found(f"podtemplates {name!r}", path)), PodTemplate)
-        return Shape(template=read.template, generation=read.metadata.generation)
+        return shape_of_template(decode(self._get(_Found(f"podtemplates {name!r}", path)), PodTemplate))
 
     def _scalable(self, namespace: str, ref: ScalableRef) -> Shape:
         core = ref.api_group == "" and ref.kind == "ReplicationController"
@@ -104,9 +110,7 @@ class _Reader:
         if path is None:
             return self._by_scale(namespace, ref, group)
         found = _Found(f"{ref.kind} {ref.name!r}", path.format(quote(namespace), quote(ref.name)))
-        read = decode(self._get(found), Workload)
-        replicas = 1 if read.spec.replicas is None else read.spec.replicas
-        return Shape(template=read.spec.template, replicas=replicas, selector=equal_labels(read.spec))
+        return shape_of_workload(decode(self._get(found), Workload))
 
     def _by_scale(self, namespace: str, ref: ScalableRef, group: str) -> Shape:
         base = self._served(group)

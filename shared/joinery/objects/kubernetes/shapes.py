@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from joinery.objects.kubernetes.core import ObjectMeta, PodTemplateSpec, _Object
-from joinery.objects.kubernetes.workloads import ResourceQuota
+from joinery.objects.kubernetes.workloads import ResourceQuota, Workload, equal_labels
 
 
 class PodTemplate(_Object, frozen=True):
@@ -48,6 +48,18 @@ class Shape:
     generation: int | None = None
     missing: str = ""
     is_unread: bool = False
+
+
+def shape_of_template(read: PodTemplate) -> Shape:
+    """What a PodTemplate says of pods."""
+    return Shape(template=read.template, generation=read.metadata.generation)
+
+
+def shape_of_workload(read: Workload) -> Shape:
+    """What a workload says of its pods. Without ``replicas`` it keeps one."""
+    spec = read.spec
+    replicas = 1 if spec.replicas is None else spec.replicas
+    return Shape(template=spec.template, replicas=replicas, selector=equal_labels(spec))
 
 
 @dataclass(frozen=True, kw_only=True)
