@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from joinery_cli.options import Daemons
     from joinery_cli.prices import Prices
     from joinery_cli.reading.commitments import Commitments
+    from joinery_cli.reading.inputs import Inputs
 
 #: What one command has to say about the objects, beside what both do.
 Warnings = Callable[["Snapshot"], Iterable[UserNotice]]
@@ -66,9 +67,7 @@ def decision_input(
     from joinery_cli.regions import cluster_region
     from joinery_cli.sources import (
         checked_region,
-        live_buffer_sources,
         live_snapshot,
-        live_templates,
         load_catalog,
         prices_of,
         stack_settings,
@@ -99,11 +98,8 @@ def decision_input(
         *(without_daemons(snapshot) if files else ()),
     )
     if snapshot.capacity_buffers or snapshot.provisioning_requests:
-        from joinery_cli.reading.buffers import filled, requested, sources_in, templates_in
-
-        snapshot, about_buffers = filled(snapshot, sources_in(inputs.objects) if files else live_buffer_sources)
-        snapshot, about_requests = requested(snapshot, templates_in(inputs.objects) if files else live_templates)
-        notices += heard(*about_buffers, *about_requests)
+        snapshot, about_room = _with_room(snapshot, inputs if files else None)
+        notices += heard(*about_room)
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
     catalogue, prices = prices_of(loaded, snapshot, named_region)
@@ -119,6 +115,18 @@ def decision_input(
         notices=notices,
         replicas=inputs.replicas(),
     )
+
+
+def _with_room(snapshot: "Snapshot", inputs: "Inputs | None") -> tuple["Snapshot", Sequence[UserNotice]]:
+    """The snapshot with the room that buffers keep and requests want. What they refer to is in the files; None: in the
+    cluster.
+    """
+    from joinery_cli.reading.buffers import filled, requested, sources_in, templates_in
+    from joinery_cli.sources import live_buffer_sources, live_templates
+
+    snapshot, of_buffers = filled(snapshot, sources_in(inputs.objects) if inputs else live_buffer_sources)
+    snapshot, of_requests = requested(snapshot, templates_in(inputs.objects) if inputs else live_templates)
+    return snapshot, (*of_buffers, *of_requests)
 
 
 def tell_now(*notices: UserNotice) -> tuple[UserNotice, ...]:
