@@ -33,7 +33,7 @@ def convert(
     """
     from joinery_cli.converting.older import in_older
     from joinery_cli.converting.older_classes import NoEquivalentError
-    from joinery_cli.converting.written import in_v1, lines_of
+    from joinery_cli.converting.written import in_v1
     from joinery_cli.notices import note, tell
 
     given = list(_documents([*(files or ()), *(more_files or ())], recursive=recursive))
@@ -50,12 +50,15 @@ def convert(
         items = [one.document for one in made]
         json.dump({"apiVersion": "v1", "kind": "List", "items": items}, sys.stdout, indent=2)
         print()
-        tell(note(line.removeprefix("# ")) for one in made for line in lines_of(one))
+        tell(note(line) for one in made for line in one.lines)
         return
     import yaml
 
     for index, one in enumerate(made):
-        print("\n".join([*(["---"] if index else []), *lines_of(one)]) or "", end="\n" if index or one.notes else "")
+        if index:
+            print("---")
+        for line in one.lines:
+            print(f"# {line}")
         yaml.safe_dump(one.document, sys.stdout, sort_keys=False, width=120)
 
 

@@ -14,26 +14,21 @@ _SHIFTED: Mapping[str, tuple[str, int]] = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}
 
 def in_older(objects: Sequence[Written], api: Api) -> list[Written]:
     """The objects of v1 in that API. Raises ``NoEquivalentError`` naming the object."""
-    pools = [one for one in objects if one.document["kind"] == "NodePool"]
-    kubelets = {_name(one): one.document["spec"].get("kubelet") or {} for one in objects if one not in pools}
-    referred = {_class_of(pool) for pool in pools}
+    kubelets = {one.name: one.document["spec"].get("kubelet") or {} for one in objects if not one.is_pool}
+    referred = {_class_of(one) for one in objects if one.is_pool}
+    pool, node_class = (_beta_pool, beta_class) if api is Api.V1BETA1 else (_provisioner, node_template)
     made = []
     for one in objects:
         try:
-            if one in pools:
-                kubelet = kubelets.get(_class_of(one), {})
-                made.append(_beta_pool(one, kubelet) if api is Api.V1BETA1 else _provisioner(one, kubelet))
+            if one.is_pool:
+                made.append(pool(one, kubelets.get(_class_of(one), {})))
                 continue
-            if kubelets[_name(one)] and _name(one) not in referred:
+            if kubelets[one.name] and one.name not in referred:
                 one = one.noting("spec.kubelet is dropped: pools have it there, and none of these refers to the class")
-            made.append(beta_class(one) if api is Api.V1BETA1 else node_template(one))
+            made.append(node_class(one))
         except NoEquivalentError as error:
             raise NoEquivalentError(f"{one.called}: {error}") from error
     return made
-
-
-def _name(written: Written) -> str:
-    return str(written.document["metadata"]["name"])
 
 
 def _class_of(pool: Written) -> str:

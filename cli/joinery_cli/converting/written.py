@@ -26,9 +26,24 @@ class Written:
     notes: tuple[str, ...] = ()
 
     @property
+    def is_pool(self) -> bool:
+        """Whether it is a NodePool, and not a class."""
+        return bool(self.document["kind"] == "NodePool")
+
+    @property
+    def name(self) -> str:
+        """Its own, without what it is."""
+        return str(self.document["metadata"]["name"])
+
+    @property
     def called(self) -> str:
         """Kind and name."""
-        return f"{self.document['kind']} {self.document['metadata']['name']}"
+        return f"{self.document['kind']} {self.name}"
+
+    @property
+    def lines(self) -> Iterator[str]:
+        """The notes, each with what it is about."""
+        return (f"{self.called}: {note}" for note in self.notes)
 
     def noting(self, *notes: str) -> "Written":
         """The same with more notes."""
@@ -96,8 +111,3 @@ def applied(document: Document) -> Document:
 def without_empty(given: Document) -> Document:
     """The same without fields that say nothing."""
     return {key: value for key, value in given.items() if value not in ({}, [], None)}
-
-
-def lines_of(written: Written) -> Iterator[str]:
-    """The notes as they stand above the object."""
-    yield from (f"# {written.called}: {note}" for note in written.notes)
