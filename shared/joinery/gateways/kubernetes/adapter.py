@@ -49,6 +49,7 @@ from joinery.objects.kubernetes.shapes import BufferSources, Shape
 from joinery.objects.snapshot.claims import INITIALIZED, drivers_wanted
 from joinery.objects.snapshot.gangs import fields_named
 from joinery.objects.snapshot.known import Known
+from joinery.objects.snapshot.pod_groups import claims_devices
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 from joinery.objects.snapshot.successors import fields_wanted
 
@@ -324,7 +325,7 @@ def _of_devices(snapshot: Snapshot) -> list[str]:
     """What has to be read of devices: nothing where no pod claims some, and no node that is awaited was bought for
     such a pod.
     """
-    is_used = any(pod.spec.resource_claims for pod in snapshot.pods) or any(
+    is_used = any(group.derived(claims_devices) for group in snapshot.pod_groups) or any(
         drivers_wanted(claim) and not claim.is_true(INITIALIZED) for claim in snapshot.node_claims
     )
     return [field for field, _, _ in lists.DEVICES] if is_used else []

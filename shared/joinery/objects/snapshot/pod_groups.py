@@ -104,6 +104,11 @@ def unbound(group: PodGroup) -> tuple[Pod, ...]:
     return tuple(pod for pod in group.pods if not pod.spec.node_name and is_active(pod))
 
 
+def claims_devices(group: PodGroup) -> bool:
+    """Whether some pod of the group names a ResourceClaim or a template of some."""
+    return any(pod.spec.resource_claims for pod in group.pods)
+
+
 def virtual(group: PodGroup) -> tuple[Pod, ...]:
     """The pods of the group that stand for room (``pods.is_virtual``)."""
     return tuple(filter(is_virtual, group.pods))
