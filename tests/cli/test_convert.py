@@ -194,3 +194,21 @@ def test_what_cannot_be_said_is_bad_input(run: Run, write: Write, text: str, to:
     outcome = run("convert", write("in.yaml", text), "--to", to)
     assert (outcome.status, outcome.out) == (2, "")
     assert problem in outcome.err
+
+
+def test_no_note_ends_its_comment(run: Run, write: Write) -> None:
+    """Whoever wrote the objects writes no lines of what they become."""
+    pool = """
+apiVersion: karpenter.sh/v1beta1
+kind: NodePool
+metadata: {name: default}
+spec:
+  template:
+    spec:
+      nodeClassRef: {name: default}
+      requirements: []
+      kubelet: {"x\\nkind: Evil": 1}
+"""
+    out = run("convert", "-f", write("pool.yaml", pool)).out
+    assert [one["kind"] for one in yaml.safe_load_all(out)] == ["NodePool"]
+    assert not any(line.startswith("kind: Evil") for line in out.splitlines())

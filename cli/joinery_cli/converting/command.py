@@ -54,11 +54,13 @@ def convert(
         return
     import yaml
 
+    from joinery_cli.output.visible import line_of
+
     for index, one in enumerate(made):
         if index:
             print("---")
         for line in one.lines:
-            print(f"# {line}")
+            print(line_of(f"# {line}"))
         yaml.safe_dump(one.document, sys.stdout, sort_keys=False, width=120)
 
 
