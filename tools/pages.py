@@ -46,6 +46,7 @@ CHAPTERS = {
         "docs/threat-model",
         "docs/prometheus",
         "docs/cost",
+        "docs/many-clusters",
         "SECURITY",
         "CHANGELOG",
     ],

@@ -203,6 +203,15 @@ def test_the_bill_in_the_documents_is_what_the_code_computes() -> None:
     """It is written by `python -m tools.cost`, from the template."""
     document = cost.DOCUMENT.read_text()
     assert document == cost.written(document)
+    many = cost.MANY_DOCUMENT.read_text()
+    assert many == cost.written_of_many(many)
+
+
+def test_a_member_costs_half_of_a_stack_and_has_no_poller_and_no_alarm() -> None:
+    """What it costs is what runs for it."""
+    member = cost.member(TEMPLATE)
+    assert total(tuple(bill(idle(member)))) < total(tuple(bill(idle(cost.plan(TEMPLATE))))) / 2
+    assert (member.queues, member.fifo_queues, member.alarm_metrics) == (0, 0, 0)
 
 
 def test_an_idle_stack_costs_less_than_five_dollars_a_month() -> None:

@@ -80,14 +80,18 @@ class IdleStack:
     runs       by door, how often its schedule wakes it in a month
     memory     by door, MB
     queues, fifo_queues   that a function is woken by
+    bells      messages of schedules to FIFO queues in a month
+    register_reads   how often a run asks the home about its member
     """
 
     runs: Mapping[str, float]
     memory: Mapping[str, float]
     queues: int
     fifo_queues: int
+    bells: float
     alarm_metrics: int
     secrets: int
+    register_reads: float = 0.0
 
 
 #: Seconds of an idle run of each door, once a function is warm: what it asks, one after another. The API server answers
@@ -119,23 +123,24 @@ def price_list() -> Mapping[str, float]:
 def idle(plan: IdleStack) -> StackUsage:
     """The usage of a stack whose cluster has nodes and nothing to do."""
     functions = {door: Calls(runs, runs * IDLE_SECONDS[door], plan.memory[door]) for door, runs in plan.runs.items()}
-    catalog = functions["catalog"]
-    more = FULL_CATALOGS * (FULL_SECONDS - IDLE_SECONDS["catalog"])
-    functions["catalog"] = Calls(catalog.invocations, catalog.seconds + more, catalog.memory_mb)
+    if catalog := functions.get("catalog"):  # a member has none of its own
+        more = FULL_CATALOGS * (FULL_SECONDS - IDLE_SECONDS["catalog"])
+        functions["catalog"] = Calls(catalog.invocations, catalog.seconds + more, catalog.memory_mb)
+    catalogs = plan.runs.get("catalog", 0.0)
     runs = sum(plan.runs.values())
     deciders = plan.runs["provisioning"] + plan.runs["disruption"]
     return StackUsage(
         functions=functions,
         receives=plan.queues * RECEIVES,
         # Each ring is sent, received and deleted.
-        fifo_receives=plan.fifo_queues * (RECEIVES + 3 * MINUTES),
+        fifo_receives=plan.fifo_queues * RECEIVES + 3 * plan.bells,
         schedules=runs,
         alarm_metrics=plan.alarm_metrics,
         series=IDLE_SERIES,
         log_gb=runs * BYTES_A_RUN / 1e9,
-        puts=plan.runs["catalog"],
-        gets=deciders + plan.runs["catalog"],
-        reads=deciders,
+        puts=catalogs,
+        gets=deciders + catalogs,
+        reads=deciders + plan.register_reads,
         secrets=plan.secrets,
     )
 
