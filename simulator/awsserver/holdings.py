@@ -31,6 +31,10 @@ class MotoHoldings:
     def role(self, name: str) -> str:
         return next((str(role.arn) for role in self._iam.roles.values() if role.name == name), "")
 
+    def tags_of_role(self, arn: str) -> Mapping[str, str]:
+        found = next((role for role in self._iam.roles.values() if role.arn == arn), None)
+        return {tag["Key"]: tag["Value"] for tag in found.get_tags()} if found else {}
+
     def _profile(self, name: str) -> Any:
         return next((one for one in self._iam.instance_profiles.values() if one.name == name), None)
 

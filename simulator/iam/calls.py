@@ -42,6 +42,10 @@ class Holdings(Protocol):
         """The ARN of a role."""
         ...
 
+    def tags_of_role(self, arn: str) -> Mapping[str, str]:
+        """The tags of a role. Empty for one that is not there."""
+        ...
+
 
 def rights(service: str, operation: str, params: Params, holdings: Holdings) -> tuple[Request, ...]:
     """The rights that the call needs. ``service``: as botocore names it. ``LookupError`` for a call not known here."""
@@ -288,8 +292,23 @@ def _scan(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
 
 
 def _batch_write(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
-    for table in params["RequestItems"]:
-        yield Request(action, _arn("dynamodb", holdings, f"table/{table}"), {})
+    for table, changes in params["RequestItems"].items():
+        items = [one["PutRequest"]["Item"] if "PutRequest" in one else one["DeleteRequest"]["Key"] for one in changes]
+        yield Request(action, _arn("dynamodb", holdings, f"table/{table}"), _leading_keys(*items))
+
+
+def _item(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
+    key = params["Item"] if "Item" in params else params["Key"]
+    yield Request(action, _arn("dynamodb", holdings, f"table/{params['TableName']}"), _leading_keys(key))
+
+
+def _leading_keys(*items: Mapping[str, Any]) -> Context:
+    return {"dynamodb:LeadingKeys": [str(item["pk"]["S"]) for item in items]}
+
+
+def _assume(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
+    tags = holdings.tags_of_role(params["RoleArn"])
+    yield Request(action, params["RoleArn"], {f"iam:ResourceTag/{key}": [value] for key, value in tags.items()})
 
 
 def _send(action: str, params: Params, holdings: Holdings) -> Iterator[Request]:
@@ -356,6 +375,10 @@ _CALLS: Mapping[tuple[str, str], Callable[[str, Params, Holdings], Iterator[Requ
     ("s3", "PutObject"): _s3,
     ("dynamodb", "Scan"): _scan,
     ("dynamodb", "BatchWriteItem"): _batch_write,
+    ("dynamodb", "GetItem"): _item,
+    ("dynamodb", "PutItem"): _item,
+    ("dynamodb", "DeleteItem"): _item,
+    ("sts", "AssumeRole"): _assume,
     ("sqs", "SendMessage"): _send,
     ("secretsmanager", "GetSecretValue"): _secret,
     ("secretsmanager", "PutSecretValue"): _secret,

@@ -102,4 +102,5 @@ _OPERATORS: Mapping[str, Callable[[Sequence[str], Sequence[str]], bool]] = {
     "Bool": lambda given, wanted: any(value in wanted for value in given),
     "Null": lambda given, wanted: str(not given).lower() in wanted,
     "ForAllValues:StringEquals": lambda given, wanted: all(value in wanted for value in given),
+    "ForAllValues:StringLike": lambda given, wanted: all(_any_like([value], wanted) for value in given),
 }

@@ -5,6 +5,7 @@ the simulator's API server. A scene is as short as it can be: it puts there what
 makes is a call whose right nobody has checked, so whoever adds one adds its scene.
 """
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
@@ -32,7 +33,7 @@ from simulator.cloud.market import sample
 from simulator.doors.doors import TOKEN, Context, handler
 from simulator.serve import BUCKET, CLUSTER, ROLE, Served, serving
 from tests.rights.recording import Recording, recorded
-from tools.template import ROOT, doors, load
+from tools.template import ROOT, Door, doors, load
 
 #: What the stack is given that is not the default, and the doors with it.
 SETTINGS = "ImageParameters=/images/*; ZonalShift=true; NodeRepair=reboot; Commitments=100%"
@@ -51,7 +52,7 @@ class Story:
 
     def __init__(self, served: Served, recording: Recording, environment: pytest.MonkeyPatch) -> None:
         self.served, self.recording, self._environment = served, recording, environment
-        self._doors = doors(load())
+        self._doors = {name: _alone(door) for name, door in doors(load()).items()}
 
     def call(self, door: str, event: str, **changes: str) -> Any:
         """What the door answers to one of the sample events, in which texts are changed."""
@@ -105,6 +106,12 @@ class Story:
             "POWERTOOLS_SERVICE_NAME": "joinery",
             "POWERTOOLS_METRICS_NAMESPACE": "Joinery",
         }
+
+
+def _alone(door: Door) -> Door:
+    """A door of a stack without members: what only those with members have is no variable of it."""
+    given = {name: one for name, one in door.variables.items() if "HasMembers" not in str(one)}
+    return dataclasses.replace(door, variables=given)
 
 
 def told(environment: pytest.MonkeyPatch) -> Recording:

@@ -84,10 +84,23 @@ def test_a_door_owns_no_client_no_environment_and_no_error(door: Door) -> None:
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Try | ast.If | ast.For | ast.While)]
 
 
+FOR_MEMBERS = {"Fn::If": ["HasMembers", {"Ref": "Table"}, {"Ref": "AWS::NoValue"}]}
+
+
+@every_door
+def test_a_function_that_serves_members_finds_the_register(door: Door) -> None:
+    """All but the catalogue's, which is about the account and the region."""
+    table = door.variables.get("JOINERY_TABLE")
+    assert table == (
+        {"Ref": "Table"} if "table" in NEEDS[door.name] else None if door.name == "catalog" else FOR_MEMBERS
+    )
+
+
 @every_door
 def test_a_function_is_given_exactly_the_settings_it_needs(door: Door) -> None:
-    """No variable is missing, and none is declared that nobody reads."""
+    """No variable is missing, and none is declared that nobody reads. Where there are members each finds them."""
     given = {name for name in door.variables if not name.startswith("POWERTOOLS_")} - {"JOINERY_SETTINGS"}
+    given -= {name for name in given if door.variables[name] == FOR_MEMBERS}
 
     assert given == {variable(name) for name in NEEDS[door.name]}
     assert {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE"} <= set(door.variables)

@@ -10,6 +10,7 @@ from tools.template import load
 #: Settings that give rights, each with a value that does.
 _GIVING = {
     "Commitments": "100%",
+    "Members": "true",
     "KmsKeyArn": "arn:aws:kms:us-east-1:123456789012:key/KEY",
     "MoreNodeRoles": "ANOTHER-ROLE",
 }

@@ -12,6 +12,7 @@ MORE = {
     "DisruptionMovePrice": "disruption-rules.md#what-a-move-costs",
     "ExpirationObeysBudgets": "disruption-rules.md#what-limits-disruption",
     "LegacyObjects": "operations.md#a-cluster-of-karpenter-v031-to-v037",
+    "Members": "many-clusters.md",
     "Metrics": "cost.md",
     "Mode": "operations.md#what-observe-does",
     "NewNodesRepay": "disruption-rules.md#nodes-that-are-new",
@@ -68,11 +69,12 @@ def _kind(name: str) -> str:
 
 
 def outputs() -> Iterator[str]:
-    """One row an output, in the template's order."""
+    """One row an output, in the template's order. What is exported is for members' templates, and not for a person."""
     yield "| output | what it is for |"
     yield "|---|---|"
     for name, output in load()["Outputs"].items():
-        yield f"| `{name}` | {_sentence(output['Description'])} |"
+        if "Export" not in output:
+            yield f"| `{name}` | {_sentence(output['Description'])} |"
 
 
 def _sentence(text: str) -> str:

@@ -100,6 +100,11 @@ BY_THE_TEMPLATE: Mapping[str, Setting] = {
         meaning="The path of the functions' roles. Those of the installer and of nodes have none, because EKS names "
         "access entries by it.",
     ),
+    "Members": Setting(
+        default="false", values=_TRUE_OR_FALSE, pattern=_SWITCH,
+        meaning="Whether other clusters of the account and region may be members of this stack. make deploy sets it "
+        "where it is needed.",
+    ),
     "LogLevel": Setting(
         default="INFO", values="`DEBUG`, `INFO`, `WARNING`, `ERROR`", pattern="DEBUG|INFO|WARNING|ERROR",
         meaning="How much the functions log.",
