@@ -14,6 +14,7 @@ from joinery.gateways.kubernetes.gateway import Event
 from joinery.gateways.memory.unavailable import RememberedRefusals
 from joinery.objects.karpenter.labels import REPORTER
 from joinery.objects.settings import Settings
+from joinery.objects.snapshot.default_spreads import SpreadFiller
 from simulator.aws import InMemoryDoorbell, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import START, Clock
 from simulator.cloud.account import InMemoryAccount
@@ -88,7 +89,9 @@ def gateways(settings: Settings) -> Gateways:
     """What ``JOINERY_GATEWAYS=simulator.world:gateways`` names:
     the gateways of the installed world, or of a new one.
     """
-    return _current().gateways
+    world = _current()
+    world.cluster.spreads = SpreadFiller(settings.default_spread)
+    return world.gateways
 
 
 def now() -> datetime:

@@ -23,7 +23,7 @@ KINDS = (
     "CronJob", "DaemonSet", "Deployment", "DeviceClass", "HorizontalPodAutoscaler", "Job", "LimitRange", "Namespace",
     "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PriorityClass", "ReplicaSet",
     "ReplicationController", "ResourceClaim", "ResourceClaimTemplate", "ResourceQuota", "ResourceSlice",
-    "RuntimeClass", "StatefulSet", "StorageClass", "VolumeAttachment",
+    "RuntimeClass", "Service", "StatefulSet", "StorageClass", "VolumeAttachment",
 )  # fmt: skip
 #: Autoscalers of today and of a while ago.
 _MODELS = {"HorizontalPodAutoscaler": "V2HorizontalPodAutoscaler", "ResourceClaim": "ResourceV1ResourceClaim"}

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from joinery.decisions.disruption.problem import DisruptionOptions, DisruptionProblem
     from joinery.decisions.scheduling.problem import Options
     from joinery.gateways.ec2.catalog.document import Catalog
+    from joinery.objects.default_spread import DefaultSpreads
+    from joinery.objects.settings import Settings
     from joinery.objects.snapshot.offerings import InstanceType
     from joinery.objects.snapshot.snapshot import Snapshot
     from joinery_cli.options import Daemons
@@ -51,6 +53,7 @@ def decision_input(
     catalog_file: str | None = None,
     region: str | None = None,
     daemons: "Daemons | None" = None,
+    scheduler_config: str | None = None,
     is_quiet: bool = False,
 ) -> DecisionInput:
     """Read everything, and print at once what a person should know about it: to decide may take a while.
@@ -64,6 +67,7 @@ def decision_input(
     from joinery.gateways.ec2.offline import instance_types, judged
     from joinery_cli.reading.daemons import without_daemons
     from joinery_cli.reading.inputs import load
+    from joinery_cli.reading.spreads import spread_by_default
     from joinery_cli.regions import cluster_region
     from joinery_cli.sources import (
         checked_region,
@@ -82,8 +86,10 @@ def decision_input(
         )
     heard = _unsaid if is_quiet else tell_now
     with working("reading the files" if files else "reading the cluster"):
+        settings = stack_settings()
+        spreads = _spreads(scheduler_config, settings)
         inputs = load(files, recursive=recursive, daemons=daemons)
-        snapshot = inputs.snapshot(now) if files else live_snapshot(now)
+        snapshot = spread_by_default(inputs, now, spreads) if files else live_snapshot(now, spreads)
         snapshot = replace(snapshot, node_classes=judged(snapshot.node_classes, now))
         if files:  # in a cluster they are at the gate until the stack lets them through
             snapshot = replace(snapshot, pods=with_shares(snapshot.pods))
@@ -103,7 +109,6 @@ def decision_input(
     named_region = checked_region(region)
     loaded = load_catalog(catalog_file, named_region or cluster_region(snapshot))
     catalogue, prices = prices_of(loaded, snapshot, named_region)
-    settings = stack_settings()
     known = instance_types(snapshot.node_classes, catalogue, snapshot.now, settings)
     changed = overlaid(known, snapshot)
     notices += heard(*prices.notices(), *not_counted(snapshot, catalogue, settings), *overlays_left_out(changed))
@@ -127,6 +132,15 @@ def _with_room(snapshot: "Snapshot", inputs: "Inputs | None") -> tuple["Snapshot
     snapshot, of_buffers = filled(snapshot, sources_in(inputs.objects) if inputs else live_buffer_sources)
     snapshot, of_requests = requested(snapshot, templates_in(inputs.objects) if inputs else live_templates)
     return snapshot, (*of_buffers, *of_requests)
+
+
+def _spreads(path: str | None, settings: "Settings | None") -> "DefaultSpreads":
+    """What schedulers spread by themselves: as the file says, or the stack's settings."""
+    if path is not None:
+        from joinery_cli.reading.scheduler_config import read_default_spreads
+
+        return read_default_spreads(path)
+    return settings.default_spread if settings else ()
 
 
 def tell_now(*notices: UserNotice) -> tuple[UserNotice, ...]:

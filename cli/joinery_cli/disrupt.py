@@ -23,6 +23,7 @@ from joinery_cli.options import (
     PreferenceOption,
     Recursive,
     RegionOption,
+    SchedulerOption,
     TimeLimitOption,
     duration_of,
 )
@@ -71,6 +72,7 @@ def disrupt(
     ordinary_types: OrdinaryOption = True,
     time_limit: TimeLimitOption = None,
     commitments: CommitmentsOption = None,
+    scheduler_config: SchedulerOption = None,
     output: Annotated[
         DecisionFormat,
         typer.Option("-o", "--output", help="How to print the decision; yaml: what a function would write for it."),
@@ -123,6 +125,7 @@ def disrupt(
         catalog_file=catalog_file,
         region=region,
         daemons=daemons,
+        scheduler_config=scheduler_config,
     )
     started = time.perf_counter()
     packing = Options(

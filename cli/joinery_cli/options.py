@@ -137,6 +137,14 @@ CommitmentsOption = Annotated[
         help="What is paid for already, in YAML or JSON: Savings Plans, Reserved Instances, a discount on all prices.",
     ),
 ]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler-config",
+        metavar="FILE",
+        help="The KubeSchedulerConfiguration, for the topology spread of pods without any. Default: DefaultSpread.",
+    ),
+]
 EveryOption = Annotated[
     float, typer.Option("--every", metavar="SECONDS", help="How long to wait before looking again.")
 ]

@@ -26,6 +26,7 @@ from joinery_cli.options import (
     RatesOption,
     Recursive,
     RegionOption,
+    SchedulerOption,
     TimeLimitOption,
 )
 
@@ -74,6 +75,7 @@ def plan(
         ),
     ] = 1.0,
     commitments: CommitmentsOption = None,
+    scheduler_config: SchedulerOption = None,
     output: Annotated[
         DecisionFormat,
         typer.Option("-o", "--output", help="How to print the plan; yaml: the NodeClaims that a function would write."),
@@ -108,6 +110,7 @@ def plan(
         catalog_file=catalog_file,
         region=region,
         daemons=daemons,
+        scheduler_config=scheduler_config,
     )
     options = Options(
         only_marked_unschedulable=not paths,

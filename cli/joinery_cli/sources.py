@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
     from joinery.gateways.memory.s3 import S3Store
     from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
+    from joinery.objects.default_spread import DefaultSpreads
     from joinery.objects.kubernetes.shapes import BufferSources, Shape
     from joinery.objects.settings import Settings
     from joinery.objects.snapshot.snapshot import Snapshot
@@ -150,8 +151,9 @@ def moment(text: str | None) -> datetime:
     return parsed.astimezone(UTC)
 
 
-def live_snapshot(now: datetime) -> "Snapshot":
-    """The cluster of the current kubeconfig, only read. ``ConfigurationError`` without one, ``UnavailableError``.
+def live_snapshot(now: datetime, spreads: "DefaultSpreads" = ()) -> "Snapshot":
+    """The cluster of the current kubeconfig, only read, with what schedulers spread by themselves.
+    ``ConfigurationError`` without one, ``UnavailableError``.
 
     Legacy objects are read too, where the cluster has them; such a cluster may not know the kinds of v1. Who reads it
     again in one process asks only for what has changed.
@@ -160,7 +162,7 @@ def live_snapshot(now: datetime) -> "Snapshot":
 
     with reading_cluster():
         try:
-            return replace(_cluster().snapshot(), now=now)
+            return replace(_cluster(spreads).snapshot(), now=now)
         except JoineryError:
             # Whoever tries again does so with a connection, and an idea of the cluster, of its own.
             _cluster.cache_clear()
@@ -183,8 +185,8 @@ def live_templates(names: Sequence[str]) -> "Mapping[str, Shape]":
         return _cluster().pod_templates(names)
 
 
-@lru_cache(maxsize=1)
-def _cluster() -> "KubernetesCluster":
+@lru_cache(maxsize=2)  # one that reads snapshots, and one that is asked for what buffers name
+def _cluster(spreads: "DefaultSpreads" = ()) -> "KubernetesCluster":
     from joinery.gateways.ec2.offline import NODE_CLASS
     from joinery.gateways.kubernetes.adapter import KubernetesCluster
     from joinery.gateways.kubernetes.auth import from_kubeconfig
@@ -193,7 +195,9 @@ def _cluster() -> "KubernetesCluster":
 
     transport = Transport(from_kubeconfig())
     legacy = LegacyApis(transport, NODE_CLASS, needs_v1=False)
-    return KubernetesCluster(transport, now=lambda: moment(None), node_class=NODE_CLASS, legacy=legacy)
+    return KubernetesCluster(
+        transport, now=lambda: moment(None), node_class=NODE_CLASS, legacy=legacy, default_spreads=spreads
+    )
 
 
 def live_catalog(region: str = "") -> "Catalog":

@@ -237,6 +237,7 @@ def _kubernetes(config: Settings) -> "KubernetesCluster":
         now=_now,
         node_class=EC2NodeClass,
         legacy=legacy if config.legacy_objects else None,
+        default_spreads=config.default_spread,
         log=_log_missed,
     )
 

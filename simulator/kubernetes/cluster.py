@@ -31,6 +31,7 @@ from joinery.objects.kubernetes.core import Namespace, Node, ObjectMeta, Pod, Po
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
 from joinery.objects.kubernetes.shapes import BufferSources, Shape, shape_of_template, shape_of_workload
 from joinery.objects.kubernetes.workloads import Workload
+from joinery.objects.snapshot.default_spreads import SpreadFiller
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.snapshot import ClaimsSnapshot, Snapshot
 from simulator.clock import Clock
@@ -60,7 +61,8 @@ GRACE = 30  # seconds, Kubernetes' default terminationGracePeriodSeconds
 class InMemoryCluster:
     """Implements ``joinery.gateways.kubernetes.gateway.Cluster``.
 
-    ``api``: the API server below it. ``node_class``: the cloud's model of its node classes.
+    ``api``: the API server below it. ``node_class``: the cloud's model of its node classes. ``spreads``: what the
+    scheduler spreads by itself.
     """
 
     def __init__(self, clock: Clock, *objects: Any, seed: int = 0, node_class: type[NodeClass] = EC2NodeClass) -> None:
@@ -73,6 +75,7 @@ class InMemoryCluster:
         self._unparsed: dict[tuple[str, str], dict[str, Any]] = {}
         self.legacy = LegacyObjects(self.api, node_class)
         self._known = Known()
+        self.spreads = SpreadFiller(())
         self.add(*map(_namespace, ("default", "kube-system")), *objects, _lease(LEASE))
 
     # --- for tests and actors -------------------------------------------------------------------------------------
@@ -161,7 +164,8 @@ class InMemoryCluster:
     # --- the Protocol ---------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        snapshot = replace(believable(self.legacy.adopted(self._snapshot_of_v1())), known=self._known)
+        whole = self.spreads.filled(self._snapshot_of_v1())
+        snapshot = replace(believable(self.legacy.adopted(whole)), known=self._known)
         self._known.pods = snapshot.pods
         return snapshot
 
@@ -189,6 +193,7 @@ class InMemoryCluster:
             volume_attachments=self._all("VolumeAttachment"),
             disruption_budgets=tuple(budget for _, budget in sorted(self.disruption_budgets.items())),
             replica_sets=tuple(msgspec.convert(to_document(one), Workload) for one in self._all("ReplicaSet")),
+            services=self._all("Service"),
             scheduling_groups=self._all("PodGroup"),
             resource_claims=self._all("ResourceClaim"),
             resource_claim_templates=self._all("ResourceClaimTemplate"),

@@ -56,6 +56,7 @@ class StoredStatefulSet(workloads.Workload, frozen=True, kw_only=True):
 
 class StoredReplicaSetSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
     replicas: int = 0
+    selector: core.LabelSelector | None = None
     template: core.PodTemplateSpec = core.PodTemplateSpec()
 
 
@@ -88,6 +89,7 @@ KINDS = {
         Kind("Deployment", StoredDeployment, "apps/v1", "deployments", True),
         Kind("ReplicaSet", StoredReplicaSet, "apps/v1", "replicasets", True),
         Kind("StatefulSet", StoredStatefulSet, "apps/v1", "statefulsets", True),
+        Kind("Service", core.Service, "v1", "services", True),
         Kind("PodTemplate", shapes.PodTemplate, "v1", "podtemplates", True),
         Kind("ResourceQuota", workloads.ResourceQuota, "v1", "resourcequotas", True),
         Kind("StorageClass", core.StorageClass, "storage.k8s.io/v1", "storageclasses"),

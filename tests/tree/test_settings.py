@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from joinery.objects.default_spread import DefaultSpread
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter.disruption import CanaryRule
 from joinery.objects.policies import TerminateFirst
@@ -27,7 +28,7 @@ def test_everything_that_is_given_is_read() -> None:
         "ZonalShift": "true", "SurgeSingleReplicas": "true", "Rebalance": "drain", "DisruptionMovePrice": "0.5",
         "DisruptionPayback": "1h30m", "DisruptionSeconds": "20", "SpotToSpot": "false", "Canary": "5% for 1h",
         "TerminateFirst": "static,reserved", "PodDeletionCost": "true", "OnDemandShares": "true",
-        "NewNodesRepay": "false",
+        "NewNodesRepay": "false", "DefaultSpread": "rack 2 ScheduleAnyway for batch",
         "LegacyObjects": "false", "DefaultInstanceProfile": "nodes", "ExpirationObeysBudgets": "true",
         "OnDemandPrices": "estimated", "Metrics": "node-pools", "SwitchedOff": "disruption, catalog",
         "RolePath": "/team/",
@@ -71,6 +72,7 @@ def test_everything_that_is_given_is_read() -> None:
         terminate_first=frozenset({TerminateFirst.STATIC, TerminateFirst.RESERVED}),
         pod_deletion_cost=True,
         new_nodes_repay=False,
+        default_spread=(DefaultSpread("rack", 2, "ScheduleAnyway", "batch"),),
         legacy_objects=False,
         default_instance_profile="nodes",
         expiration_obeys_budgets=True,

@@ -33,6 +33,8 @@ BACKOFF_SECONDS = 10
 _GO = {"GOGC": "400"}
 #: What the API server serves and the scheduler heeds beside their defaults: PodGroups, which are alpha in 1.36.
 _GATES = "--feature-gates=GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+#: The profile of the scheduler that spreads over zones what asks for no spread.
+SPREADING = "spreading"
 #: How the scheduler prefers nodes: those with the most room, which is its default, or those with the least.
 LEAST_ALLOCATED, MOST_ALLOCATED = "LeastAllocated", "MostAllocated"
 
@@ -229,7 +231,10 @@ def _start_scheduler(plane: ControlPlane, backoff_seconds: int, scoring: str) ->
         f"clientConnection: {{kubeconfig: '{plane.kubeconfig()}', qps: 1000, burst: 2000}}\n"
         f"leaderElection: {{leaderElect: false}}\npodMaxBackoffSeconds: {backoff_seconds}\n"
         "profiles: [{schedulerName: default-scheduler, pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: "
-        f"{{type: {scoring}, resources: [{{name: cpu, weight: 1}}, {{name: memory, weight: 1}}]}}}}}}]}}]\n"
+        f"{{type: {scoring}, resources: [{{name: cpu, weight: 1}}, {{name: memory, weight: 1}}]}}}}}}]}},\n"
+        f"  {{schedulerName: {SPREADING}, pluginConfig: [{{name: PodTopologySpread, args: {{defaultingType: List, "
+        "defaultConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, "
+        "whenUnsatisfiable: DoNotSchedule}]}}]}]\n"
     )
     plane.run("kube-scheduler", "--config", config, f"--secure-port={port}", _GATES)
     plane.wait(f"https://127.0.0.1:{port}/readyz")

@@ -45,6 +45,7 @@ KINDS: Mapping[tuple[str, str], ReadKind] = {
     ("", "Namespace"): ReadKind("namespaces", core.Namespace),
     ("", "PersistentVolumeClaim"): ReadKind("volume_claims", core.PersistentVolumeClaim, True),
     ("", "PersistentVolume"): ReadKind("volumes", core.PersistentVolume),
+    ("", "Service"): ReadKind("services", core.Service, True),
     ("", "ReplicationController"): _WORKLOAD,
     ("", "PodTemplate"): ReadKind("pod_templates", shapes.PodTemplate, True),
     ("", "LimitRange"): ReadKind("limit_ranges", workloads.LimitRange, True),

@@ -15,6 +15,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from joinery.objects.default_spread import DefaultSpreads, default_spreads_of
 from joinery.objects.errors import ConfigurationError
 from joinery.objects.karpenter import duration
 from joinery.objects.karpenter.disruption import CanaryRule, canary_of
@@ -106,6 +107,12 @@ class Settings:
     min_values_policy: str = _setting(
         MinValuesPolicy.STRICT, "Strict", "`Strict`, `BestEffort`",
         "Where a NodePool's minValues cannot be met, Strict buys nothing, and BestEffort lowers them and buys.",
+    )
+    default_spread: DefaultSpreads = _setting(
+        (), "off", "`off`, or constraints, separated by commas",
+        "The topology spread that a scheduler's own configuration gives to pods without any (Karpenter's "
+        "SCHEDULER_CONFIG), such as topology.kubernetes.io/zone 1 DoNotSchedule, or kubernetes.io/hostname 3 "
+        "ScheduleAnyway for my-scheduler.",
     )
     ordinary_types: bool = _setting(
         True, "true", "`true`, `false`",
@@ -446,6 +453,7 @@ def _names(text: str) -> frozenset[str]:
 _PARSERS: Mapping[Any, Callable[[str], Any]] = {
     bool: _switch, int: _count, float: _amount, timedelta: _duration,
     CanaryRule | None: canary_of,
+    DefaultSpreads: default_spreads_of,
     frozenset[TerminateFirst]: terminate_first_of,
     frozenset[str]: _names,
 }  # fmt: skip

@@ -28,6 +28,7 @@ from joinery.objects.kubernetes.core import (
 )
 from joinery.objects.kubernetes.workloads import Workload, label_selector
 from joinery.objects.snapshot.pods import is_active
+from joinery.objects.snapshot.successors import OwnerKey
 from joinery_cli.notices import some_of
 
 API_VERSIONS: Mapping[str, str] = {
@@ -178,6 +179,26 @@ def _root(workloads: Workloads, pod: Pod) -> Owner | None:
 
 def _by_revision_name(owner: Owner, pod: Pod) -> Owner:
     return Owner("Deployment", owner.key.removesuffix(f"-{pod.metadata.labels.get(_TEMPLATE_HASH, '')}"))
+
+
+def revisions(workloads: Workloads, pods: Iterable[Pod]) -> Mapping[OwnerKey, Workload]:
+    """The ReplicaSets of Deployments that pods name as their owner and that the files lack, as far as their selector
+    goes (kube-controller-manager ``getNewReplicaSet``).
+    """
+    made: dict[OwnerKey, Workload] = {}
+    for pod in pods:
+        owner = _controller(pod.metadata, pod.key)
+        revision = pod.metadata.labels.get(_TEMPLATE_HASH)
+        if owner is None or owner.kind != "ReplicaSet" or owner in workloads or revision is None:
+            continue
+        deployment = workloads.get(_by_revision_name(owner, pod))
+        selector = label_selector(deployment.spec) if deployment else None
+        if deployment is not None and selector is not None:
+            narrowed = replace(selector, match_labels={**selector.match_labels, _TEMPLATE_HASH: revision})
+            spec = replace(deployment.spec, selector=msgspec.to_builtins(narrowed))
+            namespace, name = owner.key.split("/", 1)
+            made[owner.kind, namespace, name] = replace(deployment, spec=spec)
+    return made
 
 
 def _selectors(workloads: Workloads) -> Mapping[str, list[tuple[Owner, Selector]]]:

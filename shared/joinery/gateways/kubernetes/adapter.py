@@ -32,6 +32,7 @@ from joinery.gateways.kubernetes.transport import JSON_PATCH, MERGE_PATCH, Trans
 from joinery.objects.annotations.marks import MOST_AHEAD, believable, believable_claim
 from joinery.objects.autoscaling.capacitybuffer import CapacityBuffer
 from joinery.objects.autoscaling.provisioningrequest import ProvisioningRequest
+from joinery.objects.default_spread import DefaultSpreads
 from joinery.objects.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.objects.karpenter.conditions import Observation, rejected
 from joinery.objects.karpenter.meta import CustomResource
@@ -47,6 +48,7 @@ from joinery.objects.kubernetes.podgroups import PodGroup
 from joinery.objects.kubernetes.rollouts import Deployment, ReplicaSet
 from joinery.objects.kubernetes.shapes import BufferSources, Shape
 from joinery.objects.snapshot.claims import INITIALIZED, drivers_wanted
+from joinery.objects.snapshot.default_spreads import SpreadFiller
 from joinery.objects.snapshot.gangs import fields_named
 from joinery.objects.snapshot.known import Known
 from joinery.objects.snapshot.pod_groups import claims_devices
@@ -66,7 +68,8 @@ class KubernetesCluster:
     Lease, in UTC.
 
     ``node_class``: the model of our cloud's node classes. ``legacy``: the older APIs, where their objects count too.
-    ``short`` and ``log``: of ``joinery.gateways.kubernetes.mirrors``.
+    ``default_spreads``: what schedulers give to pods that ask for no topology spread. ``short`` and ``log``: of
+    ``joinery.gateways.kubernetes.mirrors``.
     """
 
     def __init__(
@@ -76,10 +79,12 @@ class KubernetesCluster:
         now: Callable[[], datetime],
         node_class: type[NodeClass],
         legacy: LegacyApis | None = None,
+        default_spreads: DefaultSpreads = (),
         short: int = SHORT,
         log: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.transport = transport
+        self._spreads = SpreadFiller(default_spreads)
         self._now = now
         self._node_class = node_class.identity()
         self._node_classes = lists.node_classes(node_class)
@@ -97,7 +102,7 @@ class KubernetesCluster:
         self._legacy = legacy
         self._known = Known()
         owners = [CoreKind(field, path, struct, lists.with_pods) for field, path, struct in lists.OWNERS]
-        owners += [CoreKind(field, path, struct) for field, path, struct in lists.DEVICES]
+        owners += [CoreKind(field, path, struct) for field, path, struct in (*lists.DEVICES, lists.SERVICES)]
         groups = [VersionedKind(field, paths, PodGroup) for field, paths in lists.POD_GROUPS]
         others = (*owners, *groups, *(legacy.kinds.values() if legacy else ()))
         self._reads = Reads(
@@ -111,15 +116,21 @@ class KubernetesCluster:
 
     def snapshot(self) -> Snapshot:
         snapshot = replace(self._read(Snapshot, self._reads.fields), known=self._known)
+        of_spreads = self._spreads.fields_wanted(snapshot.pods)
+        snapshot = self._spreads.filled(self._with(snapshot, of_spreads))
         self._known.pods = snapshot.pods
         wanted = (
             *fields_wanted(snapshot.pods),
             *fields_named(snapshot.pod_groups),
             *_of_devices(snapshot),
         )
-        if not wanted:
+        return self._with(snapshot, [field for field in wanted if field not in of_spreads])
+
+    def _with(self, snapshot: Snapshot, fields: Sequence[str]) -> Snapshot:
+        """The snapshot with these kinds too, as they are now."""
+        if not fields:
             return snapshot
-        read = self._reads.read(wanted)
+        read = self._reads.read(fields)
         return replace(snapshot, **{**read, "invalid": (*snapshot.invalid, *read["invalid"])})
 
     def claims_snapshot(self) -> ClaimsSnapshot:

@@ -112,6 +112,10 @@ OWNERS: tuple[tuple[str, str, Any], ...] = (
     ("replication_controllers", "/api/v1/replicationcontrollers", Workload),
 )
 
+#: What selects pods, and with its owner says which are spread together (``objects.snapshot.default_spreads``): read
+#: where the setting DefaultSpread asks for it.
+SERVICES = ("services", "/api/v1/services", core.Service)
+
 #: What says how many pods are placed together (``objects.snapshot.gangs``): read where some pod names such a group, in
 #: the first version that the cluster serves.
 POD_GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (

@@ -457,6 +457,17 @@ class PodDisruptionBudgetStatus(_Object, frozen=True):
     disrupted_pods: dict[str, str] = {}
 
 
+class ServiceSpec(_Object, frozen=True):
+    """``selector``: none for a Service whose endpoints somebody else keeps."""
+
+    selector: dict[str, str] = {}
+
+
+class Service(_Object, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ServiceSpec = ServiceSpec()
+
+
 class PodDisruptionBudget(_Object, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()

@@ -24,6 +24,7 @@ from joinery.objects.kubernetes.core import (
     Pod,
     PodDisruptionBudget,
     PriorityClass,
+    Service,
     StorageClass,
     VolumeAttachment,
 )
@@ -72,7 +73,8 @@ class ClaimsSnapshot:
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(ClaimsSnapshot, Derives):
     """Every object that a decision may look at. Owners of pods are there as far as some of their pods may come back
-    different, and PodGroups (``objects.snapshot.gangs``) as far as pods name some.
+    different, PodGroups (``objects.snapshot.gangs``) as far as pods name some, and Services where a scheduler spreads
+    pods by itself (``objects.snapshot.default_spreads``).
 
     ``known``: what was worked out of the snapshot before (``joinery.objects.snapshot.known``).
     """
@@ -102,6 +104,7 @@ class Snapshot(ClaimsSnapshot, Derives):
     stateful_sets: tuple[Workload, ...] = ()
     jobs: tuple[Workload, ...] = ()
     replication_controllers: tuple[Workload, ...] = ()
+    services: tuple[Service, ...] = ()
     scheduling_groups: tuple[PodGroup, ...] = ()
     coscheduling_groups: tuple[PodGroup, ...] = ()
     volcano_groups: tuple[PodGroup, ...] = ()
@@ -160,10 +163,11 @@ class Snapshot(ClaimsSnapshot, Derives):
 
     def successor(self, pod: Pod) -> Pod:
         """The pod that will come in the place of one that leaves its node (``objects.snapshot.successors``)."""
-        return successor(pod, self._owners)
+        return successor(pod, self.owners)
 
     @cached_property
-    def _owners(self) -> Mapping[OwnerKey, Workload]:
+    def owners(self) -> Mapping[OwnerKey, Workload]:
+        """What makes pods, as far as it was read."""
         return {
             (kind, owner.metadata.namespace or "default", owner.metadata.name): owner
             for kind, field in FIELDS.items()
